@@ -1,0 +1,83 @@
+//! Keeps callers from waiting for a Redis that is away.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// After a failure Redis is left alone for this long, doubling up to the longest.
+const FIRST_REST: Duration = Duration::from_millis(500);
+const LONGEST_REST: Duration = Duration::from_secs(4);
+
+/// Closed (ask), open (do not ask), half-open (one caller probes).
+#[derive(Debug, Default)]
+pub(crate) struct Breaker {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rest: Option<Duration>,
+    open_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Whether to ask now. When the rest is over the first caller probes, and the others go on resting until it knows.
+    pub(crate) fn allows(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        match (state.open_until, state.rest) {
+            (Some(until), _) if now < until => false,
+            (Some(_), Some(rest)) => {
+                state.open_until = Some(now + rest);
+                true
+            }
+            _ => true,
+        }
+    }
+
+    /// An answer came. True if the breaker was open before.
+    pub(crate) fn succeeded(&self) -> bool {
+        let mut state = self.lock();
+        state.open_until = None;
+        state.rest.take().is_some()
+    }
+
+    /// No answer came. True if the breaker was closed before.
+    pub(crate) fn failed(&self, now: Instant) -> bool {
+        let mut state = self.lock();
+        let first = state.rest.is_none();
+        let rest = state.rest.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST));
+        state.rest = Some(rest);
+        state.open_until = Some(now + rest);
+        first
+    }
+
+    /// Whether Redis is known to be away.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().rest.is_some()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_caller_probes_after_the_rest() {
+        let (breaker, start) = (Breaker::default(), Instant::now());
+        assert!(breaker.allows(start));
+        assert!(breaker.failed(start));
+        assert!(!breaker.allows(start));
+        let later = start + FIRST_REST;
+        assert!(breaker.allows(later), "the first probes");
+        assert!(!breaker.allows(later), "the second does not");
+        assert!(!breaker.failed(later), "it was open already");
+        assert!(!breaker.allows(later + FIRST_REST), "and rests longer now");
+        assert!(breaker.succeeded());
+        assert!(breaker.allows(later) && !breaker.is_open());
+    }
+}

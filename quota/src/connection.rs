@@ -1,0 +1,160 @@
+//! How Redis is reached: one server, a cluster, or through sentinels; always with short time-outs.
+
+use std::{fmt, time::Duration};
+
+use redis::{
+    Client, Cmd, FromRedisValue, RedisError, Value,
+    aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection},
+    cluster::ClusterClient,
+    cluster_async::ClusterConnection,
+    sentinel::{SentinelClient, SentinelServerType},
+};
+use tokio::sync::Mutex;
+
+use crate::{error::Error, script::Script};
+
+/// No question to the limiter is worth more time than this; whoever asks falls back to its local share.
+const ANSWER_WITHIN: Duration = Duration::from_millis(250);
+
+/// A connection that every task of the process shares.
+pub(crate) struct Connection {
+    kind: Kind,
+    address: String,
+}
+
+enum Kind {
+    Single(ConnectionManager),
+    Cluster { client: Box<ClusterClient>, connection: Mutex<Option<ClusterConnection>> },
+    Sentinel { client: Box<Mutex<SentinelClient>>, connection: Mutex<Option<MultiplexedConnection>> },
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Understands `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` and
+    /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use: a worker may start while Redis is away.
+    pub(crate) fn open(url: &str) -> Result<Self, Error> {
+        let bad = |error: RedisError| Error::Address(error.to_string());
+        let kind = if let Some(nodes) = url.strip_prefix("redis+cluster://") {
+            let client = ClusterClient::builder(nodes.split(',').map(|node| format!("redis://{node}")))
+                .connection_timeout(ANSWER_WITHIN)
+                .response_timeout(ANSWER_WITHIN)
+                .retries(0)
+                .build()
+                .map_err(bad)?;
+            Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
+        } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
+            let (nodes, master) = rest.split_once('/').filter(|(_, master)| !master.is_empty()).ok_or_else(|| {
+                Error::Address("write redis+sentinel://host:port,host:port/master-name".to_owned())
+            })?;
+            let nodes: Vec<String> = nodes.split(',').map(|node| format!("redis://{node}")).collect();
+            let client = SentinelClient::build(nodes, master, None, SentinelServerType::Master).map_err(bad)?;
+            Kind::Sentinel { client: Box::new(Mutex::new(client)), connection: Mutex::new(None) }
+        } else {
+            let config = ConnectionManagerConfig::new()
+                .set_connection_timeout(Some(ANSWER_WITHIN))
+                .set_response_timeout(Some(ANSWER_WITHIN))
+                .set_max_delay(Duration::from_secs(1));
+            Kind::Single(ConnectionManager::new_lazy_with_config(Client::open(url).map_err(bad)?, config).map_err(bad)?)
+        };
+        Ok(Self { kind, address: without_password(url) })
+    }
+
+    /// Runs a script.
+    pub(crate) async fn run(&self, script: &Script, keys: &[String], arguments: &[String]) -> Result<Vec<Value>, Error> {
+        self.within(async {
+            match &self.kind {
+                Kind::Single(manager) => script.run(&mut manager.clone(), keys, arguments).await,
+                Kind::Cluster { client, connection } => {
+                    let mut connection = cluster(client, connection).await?;
+                    script.run(&mut connection, keys, arguments).await
+                }
+                Kind::Sentinel { client, connection } => {
+                    let answer = script.run(&mut sentinel(client, connection).await?, keys, arguments).await;
+                    forget_if_broken(&answer, connection).await;
+                    answer
+                }
+            }
+        })
+        .await
+    }
+
+    /// Runs one command.
+    pub(crate) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
+        self.within(async {
+            match &self.kind {
+                Kind::Single(manager) => command.query_async(&mut manager.clone()).await,
+                Kind::Cluster { client, connection } => command.query_async(&mut cluster(client, connection).await?).await,
+                Kind::Sentinel { client, connection } => {
+                    let answer = command.query_async(&mut sentinel(client, connection).await?).await;
+                    forget_if_broken(&answer, connection).await;
+                    answer
+                }
+            }
+        })
+        .await
+    }
+
+    async fn within<T>(&self, answer: impl Future<Output = Result<T, RedisError>>) -> Result<T, Error> {
+        match tokio::time::timeout(ANSWER_WITHIN, answer).await {
+            Ok(Ok(value)) => Ok(value),
+            // A server that answers with an error of the script's own is there; it must not be mistaken for absent.
+            Ok(Err(error)) if error.to_string().contains("TIDEGATE") => Err(Error::Protocol(error.to_string())),
+            Ok(Err(error)) => Err(Error::Away(format!("{}: {error}", self.address))),
+            Err(_) => Err(Error::Away(format!("{}: no answer within {ANSWER_WITHIN:?}", self.address))),
+        }
+    }
+}
+
+async fn cluster(client: &ClusterClient, slot: &Mutex<Option<ClusterConnection>>) -> Result<ClusterConnection, RedisError> {
+    let mut slot = slot.lock().await;
+    if let Some(connection) = &*slot {
+        return Ok(connection.clone());
+    }
+    let connection = client.get_async_connection().await?;
+    *slot = Some(connection.clone());
+    Ok(connection)
+}
+
+async fn sentinel(
+    client: &Mutex<SentinelClient>,
+    slot: &Mutex<Option<MultiplexedConnection>>,
+) -> Result<MultiplexedConnection, RedisError> {
+    let mut slot = slot.lock().await;
+    if let Some(connection) = &*slot {
+        return Ok(connection.clone());
+    }
+    let connection = client.lock().await.get_async_connection().await?;
+    *slot = Some(connection.clone());
+    Ok(connection)
+}
+
+/// After a failover the sentinels must be asked anew who the master is.
+async fn forget_if_broken<T>(answer: &Result<T, RedisError>, slot: &Mutex<Option<MultiplexedConnection>>) {
+    if answer.as_ref().is_err_and(|error| error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()) {
+        *slot.lock().await = None;
+    }
+}
+
+/// The URL without user and password, for messages.
+fn without_password(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => format!("{}://{}", &url[..scheme], &url[at + 1..]),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        assert_eq!(without_password("rediss://user:se@cret@host:1/2"), "rediss://host:1/2");
+        assert_eq!(without_password("redis://host:1"), "redis://host:1");
+    }
+}

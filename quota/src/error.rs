@@ -1,0 +1,71 @@
+//! Why a call was not admitted, and what can go wrong with a store.
+
+use std::time::Duration;
+
+use tidegate_types::{Lane, ModelId};
+
+use crate::{amounts::Dimension, store::Binding, ticket::Ticket};
+
+/// Why [`crate::Quota::admit`] gave no permit.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refused {
+    /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with the ticket.
+    #[error("no quota for {model} for {wait:?}: {binding} binds")]
+    Wait {
+        /// The model asked for.
+        model: ModelId,
+        /// Until it is worth asking again.
+        wait: Duration,
+        /// What binds.
+        binding: Binding,
+        /// By how much the binding dimension is over.
+        deficit: u64,
+        /// Keeps the turn.
+        ticket: Ticket,
+    },
+    /// The gate is closed for everybody. Come back after `wait`, which is already spread.
+    #[error("{model} is paused for {wait:?}")]
+    Paused {
+        /// The model asked for.
+        model: ModelId,
+        /// Until it is worth asking again, with the caller's own jitter.
+        wait: Duration,
+        /// Keeps the turn that an earlier refusal gave.
+        ticket: Option<Ticket>,
+    },
+    /// The call is larger than the whole limit: waiting does not help.
+    #[error("the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; make it smaller or raise the limit")]
+    NeverFits {
+        /// The model asked for.
+        model: ModelId,
+        /// What binds.
+        dimension: Dimension,
+        /// What the call needs.
+        asked: u64,
+        /// The most that could be free.
+        capacity: u64,
+    },
+    /// No limits are configured for the model.
+    #[error("no limits are configured for {0}; add a [models.\"{0}\"] section")]
+    UnknownModel(ModelId),
+    /// No such lane is configured.
+    #[error("there is no lane \"{0}\"; add a [lanes.{0}] section")]
+    UnknownLane(Lane),
+}
+
+/// What can go wrong between us and a store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be used. Configuration error, fatal.
+    #[error("the Redis URL cannot be used: {0}")]
+    Address(String),
+    /// Redis could not be reached or did not answer in time. Callers fall back to their local share.
+    #[error("Redis is away: {0}")]
+    Away(String),
+    /// Redis answered something else than the scripts' protocol: another program's keys, or a version that does not match.
+    #[error("Redis answered what the limiter does not understand: {0}")]
+    Protocol(String),
+    /// The model is not configured.
+    #[error("no limits are configured for {0}")]
+    UnknownModel(ModelId),
+}

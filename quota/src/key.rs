@@ -1,0 +1,75 @@
+//! The only file that spells a Redis key.
+
+use tidegate_types::ModelId;
+
+/// The version of the key layout: workers with another layout do not meet in the same keys.
+const LAYOUT: &str = "v1";
+
+/// The keys of one model, all in one cluster slot by their hash tag `{provider:model}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelKeys {
+    stem: String,
+}
+
+impl ModelKeys {
+    /// Keys under `<prefix>:v1:{<provider:model>}:`.
+    #[must_use]
+    pub fn new(prefix: &str, model: &ModelId) -> Self {
+        Self { stem: format!("{prefix}:{LAYOUT}:{{{model}}}") }
+    }
+
+    /// In the order of the scripts: ledger, entries, state, gate.
+    #[must_use]
+    pub fn four(&self) -> [String; 4] {
+        ["ledger", "entries", "state", "gate"].map(|what| format!("{}:{what}", self.stem))
+    }
+
+    /// What calls of one template have taught.
+    #[must_use]
+    pub fn learned(&self, template: u64) -> String {
+        format!("{}:learned:{template:016x}", self.stem)
+    }
+}
+
+/// The sorted set of live workers by the time of their last sign of life.
+#[must_use]
+pub fn workers(prefix: &str) -> String {
+    format!("{prefix}:{LAYOUT}:workers")
+}
+
+/// A batch's count of provider calls beyond the first of each document.
+#[must_use]
+pub fn retries(prefix: &str, batch: &str) -> String {
+    format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", batch.replace(['{', '}'], "_"))
+}
+
+/// Whether a prefix can be used.
+///
+/// # Errors
+/// A sentence that says what to change.
+pub fn check_prefix(prefix: &str) -> Result<(), String> {
+    if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b)) {
+        return Err(format!("key-prefix \"{}\" must be 1 to 64 letters, digits, '-', '_', '.' or ':'", prefix.escape_debug()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_keys_of_a_model_share_one_hash_tag() {
+        let keys = ModelKeys::new("tidegate", &"openai:gpt-6-mini".parse().unwrap());
+        let mut all = keys.four().to_vec();
+        all.push(keys.learned(7));
+        assert!(all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")), "{all:?}");
+    }
+
+    #[test]
+    fn a_prefix_cannot_move_the_hash_tag() {
+        assert!(check_prefix("team{a}").is_err());
+        assert!(check_prefix("").is_err());
+        assert_eq!(check_prefix("team-a:prod"), Ok(()));
+    }
+}

@@ -1,0 +1,60 @@
+//! A limiter for LLM quotas that a whole fleet shares through Redis. It knows no vendor and no Temporal.
+//!
+//! # The flow
+//!
+//! Admission is counted in tokens, and a refusal is a wait with a known end:
+//!
+//! ```no_run
+//! # async fn call() -> tidegate_types::Usage { Default::default() }
+//! # async fn example(quota: tidegate_quota::Quota, model: tidegate_types::ModelId) -> Result<(), tidegate_quota::Refused> {
+//! use tidegate_quota::Request;
+//!
+//! let request = Request::new(model, "job-7/attempt-1").tokens(2_000, 1_024);
+//! let mut permit = quota.admit(&request).await?; // one Redis round trip; waits for its turn when that is near
+//! permit.sent(); //                                  from here on the provider may have done the work
+//! let usage = call().await;
+//! permit.settle(&usage).await; //                    one Redis round trip; the rest of the reservation is given back
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What is reserved is what the call is expected to use; what it really used is settled afterwards. A refused caller
+//! gets a [`Ticket`] that keeps its turn, whoever asks next time. A worker that dies needs no cleaning up: its
+//! reservation leaves the window by itself. A permit dropped before [`Permit::sent`] is given back.
+//!
+//! # Layout
+//!
+//! * [`amounts`]: the dimensions that a provider counts, and amounts of them
+//! * [`limits`]: one model's limits, lanes and charging rules
+//! * [`request`], [`permit`], [`ticket`]: what callers hold
+//! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
+//! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
+//! * `breaker`, `fleet`: what happens while Redis is away
+//! * `connection`, `key`, `script`: how Redis is spoken to
+//! * [`metrics`]: every metric of this crate, by name
+
+pub mod amounts;
+mod breaker;
+mod connection;
+pub mod error;
+mod fleet;
+pub mod key;
+pub mod limits;
+pub mod memory;
+pub mod metrics;
+pub mod permit;
+pub mod quota;
+pub mod redis_store;
+pub mod request;
+mod script;
+pub mod store;
+pub mod ticket;
+
+pub use amounts::{Amounts, Dimension};
+pub use error::{Error, Refused};
+pub use limits::{Charge, Lanes, LimitError, Limits, ModelQuota, OutputHold, Share};
+pub use permit::Permit;
+pub use quota::{Options, Quota};
+pub use request::Request;
+pub use store::{Decision, Snapshot, Store};
+pub use ticket::Ticket;

@@ -1,0 +1,114 @@
+//! A store in this process: the reference model that the scripts are tested against, and the worker's own share while
+//! Redis is away.
+
+mod state;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tidegate_types::ModelId;
+
+use crate::{
+    error::Error,
+    limits::ModelQuota,
+    store::{Ask, Decision, Expectation, Pause, Settled, Settlement, Snapshot},
+};
+use state::State;
+
+/// Quota in memory.
+#[derive(Clone)]
+pub struct Store {
+    models: Arc<Mutex<HashMap<ModelId, State>>>,
+    clock: Clock,
+    pause_ttl: Duration,
+}
+
+#[derive(Clone)]
+enum Clock {
+    Process(Instant),
+    Test(Arc<AtomicU64>),
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// An empty store on the process's monotonic clock.
+    #[must_use]
+    pub fn new(pause_ttl: Duration) -> Self {
+        Self { models: Arc::default(), clock: Clock::Process(Instant::now()), pause_ttl }
+    }
+
+    /// An empty store whose time, in microseconds, the caller sets.
+    #[must_use]
+    pub fn with_clock(pause_ttl: Duration, clock: Arc<AtomicU64>) -> Self {
+        Self { models: Arc::default(), clock: Clock::Test(clock), pause_ttl }
+    }
+
+    /// [`crate::Store::reserve`], which in memory neither waits nor fails.
+    #[must_use]
+    pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
+        self.with(model, |state, now| (state.reserve(model, ask, now), state.expectation(ask.template)))
+    }
+
+    fn now(&self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of a process's life lie far below 2^53")]
+        match &self.clock {
+            // The first second is skipped: position 0 stands for "no ticket".
+            Clock::Process(start) => start.elapsed().as_micros() as f64 + 1e6,
+            Clock::Test(micros) => micros.load(Ordering::SeqCst) as f64,
+        }
+    }
+
+    /// A panic while the lock was held cannot leave a state half written in a way that matters more than going on.
+    fn models(&self) -> MutexGuard<'_, HashMap<ModelId, State>> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, model: &ModelQuota, work: impl FnOnce(&mut State, f64) -> T) -> T {
+        let clock = self.now();
+        let mut models = self.models();
+        let state = models.entry(model.id.clone()).or_insert_with(|| State::new(clock));
+        let now = state.advance(model, clock);
+        work(state, now)
+    }
+}
+
+impl crate::store::Store for Store {
+    async fn reserve(&self, model: &ModelQuota, ask: &Ask) -> Result<(Decision, Option<Expectation>), Error> {
+        Ok(self.reserve_now(model, ask))
+    }
+
+    async fn settle(&self, model: &ModelQuota, settlement: &Settlement) -> Result<(Settled, Option<Expectation>), Error> {
+        Ok(self.with(model, |state, now| {
+            let settled = state.settle(model, settlement, now);
+            if let Some(pause) = &settlement.pause {
+                state.pause(pause, self.pause_ttl, now);
+            }
+            (settled, state.expectation(settlement.template))
+        }))
+    }
+
+    async fn pause(&self, model: &ModelQuota, pause: &Pause) -> Result<Duration, Error> {
+        Ok(self.with(model, |state, now| state.pause(pause, self.pause_ttl, now)))
+    }
+
+    async fn resume(&self, model: &ModelQuota) -> Result<(), Error> {
+        self.with(model, |state, now| state.resume(now));
+        Ok(())
+    }
+
+    async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
+        Ok(self.with(model, |state, now| state.snapshot(model, now)))
+    }
+}

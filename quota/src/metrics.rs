@@ -1,0 +1,67 @@
+//! Every metric of this crate: nothing else in it spells a metric name.
+
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use tidegate_types::{Lane, ModelId};
+
+use crate::{
+    amounts::Dimension,
+    limits::ModelQuota,
+    store::{Binding, Snapshot},
+};
+
+const IN_FLIGHT: &str = "tidegate_in_flight";
+const QUOTA_USED: &str = "tidegate_quota_used";
+const QUOTA_LIMIT: &str = "tidegate_quota_limit";
+const QUOTA_WAIT: &str = "tidegate_quota_wait_seconds";
+const DENIALS: &str = "tidegate_denials_total";
+const PAUSES: &str = "tidegate_pauses_total";
+const DEGRADED: &str = "tidegate_redis_degraded";
+
+/// Gives each metric its help text.
+pub fn describe() {
+    describe_gauge!(IN_FLIGHT, "Admitted calls of this worker that have not ended");
+    describe_gauge!(QUOTA_USED, "Used and reserved in the window, by the whole fleet");
+    describe_gauge!(QUOTA_LIMIT, "What may be admitted in one window: the limit times its margin");
+    describe_histogram!(QUOTA_WAIT, metrics::Unit::Seconds, "Time from the first question to admission, in one attempt");
+    describe_counter!(DENIALS, "Refusals by the limiter, by what bound");
+    describe_counter!(PAUSES, "Pauses that this worker imposed, by reason");
+    describe_gauge!(DEGRADED, "1 while Redis is away and this worker keeps to its own share");
+    gauge!(DEGRADED).set(0.0);
+}
+
+pub(crate) fn admitted(model: &ModelId, lane: &Lane, waited: Duration) {
+    gauge!(IN_FLIGHT, "model" => model.to_string(), "lane" => lane.to_string()).increment(1.0);
+    histogram!(QUOTA_WAIT, "model" => model.to_string(), "lane" => lane.to_string()).record(waited.as_secs_f64());
+}
+
+pub(crate) fn ended(model: &ModelId, lane: &Lane) {
+    gauge!(IN_FLIGHT, "model" => model.to_string(), "lane" => lane.to_string()).decrement(1.0);
+}
+
+pub(crate) fn denied(model: &ModelId, binding: Binding) {
+    counter!(DENIALS, "model" => model.to_string(), "dimension" => binding.name()).increment(1);
+}
+
+pub(crate) fn denied_by_gate(model: &ModelId) {
+    counter!(DENIALS, "model" => model.to_string(), "dimension" => "gate").increment(1);
+}
+
+pub(crate) fn paused(model: &ModelId, reason: &str) {
+    counter!(PAUSES, "model" => model.to_string(), "reason" => reason.to_owned()).increment(1);
+}
+
+pub(crate) fn degraded(away: bool) {
+    gauge!(DEGRADED).set(f64::from(u8::from(away)));
+}
+
+pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {
+    let effective = model.limits.effective();
+    for dimension in Dimension::ALL.into_iter().filter(|dimension| effective.get(*dimension) > 0) {
+        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+        let (used, limit) = (snapshot.used.get(dimension) as f64, effective.get(dimension) as f64);
+        gauge!(QUOTA_USED, "model" => model.id.to_string(), "dimension" => dimension.name()).set(used);
+        gauge!(QUOTA_LIMIT, "model" => model.id.to_string(), "dimension" => dimension.name()).set(limit);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a caller asks for.
+
+use tidegate_types::{Lane, ModelId};
+
+use crate::ticket::Ticket;
+
+/// One provider call that wants to be admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The model to call.
+    pub model: ModelId,
+    /// Names this attempt and no other; asking again under the same id after a lost reply costs nothing.
+    pub reservation: String,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// Estimated input tokens. What the estimate is made from matters little: its error is learned.
+    pub input_tokens: u64,
+    /// The call's own bound on its output tokens.
+    pub max_output_tokens: u64,
+    /// Calls with the same template are alike: what they really use is learned together (say, a hash of the prompt).
+    pub template: u64,
+    /// From an earlier refusal.
+    pub ticket: Option<Ticket>,
+}
+
+impl Request {
+    /// A call in the default lane with no tokens.
+    #[must_use]
+    pub fn new(model: ModelId, reservation: impl Into<String>) -> Self {
+        Self {
+            model,
+            reservation: reservation.into(),
+            lane: Lane::default(),
+            input_tokens: 0,
+            max_output_tokens: 0,
+            template: 0,
+            ticket: None,
+        }
+    }
+
+    /// Sets the estimated input and the bound on output, in tokens.
+    #[must_use]
+    pub fn tokens(self, input_tokens: u64, max_output_tokens: u64) -> Self {
+        Self { input_tokens, max_output_tokens, ..self }
+    }
+
+    /// Sets the lane.
+    #[must_use]
+    pub fn lane(self, lane: Lane) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// Sets the template.
+    #[must_use]
+    pub fn template(self, template: u64) -> Self {
+        Self { template, ..self }
+    }
+
+    /// Sets the ticket of an earlier refusal.
+    #[must_use]
+    pub fn ticket(self, ticket: Option<Ticket>) -> Self {
+        Self { ticket, ..self }
+    }
+}

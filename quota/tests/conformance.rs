@@ -1,0 +1,344 @@
+//! One list of promises, kept by both stores: the model in memory and the scripts in a real Redis.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{PAUSE_TTL, Rig, SECOND, START, in_memory, in_redis, lanes, limits, model, model_with_lanes, unique_prefix};
+use tidegate_quota::{
+    Amounts, Decision, Dimension, Limits, Store,
+    store::{Binding, Lesson, Pause, Settled, Settlement},
+};
+
+macro_rules! both_stores {
+    ($($name:ident($model:expr);)+) => {
+        mod memory {
+            use super::*;
+            $(#[tokio::test] async fn $name() { super::$name(&in_memory($model)).await; })+
+        }
+        mod redis {
+            use super::*;
+            $(#[tokio::test] async fn $name() {
+                if let Some(rig) = in_redis($model, &unique_prefix()) { super::$name(&rig).await; }
+            })+
+        }
+    };
+}
+
+both_stores! {
+    the_window_holds_exactly_the_limit(model(limits(1_000)));
+    a_refusal_names_the_exact_wait(model(limits(1_000)));
+    the_pace_lets_no_minute_go_at_once(model(Limits { burst: Duration::from_secs(1), ..limits(6_000) }));
+    every_dimension_binds(model(Limits { requests: Some(10), input: Some(5_000), output: Some(50), ..limits(8_000) }));
+    the_same_reservation_is_admitted_once(model(limits(1_000)));
+    a_reservation_is_settled_once(model(limits(1_000)));
+    what_is_not_used_is_given_back(model(limits(1_000)));
+    an_overshoot_is_a_debt(model(limits(1_000)));
+    what_can_never_fit_is_refused_at_once(model(limits(1_000)));
+    turns_are_first_come_first_served(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
+    a_newcomer_does_not_overtake(model(limits(1_000)));
+    those_who_never_come_back_block_nobody(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
+    a_ticket_of_another_life_is_worth_nothing(model(limits(1_000)));
+    a_pause_closes_the_gate_and_never_gets_shorter(model(limits(1_000)));
+    a_pause_ends_with_its_time_to_live(model(limits(1_000)));
+    a_pause_moves_every_turn(model(limits(1_000)));
+    a_clock_that_steps_back_changes_nothing(model(limits(1_000)));
+    a_lane_has_its_share_while_another_takes_all_it_can(three_lanes());
+    a_lane_borrows_what_nobody_wants(three_lanes());
+    a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
+    expectations_are_learned(model(limits(100_000)));
+}
+
+fn three_lanes() -> tidegate_quota::ModelQuota {
+    let limits = Limits { burst: Duration::from_secs(120), ..limits(1_000) };
+    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]))
+}
+
+fn used(reservation: &str, tokens: u64) -> Settlement {
+    let amounts = Amounts([1, tokens, 0, tokens]);
+    Settlement { reservation: reservation.to_owned(), used: Some(amounts), lesson: None, template: 0, pause: None }
+}
+
+fn released(reservation: &str) -> Settlement {
+    Settlement { used: None, ..used(reservation, 0) }
+}
+
+async fn the_window_holds_exactly_the_limit<S: Store>(rig: &Rig<S>) {
+    for _ in 0..10 {
+        assert_eq!(rig.reserve(&rig.ask(100)).await, Decision::Granted);
+        rig.advance(Duration::from_secs(1));
+    }
+    let mut next = rig.ask(100);
+    next.ticket = Some(rig.refused(&next).await.2);
+    rig.at(START + 60 * SECOND - 1);
+    rig.refused(&next).await;
+    rig.at(START + 60 * SECOND);
+    assert_eq!(rig.reserve(&next).await, Decision::Granted, "the first has left the window");
+    rig.refused(&rig.ask(1)).await;
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 1_000);
+}
+
+async fn a_refusal_names_the_exact_wait<S: Store>(rig: &Rig<S>) {
+    rig.reserve(&rig.ask(600)).await;
+    rig.advance(Duration::from_secs(7));
+    rig.reserve(&rig.ask(400)).await;
+    rig.advance(Duration::from_secs(3));
+    let mut ask = rig.ask(500);
+    let (wait, binding, ticket) = rig.refused(&ask).await;
+    assert_eq!((wait, binding), (Duration::from_secs(50), Binding::Limit(Dimension::Combined)));
+    ask.ticket = Some(ticket);
+    rig.advance(wait - Duration::from_micros(1));
+    assert_eq!(rig.refused(&ask).await.0, Duration::from_micros(1), "one microsecond too early");
+    rig.advance(Duration::from_micros(1));
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+}
+
+async fn the_pace_lets_no_minute_go_at_once<S: Store>(rig: &Rig<S>) {
+    let (mut admitted, mut turn) = (0, None);
+    for _ in 0..300 {
+        let ask = tidegate_quota::store::Ask { ticket: turn, ..rig.ask(10) };
+        match rig.reserve(&ask).await {
+            Decision::Granted => (admitted, turn) = (admitted + 10, None),
+            Decision::Wait { ticket, .. } => turn = Some(ticket),
+            other => panic!("{other:?}"),
+        }
+        rig.advance(Duration::from_millis(10));
+    }
+    // 100 tokens a second, one second ahead, and one call that runs into debt.
+    assert!((380..=420).contains(&admitted), "{admitted} tokens in three seconds");
+}
+
+async fn every_dimension_binds<S: Store>(rig: &Rig<S>) {
+    let ask = |amounts| tidegate_quota::store::Ask { amounts: Amounts(amounts), ..rig.ask(0) };
+    assert_eq!(rig.reserve(&ask([1, 0, 41, 41])).await, Decision::Granted);
+    assert_eq!(rig.refused(&ask([1, 0, 10, 10])).await.1, Binding::Limit(Dimension::Output));
+    rig.at(START + 200 * SECOND);
+    assert_eq!(rig.reserve(&ask([1, 4_900, 0, 4_900])).await, Decision::Granted);
+    assert_eq!(rig.refused(&ask([1, 101, 0, 101])).await.1, Binding::Limit(Dimension::Input));
+    rig.at(START + 400 * SECOND);
+    for _ in 0..10 {
+        assert_eq!(rig.reserve(&ask([1, 1, 1, 2])).await, Decision::Granted);
+    }
+    assert_eq!(rig.refused(&ask([1, 0, 0, 0])).await.1, Binding::Limit(Dimension::Requests));
+}
+
+async fn the_same_reservation_is_admitted_once<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(400);
+    for _ in 0..5 {
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+    }
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 400);
+}
+
+async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(400);
+    rig.reserve(&ask).await;
+    let settle = async |settlement| rig.store.settle(&rig.model, &settlement).await.unwrap().0;
+    assert_eq!(settle(used(&ask.reservation, 300)).await, Settled::Done);
+    assert_eq!(settle(used(&ask.reservation, 100)).await, Settled::Before);
+    assert_eq!(settle(released(&ask.reservation)).await, Settled::Before, "a late release frees no real use");
+    assert_eq!(settle(used("never-reserved", 100)).await, Settled::Unknown);
+    let snapshot = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((snapshot.used.get(Dimension::Combined), snapshot.lanes[0].in_flight), (300, 0));
+    let ask = rig.ask(400);
+    rig.reserve(&ask).await;
+    assert_eq!(settle(released(&ask.reservation)).await, Settled::Done);
+    assert_eq!(settle(released(&ask.reservation)).await, Settled::Unknown);
+    assert_eq!(settle(used(&ask.reservation, 9)).await, Settled::Unknown);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 300);
+}
+
+async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(1_000);
+    rig.reserve(&ask).await;
+    let mut next = rig.ask(500);
+    next.ticket = Some(rig.refused(&next).await.2);
+    rig.store.settle(&rig.model, &used(&ask.reservation, 500)).await.unwrap();
+    let (wait, binding, _) = rig.refused(&next).await;
+    assert_eq!((wait, binding), (Duration::from_secs(30), Binding::Turn), "the queue moved up by the refund");
+    rig.advance(wait);
+    assert_eq!(rig.reserve(&next).await, Decision::Granted);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 1_000);
+}
+
+async fn an_overshoot_is_a_debt<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(100);
+    rig.reserve(&ask).await;
+    rig.store.settle(&rig.model, &used(&ask.reservation, 1_500)).await.unwrap();
+    let (wait, ..) = rig.refused(&rig.ask(1)).await;
+    assert_eq!(wait, Duration::from_secs(60));
+}
+
+async fn what_can_never_fit_is_refused_at_once<S: Store>(rig: &Rig<S>) {
+    let never = Decision::Never { dimension: Dimension::Combined, capacity: 1_000 };
+    assert_eq!(rig.reserve(&rig.ask(1_001)).await, never);
+    assert_eq!(rig.reserve(&rig.ask(1_000)).await, Decision::Granted);
+}
+
+/// Everybody comes back when told, a little late, in any order; large and small are admitted as they first came.
+async fn turns_are_first_come_first_served<S: Store>(rig: &Rig<S>) {
+    while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
+    let mut waiting = Vec::new();
+    for number in 0..40_u64 {
+        let mut ask = rig.ask(if number % 7 == 3 { 5_000 } else { 200 + 37 * number });
+        let (wait, _, ticket) = rig.refused(&ask).await;
+        ask.ticket = Some(ticket);
+        waiting.push((rig.now() + u64::try_from(wait.as_micros()).unwrap(), number, ask));
+        rig.advance(Duration::from_millis(1));
+    }
+    let (mut order, mut asks) = (Vec::new(), 0);
+    while !waiting.is_empty() {
+        waiting.sort_by_key(|(due, number, _)| (*due, *number));
+        let (due, number, ask) = waiting.remove(0);
+        rig.at(due.max(rig.now()));
+        asks += 1;
+        match rig.reserve(&ask).await {
+            Decision::Granted => order.push(number),
+            Decision::Wait { wait, ticket, .. } => {
+                assert_eq!(Some(ticket), ask.ticket, "a turn is kept");
+                waiting.push((rig.now() + u64::try_from(wait.as_micros()).unwrap(), number, ask));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(asks < 1_000, "the queue does not move");
+    }
+    assert_eq!(order, (0..40).collect::<Vec<_>>());
+    assert!(asks <= 40 * 4, "{asks} questions for 40 admissions");
+}
+
+async fn a_newcomer_does_not_overtake<S: Store>(rig: &Rig<S>) {
+    rig.reserve(&rig.ask(1_000)).await;
+    rig.advance(Duration::from_secs(30));
+    let mut large = rig.ask(900);
+    let (wait, _, ticket) = rig.refused(&large).await;
+    large.ticket = Some(ticket);
+    rig.advance(wait);
+    let (newcomer, binding, _) = rig.refused(&rig.ask(10)).await;
+    assert_eq!(binding, Binding::Turn);
+    assert!(newcomer > Duration::ZERO);
+    assert_eq!(rig.reserve(&large).await, Decision::Granted);
+}
+
+async fn those_who_never_come_back_block_nobody<S: Store>(rig: &Rig<S>) {
+    while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
+    for _ in 0..100 {
+        rig.refused(&rig.ask(1_000)).await;
+    }
+    let mut ask = rig.ask(1_000);
+    let (wait, _, ticket) = rig.refused(&ask).await;
+    assert!(wait > Duration::from_secs(90), "a hundred turns of a second each come first: {wait:?}");
+    ask.ticket = Some(ticket);
+    rig.advance(Duration::from_secs(4));
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted, "nobody used the capacity, so the queue moves up");
+}
+
+async fn a_ticket_of_another_life_is_worth_nothing<S: Store>(rig: &Rig<S>) {
+    let mut ask = rig.ask(100);
+    ask.ticket = Some(tidegate_quota::Ticket { epoch: 7, position: 9_000_000_000_000_000 });
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted, "nobody waits, so nobody is made to wait");
+}
+
+async fn a_pause_closes_the_gate_and_never_gets_shorter<S: Store>(rig: &Rig<S>) {
+    let pause = |seconds| Pause { length: Duration::from_secs(seconds), reason: "429".to_owned() };
+    assert_eq!(rig.store.pause(&rig.model, &pause(20)).await.unwrap(), Duration::from_secs(20));
+    assert_eq!(rig.store.pause(&rig.model, &pause(5)).await.unwrap(), Duration::from_secs(20));
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Paused { wait: Duration::from_secs(20), ticket: None });
+    let snapshot = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((snapshot.pause, snapshot.reason.as_str()), (Duration::from_secs(20), "429"));
+    rig.advance(Duration::from_secs(20));
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+    rig.store.pause(&rig.model, &pause(20)).await.unwrap();
+    rig.store.resume(&rig.model).await.unwrap();
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+}
+
+async fn a_pause_ends_with_its_time_to_live<S: Store>(rig: &Rig<S>) {
+    let day = Pause { length: Duration::from_secs(86_400), reason: "retry-after".to_owned() };
+    assert_eq!(rig.store.pause(&rig.model, &day).await.unwrap(), PAUSE_TTL);
+    rig.advance(PAUSE_TTL);
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+}
+
+async fn a_pause_moves_every_turn<S: Store>(rig: &Rig<S>) {
+    rig.reserve(&rig.ask(1_000)).await;
+    let mut ask = rig.ask(500);
+    let (wait, _, ticket) = rig.refused(&ask).await;
+    assert_eq!(wait, Duration::from_secs(60));
+    ask.ticket = Some(ticket);
+    let pause = Pause { length: Duration::from_secs(10), reason: String::new() };
+    rig.store.pause(&rig.model, &pause).await.unwrap();
+    rig.advance(Duration::from_secs(10));
+    let (wait, binding, _) = rig.refused(&ask).await;
+    assert_eq!((wait, binding), (Duration::from_secs(60), Binding::Turn), "as far away as before the pause");
+}
+
+async fn a_clock_that_steps_back_changes_nothing<S: Store>(rig: &Rig<S>) {
+    rig.reserve(&rig.ask(1_000)).await;
+    rig.at(START - 3_600 * SECOND);
+    let (wait, ..) = rig.refused(&rig.ask(1)).await;
+    assert_eq!(wait, Duration::from_secs(60));
+    rig.at(START + 60 * SECOND);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 0);
+}
+
+/// Lanes are numbered by name: batch 0, interactive 1, standard 2.
+async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store>(rig: &Rig<S>) {
+    let ask = |lane| tidegate_quota::store::Ask { lane, ..rig.ask(10) };
+    assert_eq!(rig.reserve(&ask(1)).await, Decision::Granted, "interactive shows itself");
+    let mut batch = 0;
+    while rig.reserve(&ask(0)).await == Decision::Granted {
+        batch += 10;
+    }
+    assert!((900..=970).contains(&batch), "batch borrows all but what interactive uses and a stand-by: {batch}");
+    // Interactive wants its share: batch gets nothing that leaves the window until interactive has it.
+    let (mut interactive, mut waiting) = (10, None);
+    for _ in 0..240 {
+        rig.advance(Duration::from_millis(500));
+        let mut next = ask(1);
+        next.ticket = waiting;
+        match rig.reserve(&next).await {
+            Decision::Granted => (interactive, waiting) = (interactive + 10, None),
+            Decision::Wait { ticket, .. } => waiting = Some(ticket),
+            other => panic!("{other:?}"),
+        }
+        rig.reserve(&ask(0)).await;
+    }
+    let lanes = rig.store.inspect(&rig.model).await.unwrap().lanes;
+    let share = lanes[1].used.get(Dimension::Combined);
+    assert!(share >= 580, "interactive has {share} of its 600 ({interactive} in all)");
+    assert!(lanes[0].used.get(Dimension::Combined) >= 80, "batch is not starved: {:?}", lanes[0]);
+}
+
+async fn a_lane_borrows_what_nobody_wants<S: Store>(rig: &Rig<S>) {
+    let mut batch = 0;
+    while rig.reserve(&rig.ask(10)).await == Decision::Granted {
+        batch += 10;
+    }
+    assert_eq!(batch, 1_000);
+}
+
+async fn a_lane_keeps_to_its_ceiling<S: Store>(rig: &Rig<S>) {
+    let mut batch = 0;
+    while rig.reserve(&rig.ask(10)).await == Decision::Granted {
+        batch += 10;
+    }
+    assert_eq!(batch, 600);
+}
+
+async fn expectations_are_learned<S: Store>(rig: &Rig<S>) {
+    // Long calls count by their latency: (100 × 1 s + 400 × 9 s) / 10 s = 370 tokens, where a plain mean says 250.
+    let mut last = None;
+    for round in 0..20_u64 {
+        let ask = rig.ask(100);
+        rig.reserve(&ask).await;
+        let (latency, output) = if round % 2 == 0 { (1, 100) } else { (9, 400) };
+        rig.advance(Duration::from_secs(latency));
+        let lesson = Lesson { estimated_input: 1_000, input: 1_250, output };
+        let settlement = Settlement { lesson: Some(lesson), ..used(&ask.reservation, 100) };
+        last = rig.store.settle(&rig.model, &settlement).await.unwrap().1;
+        assert_eq!(last.is_some(), round >= 2, "three calls teach enough");
+    }
+    let learned = last.unwrap();
+    assert!((learned.input_ratio - 1.25).abs() < 1e-6, "{learned:?}");
+    assert!((360..=375).contains(&learned.output), "{learned:?}");
+}

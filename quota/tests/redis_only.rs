@@ -1,0 +1,327 @@
+//! What only a real Redis can show: the ledger behind the totals, lost state, lost scripts, bad calls, keys.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Rig, SECOND, START, in_memory, in_redis, lanes, limits, model_with_lanes, server, unique_prefix};
+use proptest::{prelude::*, test_runner::TestCaseError};
+use tidegate_quota::{
+    Amounts, Decision, Dimension, Limits, ModelQuota, Quota, Request, Store, Ticket, memory, redis_store,
+    store::{Ask, Lesson, Pause, Settlement},
+};
+
+/// One step of a random history.
+#[derive(Debug, Clone)]
+enum Step {
+    Reserve { id: u8, lane: usize, input: u64, output: u64, with_ticket: bool },
+    Settle { id: u8, input: u64, output: u64 },
+    Release { id: u8 },
+    Pause { seconds: u64 },
+    Resume,
+    Advance { millis: i64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (0_u8..40, 0_usize..3, 0_u64..400, 0_u64..200, any::<bool>())
+            .prop_map(|(id, lane, input, output, with_ticket)| Step::Reserve { id, lane, input, output, with_ticket }),
+        4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
+        2 => (0_u8..40).prop_map(|id| Step::Release { id }),
+        1 => (1_u64..20).prop_map(|seconds| Step::Pause { seconds }),
+        1 => Just(Step::Resume),
+        6 => prop_oneof![0_i64..500, 0_i64..20_000, -2_000_i64..0].prop_map(|millis| Step::Advance { millis }),
+    ]
+}
+
+fn lanes_and_dimensions() -> ModelQuota {
+    let limits = Limits { requests: Some(30), input: Some(2_000), output: Some(900), burst: Duration::from_secs(2), ..limits(2_500) };
+    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 0.9), ("standard", 0.3, 1.0)]))
+}
+
+/// Carries one step out and returns what the store said.
+async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step: &Step) -> String {
+    let settle = |id: u8, used, lesson| Settlement { reservation: format!("r{id}"), used, lesson, template: u64::from(id % 3), pause: None };
+    match step {
+        Step::Reserve { id, lane, input, output, with_ticket } => {
+            let slot = usize::from(*id) * 3 + lane;
+            let ask = Ask {
+                reservation: format!("r{id}"),
+                lane: *lane,
+                amounts: Amounts([1, *input, *output, input + output]),
+                ticket: tickets[slot].filter(|_| *with_ticket),
+                template: u64::from(id % 3),
+            };
+            let (decision, expectation) = rig.store.reserve(&rig.model, &ask).await.unwrap();
+            if let Decision::Wait { ticket, .. } = decision {
+                tickets[slot] = Some(ticket);
+            }
+            format!("{decision:?} {expectation:?}")
+        }
+        Step::Settle { id, input, output } => {
+            let lesson = Lesson { estimated_input: 100, input: *input, output: *output };
+            let used = Some(Amounts([1, *input, *output, input + output]));
+            format!("{:?}", rig.store.settle(&rig.model, &settle(*id, used, Some(lesson))).await.unwrap())
+        }
+        Step::Release { id } => format!("{:?}", rig.store.settle(&rig.model, &settle(*id, None, None)).await.unwrap()),
+        Step::Pause { seconds } => {
+            let pause = Pause { length: Duration::from_secs(*seconds), reason: "test".to_owned() };
+            format!("{:?}", rig.store.pause(&rig.model, &pause).await.unwrap())
+        }
+        Step::Resume => format!("{:?}", rig.store.resume(&rig.model).await.unwrap()),
+        Step::Advance { millis } => {
+            rig.at(rig.now().saturating_add_signed(millis * 1_000).max(START));
+            String::new()
+        }
+    }
+}
+
+/// Totals must be what the ledger holds, and every lane's what its entries hold.
+fn totals_equal_the_ledger(connection: &mut redis::Connection, prefix: &str, used: Amounts) -> Result<(), TestCaseError> {
+    let key = |what: &str| format!("{prefix}:v1:{{test:model}}:{what}");
+    let ids: Vec<String> = redis::cmd("ZRANGE").arg(key("ledger")).arg(0).arg(-1).query(connection).unwrap();
+    let mut sum = [0.0_f64; 4];
+    for id in &ids {
+        let entry: Vec<u8> = redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
+        for (dimension, bytes) in entry[24..].chunks(8).enumerate() {
+            sum[dimension] += f64::from_le_bytes(bytes.try_into().unwrap());
+        }
+    }
+    let entries: usize = redis::cmd("HLEN").arg(key("entries")).query(connection).unwrap();
+    prop_assert_eq!(entries, ids.len(), "an entry without a place in the ledger");
+    for (dimension, sum) in sum.iter().enumerate() {
+        prop_assert!((sum - used.0[dimension] as f64).abs() < 0.5, "ledger {} total {}", sum, used.0[dimension]);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The model in memory and the scripts say the same to any history, to the microsecond; totals equal the ledger;
+    /// what is admitted keeps within every limit at the moment of admission.
+    #[test]
+    fn scripts_and_model_agree(steps in proptest::collection::vec(step(), 1..120)) {
+        let prefix = unique_prefix();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let Some(shared) = in_redis(lanes_and_dimensions(), &prefix) else { return Ok(()) };
+        let local = in_memory(lanes_and_dimensions());
+        let mut connection = server().unwrap().connection();
+        let (mut shared_tickets, mut local_tickets) = (vec![None; 120], vec![None; 120]);
+        runtime.block_on(async {
+            for (number, step) in steps.iter().enumerate() {
+                let before = local.store.inspect(&local.model).await.unwrap();
+                shared.store.inspect(&shared.model).await.unwrap();
+                let said = carry_out(&shared, &mut shared_tickets, step).await;
+                prop_assert_eq!(&said, &carry_out(&local, &mut local_tickets, step).await, "step {} {:?}", number, step);
+                let (left, right) = (shared.store.inspect(&shared.model).await.unwrap(), local.store.inspect(&local.model).await.unwrap());
+                prop_assert_eq!(&left, &right, "after step {} {:?}", number, step);
+                if said.starts_with("Granted") && left.reservations > before.reservations {
+                    let limits = shared.model.limits.effective();
+                    for dimension in Dimension::ALL {
+                        let grew = left.used.get(dimension) > before.used.get(dimension);
+                        prop_assert!(!grew || left.used.get(dimension) <= limits.get(dimension), "{} over its limit", dimension);
+                    }
+                }
+            }
+            let used = shared.store.inspect(&shared.model).await.unwrap().used;
+            totals_equal_the_ledger(&mut connection, &prefix, used)
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
+    let prefix = unique_prefix();
+    let Some(rig) = in_redis(lanes_and_dimensions(), &prefix) else { return };
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    let lesson = Lesson { estimated_input: 10, input: 9, output: 3 };
+    let pause = Pause { length: Duration::from_secs(9), reason: "429".to_owned() };
+    let settlement = Settlement { reservation: ask.reservation.clone(), used: Some(ask.amounts), lesson: Some(lesson), template: 5, pause: Some(pause) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+    let mut connection = server().unwrap().connection();
+    let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
+    assert_eq!(keys.len(), 5, "{keys:?}");
+    for key in keys {
+        assert!(key.starts_with(&format!("{prefix}:v1:{{test:model}}:")), "{key}");
+        let ttl: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
+        assert!(ttl > 0, "{key} lives for ever");
+    }
+}
+
+#[tokio::test]
+async fn a_flushed_server_lets_no_burst_through() {
+    let prefix = unique_prefix();
+    let model = model_with_lanes(Limits { burst: Duration::from_secs(1), ..limits(60_000) }, tidegate_quota::Lanes::single());
+    let Some(rig) = in_redis(model, &prefix) else { return };
+    let mut connection = server().unwrap().connection();
+    let (mut admitted, mut turn) = (0, None);
+    for millis in 0..20_000_u64 {
+        rig.at(START + millis * 1_000);
+        if millis == 10_000 {
+            let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
+            redis::cmd("DEL").arg(keys).exec(&mut connection).unwrap();
+        }
+        match rig.reserve(&Ask { ticket: turn, ..rig.ask(100) }).await {
+            Decision::Granted => (admitted, turn) = (admitted + 100, None),
+            Decision::Wait { ticket, .. } => turn = Some(ticket),
+            other => panic!("{other:?}"),
+        }
+    }
+    // 1,000 tokens a second for 20 s, a second ahead, and another second ahead after the loss.
+    assert!((19_500..=22_300).contains(&admitted), "{admitted} tokens in 20 s");
+}
+
+#[tokio::test]
+async fn lost_scripts_are_sent_again() {
+    let Some(rig) = in_redis(lanes_and_dimensions(), &unique_prefix()) else { return };
+    let mut connection = server().unwrap().connection();
+    for _ in 0..3 {
+        redis::cmd("SCRIPT").arg("FLUSH").exec(&mut connection).unwrap();
+        assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+        rig.advance(Duration::from_secs(5));
+    }
+}
+
+/// One round trip to admit and one to settle, counted by the server.
+#[tokio::test]
+async fn one_round_trip_each() {
+    let Some(server) = common::Server::start() else { return };
+    let model = lanes_and_dimensions();
+    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options::default()).unwrap();
+    let scripts_run = || {
+        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut server.connection()).unwrap();
+        let calls = |command: &str| {
+            let line = info.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
+            line.map_or(0, |line| line.split(['=', ',']).nth(1).unwrap().parse::<u64>().unwrap())
+        };
+        calls("evalsha") + calls("eval")
+    };
+    let request = |number: u32| Request::new(model.id.clone(), format!("a{number}")).tokens(10, 10);
+    quota.admit(&request(0)).await.unwrap().settle(&tidegate_types::Usage::default()).await;
+    let before = scripts_run();
+    let permit = quota.admit(&request(1)).await.unwrap();
+    assert_eq!(scripts_run() - before, 1);
+    permit.settle(&tidegate_types::Usage::default()).await;
+    assert_eq!(scripts_run() - before, 2);
+}
+
+#[test]
+fn a_bad_call_answers_an_error_and_changes_nothing() {
+    let Some(server) = server() else { return };
+    let mut connection = server.connection();
+    let prefix = unique_prefix();
+    let good = ["id", "1", "0", "0", "60000000", "1000000", "1", "1", "1", "1", "9", "9", "9", "9", "0", "1", "1"];
+    let text = concat!(
+        include_str!("../../lua/include/arguments.lua"),
+        include_str!("../../lua/include/state.lua"),
+        include_str!("../../lua/include/ledger.lua"),
+        include_str!("../../lua/include/lanes.lua"),
+        include_str!("../../lua/include/gate.lua"),
+        include_str!("../../lua/include/learned.lua"),
+        include_str!("../../lua/reserve-5.lua")
+    );
+    let mut call = |arguments: &[&str]| {
+        let keys = ["ledger", "entries", "state", "gate", "learned"].map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
+        redis::cmd("EVAL").arg(text).arg(5).arg(&keys).arg(arguments).query::<Vec<i64>>(&mut connection)
+    };
+    for index in 0..good.len() {
+        for bad in ["-1", "x", "nan", "inf"] {
+            let mut arguments = good;
+            arguments[index] = bad;
+            if index == 0 {
+                arguments[0] = "";
+            }
+            let error = call(&arguments).unwrap_err().to_string();
+            assert!(error.contains(&format!("argument {}", index + 1)), "{bad} as argument {}: {error}", index + 1);
+        }
+    }
+    assert!(call(&good[..16]).unwrap_err().to_string().contains("wants 15 arguments"));
+    let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut server.connection()).unwrap();
+    assert!(keys.is_empty(), "{keys:?}");
+    assert_eq!(call(&good).unwrap()[0], 1);
+}
+
+/// Many tasks race for a small limit on the server's own clock; no window ever holds more than the limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_race_never_exceeds_the_limit() {
+    let Some(server) = server() else { return };
+    let limits = Limits { combined: Some(5_000), margin: 1.0, window: Duration::from_secs(1), burst: Duration::from_millis(50), ..Limits::default() };
+    let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
+    let store = redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
+    let started = std::time::Instant::now();
+    let admissions = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tasks: Vec<_> = (0..16)
+        .map(|task| {
+            let (store, model, admissions) = (store.clone(), model.clone(), std::sync::Arc::clone(&admissions));
+            tokio::spawn(async move {
+                let mut turn = None;
+                for number in 0..u32::MAX {
+                    if started.elapsed() > Duration::from_secs(4) {
+                        break;
+                    }
+                    let ask = Ask { reservation: format!("{task}-{number}"), lane: 0, amounts: Amounts([1, 100, 0, 100]), ticket: turn, template: 0 };
+                    match store.reserve(&model, &ask).await.unwrap().0 {
+                        Decision::Granted => {
+                            turn = None;
+                            admissions.lock().unwrap().push(100);
+                        }
+                        Decision::Wait { wait, ticket, .. } => {
+                            turn = Some(ticket);
+                            tokio::time::sleep(wait).await;
+                        }
+                        other => panic!("{other:?}"),
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let total: u64 = admissions.lock().unwrap().iter().sum();
+    // In T seconds at most T + 1 windows; a generous lower bound shows that the race does not starve itself.
+    assert!(total <= 5 * 5_000, "{total}");
+    assert!(total >= 2 * 5_000, "{total}");
+}
+
+/// Redis goes away and comes back: calls go on within this worker's share, and the fleet is joined again.
+#[tokio::test]
+async fn while_redis_is_away_a_worker_keeps_to_its_share() {
+    let Some(mut server) = common::Server::start() else { return };
+    let limits = Limits { requests: Some(600), burst: Duration::from_secs(1), ..limits(1_000_000) };
+    let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
+    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options { max_slot_wait: Duration::ZERO, ..Default::default() }).unwrap();
+    let mut number = 0;
+    let mut admit = async || {
+        number += 1;
+        quota.admit(&Request::new(model.id.clone(), number.to_string()).tokens(1, 1)).await
+    };
+    admit().await.unwrap().release().await;
+    assert!(!quota.is_degraded());
+    server.kill();
+    let mut admitted = 0;
+    while let Ok(permit) = admit().await {
+        permit.settle(&tidegate_types::Usage { uncached_input: 1, ..Default::default() }).await;
+        admitted += 1;
+        assert!(admitted < 60, "not bounded");
+    }
+    assert!(quota.is_degraded());
+    assert!(admitted >= 5, "{admitted} calls without Redis");
+}
+
+/// The reference model must itself be right about time: it is what a worker falls back to.
+#[tokio::test]
+async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
+    let store = memory::Store::new(Duration::from_secs(300));
+    let model = model_with_lanes(Limits { window: Duration::from_millis(50), ..limits(100) }, tidegate_quota::Lanes::single());
+    let ask = |id: &str, ticket| Ask { reservation: id.to_owned(), lane: 0, amounts: Amounts([1, 100, 0, 100]), ticket, template: 0 };
+    assert_eq!(store.reserve(&model, &ask("a", None)).await.unwrap().0, Decision::Granted);
+    let Decision::Wait { wait, ticket, .. } = store.reserve(&model, &ask("b", None)).await.unwrap().0 else { panic!("full") };
+    assert!(wait <= Duration::from_millis(50));
+    tokio::time::sleep(wait + Duration::from_millis(1)).await;
+    assert_eq!(store.reserve(&model, &ask("b", Some(ticket))).await.unwrap().0, Decision::Granted);
+    assert_eq!(START % SECOND, 0);
+}

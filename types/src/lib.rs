@@ -1,0 +1,18 @@
+//! The vocabulary that tidegate's crates share: names that cannot be malformed, and what a provider call used.
+//!
+//! # Layout
+//!
+//! * [`model_id`]: `provider:model`, the unit that every quota belongs to
+//! * [`name`]: lanes and tenants
+//! * [`document_id`]: a stable name for a document, safe as an object name
+//! * [`usage`]: tokens that one provider call used, in one meaning for all providers
+
+pub mod document_id;
+pub mod model_id;
+pub mod name;
+pub mod usage;
+
+pub use document_id::DocumentId;
+pub use model_id::ModelId;
+pub use name::{InvalidName, Lane, Tenant};
+pub use usage::Usage;
