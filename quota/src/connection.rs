@@ -48,9 +48,10 @@ impl Connection {
                 .map_err(bad)?;
             Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
         } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
-            let (nodes, master) = rest.split_once('/').filter(|(_, master)| !master.is_empty()).ok_or_else(|| {
-                Error::Address("write redis+sentinel://host:port,host:port/master-name".to_owned())
-            })?;
+            let (nodes, master) = rest
+                .split_once('/')
+                .filter(|(_, master)| !master.is_empty())
+                .ok_or_else(|| Error::Address("write redis+sentinel://host:port,host:port/master-name".to_owned()))?;
             let nodes: Vec<String> = nodes.split(',').map(|node| format!("redis://{node}")).collect();
             let client = SentinelClient::build(nodes, master, None, SentinelServerType::Master).map_err(bad)?;
             Kind::Sentinel { client: Box::new(Mutex::new(client)), connection: Mutex::new(None) }

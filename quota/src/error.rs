@@ -34,7 +34,9 @@ pub enum Refused {
         ticket: Option<Ticket>,
     },
     /// The call is larger than the whole limit: waiting does not help.
-    #[error("the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; make it smaller or raise the limit")]
+    #[error(
+        "the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; make it smaller or raise the limit"
+    )]
     NeverFits {
         /// The model asked for.
         model: ModelId,

@@ -58,7 +58,12 @@ impl Limits {
     #[must_use]
     pub fn effective(&self) -> Amounts {
         Amounts(Dimension::ALL.map(|dimension| {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "limits lie far below 2^53"
+            )]
             self.get(dimension).map_or(0, |limit| ((limit as f64 * self.margin) as u64).max(1))
         }))
     }
@@ -170,11 +175,14 @@ pub struct Charge {
     pub cached_input: bool,
     /// By how much output is multiplied in the combined count (Bedrock: 5 to 15).
     pub output_weight: f64,
+    /// Whether output tokens that were held and not used come back. Where they do not, a call is charged the larger of
+    /// what it used and its `max_output_tokens`, as OpenAI documents it.
+    pub unused_returns: bool,
 }
 
 impl Default for Charge {
     fn default() -> Self {
-        Self { hold: OutputHold::Expected, cached_input: true, output_weight: 1.0 }
+        Self { hold: OutputHold::Expected, cached_input: true, output_weight: 1.0, unused_returns: true }
     }
 }
 
@@ -182,16 +190,25 @@ impl Charge {
     /// Amounts of one call with so many tokens.
     #[must_use]
     pub fn amounts(&self, input: u64, output: u64) -> Amounts {
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "tokens lie far below 2^53"
+        )]
         let weighted = (output as f64 * self.output_weight).ceil() as u64;
         Amounts([1, input, output, input.saturating_add(weighted)])
     }
 
-    /// Amounts that a finished call really used.
+    /// Amounts that a finished call is charged for.
     #[must_use]
-    pub fn used(&self, usage: &Usage) -> Amounts {
+    pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
         let cached = if self.cached_input { usage.cache_read } else { 0 };
-        self.amounts(usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached), usage.output)
+        let mut amounts = self.amounts(usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached), usage.output);
+        if !self.unused_returns {
+            amounts.0[3] = amounts.0[3].max(max_output_tokens);
+        }
+        amounts
     }
 }
 

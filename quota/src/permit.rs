@@ -24,6 +24,7 @@ pub struct Permit {
     pub(crate) reservation: String,
     pub(crate) lane: Lane,
     pub(crate) estimated_input: u64,
+    pub(crate) max_output_tokens: u64,
     pub(crate) template: u64,
     pub(crate) state: State,
 }
@@ -44,7 +45,7 @@ impl Permit {
     /// The call is over and used this much. The rest of the reservation is given back, or the excess becomes a debt.
     pub async fn settle(self, usage: &Usage) {
         let lesson = Lesson { estimated_input: self.estimated_input, input: usage.input(), output: usage.output };
-        let used = self.model.charge.used(usage);
+        let used = self.model.charge.used(usage, self.max_output_tokens);
         self.end(Some(used), Some(lesson), None).await;
     }
 

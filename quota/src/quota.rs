@@ -116,13 +116,8 @@ impl Quota {
         let lane = model.lanes.index(&request.lane).ok_or_else(|| Refused::UnknownLane(request.lane.clone()))?;
         let started = Instant::now();
         let amounts = shared.amounts(model, request);
-        let mut ask = Ask {
-            reservation: request.reservation.clone(),
-            lane,
-            amounts,
-            ticket: request.ticket,
-            template: request.template,
-        };
+        let mut ask =
+            Ask { reservation: request.reservation.clone(), lane, amounts, ticket: request.ticket, template: request.template };
         loop {
             let (decision, backend) = shared.ask(model, &ask).await;
             let (pause, refused) = match decision {
@@ -135,6 +130,7 @@ impl Quota {
                         reservation: ask.reservation,
                         lane: request.lane.clone(),
                         estimated_input: request.input_tokens,
+                        max_output_tokens: request.max_output_tokens,
                         template: request.template,
                         state: State::Unsent,
                     });
@@ -307,13 +303,21 @@ impl Shared {
     /// What to reserve: the estimate corrected by what was learned, and the expected output or its bound.
     fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
         let expectation = self.expectation(model, request.template);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
-        let input = expectation.map_or(request.input_tokens, |known| (request.input_tokens as f64 * known.input_ratio).ceil() as u64);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "tokens lie far below 2^53"
+        )]
+        let input =
+            expectation.map_or(request.input_tokens, |known| (request.input_tokens as f64 * known.input_ratio).ceil() as u64);
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
             // The bound is no expectation: a small limit must not refuse for ever what will in truth fit.
-            (OutputHold::Expected, None) => model.limits.effective().0[3].checked_sub(input).filter(|room| *room > 0).map_or(bound, |room| bound.min(room)),
+            (OutputHold::Expected, None) => {
+                model.limits.effective().0[3].checked_sub(input).filter(|room| *room > 0).map_or(bound, |room| bound.min(room))
+            }
             (OutputHold::Maximum, _) => bound,
         };
         model.charge.amounts(input, output)

@@ -194,7 +194,9 @@ fn snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
         reservations,
         used,
         ahead,
-        lanes: lanes.map(|((lane, _), (in_flight, queue, used))| LaneSnapshot { lane: lane.clone(), in_flight, queue, used }).collect(),
+        lanes: lanes
+            .map(|((lane, _), (in_flight, queue, used))| LaneSnapshot { lane: lane.clone(), in_flight, queue, used })
+            .collect(),
     })
 }
 

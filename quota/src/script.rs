@@ -31,7 +31,12 @@ pub(crate) struct Scripts {
 
 impl Scripts {
     pub(crate) fn new() -> Self {
-        Self { reserve: Script::new(RESERVE), settle: Script::new(SETTLE), pause: Script::new(PAUSE), inspect: Script::new(INSPECT) }
+        Self {
+            reserve: Script::new(RESERVE),
+            settle: Script::new(SETTLE),
+            pause: Script::new(PAUSE),
+            inspect: Script::new(INSPECT),
+        }
     }
 }
 
@@ -41,7 +46,12 @@ impl Script {
     }
 
     /// One round trip; two when the server has lost its scripts. `EVAL` and not `SCRIPT LOAD`, which some proxies block.
-    pub(crate) async fn run(&self, connection: &mut impl ConnectionLike, keys: &[String], arguments: &[String]) -> RedisResult<Vec<Value>> {
+    pub(crate) async fn run(
+        &self,
+        connection: &mut impl ConnectionLike,
+        keys: &[String],
+        arguments: &[String],
+    ) -> RedisResult<Vec<Value>> {
         match self.command("EVALSHA", &self.hash, keys, arguments).query_async(connection).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.command("EVAL", self.text, keys, arguments).query_async(connection).await

@@ -173,10 +173,15 @@ pub struct LaneSnapshot {
 /// Keeps reservations, one atomic step a call.
 pub trait Store: Send + Sync {
     /// Reserves, or says when to come back.
-    fn reserve(&self, model: &ModelQuota, ask: &Ask) -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send;
+    fn reserve(&self, model: &ModelQuota, ask: &Ask)
+    -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send;
 
     /// Ends a reservation.
-    fn settle(&self, model: &ModelQuota, settlement: &Settlement) -> impl Future<Output = Result<(Settled, Option<Expectation>), Error>> + Send;
+    fn settle(
+        &self,
+        model: &ModelQuota,
+        settlement: &Settlement,
+    ) -> impl Future<Output = Result<(Settled, Option<Expectation>), Error>> + Send;
 
     /// Closes the gate for at least so long, and says for how long it is closed now.
     fn pause(&self, model: &ModelQuota, pause: &Pause) -> impl Future<Output = Result<Duration, Error>> + Send;

@@ -35,13 +35,15 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn lanes_and_dimensions() -> ModelQuota {
-    let limits = Limits { requests: Some(30), input: Some(2_000), output: Some(900), burst: Duration::from_secs(2), ..limits(2_500) };
+    let limits =
+        Limits { requests: Some(30), input: Some(2_000), output: Some(900), burst: Duration::from_secs(2), ..limits(2_500) };
     model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 0.9), ("standard", 0.3, 1.0)]))
 }
 
 /// Carries one step out and returns what the store said.
 async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step: &Step) -> String {
-    let settle = |id: u8, used, lesson| Settlement { reservation: format!("r{id}"), used, lesson, template: u64::from(id % 3), pause: None };
+    let settle =
+        |id: u8, used, lesson| Settlement { reservation: format!("r{id}"), used, lesson, template: u64::from(id % 3), pause: None };
     match step {
         Step::Reserve { id, lane, input, output, with_ticket } => {
             let slot = usize::from(*id) * 3 + lane;
@@ -139,7 +141,13 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     rig.reserve(&ask).await;
     let lesson = Lesson { estimated_input: 10, input: 9, output: 3 };
     let pause = Pause { length: Duration::from_secs(9), reason: "429".to_owned() };
-    let settlement = Settlement { reservation: ask.reservation.clone(), used: Some(ask.amounts), lesson: Some(lesson), template: 5, pause: Some(pause) };
+    let settlement = Settlement {
+        reservation: ask.reservation.clone(),
+        used: Some(ask.amounts),
+        lesson: Some(lesson),
+        template: 5,
+        pause: Some(pause),
+    };
     rig.store.settle(&rig.model, &settlement).await.unwrap();
     let mut connection = server().unwrap().connection();
     let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
@@ -248,7 +256,13 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_never_exceeds_the_limit() {
     let Some(server) = server() else { return };
-    let limits = Limits { combined: Some(5_000), margin: 1.0, window: Duration::from_secs(1), burst: Duration::from_millis(50), ..Limits::default() };
+    let limits = Limits {
+        combined: Some(5_000),
+        margin: 1.0,
+        window: Duration::from_secs(1),
+        burst: Duration::from_millis(50),
+        ..Limits::default()
+    };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
     let store = redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
     let started = std::time::Instant::now();
@@ -262,7 +276,13 @@ async fn a_race_never_exceeds_the_limit() {
                     if started.elapsed() > Duration::from_secs(4) {
                         break;
                     }
-                    let ask = Ask { reservation: format!("{task}-{number}"), lane: 0, amounts: Amounts([1, 100, 0, 100]), ticket: turn, template: 0 };
+                    let ask = Ask {
+                        reservation: format!("{task}-{number}"),
+                        lane: 0,
+                        amounts: Amounts([1, 100, 0, 100]),
+                        ticket: turn,
+                        template: 0,
+                    };
                     match store.reserve(&model, &ask).await.unwrap().0 {
                         Decision::Granted => {
                             turn = None;
@@ -293,7 +313,12 @@ async fn while_redis_is_away_a_worker_keeps_to_its_share() {
     let Some(mut server) = common::Server::start() else { return };
     let limits = Limits { requests: Some(600), burst: Duration::from_secs(1), ..limits(1_000_000) };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
-    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options { max_slot_wait: Duration::ZERO, ..Default::default() }).unwrap();
+    let quota = Quota::with_redis(
+        &server.url,
+        [model.clone()],
+        tidegate_quota::Options { max_slot_wait: Duration::ZERO, ..Default::default() },
+    )
+    .unwrap();
     let mut number = 0;
     let mut admit = async || {
         number += 1;
@@ -317,7 +342,8 @@ async fn while_redis_is_away_a_worker_keeps_to_its_share() {
 async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
     let store = memory::Store::new(Duration::from_secs(300));
     let model = model_with_lanes(Limits { window: Duration::from_millis(50), ..limits(100) }, tidegate_quota::Lanes::single());
-    let ask = |id: &str, ticket| Ask { reservation: id.to_owned(), lane: 0, amounts: Amounts([1, 100, 0, 100]), ticket, template: 0 };
+    let ask =
+        |id: &str, ticket| Ask { reservation: id.to_owned(), lane: 0, amounts: Amounts([1, 100, 0, 100]), ticket, template: 0 };
     assert_eq!(store.reserve(&model, &ask("a", None)).await.unwrap().0, Decision::Granted);
     let Decision::Wait { wait, ticket, .. } = store.reserve(&model, &ask("b", None)).await.unwrap().0 else { panic!("full") };
     assert!(wait <= Duration::from_millis(50));

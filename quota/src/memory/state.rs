@@ -239,10 +239,8 @@ impl State {
 
     pub(super) fn expectation(&self, template: u64) -> Option<Expectation> {
         let [input, estimated, output, weight, calls] = *self.learned.get(&template)?;
-        (calls >= ENOUGH && estimated > 0.0 && weight > 0.0).then(|| Expectation {
-            input_ratio: (input / estimated * 1e6).ceil() / 1e6,
-            output: whole((output / weight).ceil()),
-        })
+        (calls >= ENOUGH && estimated > 0.0 && weight > 0.0)
+            .then(|| Expectation { input_ratio: (input / estimated * 1e6).ceil() / 1e6, output: whole((output / weight).ceil()) })
     }
 
     pub(super) fn pause(&mut self, pause: &Pause, ttl: Duration, now: f64) -> Duration {

@@ -1,6 +1,12 @@
 //! A private Redis, and a store of either kind on a clock that the test sets.
 
-#![allow(dead_code, unreachable_pub, missing_docs, missing_debug_implementations, reason = "each test binary uses its part of this module")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "each test binary uses its part of this module"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -88,7 +94,8 @@ pub fn server() -> Option<&'static Server> {
             let server = Server::start()?;
             // A static is never dropped, so a watcher ends the server when the test process is gone.
             let script = format!("while kill -0 {} 2>/dev/null; do sleep 1; done; kill {}", std::process::id(), server.child.id());
-            let _ = Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            let _ =
+                Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
             Some(server)
         })
         .as_ref()
@@ -142,13 +149,7 @@ impl<S: Store> Rig<S> {
 
     pub fn ask(&self, tokens: u64) -> Ask {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        Ask {
-            reservation: format!("r{id}"),
-            lane: 0,
-            amounts: Amounts([1, tokens, 0, tokens]),
-            ticket: None,
-            template: 0,
-        }
+        Ask { reservation: format!("r{id}"), lane: 0, amounts: Amounts([1, tokens, 0, tokens]), ticket: None, template: 0 }
     }
 
     pub async fn reserve(&self, ask: &Ask) -> Decision {
@@ -165,7 +166,13 @@ impl<S: Store> Rig<S> {
 }
 
 pub fn limits(combined: u64) -> Limits {
-    Limits { combined: Some(combined), margin: 1.0, window: Duration::from_secs(60), burst: Duration::from_secs(60), ..Limits::default() }
+    Limits {
+        combined: Some(combined),
+        margin: 1.0,
+        window: Duration::from_secs(60),
+        burst: Duration::from_secs(60),
+        ..Limits::default()
+    }
 }
 
 pub fn model(limits: Limits) -> ModelQuota {

@@ -1,0 +1,145 @@
+//! The four activities as Temporal sees them.
+
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "the macro drops both; `tidegate_workflows::contract` documents the activities"
+)]
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use temporalio_macros::activities;
+use temporalio_sdk::{
+    ApplicationFailure,
+    activities::{ActivityContext, ActivityError, ActivityInfo},
+};
+use tidegate_workflows::contract::{self, DocumentOutcome, DocumentTask, Effort, Finish, Job, Plan, SealShard};
+
+use crate::{
+    attempt::{Attempt, Notes},
+    document,
+    failure::Failure,
+    finish, metrics, plan, seal,
+    services::Services,
+};
+
+/// A third of the heartbeat time-out that the workflows set: cancellation arrives with a beat, and two may be lost.
+const BEAT: Duration = Duration::from_secs(3);
+
+/// The activities, all on the same services.
+#[derive(Debug)]
+pub struct DocumentActivities {
+    services: Arc<Services>,
+}
+
+impl DocumentActivities {
+    /// Activities on these services.
+    #[must_use]
+    pub fn new(services: Services) -> Self {
+        Self { services: Arc::new(services) }
+    }
+}
+
+#[activities]
+impl DocumentActivities {
+    #[activity(definition = contract::markers::Plan)]
+    pub async fn plan(self: Arc<Self>, ctx: ActivityContext, job: Job) -> Result<Plan, ActivityError> {
+        let info = ctx.info();
+        let (workflow, run) = (info.workflow_id.clone().unwrap_or_default(), info.workflow_run_id.clone().unwrap_or_default());
+        beating(&ctx, None, plan::plan(&self.services, &job, &workflow, &run)).await
+    }
+
+    #[activity(definition = contract::markers::ProcessDocument)]
+    pub async fn process_document(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: DocumentTask,
+    ) -> Result<DocumentOutcome, ActivityError> {
+        let attempt = attempt(&ctx, &task);
+        beating(&ctx, Some(&attempt), document::process(&self.services, &attempt, &task)).await
+    }
+
+    #[activity(definition = contract::markers::SealShard)]
+    pub async fn seal_shard(self: Arc<Self>, ctx: ActivityContext, shard: SealShard) -> Result<(), ActivityError> {
+        beating(&ctx, None, seal::seal(&self.services, &shard)).await
+    }
+
+    #[activity(definition = contract::markers::Finish)]
+    pub async fn finish(self: Arc<Self>, ctx: ActivityContext, finish: Finish) -> Result<(), ActivityError> {
+        beating(&ctx, None, finish::finish(&self.services, &finish)).await
+    }
+}
+
+fn attempt(ctx: &ActivityContext, task: &DocumentTask) -> Attempt {
+    let info = ctx.info();
+    let notes = ctx.heartbeat_details().deserialize::<Notes>().ok().flatten().unwrap_or_default();
+    let workflow = info.workflow_id.as_deref().unwrap_or_default();
+    let batch = workflow.rsplit_once("/shard-").map_or(workflow, |(batch, _)| batch);
+    Attempt::new(reservation(info, task), batch.to_owned(), millis(info.scheduled_time), notes)
+}
+
+/// Unique to one attempt at one document of one run; names no document.
+fn reservation(info: &ActivityInfo, task: &DocumentTask) -> String {
+    let run = info.workflow_run_id.as_deref().unwrap_or_default();
+    format!("{}#{}.{}.{}", run, task.shard, task.index, info.attempt)
+}
+
+fn millis(time: Option<SystemTime>) -> i64 {
+    let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Does the work under a steady heartbeat, and drops it when the activity is cancelled or the worker stops. The last
+/// beat carries the notes to the next attempt.
+async fn beating<T>(
+    ctx: &ActivityContext,
+    attempt: Option<&Attempt>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, ActivityError> {
+    let mut beat = tokio::time::interval(BEAT);
+    let mut work = Box::pin(work);
+    loop {
+        tokio::select! {
+            result = &mut work => return end(ctx, attempt, result).await,
+            () = ctx.cancelled() => {
+                record(ctx, attempt).await;
+                return Err(ActivityError::cancelled());
+            }
+            _ = beat.tick() => record(ctx, attempt).await,
+        }
+    }
+}
+
+async fn end<T>(ctx: &ActivityContext, attempt: Option<&Attempt>, result: Result<T, Failure>) -> Result<T, ActivityError> {
+    let effort = attempt.map_or_else(Effort::default, Attempt::effort);
+    match result {
+        Ok(value) => {
+            if attempt.is_some() {
+                metrics::attempt_ended("succeeded");
+            }
+            Ok(value)
+        }
+        Err(failure) => {
+            if attempt.is_some() {
+                metrics::attempt_ended(failure.kind);
+                record(ctx, attempt).await;
+            }
+            let failure: ApplicationFailure = failure.into_application_failure(effort);
+            Err(failure.into())
+        }
+    }
+}
+
+/// A beat that does not arrive is made good by the next.
+async fn record(ctx: &ActivityContext, attempt: Option<&Attempt>) {
+    let recorded = match attempt {
+        Some(attempt) => ctx.record_heartbeat(attempt.notes()).await,
+        None => ctx.record_heartbeat(()).await,
+    };
+    if let Err(error) = recorded {
+        tracing::warn!(%error, "a heartbeat could not be recorded");
+    }
+}

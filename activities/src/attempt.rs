@@ -1,0 +1,89 @@
+//! What one attempt at a document tells the next, through Temporal's heartbeat details.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tidegate_quota::Ticket;
+use tidegate_workflows::contract::Effort;
+
+/// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Notes {
+    /// How often the document asked so far.
+    #[serde(flatten)]
+    pub effort: Effort,
+    /// Its turn in the queue for quota.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<Ticket>,
+    /// Calls that the batch's retry budget has paid for.
+    pub paid_retries: u32,
+}
+
+/// One attempt at one document. Clones share the notes: one works, the other beats.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// Names this attempt and no other, for the limiter.
+    pub reservation: String,
+    /// Names the batch, for its retry budget.
+    pub batch: String,
+    /// When the document's activity was scheduled, in milliseconds since 1970: results are ours from then on.
+    pub scheduled_millis: i64,
+    notes: Arc<Mutex<Notes>>,
+}
+
+impl Attempt {
+    /// Begins with what the attempt before left.
+    #[must_use]
+    pub fn new(reservation: String, batch: String, scheduled_millis: i64, notes: Notes) -> Self {
+        Self { reservation, batch, scheduled_millis, notes: Arc::new(Mutex::new(notes)) }
+    }
+
+    /// A copy of the notes.
+    #[must_use]
+    pub fn notes(&self) -> Notes {
+        *self.lock()
+    }
+
+    /// How often the document asked so far.
+    #[must_use]
+    pub fn effort(&self) -> Effort {
+        self.lock().effort
+    }
+
+    /// A call is about to leave. Counted before, so that a crash cannot hide it.
+    pub fn calling(&self) {
+        let mut notes = self.lock();
+        notes.effort.provider_calls += 1;
+        notes.ticket = None;
+    }
+
+    /// The call was answered 429.
+    pub fn rate_limited(&self) {
+        self.lock().effort.rate_limited += 1;
+    }
+
+    /// The document goes back to Temporal to wait, and keeps its turn.
+    pub fn deferred(&self, ticket: Option<Ticket>) {
+        let mut notes = self.lock();
+        notes.effort.deferrals += 1;
+        notes.ticket = ticket;
+    }
+
+    /// Whether the next call is one beyond the first that nobody has paid for yet.
+    #[must_use]
+    pub fn must_pay_for_retry(&self) -> bool {
+        let notes = self.lock();
+        notes.effort.provider_calls > notes.paid_retries
+    }
+
+    /// The retry budget has paid for the next call.
+    pub fn paid_for_retry(&self) {
+        let mut notes = self.lock();
+        notes.paid_retries = notes.effort.provider_calls;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,120 @@
+//! One document's way: read → text → already done? → estimate → guard → result.
+
+use tidegate_providers::{Completion, Request as Call};
+use tidegate_quota::Request;
+use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, failure_type};
+
+use crate::{
+    attempt::Attempt,
+    estimate,
+    failure::Failure,
+    job::Shard,
+    metrics,
+    outcome::{self, DocumentResult},
+    services::Services,
+    source::{Document, store_failure},
+    storage::Error,
+    text,
+};
+
+/// Answers one document, once.
+///
+/// # Errors
+/// A [`Failure`] that says whether and when to try again.
+pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask) -> Result<DocumentOutcome, Failure> {
+    let (shard, document) = services.shards.find(&services.storage, task).await?;
+    let location = DocumentResult::location(&shard.output, &document.id);
+    if let Some(result) = DocumentResult::read(&location).await? {
+        // An attempt of this very activity may have written it and died before it could say so.
+        let ours = result.completed_millis() >= attempt.scheduled_millis;
+        return Ok(if ours {
+            result.outcome(attempt.effort())
+        } else {
+            DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
+        });
+    }
+    let bytes = read(services, &document).await?;
+    let completion = answer(services, attempt, &shard, text::extract(&bytes)?).await?;
+    let result = result(services, attempt, &shard, document, completion);
+    result.create(&location).await?;
+    metrics::answered(&result, &shard.job.tenant);
+    Ok(result.outcome(attempt.effort()))
+}
+
+async fn read(services: &Services, document: &Document) -> Result<bytes::Bytes, Failure> {
+    let unreadable = |message: String| Failure::never(failure_type::UNREADABLE_DOCUMENT, message);
+    let location = services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
+    let gone = || unreadable(format!("{location} does not exist any more"));
+    let size = location.size().await.map_err(store_failure)?.ok_or_else(gone)?;
+    if size > text::MAX_BYTES {
+        let message = format!("{location} has {size} bytes; at most {} are read", text::MAX_BYTES);
+        return Err(Failure::never(failure_type::TOO_LARGE, message));
+    }
+    location.read().await.map_err(|error| match error {
+        Error::Missing(_) => gone(),
+        error => store_failure(error),
+    })
+}
+
+async fn answer(services: &Services, attempt: &Attempt, shard: &Shard, text: &str) -> Result<Completion, Failure> {
+    let job = &shard.job;
+    let provider = services.providers.get(&job.model).ok_or_else(|| {
+        Failure::invalid_input(format!(
+            "this worker has no provider \"{}\"; give all workers the same configuration",
+            job.model.provider()
+        ))
+    })?;
+    spend_retry(services, attempt, shard).await?;
+    let request = Request::new(job.model.clone(), attempt.reservation.clone())
+        .lane(job.lane.clone())
+        .tokens(estimate::input_tokens(&job.instructions, text, job.schema.as_ref()), u64::from(job.max_output_tokens))
+        .template(shard.template)
+        .ticket(attempt.notes().ticket);
+    let call = Call {
+        model: job.model.model(),
+        instructions: &job.instructions,
+        document: text,
+        max_output_tokens: job.max_output_tokens,
+        schema: job.schema.as_ref(),
+    };
+    services.guard.call(attempt, provider, &request, &call).await
+}
+
+/// Calls beyond a document's first come out of the batch's retry budget. An attempt that only waits for quota and
+/// returns has been counted already, so the count is taken when the call before has been made since.
+async fn spend_retry(services: &Services, attempt: &Attempt, shard: &Shard) -> Result<(), Failure> {
+    let Some(budget) = shard.job.retry_budget else { return Ok(()) };
+    if !attempt.must_pay_for_retry() {
+        return Ok(());
+    }
+    match services.guard.quota.count_retry(&attempt.batch).await {
+        Some(spent) if spent > budget => Err(Failure::never(
+            failure_type::BUDGET_EXCEEDED,
+            format!("the batch's retry budget of {budget} provider calls beyond the first of each document is spent"),
+        )),
+        // While Redis is away the bound on each document's own faults must do.
+        _ => {
+            attempt.paid_for_retry();
+            Ok(())
+        }
+    }
+}
+
+fn result(services: &Services, attempt: &Attempt, shard: &Shard, document: Document, completion: Completion) -> DocumentResult {
+    let usage = completion.usage.unwrap_or_default();
+    let cost_usd =
+        completion.usage.and_then(|usage| services.prices.cost_usd(&shard.job.model, &usage, chrono::Utc::now().date_naive()));
+    DocumentResult {
+        id: document.id,
+        uri: document.uri,
+        model: shard.job.model.clone(),
+        answer: completion.answer,
+        stop_reason: completion.stop_reason.as_str().to_owned(),
+        input_tokens: usage.input(),
+        cached_input_tokens: usage.cache_read,
+        output_tokens: usage.output,
+        cost_usd,
+        provider_calls: attempt.effort().provider_calls,
+        completed_at: outcome::now(),
+    }
+}

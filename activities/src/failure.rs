@@ -1,0 +1,220 @@
+//! What each failure means to Temporal: the only place that decides it.
+//!
+//! | what happened | type | retried | delay of the next attempt |
+//! |---|---|---|---|
+//! | 429 for a limit that refills | `RateLimited` | yes | full jitter, at least Retry-After |
+//! | no quota for longer than a slot may be held; gate closed | `QuotaWait`, benign | yes | the turn, a little early |
+//! | 529, 503 | `Overloaded` | yes | full jitter, at least Retry-After |
+//! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | full jitter, at least Retry-After |
+//! | the object store fails | `Transient` | yes | full jitter |
+//! | credit, spend, per-day limits | `QuotaExhausted` | no | |
+//! | the batch's retry budget is spent | `BudgetExceeded` | no | |
+//! | refused, too large, unreadable, wrong key, bad input | by name | no | |
+//!
+//! No delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
+
+use std::time::Duration;
+
+use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
+use tidegate_providers as providers;
+use tidegate_quota::Refused;
+use tidegate_workflows::contract::{Effort, failure_type};
+
+/// Calls that a document may spend on faults of the provider before it is given up. Refusals for quota do not count.
+pub const MAX_FAULTS: u32 = 8;
+
+/// A document that waits for its turn elsewhere comes back this much early and waits the rest in place, so that its
+/// turn does not pass while Temporal dispatches it.
+const EARLY: Duration = Duration::from_secs(2);
+
+/// Longest message in a history.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// How delays grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backoff {
+    /// Bound of the first delay. Default 10 s.
+    pub base: Duration,
+    /// Bound of every delay. Default 60 s: after a minute a limit of one minute has refilled.
+    pub max: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self { base: Duration::from_secs(10), max: Duration::from_secs(60) }
+    }
+}
+
+impl Backoff {
+    /// Full jitter: anything up to `base × 2^before`, at least `floor`, never above `max`.
+    #[must_use]
+    pub fn delay(&self, before: u32, floor: Option<Duration>) -> Duration {
+        let bound = self.base.saturating_mul(2_u32.saturating_pow(before.min(16))).min(self.max);
+        let jittered = bound.mul_f64(rand::random());
+        jittered.max(floor.unwrap_or_default()).min(self.max)
+    }
+}
+
+/// Why an attempt ended without a result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failure {
+    /// One of [`failure_type`].
+    pub kind: &'static str,
+    /// A sentence for people.
+    pub message: String,
+    /// `None` never, else after this long.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failure {
+    /// Final.
+    #[must_use]
+    pub fn never(kind: &'static str, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// Bad input, final: the sentence says what to change.
+    #[must_use]
+    pub fn invalid_input(message: impl Into<String>) -> Self {
+        Self::never(failure_type::INVALID_INPUT, message)
+    }
+
+    /// A fault that has nothing to do with the document.
+    #[must_use]
+    pub fn transient(message: impl Into<String>, backoff: Backoff, before: u32) -> Self {
+        Self { kind: failure_type::TRANSIENT, message: message.into(), retry_after: Some(backoff.delay(before, None)) }
+    }
+
+    /// The limiter gave no permit; no call was made.
+    #[must_use]
+    pub fn refused(refused: &Refused, backoff: Backoff) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::Wait { wait, .. } => {
+                let delay = wait.saturating_sub(EARLY).max(Duration::from_secs(1)).min(backoff.max);
+                Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some(delay) }
+            }
+            Refused::Paused { wait, .. } => {
+                Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some((*wait).min(backoff.max)) }
+            }
+            Refused::NeverFits { .. } => Self::never(failure_type::TOO_LARGE, message),
+            Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
+        }
+    }
+
+    /// A provider call failed. `effort` counts it already.
+    #[must_use]
+    pub fn from_provider(error: &providers::Error, effort: &Effort, backoff: Backoff) -> Self {
+        use providers::Kind;
+        let kind = match error.kind {
+            Kind::RateLimited => failure_type::RATE_LIMITED,
+            Kind::Overloaded => failure_type::OVERLOADED,
+            Kind::Transient | Kind::Timeout => failure_type::TRANSIENT,
+            Kind::QuotaExhausted => failure_type::QUOTA_EXHAUSTED,
+            Kind::Unauthorized => failure_type::UNAUTHORIZED,
+            Kind::InvalidRequest => failure_type::INVALID_REQUEST,
+            Kind::TooLarge => failure_type::TOO_LARGE,
+            Kind::ContentRefused => failure_type::CONTENT_REFUSED,
+            Kind::InvalidOutput => failure_type::INVALID_OUTPUT,
+        };
+        let faults = effort.provider_calls.saturating_sub(effort.rate_limited);
+        if !error.kind.is_retryable() {
+            return Self::never(kind, &error.message);
+        }
+        if faults >= MAX_FAULTS {
+            return Self::never(kind, format!("given up after {faults} calls: {}", error.message));
+        }
+        let before = if error.kind == Kind::RateLimited { effort.rate_limited } else { faults };
+        let retry_after = Some(backoff.delay(before.saturating_sub(1), error.retry_after));
+        Self { kind, message: error.message.clone(), retry_after }
+    }
+
+    /// As Temporal takes it: with type, delay, and what the document has taken so far.
+    #[must_use]
+    pub fn into_application_failure(self, effort: Effort) -> ApplicationFailure {
+        let message: String = self.message.chars().take(MAX_MESSAGE_CHARS).collect();
+        let benign = self.kind == failure_type::QUOTA_WAIT;
+        ApplicationFailure::builder(Message(message))
+            .type_name(self.kind.to_owned())
+            .non_retryable(self.retry_after.is_none())
+            .maybe_next_retry_delay(self.retry_after)
+            .category(if benign { ApplicationErrorCategory::Benign } else { ApplicationErrorCategory::Unspecified })
+            .details(effort)
+            .build()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Message(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_keep_their_bounds() {
+        let backoff = Backoff::default();
+        for before in 0..40 {
+            for _ in 0..50 {
+                assert!(backoff.delay(before, None) <= backoff.max);
+                let floored = backoff.delay(before, Some(Duration::from_secs(7)));
+                assert!((Duration::from_secs(7)..=backoff.max).contains(&floored));
+                assert_eq!(backoff.delay(before, Some(Duration::from_secs(900))), backoff.max);
+            }
+        }
+        assert!((0..200).any(|_| backoff.delay(0, None) < Duration::from_secs(3)), "jitter is full");
+    }
+
+    #[test]
+    fn every_kind_of_provider_error_has_its_row() {
+        use providers::Kind;
+        let effort = |provider_calls, rate_limited| Effort { provider_calls, rate_limited, deferrals: 0 };
+        let error = |kind| providers::Error {
+            kind,
+            message: "m".to_owned(),
+            retry_after: None,
+            charged: providers::Charged::No,
+            status: None,
+            observed: Box::default(),
+        };
+        #[rustfmt::skip]
+        let cases = [
+            // kind                 calls so far   expected type                     retried
+            (Kind::RateLimited,     effort(1, 1),  failure_type::RATE_LIMITED,       true),
+            (Kind::RateLimited,     effort(90, 90), failure_type::RATE_LIMITED,      true),
+            (Kind::Overloaded,      effort(1, 0),  failure_type::OVERLOADED,         true),
+            (Kind::Overloaded,      effort(8, 0),  failure_type::OVERLOADED,         false),
+            (Kind::Transient,       effort(7, 0),  failure_type::TRANSIENT,          true),
+            (Kind::Timeout,         effort(12, 4), failure_type::TRANSIENT,          false),
+            (Kind::QuotaExhausted,  effort(1, 0),  failure_type::QUOTA_EXHAUSTED,    false),
+            (Kind::Unauthorized,    effort(1, 0),  failure_type::UNAUTHORIZED,       false),
+            (Kind::InvalidRequest,  effort(1, 0),  failure_type::INVALID_REQUEST,    false),
+            (Kind::TooLarge,        effort(1, 0),  failure_type::TOO_LARGE,          false),
+            (Kind::ContentRefused,  effort(1, 0),  failure_type::CONTENT_REFUSED,    false),
+            (Kind::InvalidOutput,   effort(1, 0),  failure_type::INVALID_OUTPUT,     false),
+        ];
+        for (kind, effort, expected, retried) in cases {
+            let failure = Failure::from_provider(&error(kind), &effort, Backoff::default());
+            assert_eq!((failure.kind, failure.retry_after.is_some()), (expected, retried), "{kind:?}");
+            let sent = failure.into_application_failure(effort);
+            assert_eq!((sent.type_name(), sent.is_non_retryable()), (Some(expected), !retried));
+        }
+    }
+
+    #[test]
+    fn waiting_for_quota_is_benign_and_ends_in_time() {
+        let refused = Refused::Paused { model: "a:b".parse().unwrap(), wait: Duration::from_secs(500), ticket: None };
+        let sent = Failure::refused(&refused, Backoff::default()).into_application_failure(Effort::default());
+        assert_eq!(sent.next_retry_delay(), Some(Duration::from_secs(60)));
+        assert_eq!(sent.category(), ApplicationErrorCategory::Benign);
+        assert!(!sent.is_non_retryable());
+    }
+
+    #[test]
+    fn messages_are_cut() {
+        let long = Failure::never(failure_type::TRANSIENT, "ä".repeat(5_000)).into_application_failure(Effort::default());
+        assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
+    }
+}

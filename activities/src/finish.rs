@@ -1,0 +1,109 @@
+//! The end of a batch: the shards' parts become `results.jsonl`, `failures.jsonl` and `report.json`.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{Finish, Progress};
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    failure::Failure,
+    job,
+    outcome::{self, DocumentResult},
+    seal::write_failure,
+    services::Services,
+    source::store_failure,
+    storage::{Error, Location},
+};
+
+/// `report.json`: the workflow's result, and what only the results themselves can tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The workflow's result.
+    #[serde(flatten)]
+    pub progress: Progress,
+    /// RFC 3339.
+    pub finished_at: String,
+    /// From the batch's start to its end.
+    pub duration_seconds: f64,
+    /// Everything under `results/`, results of earlier runs included, by the model that answered.
+    pub models: BTreeMap<ModelId, ModelTotals>,
+}
+
+/// One model's part of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelTotals {
+    /// Answered documents.
+    pub documents: u64,
+    /// Calls that they took.
+    pub provider_calls: u64,
+    /// All input tokens, cached or not.
+    pub input_tokens: u64,
+    /// Input tokens read from a prompt cache.
+    pub cached_input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// US dollars, of the calls whose price is known.
+    pub cost_usd: f64,
+}
+
+/// Gathers the parts. Can be repeated. A part is read whole (a shard holds at most 500 documents), the rest streams.
+///
+/// # Errors
+/// `Transient` when a store fails.
+pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure> {
+    let output = crate::source::resolve(&services.storage, "output", &finish.output)?;
+    let folder = crate::source::resolve(&services.storage, "job", &finish.plan.job)?;
+    let mut models = BTreeMap::new();
+    let mut results = output.child("results.jsonl").writer();
+    let mut failures = output.child("failures.jsonl").writer();
+    for shard in 0..finish.plan.shards() {
+        let part = part(&job::results_part(&folder, shard)).await?;
+        for line in part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            add(&mut models, line);
+        }
+        results.write_all(&part).await.map_err(write_failure)?;
+        let part = self::part(&job::failures_part(&folder, shard)).await?;
+        failures.write_all(&part).await.map_err(write_failure)?;
+    }
+    results.shutdown().await.map_err(write_failure)?;
+    failures.shutdown().await.map_err(write_failure)?;
+
+    let finished_at = outcome::now();
+    let report = Report {
+        duration_seconds: seconds_between(finish.progress.started_at.as_deref(), &finished_at),
+        finished_at,
+        models,
+        progress: finish.progress.clone(),
+    };
+    let json = serde_json::to_vec_pretty(&report).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    output.child("report.json").write(json).await.map_err(store_failure)
+}
+
+/// A part that was never sealed (a cancelled batch) is empty.
+async fn part(location: &Location) -> Result<Bytes, Failure> {
+    match location.read().await {
+        Ok(bytes) => Ok(bytes),
+        Err(Error::Missing(_)) => Ok(Bytes::new()),
+        Err(error) => Err(store_failure(error)),
+    }
+}
+
+fn add(models: &mut BTreeMap<ModelId, ModelTotals>, line: &[u8]) {
+    let Ok(result) = serde_json::from_slice::<DocumentResult>(line) else { return };
+    let totals = models.entry(result.model).or_default();
+    totals.documents += 1;
+    totals.provider_calls += u64::from(result.provider_calls);
+    totals.input_tokens += result.input_tokens;
+    totals.cached_input_tokens += result.cached_input_tokens;
+    totals.output_tokens += result.output_tokens;
+    totals.cost_usd += result.cost_usd.unwrap_or(0.0);
+}
+
+fn seconds_between(from: Option<&str>, to: &str) -> f64 {
+    let time = |text: &str| chrono::DateTime::parse_from_rfc3339(text).ok();
+    #[expect(clippy::cast_precision_loss, reason = "a batch's milliseconds lie far below 2^53")]
+    from.and_then(time).zip(time(to)).map_or(0.0, |(from, to)| (to - from).num_milliseconds().max(0) as f64 / 1e3)
+}

@@ -1,0 +1,128 @@
+//! What a batch's documents share, as it lies in the store: the job and the shards' manifests.
+//!
+//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and beside each manifest what sealing
+//! the shard leaves for the end: `results-00000.jsonl` and `failures-00000.jsonl`.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::{DocumentTask, Job};
+
+use crate::{
+    failure::Failure,
+    source::{Document, store_failure},
+    storage::{Location, Storage},
+};
+
+/// The folder under a batch's output that holds everything internal.
+pub const FOLDER: &str = "_tidegate";
+
+/// Shards whose manifests a worker keeps at hand: some 60 KB each.
+const REMEMBERED_SHARDS: usize = 64;
+
+/// The folder of one run of one batch.
+#[must_use]
+pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
+    let run = run_id.get(..8).unwrap_or(run_id);
+    output.child(FOLDER).child(&format!("{}-{run}", DocumentId::from_relative_path(workflow_id)))
+}
+
+/// The manifest of a shard.
+#[must_use]
+pub fn manifest(job: &Location, shard: u32) -> Location {
+    job.child(&format!("shard-{shard:05}.jsonl"))
+}
+
+/// A shard's part of `results.jsonl`.
+#[must_use]
+pub fn results_part(job: &Location, shard: u32) -> Location {
+    job.child(&format!("results-{shard:05}.jsonl"))
+}
+
+/// A shard's part of `failures.jsonl`.
+#[must_use]
+pub fn failures_part(job: &Location, shard: u32) -> Location {
+    job.child(&format!("failures-{shard:05}.jsonl"))
+}
+
+/// One shard, ready to work on.
+#[derive(Debug)]
+pub struct Shard {
+    uri: String,
+    number: u32,
+    /// What all documents of the batch share.
+    pub job: Job,
+    /// Hash of what the prompts share: calls with the same template learn from each other.
+    pub template: u64,
+    /// Where the results go.
+    pub output: Location,
+    /// Its documents, in order.
+    pub documents: Vec<Document>,
+}
+
+/// Shards that this worker has read lately. They never change once written.
+#[derive(Debug, Default)]
+pub struct Shards(Mutex<VecDeque<Arc<Shard>>>);
+
+impl Shards {
+    /// The shard and the document that a task names.
+    ///
+    /// # Errors
+    /// `InvalidInput` when there is no such document; `Transient` when the store fails.
+    pub async fn find(&self, storage: &Storage, task: &DocumentTask) -> Result<(Arc<Shard>, Document), Failure> {
+        let shard = self.get(storage, &task.job, task.shard).await?;
+        let document = usize::try_from(task.index).ok().and_then(|index| shard.documents.get(index)).cloned();
+        let document = document.ok_or_else(|| {
+            Failure::invalid_input(format!("shard {} of {} has no document {}", task.shard, task.job, task.index))
+        })?;
+        Ok((shard, document))
+    }
+
+    /// A shard by its number.
+    ///
+    /// # Errors
+    /// `InvalidInput` when the job cannot be read; `Transient` when the store fails.
+    pub async fn get(&self, storage: &Storage, uri: &str, number: u32) -> Result<Arc<Shard>, Failure> {
+        let known = self.lock().iter().find(|shard| shard.number == number && shard.uri == uri).cloned();
+        if let Some(shard) = known {
+            return Ok(shard);
+        }
+        let shard = Arc::new(read(storage, uri, number).await?);
+        let mut shards = self.lock();
+        if shards.len() >= REMEMBERED_SHARDS {
+            shards.pop_front();
+        }
+        shards.push_back(Arc::clone(&shard));
+        Ok(shard)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Shard>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
+    let folder = crate::source::resolve(storage, "job", uri)?;
+    let damaged = |what: &Location, error: serde_json::Error| {
+        Failure::invalid_input(format!("{what} is damaged: {error}; start the batch anew"))
+    };
+    let object = folder.child("job.json");
+    let job: Job = serde_json::from_slice(&object.read().await.map_err(store_failure)?).map_err(|error| damaged(&object, error))?;
+    let object = manifest(&folder, number);
+    let bytes = object.read().await.map_err(store_failure)?;
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let documents = lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| damaged(&object, error))?;
+    let output = crate::source::resolve(storage, "output", &job.output)?;
+    Ok(Shard { uri: uri.to_owned(), number, template: template(&job), job, output, documents })
+}
+
+/// FNV-1a over everything but the document.
+fn template(job: &Job) -> u64 {
+    let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
+    let bound = job.max_output_tokens.to_string();
+    let parts = [job.instructions.as_bytes(), b"\0", schema.as_bytes(), b"\0", bound.as_bytes()];
+    parts.concat().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

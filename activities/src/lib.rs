@@ -1,0 +1,40 @@
+//! The activities: plan a batch, process one document behind the quota, seal a shard, finish.
+//!
+//! Where documents lie is nobody's business but [`storage`]'s; what a failure means to Temporal is decided in one
+//! table, [`failure`]; the heart is [`guard`]: admit, one call, settle.
+//!
+//! # Layout
+//!
+//! * [`activities`]: the four activities as Temporal sees them, each one line
+//! * [`guard`]: admit → one call → settle
+//! * [`document`]: one document's way, from its URI to its result
+//! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
+//! * [`failure`]: error kind → Temporal failure
+//! * [`plan`], [`source`], [`job`]: from a batch's input to shards of document ids
+//! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
+//! * [`storage`], [`text`], [`estimate`], [`outcome`]: roots and objects, text, tokens, the result object
+//! * [`services`]: what all of them work with
+//! * [`stopped`]: models that nobody should ask for a while
+//! * [`metrics`]: every metric of this crate, by name
+
+pub mod activities;
+pub mod attempt;
+pub mod document;
+pub mod estimate;
+pub mod failure;
+pub mod finish;
+pub mod guard;
+pub mod job;
+pub mod metrics;
+pub mod outcome;
+pub mod plan;
+pub mod seal;
+pub mod services;
+pub mod source;
+pub mod stopped;
+pub mod storage;
+pub mod text;
+
+pub use activities::DocumentActivities;
+pub use services::Services;
+pub use storage::Storage;

@@ -1,0 +1,129 @@
+//! Every metric of this crate: nothing else in it spells a metric name.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{LazyLock, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use tidegate_providers::Kind;
+use tidegate_types::{ModelId, Tenant, Usage};
+
+use crate::outcome::DocumentResult;
+
+const CALLS: &str = "tidegate_provider_calls_total";
+const CALL_SECONDS: &str = "tidegate_provider_call_seconds";
+const LITTLE_L: &str = "tidegate_little_l";
+const DOCUMENTS: &str = "tidegate_documents_total";
+const TOKENS: &str = "tidegate_tokens_total";
+const CACHE_HIT_RATIO: &str = "tidegate_cache_hit_ratio";
+const COST: &str = "tidegate_cost_usd_total";
+const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
+
+/// Little's law is reckoned over the calls that ended within this time.
+const RECENT: Duration = Duration::from_secs(60);
+
+/// Gives each metric its help text.
+pub fn describe() {
+    describe_counter!(CALLS, "Provider calls, by how they ended");
+    describe_histogram!(CALL_SECONDS, Unit::Seconds, "Time of one provider call");
+    describe_gauge!(LITTLE_L, "Arrival rate x mean time in system over the last minute: calls that this worker keeps in flight");
+    describe_counter!(DOCUMENTS, "Attempts at documents, by outcome: succeeded, skipped, or the failure's type");
+    describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
+    describe_gauge!(CACHE_HIT_RATIO, "Input tokens read from the provider's prompt cache, as a part of all input");
+    describe_gauge!(COST, "US dollars, of calls whose price is known");
+    describe_gauge!(CALLS_PER_DOCUMENT, "Provider calls of this worker for each answered document; 1 is perfect");
+}
+
+/// Sums that ratios are made of.
+#[derive(Debug, Default)]
+struct Sums {
+    calls: f64,
+    answered: f64,
+    models: HashMap<ModelId, ModelSums>,
+}
+
+#[derive(Debug, Default)]
+struct ModelSums {
+    input: f64,
+    cached: f64,
+    recent: VecDeque<(Instant, Duration)>,
+}
+
+static SUMS: LazyLock<Mutex<Sums>> = LazyLock::new(Mutex::default);
+
+fn sums() -> std::sync::MutexGuard<'static, Sums> {
+    SUMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One provider call under way.
+#[derive(Debug)]
+pub(crate) struct Call {
+    model: ModelId,
+    started: Instant,
+}
+
+impl Call {
+    pub(crate) fn start(model: &ModelId) -> Self {
+        Self { model: model.clone(), started: Instant::now() }
+    }
+
+    pub(crate) fn succeeded(self, usage: Option<&Usage>) {
+        self.ended("ok");
+        let Some(usage) = usage else { return };
+        let kinds = [
+            ("input", usage.uncached_input),
+            ("cached_input", usage.cache_read),
+            ("cache_write", usage.cache_write),
+            ("output", usage.output),
+        ];
+        for (kind, tokens) in kinds {
+            counter!(TOKENS, "model" => self.model.to_string(), "kind" => kind).increment(tokens);
+        }
+        let mut sums = sums();
+        let model = sums.models.entry(self.model.clone()).or_default();
+        #[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 2^53")]
+        {
+            model.input += usage.input() as f64;
+            model.cached += usage.cache_read as f64;
+        }
+        if model.input > 0.0 {
+            gauge!(CACHE_HIT_RATIO, "model" => self.model.to_string()).set(model.cached / model.input);
+        }
+    }
+
+    pub(crate) fn failed(self, kind: Kind) {
+        self.ended(kind.label());
+    }
+
+    fn ended(&self, outcome: &'static str) {
+        let (now, took) = (Instant::now(), self.started.elapsed());
+        counter!(CALLS, "model" => self.model.to_string(), "outcome" => outcome).increment(1);
+        histogram!(CALL_SECONDS, "model" => self.model.to_string()).record(took.as_secs_f64());
+        let mut sums = sums();
+        sums.calls += 1.0;
+        let recent = &mut sums.models.entry(self.model.clone()).or_default().recent;
+        recent.push_back((now, took));
+        while recent.front().is_some_and(|(ended, _)| now - *ended > RECENT) {
+            recent.pop_front();
+        }
+        // λ × W: (calls / minute) × (their time / calls) is their time / minute.
+        let time: Duration = recent.iter().map(|(_, took)| took).sum();
+        gauge!(LITTLE_L, "model" => self.model.to_string()).set(time.as_secs_f64() / RECENT.as_secs_f64());
+    }
+}
+
+pub(crate) fn answered(result: &DocumentResult, tenant: &Tenant) {
+    if let Some(cost) = result.cost_usd {
+        gauge!(COST, "model" => result.model.to_string(), "tenant" => tenant.to_string()).increment(cost);
+    }
+    let mut sums = sums();
+    sums.answered += 1.0;
+    gauge!(CALLS_PER_DOCUMENT).set(sums.calls / sums.answered);
+}
+
+/// An attempt at a document ended.
+pub(crate) fn attempt_ended(outcome: &'static str) {
+    counter!(DOCUMENTS, "outcome" => outcome).increment(1);
+}

@@ -1,0 +1,63 @@
+//! The plan: list the source, check everything that can be known before a call is paid for, write the shards.
+
+use tidegate_workflows::contract::{Job, Plan};
+
+use crate::{
+    failure::Failure,
+    job,
+    services::Services,
+    source::{self, input_or_store_failure, store_failure},
+};
+
+/// Few enough documents for one workflow's history, enough shards that four can run at once.
+const SMALLEST_SHARD: u64 = 100;
+const LARGEST_SHARD: u64 = 500;
+const SHARDS_AT_ONCE: u64 = 4;
+
+/// Writes a batch's job and manifests.
+///
+/// # Errors
+/// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
+pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
+    check_model(services, job)?;
+    let output = source::resolve(&services.storage, "output", &job.output)?;
+    let folder = job::folder(&output, workflow_id, run_id);
+    let documents = source::documents(&services.storage, &job.source, &output).await?;
+    let json = serde_json::to_vec_pretty(job).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    folder.child("job.json").write(json).await.map_err(|error| input_or_store_failure("output", error))?;
+
+    let count = documents.len() as u64;
+    let shard_size = count.div_ceil(SHARDS_AT_ONCE).clamp(SMALLEST_SHARD, LARGEST_SHARD);
+    for (number, shard) in (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX))) {
+        let mut lines = Vec::new();
+        for document in shard {
+            serde_json::to_writer(&mut lines, document).map_err(|error| Failure::invalid_input(error.to_string()))?;
+            lines.push(b'\n');
+        }
+        job::manifest(&folder, number).write(lines).await.map_err(store_failure)?;
+    }
+    Ok(Plan { job: folder.uri(), documents: count, shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX) })
+}
+
+fn check_model(services: &Services, job: &Job) -> Result<(), Failure> {
+    let known: Vec<String> = services.guard.quota.models().map(|model| model.id.to_string()).collect();
+    let Some(model) = services.guard.quota.models().find(|model| model.id == job.model) else {
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        return Err(Failure::invalid_input(format!(
+            "model \"{}\" is not configured; configured: {known}; choose one of them, or add a [models.\"{}\"] section with its limits to the workers' configuration",
+            job.model, job.model
+        )));
+    };
+    if services.providers.get(&job.model).is_none() {
+        return Err(Failure::invalid_input(format!(
+            "model \"{}\" has no provider; add a [providers.{}] section to the workers' configuration",
+            job.model,
+            job.model.provider()
+        )));
+    }
+    if model.lanes.index(&job.lane).is_none() {
+        let lanes: Vec<String> = model.lanes.iter().map(|(lane, _)| lane.to_string()).collect();
+        return Err(Failure::invalid_input(format!("lane \"{}\" is not configured; choose one of {}", job.lane, lanes.join(", "))));
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! Sealing a shard: its results and failures become one object each, next to its manifest.
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::SealShard;
+use tokio::io::AsyncWriteExt;
+
+use crate::{
+    failure::Failure,
+    job,
+    outcome::DocumentResult,
+    services::Services,
+    source::store_failure,
+    storage::{Error, Location},
+};
+
+/// Results read at once.
+const READ_AHEAD: usize = 32;
+
+/// One line of `failures.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailureLine {
+    /// The document.
+    pub id: DocumentId,
+    /// Where it lies.
+    pub uri: String,
+    /// One of the failure types.
+    pub error_type: String,
+    /// What went wrong.
+    pub message: String,
+    /// Provider calls that were spent on it.
+    pub provider_calls: u32,
+}
+
+/// Gathers what a shard's documents left. Can be repeated.
+///
+/// # Errors
+/// `Transient` when a store fails.
+pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure> {
+    let shard = services.shards.get(&services.storage, &sealed.job, sealed.shard).await?;
+    let folder = crate::source::resolve(&services.storage, "job", &sealed.job)?;
+
+    let failed = |failure: &tidegate_workflows::contract::FailedDocument| {
+        let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;
+        Some(FailureLine {
+            id: document.id.clone(),
+            uri: document.uri.clone(),
+            error_type: failure.error_type.clone(),
+            message: failure.message.clone(),
+            provider_calls: failure.provider_calls,
+        })
+    };
+    let mut failures = Vec::new();
+    for line in sealed.failures.iter().filter_map(failed) {
+        serde_json::to_writer(&mut failures, &line).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        failures.push(b'\n');
+    }
+    job::failures_part(&folder, sealed.shard).write(failures).await.map_err(store_failure)?;
+
+    let locations: Vec<Location> =
+        shard.documents.iter().map(|document| DocumentResult::location(&shard.output, &document.id)).collect();
+    let results = stream::iter(locations).map(read_line).buffered(READ_AHEAD);
+    let mut results = std::pin::pin!(results);
+    let mut writer = job::results_part(&folder, sealed.shard).writer();
+    while let Some(line) = results.try_next().await? {
+        writer.write_all(&line).await.map_err(write_failure)?;
+    }
+    writer.shutdown().await.map_err(write_failure)
+}
+
+/// A result as one line, or nothing where there is none.
+async fn read_line(location: Location) -> Result<Vec<u8>, Failure> {
+    let bytes = match location.read().await {
+        Ok(bytes) => bytes,
+        Err(Error::Missing(_)) => return Ok(Vec::new()),
+        Err(error) => return Err(store_failure(error)),
+    };
+    let mut line: Vec<u8> = bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    line.push(b'\n');
+    Ok(line)
+}
+
+pub(crate) fn write_failure(error: std::io::Error) -> Failure {
+    store_failure(Error::Failed(format!("cannot write: {error}")))
+}

@@ -1,0 +1,20 @@
+//! What the activities work with.
+
+use tidegate_providers::{Prices, Providers};
+
+use crate::{guard::Guard, job::Shards, storage::Storage};
+
+/// Made once for each worker process.
+#[derive(Debug)]
+pub struct Services {
+    /// Where documents and results lie.
+    pub storage: Storage,
+    /// Who answers.
+    pub providers: Providers,
+    /// What it costs.
+    pub prices: Prices,
+    /// Stands before every call.
+    pub guard: Guard,
+    /// Manifests at hand.
+    pub shards: Shards,
+}

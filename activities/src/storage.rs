@@ -1,0 +1,289 @@
+//! Where documents and results lie: URIs under allowed roots, on any object store.
+
+use std::{
+    fmt,
+    path::{Component, Path as FilePath, PathBuf},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, local::LocalFileSystem, path::Path};
+use url::Url;
+
+/// Everything that may be read and written.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    roots: Arc<[Root]>,
+}
+
+#[derive(Debug)]
+struct Root {
+    /// Ends in a slash, so that `/data` does not cover `/database`.
+    url: Url,
+    store: Arc<dyn ObjectStore>,
+    /// For `file://`: links must not lead out of it.
+    folder: Option<PathBuf>,
+}
+
+/// One object, or the prefix of many.
+#[derive(Debug, Clone)]
+pub struct Location {
+    storage: Storage,
+    root: usize,
+    path: Path,
+}
+
+/// What is wrong with a URI or an object.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The text is no URI that can be used here; the sentence says why and what to write.
+    #[error("{0}")]
+    Invalid(String),
+    /// There is no such object.
+    #[error("{0} does not exist")]
+    Missing(String),
+    /// The object is there already, and was to be created.
+    #[error("{0} exists already")]
+    Exists(String),
+    /// The store failed; it may work later.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Storage {
+    /// Opens each root: `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`. Credentials come from the
+    /// environment under the names that each vendor's own tools use. Nothing is read yet.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the root and says what to write.
+    pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
+        Ok(Self { roots: roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?.into() })
+    }
+
+    /// Finds the root that covers `uri`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what is no absolute URI, climbs out with `..`, follows a link out of its root, or lies
+    /// under no root.
+    pub fn resolve(&self, uri: &str) -> Result<Location, Error> {
+        let invalid = |why: &str| Error::Invalid(format!("\"{}\" {why}", uri.escape_debug()));
+        let url =
+            Url::parse(uri).map_err(|_| invalid("is no URI; write file:///folder/, s3://bucket/prefix/, gs://… or az://…"))?;
+        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+            return Err(Error::Invalid(
+                "a storage URI must hold no user, password, query or fragment; credentials come from the environment".to_owned(),
+            ));
+        }
+        let mut parts = Vec::new();
+        for part in url.path_segments().into_iter().flatten().filter(|part| !part.is_empty()) {
+            let part =
+                percent_encoding::percent_decode_str(part).decode_utf8().map_err(|_| invalid("holds bytes that are not UTF-8"))?;
+            if part == "." || part == ".." || part.contains(['/', '\\', '\0']) {
+                return Err(invalid("must not hold . or .. or encoded slashes"));
+            }
+            parts.push(part.into_owned());
+        }
+        let covering = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root, root.rest(&url, &parts)?)));
+        // The nearest root wins, so that one may lie in another.
+        let Some((index, root, _)) = covering.min_by_key(|(_, _, rest)| *rest) else {
+            let roots: Vec<&str> = self.roots.iter().map(|root| root.url.as_str()).collect();
+            let roots = if roots.is_empty() { "none is configured".to_owned() } else { roots.join(", ") };
+            return Err(invalid(&format!(
+                "lies outside the allowed roots ({roots}); choose a place under one of them, or add it to roots in the [storage] section of the workers' configuration"
+            )));
+        };
+        let path = Path::parse(parts.join("/")).unwrap_or_else(|_| Path::from_iter(parts.iter().map(String::as_str)));
+        if let Some(folder) = &root.folder {
+            let file = FilePath::new("/").join(parts.join("/"));
+            if !stays_inside(folder, &file) {
+                return Err(invalid("leads out of its root by a link"));
+            }
+        }
+        Ok(Location { storage: self.clone(), root: index, path })
+    }
+}
+
+impl Root {
+    fn open(text: &str) -> Result<Self, Error> {
+        let invalid = |why: String| Error::Invalid(format!("storage root \"{}\": {why}", text.escape_debug()));
+        let mut url =
+            Url::parse(text).map_err(|_| invalid("write an absolute URI such as file:///data or s3://bucket/prefix".to_owned()))?;
+        if !url.path().ends_with('/') {
+            let path = format!("{}/", url.path());
+            url.set_path(&path);
+        }
+        if url.scheme() == "file" {
+            let folder =
+                url.to_file_path().map_err(|()| invalid("write file:// and an absolute path, three slashes in all".to_owned()))?;
+            return Ok(Self { url, store: Arc::new(LocalFileSystem::new()), folder: Some(folder) });
+        }
+        let options = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+        let (store, _) = object_store::parse_url_opts(&url, options).map_err(|error| invalid(error.to_string()))?;
+        Ok(Self { url, store: Arc::from(store), folder: None })
+    }
+
+    /// How many parts of the path lie beyond this root, if it covers the URL.
+    fn rest(&self, url: &Url, parts: &[String]) -> Option<usize> {
+        let same_place =
+            self.url.scheme() == url.scheme() && self.url.host_str() == url.host_str() && self.url.port() == url.port();
+        let own = self.url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
+        let own: Vec<_> = own.map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
+        (same_place && parts.starts_with(&own)).then(|| parts.len() - own.len())
+    }
+}
+
+/// Whether the nearest existing ancestor of `file`, all links followed, lies in `folder`.
+fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
+    let Ok(folder) = folder.canonicalize() else {
+        // A root that does not exist holds nothing to be led out of; whoever reads finds that out.
+        return !file.components().any(|part| part == Component::ParentDir);
+    };
+    file.ancestors()
+        .find_map(|ancestor| ancestor.canonicalize().ok())
+        .is_none_or(|real| real.starts_with(&folder) || folder.starts_with(&real))
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.uri())
+    }
+}
+
+impl Location {
+    fn root(&self) -> &Root {
+        &self.storage.roots[self.root]
+    }
+
+    fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.root().store
+    }
+
+    /// The canonical URI; [`Storage::resolve`] leads back here.
+    #[must_use]
+    pub fn uri(&self) -> String {
+        let mut url = self.root().url.clone();
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.clear().extend(self.path.parts().map(|part| part.as_ref().to_owned()));
+        }
+        url.into()
+    }
+
+    /// A place below this one; `name` may hold slashes.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        let path = name.split('/').filter(|part| !part.is_empty()).fold(self.path.clone(), |path, part| path.join(part));
+        Self { path, ..self.clone() }
+    }
+
+    /// The path relative to `base`, or the whole path if it does not lie below it.
+    #[must_use]
+    pub fn relative_to(&self, base: &Self) -> String {
+        self.path
+            .prefix_match(&base.path)
+            .map_or_else(|| self.path.to_string(), |parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"))
+    }
+
+    /// The path relative to its root.
+    #[must_use]
+    pub fn relative_to_root(&self) -> String {
+        let root = self.storage.resolve(self.root().url.as_str());
+        root.map_or_else(|_| self.path.to_string(), |root| self.relative_to(&root))
+    }
+
+    /// The last part of the path.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.path.filename().unwrap_or_default()
+    }
+
+    /// Whether this place is `other` or lies below it.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.root().url == other.root().url && self.path.prefix_matches(&other.path)
+    }
+
+    /// Whether a file system says that this is a folder or a file; object stores have no folders.
+    #[must_use]
+    pub fn exists_as_folder_or_file(&self) -> Option<bool> {
+        self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()).exists())
+    }
+
+    /// Size in bytes, if the object exists.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the store cannot say.
+    pub async fn size(&self) -> Result<Option<u64>, Error> {
+        match self.store().head(&self.path).await {
+            Ok(meta) => Ok(Some(meta.size)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("look at", &error)),
+        }
+    }
+
+    /// The whole object.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], or [`Error::Failed`] when the store cannot read it.
+    pub async fn read(&self) -> Result<Bytes, Error> {
+        let result = match self.store().get(&self.path).await {
+            Ok(result) => result.bytes().await,
+            Err(error) => Err(error),
+        };
+        result.map_err(|error| match error {
+            object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
+            error => self.failed("read", &error),
+        })
+    }
+
+    /// Writes the whole object, whatever was there.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the store cannot write it.
+    pub async fn write(&self, bytes: impl Into<PutPayload>) -> Result<(), Error> {
+        self.put(bytes.into(), PutMode::Overwrite).await
+    }
+
+    /// Writes the object whole or not at all, and only if nothing is there.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], or [`Error::Failed`] when the store cannot write it.
+    pub async fn create(&self, bytes: impl Into<PutPayload>) -> Result<(), Error> {
+        self.put(bytes.into(), PutMode::Create).await
+    }
+
+    async fn put(&self, payload: PutPayload, mode: PutMode) -> Result<(), Error> {
+        match self.store().put_opts(&self.path, payload, PutOptions::from(mode)).await {
+            Ok(_) => Ok(()),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                Err(Error::Exists(self.uri()))
+            }
+            Err(error) => Err(self.failed("write", &error)),
+        }
+    }
+
+    /// A writer for an object of any length: memory stays flat, and nothing is seen before it is complete.
+    #[must_use]
+    pub fn writer(&self) -> object_store::buffered::BufWriter {
+        object_store::buffered::BufWriter::new(Arc::clone(self.store()), self.path.clone())
+    }
+
+    /// Every object below this prefix, in no order.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the store cannot list.
+    pub async fn list(&self, mut each: impl FnMut(Self)) -> Result<(), Error> {
+        let mut objects = self.store().list(Some(&self.path));
+        while let Some(meta) = objects.try_next().await.map_err(|error| self.failed("list", &error))? {
+            each(Self { path: meta.location, ..self.clone() });
+        }
+        Ok(())
+    }
+
+    fn failed(&self, what: &str, error: &object_store::Error) -> Error {
+        Error::Failed(format!("cannot {what} {}: {error}", self.uri()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! From what an error says to its [`Kind`]: codes first, then messages and types, then the status.
+//!
+//! Gateways speak one vendor's dialect and pass on another's errors, so every vendor's names are known to every client;
+//! the client's own vendor is asked first.
+
+use crate::{anthropic, envelope::Envelope, error::Kind, openai, settings::Vendor};
+
+/// The names of one vendor's errors.
+pub(crate) struct Names {
+    /// By an exact code.
+    pub(crate) by_code: fn(status: u16, code: &str, envelope: &Envelope) -> Option<Kind>,
+    /// By what is less exact: a message's wording or an error's type.
+    pub(crate) by_type: fn(status: u16, envelope: &Envelope) -> Option<Kind>,
+}
+
+/// The kind by an exact code; `None` when no vendor has such a code.
+pub(crate) fn by_code(own: Vendor, status: u16, envelope: &Envelope) -> Option<Kind> {
+    names(own).into_iter().find_map(|names| envelope.codes.iter().find_map(|code| (names.by_code)(status, code, envelope)))
+}
+
+/// The kind by wording or type; `None` when no vendor has such a one.
+pub(crate) fn by_type(own: Vendor, status: u16, envelope: &Envelope) -> Option<Kind> {
+    names(own).into_iter().find_map(|names| (names.by_type)(status, envelope))
+}
+
+/// All vendors' names, the client's own first.
+fn names(own: Vendor) -> [&'static Names; 2] {
+    match own {
+        Vendor::Anthropic => [&anthropic::NAMES, &openai::NAMES],
+        Vendor::OpenAi => [&openai::NAMES, &anthropic::NAMES],
+    }
+}
+
+/// The kind by status alone.
+///
+/// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs. 520 to 527 are Cloudflare's words for
+/// a broken origin, 524 for one that took too long. 529 is Anthropic's overload. A redirect means a wrong base URL.
+pub(crate) fn by_status(status: u16) -> Kind {
+    match status {
+        401 | 403 => Kind::Unauthorized,
+        402 => Kind::QuotaExhausted,
+        413 => Kind::TooLarge,
+        408 | 409 | 499 => Kind::Transient,
+        429 => Kind::RateLimited,
+        503 | 529 => Kind::Overloaded,
+        504 | 524 => Kind::Timeout,
+        300..=499 => Kind::InvalidRequest,
+        _ => Kind::Transient,
+    }
+}

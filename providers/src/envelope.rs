@@ -1,0 +1,186 @@
+//! Error bodies, read the same way whoever wrote them.
+//!
+//! Vendors wrap an error in `{"error":{…}}` with small differences; gateways wrap the vendor's body once more, as an
+//! object, in an array, or as JSON inside a message. So the body is searched instead of parsed: all codes, types and
+//! messages are collected, the innermost first, because the innermost is the vendor's own.
+
+use serde_json::Value;
+
+/// How deep wrappings are followed.
+const MAX_DEPTH: usize = 8;
+
+/// How many elements of an array are looked at.
+const MAX_ELEMENTS: usize = 4;
+
+/// Fields in which another level of the error may stand.
+const INNER: [&str; 8] = ["error", "errors", "details", "detail", "metadata", "raw", "body", "response"];
+
+/// What an error body says, each list innermost first.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    /// `code`, `error_code`: the exact names.
+    pub(crate) codes: Vec<String>,
+    /// `type`: the classes.
+    pub(crate) types: Vec<String>,
+    /// For people.
+    pub(crate) messages: Vec<String>,
+    /// A `code` that is a number: the status that a gateway got or would have sent.
+    pub(crate) status: Option<u16>,
+}
+
+impl Envelope {
+    /// Reads any bytes; what is not JSON becomes a message if it is plain text.
+    pub(crate) fn read(body: &[u8]) -> Self {
+        let mut envelope = Self::default();
+        match serde_json::from_slice::<Value>(body) {
+            Ok(value) => envelope.visit(&value, 0),
+            Err(_) => {
+                let text = String::from_utf8_lossy(body);
+                let text = text.trim();
+                // A gateway's HTML page says less than its status.
+                if !text.is_empty() && !text.starts_with('<') {
+                    envelope.text(text, 0);
+                }
+            }
+        }
+        envelope
+    }
+
+    /// Reads the error inside a response whose status says success, if there is one.
+    pub(crate) fn in_success(value: &Value) -> Option<Self> {
+        let error = value.get("error").filter(|error| !error.is_null());
+        if error.is_none() && value.get("type").and_then(Value::as_str) != Some("error") {
+            return None;
+        }
+        let mut envelope = Self::default();
+        envelope.visit(value, 0);
+        Some(envelope)
+    }
+
+    /// Whether any message holds all of `parts`, in any case.
+    pub(crate) fn says(&self, parts: &[&str]) -> bool {
+        self.messages.iter().any(|message| {
+            let message = message.to_ascii_lowercase();
+            parts.iter().all(|part| message.contains(part))
+        })
+    }
+
+    fn visit(&mut self, value: &Value, depth: usize) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        match value {
+            Value::Array(elements) => elements.iter().take(MAX_ELEMENTS).for_each(|element| self.visit(element, depth + 1)),
+            Value::String(text) => self.text(text, depth),
+            Value::Object(fields) => {
+                for inner in INNER.iter().filter_map(|name| fields.get(*name)) {
+                    self.visit(inner, depth + 1);
+                }
+                for message in ["message", "msg"].iter().filter_map(|name| fields.get(*name)) {
+                    self.visit(message, depth + 1);
+                }
+                for code in ["error_code", "code"].iter().filter_map(|name| fields.get(*name)) {
+                    self.code(code);
+                }
+                // Anthropic's outermost type says only that this is an error.
+                if let Some(class) = fields.get("type").and_then(Value::as_str).filter(|class| *class != "error") {
+                    self.types.push(class.to_owned());
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn code(&mut self, code: &Value) {
+        let number = match code {
+            Value::Number(number) => number.as_u64(),
+            Value::String(text) => match text.parse() {
+                Ok(number) => Some(number),
+                Err(_) => {
+                    self.codes.push(text.clone());
+                    None
+                }
+            },
+            _ => None,
+        };
+        self.status = self
+            .status
+            .or_else(|| number.and_then(|number| u16::try_from(number).ok()).filter(|number| (400..600).contains(number)));
+    }
+
+    /// A message, and before it the JSON that a gateway may have put into it.
+    fn text(&mut self, text: &str, depth: usize) {
+        if let (Some(start), Some(end)) = (text.find('{'), text.rfind('}'))
+            && start < end
+            && let Ok(value) = serde_json::from_str::<Value>(&text[start..=end])
+        {
+            self.visit(&value, depth + 1);
+        }
+        if !text.trim().is_empty() {
+            self.messages.push(text.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(value: &Value) -> Envelope {
+        Envelope::read(value.to_string().as_bytes())
+    }
+
+    #[test]
+    fn the_vendors_own_shapes() {
+        let anthropic = json!({"type":"error","error":{"type":"rate_limit_error","message":"Slow","details":{"error_code":"ramp_limit_exceeded"}},"request_id":"req_1"});
+        let envelope = read(&anthropic);
+        assert_eq!((envelope.codes, envelope.types), (vec!["ramp_limit_exceeded".to_owned()], vec!["rate_limit_error".to_owned()]));
+        let openai = json!({"error":{"message":"Slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}});
+        let envelope = read(&openai);
+        assert_eq!((envelope.codes, envelope.messages), (vec!["rate_limit_exceeded".to_owned()], vec!["Slow".to_owned()]));
+    }
+
+    #[test]
+    fn wrappings_are_searched_and_the_inner_comes_first() {
+        let inner = json!({"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}});
+        let cases = [
+            json!({"error":{"message":format!("Upstream said: {inner}"),"type":"gateway","code":"500"}}),
+            json!([{"error":{"message":"x","type":"gateway","metadata":{"raw":inner.to_string()}}}]),
+            json!({"detail":[{"msg":"x","type":"gateway","body":inner}]}),
+        ];
+        for case in cases {
+            let envelope = read(&case);
+            assert_eq!(envelope.types, ["overloaded_error", "gateway"], "{case}");
+            assert_eq!(envelope.messages[0], "Overloaded", "{case}");
+        }
+        assert_eq!(read(&json!({"error":{"code":429,"message":"x"}})).status, Some(429));
+        assert_eq!(read(&json!({"error":"model not found"})).messages, ["model not found"]);
+    }
+
+    #[test]
+    fn html_says_nothing_and_plain_text_is_a_message() {
+        assert_eq!(Envelope::read(b"<html>502</html>"), Envelope::default());
+        assert_eq!(Envelope::read(b"upstream connect error").messages, ["upstream connect error"]);
+        assert_eq!(Envelope::read(b""), Envelope::default());
+        let deep = "[".repeat(100_000);
+        assert_eq!(Envelope::read(deep.as_bytes()).codes.len(), 0);
+    }
+
+    #[test]
+    fn success_is_searched_only_where_it_holds_an_error() {
+        assert!(Envelope::in_success(&json!({"choices":[],"error":null})).is_none());
+        assert!(Envelope::in_success(&json!({"error":{"code":502}})).is_some());
+        assert!(Envelope::in_success(&json!({"type":"error"})).is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(body in proptest::collection::vec(any::<u8>(), 0..400), text in "[{}\\[\\]\":,a-z0-9 é]{0,200}") {
+            Envelope::read(&body);
+            Envelope::read(text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A failed call.
+
+use std::{fmt, time::Duration};
+
+use tidegate_types::Usage;
+
+use crate::observed::Observed;
+
+/// A call that brought no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    /// What a retry would bring.
+    pub kind: Kind,
+    /// One line for people, at most 500 characters; holds neither credentials nor the document.
+    pub message: String,
+    /// How long the provider wants to be left alone. Never zero. With [`Kind::QuotaExhausted`] it says when access
+    /// returns and is meant for people, not for a timer.
+    pub retry_after: Option<Duration>,
+    /// What the call has cost all the same.
+    pub charged: Charged,
+    /// The HTTP status, if there was a response.
+    pub status: Option<u16>,
+    /// Limits and remaining quota, as told by the response's headers.
+    pub observed: Box<Observed>,
+}
+
+impl Error {
+    /// Found out before anything was sent.
+    pub(crate) fn unsent(kind: Kind, message: &str) -> Self {
+        Self { kind, message: message.to_owned(), retry_after: None, charged: Charged::No, status: None, observed: Box::default() }
+    }
+}
+
+/// What kind of failure, and what a retry would bring. The clients never retry: Temporal does, after quota has been
+/// reserved again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A limit that refills was hit. The same call succeeds after a wait of at least `retry_after`; until then every
+    /// call of this model fails. Close the gate.
+    RateLimited,
+    /// The provider is short of capacity, whatever our quota. Retry after a growing wait; do not shrink quota.
+    Overloaded,
+    /// A fault on the way or in the provider. Retry soon, a few times.
+    Transient,
+    /// No whole answer came: a time-out here or there, or a connection that broke after the request may have been
+    /// sent. Retry a few times; the lost attempt may be billed, so keep its reservation.
+    Timeout,
+    /// Credit, a spend limit or a day's quota is used up. No retry on a timer: stop asking this model and tell a person.
+    QuotaExhausted,
+    /// The key is missing, wrong or not allowed this. No retry until the configuration has changed.
+    Unauthorized,
+    /// The provider cannot take the request as it is. No retry.
+    InvalidRequest,
+    /// The document exceeds the model's context, a body limit, or a whole minute's quota. No retry.
+    TooLarge,
+    /// The provider or the model refused the content. No retry with this model.
+    ContentRefused,
+    /// The answer does not satisfy the schema. No retry. The clients never say this: whoever checks the schema does.
+    InvalidOutput,
+}
+
+impl Kind {
+    /// A name for metric labels and logs.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::RateLimited => "rate_limited",
+            Self::Overloaded => "overloaded",
+            Self::Transient => "transient",
+            Self::Timeout => "timeout",
+            Self::QuotaExhausted => "quota_exhausted",
+            Self::Unauthorized => "unauthorized",
+            Self::InvalidRequest => "invalid_request",
+            Self::TooLarge => "too_large",
+            Self::ContentRefused => "content_refused",
+            Self::InvalidOutput => "invalid_output",
+        }
+    }
+
+    /// Whether the same call can succeed later without anybody changing anything.
+    #[must_use]
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::RateLimited | Self::Overloaded | Self::Transient | Self::Timeout)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// What a failed call has cost in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charged {
+    /// Nothing: the request never reached the provider, or was turned away before any work. (It may still have counted
+    /// as a request: see [`Burndown::failed_calls_count`](crate::Burndown::failed_calls_count).)
+    No,
+    /// This much: the provider did the work and said so, as when the model's answer is a refusal.
+    Usage(Usage),
+    /// Nobody knows: the provider may have worked on it. Treat the whole reservation as spent.
+    Unknown,
+}
+
+impl From<Option<Usage>> for Charged {
+    fn from(usage: Option<Usage>) -> Self {
+        usage.map_or(Self::Unknown, Self::Usage)
+    }
+}

@@ -1,0 +1,159 @@
+//! One HTTP exchange: one request on the wire, whatever happens.
+//!
+//! Three things below this file would send a second request, and each is switched off:
+//!
+//! * reqwest replays HTTP/2 requests that a server turned away: `retry::never`, and HTTP/1.1 only.
+//! * reqwest follows redirects: `redirect::Policy::none`.
+//! * hyper-util replays a request whose pooled connection turns out to be dead, and reqwest has no switch for that. So
+//!   there is no pool: every call has its own connection. The price is one TCP and one TLS handshake a call (two round
+//!   trips, with TLS sessions resumed), a percent or two of calls that take seconds. It also rids us of the calls that fail
+//!   with an unknown outcome because a connection died while a pause kept it idle.
+
+use std::{error::Error as _, fmt, time::Duration};
+
+use http::{HeaderMap, HeaderValue, header};
+use reqwest::redirect;
+use url::Url;
+
+use crate::{
+    endpoint,
+    error::{Charged, Error, Kind},
+    message::Veil,
+    settings::{Settings, SetupError},
+};
+
+/// No answer of a model is nearly as long; more than this is not read.
+const MAX_ANSWER_BYTES: usize = 32 << 20;
+
+/// Error bodies are short; what follows after this is not read.
+const MAX_ERROR_BYTES: usize = 1 << 20;
+
+/// A host that does not take a connection in this time is away. The vendors' SDKs use 5 s.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+const USER_AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
+
+/// An endpoint and all that is the same for each call to it.
+pub(crate) struct Wire {
+    http: reqwest::Client,
+    endpoint: Url,
+    headers: HeaderMap,
+}
+
+/// What came back.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// Why `body` is not all of it, if it is not.
+    pub(crate) cut: Option<Cut>,
+}
+
+/// Why a body is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Longer than we read.
+    TooLong,
+    /// The connection broke or time ran out; says which.
+    Broken(String),
+}
+
+impl Reply {
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+impl Wire {
+    pub(crate) fn new(name: &str, settings: &Settings, path: &[&str], headers: HeaderMap) -> Result<Self, SetupError> {
+        let endpoint = endpoint::join(settings.vendor, &settings.base_url, path).map_err(|reason| SetupError::BaseUrl {
+            provider: name.to_owned(),
+            url: endpoint::printable(&settings.base_url),
+            reason,
+        })?;
+        let mut builder = reqwest::Client::builder()
+            .retry(reqwest::retry::never())
+            .redirect(redirect::Policy::none())
+            .http1_only()
+            .pool_max_idle_per_host(0)
+            .connect_timeout(CONNECT_TIMEOUT.min(settings.request_timeout))
+            .timeout(settings.request_timeout)
+            .user_agent(USER_AGENT);
+        if endpoint::is_loopback(&endpoint) {
+            builder = builder.no_proxy();
+        }
+        if endpoint.scheme() == "http" {
+            // Else the client could not be made on a bare system, which has no certificates and here needs none.
+            builder = builder.tls_certs_only([]);
+        }
+        let http = builder.build().map_err(|error| SetupError::Client { provider: name.to_owned(), reason: root_cause(&error) })?;
+        Ok(Self { http, endpoint, headers })
+    }
+
+    /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.
+    pub(crate) async fn post(&self, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
+        let request = self
+            .http
+            .post(self.endpoint.clone())
+            .headers(self.headers.clone())
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(header::CONNECTION, HeaderValue::from_static("close"))
+            .body(body);
+        let mut response = request.send().await.map_err(|error| self.fault(error, veil))?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let most = if response.status().is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
+        let (mut body, mut cut) = (Vec::new(), None);
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() <= most => body.extend_from_slice(&chunk),
+                Ok(Some(_)) => cut = Some(Cut::TooLong),
+                Ok(None) => break,
+                Err(error) => cut = Some(Cut::Broken(reason(&error))),
+            }
+            if cut.is_some() {
+                break;
+            }
+        }
+        tracing::debug!(host = self.host(), status, bytes = body.len(), ?cut, "provider replied");
+        Ok(Reply { status, headers, body, cut })
+    }
+
+    fn host(&self) -> &str {
+        self.endpoint.host_str().unwrap_or_default()
+    }
+
+    /// Before a connection stands, nothing can have been sent; after that, nobody knows.
+    fn fault(&self, error: reqwest::Error, veil: &Veil<'_>) -> Error {
+        let (kind, charged) = match &error {
+            error if error.is_connect() => (Kind::Transient, Charged::No),
+            error if error.is_builder() => (Kind::InvalidRequest, Charged::No),
+            _ => (Kind::Timeout, Charged::Unknown),
+        };
+        let text = match charged {
+            Charged::No => format!("no connection to {}: {}", self.host(), reason(&error)),
+            _ => format!("no answer from {}: {}", self.host(), reason(&error)),
+        };
+        tracing::debug!(host = self.host(), kind = kind.label(), "no reply from provider");
+        Error { kind, message: veil.clean(&text), retry_after: None, charged, status: None, observed: Box::default() }
+    }
+}
+
+/// The endpoint without its query, and no header.
+impl fmt::Debug for Wire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire").field("endpoint", &endpoint::printable(&self.endpoint)).finish_non_exhaustive()
+    }
+}
+
+fn reason(error: &reqwest::Error) -> String {
+    if error.is_timeout() { "time ran out".to_owned() } else { root_cause(error) }
+}
+
+/// The innermost cause: the outer ones repeat the URL or say "error sending request".
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(inner) = cause.and_then(|cause| cause.source()) {
+        cause = Some(inner);
+    }
+    cause.map_or_else(|| "the HTTP client failed".to_owned(), ToString::to_string)
+}

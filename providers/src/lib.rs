@@ -1,0 +1,62 @@
+//! Clients of LLM providers: they make one HTTP request, classify what comes back, and never retry.
+//!
+//! A retry inside a client would be a call that no quota admitted and that Temporal does not see, so there is none:
+//! [`Provider::complete`] puts at most one request on the wire. What went wrong is told as an [`Error`] whose [`Kind`]
+//! says what a retry would bring, whose `retry_after` says how long the provider wants to be left alone, and whose
+//! [`Charged`] says what the call has cost all the same.
+//!
+//! # Layout
+//!
+//! What every caller sees:
+//!
+//! * [`provider`]: the trait, one call and its completion
+//! * [`error`]: a failed call
+//! * [`observed`]: limits and remaining quota, as told by response headers
+//! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
+//! * [`registry`]: all configured providers by name
+//! * [`price`]: what a call costs; the figures stand in `prices.toml`
+//! * [`burndown`]: what each vendor counts towards its limits, and when
+//!
+//! One folder per vendor (`anthropic`, `openai`), each with the same files: `mod.rs` is the client, `request.rs` and
+//! `response.rs` are the two bodies, `usage.rs` normalises token counts, `limits.rs` reads the rate-limit headers and
+//! `errors.rs` holds the names of the vendor's errors. No vendor type leaves its folder.
+//!
+//! Shared and private: `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
+//! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind), `wait_hint` (how long to wait), `refusal`
+//! (all of these made into an [`Error`]), `message` (text that is safe to show).
+//!
+//! To add a vendor: add its folder, a variant of [`Vendor`] and a row in [`burndown`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault"))]
+
+pub mod burndown;
+pub mod error;
+pub mod observed;
+pub mod price;
+pub mod provider;
+pub mod registry;
+pub mod secret;
+pub mod settings;
+
+mod anthropic;
+mod classify;
+mod endpoint;
+mod envelope;
+mod exchange;
+mod message;
+mod openai;
+mod prompt;
+mod refusal;
+mod wait_hint;
+
+#[cfg(test)]
+mod testing;
+
+pub use burndown::Burndown;
+pub use error::{Charged, Error, Kind};
+pub use observed::{Observed, Window};
+pub use price::Prices;
+pub use provider::{BoxFuture, Completion, Provider, Request, StopReason};
+pub use registry::Providers;
+pub use secret::{Secret, SecretError};
+pub use settings::{OutputCap, Settings, SetupError, Vendor};

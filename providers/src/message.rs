@@ -1,0 +1,127 @@
+//! Text from a provider, made safe to show.
+//!
+//! Messages end up in logs and in Temporal's history, where neither credentials nor documents belong, and providers
+//! echo both: "Incorrect API key provided: sk-…", or a validation error with the whole request in it.
+
+use crate::{provider::Request, secret::Secret};
+
+/// Longest message, in characters.
+const MAX_CHARS: usize = 500;
+
+/// So many bytes in common with the request are taken for a quotation. Found whenever a quotation is `ECHO_BYTES +
+/// ECHO_STEP` long.
+const ECHO_BYTES: usize = 24;
+const ECHO_STEP: usize = 8;
+
+/// What a message must not show.
+pub(crate) struct Veil<'a> {
+    key: Option<&'a Secret>,
+    texts: [&'a str; 2],
+}
+
+impl<'a> Veil<'a> {
+    pub(crate) fn new(key: Option<&'a Secret>, request: &Request<'a>) -> Self {
+        Self { key, texts: [request.document, request.instructions] }
+    }
+
+    /// One line of at most 500 characters, without key, control characters and quotations from the request.
+    pub(crate) fn clean(&self, raw: &str) -> String {
+        let mut text = raw.to_owned();
+        if let Some(key) = self.key {
+            text = text.replace(key.expose(), "******");
+        }
+        let mut text = one_line(&text).split(' ').map(mask_key_like).collect::<Vec<_>>().join(" ");
+        if let Some((end, _)) = text.char_indices().nth(MAX_CHARS - 3) {
+            text.truncate(end);
+            text.push_str("...");
+        }
+        if let Some(start) = self.quotation(&text) {
+            text.truncate(start);
+            text.push_str("[quotes the request]");
+            // Only a message of full length with its quotation at the very end can have grown.
+            if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
+                text.truncate(end);
+            }
+        }
+        text
+    }
+
+    /// Where the message begins to quote the request.
+    fn quotation(&self, text: &str) -> Option<usize> {
+        let starts = (0..text.len().saturating_sub(ECHO_BYTES)).step_by(ECHO_STEP);
+        let pieces: Vec<(usize, &str)> = starts
+            .filter_map(|start| {
+                let start = text.floor_char_boundary(start);
+                let end = text.ceil_char_boundary(start + ECHO_BYTES);
+                Some((start, text.get(start..end)?))
+            })
+            .collect();
+        if pieces.is_empty() {
+            return None;
+        }
+        let texts = self.texts.map(one_line);
+        let (start, _) = pieces.into_iter().find(|(_, piece)| texts.iter().any(|text| text.contains(piece)))?;
+        // The quotation began up to a step earlier.
+        Some(text.floor_char_boundary(start.saturating_sub(ECHO_STEP)))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Keys of all vendors here begin so, and error messages show parts of them.
+fn mask_key_like(word: &str) -> String {
+    match word.find("sk-") {
+        Some(start) if word.len() - start > 8 && !word[..start].ends_with(char::is_alphanumeric) => {
+            let end = word[start..]
+                .find(|c: char| !c.is_ascii_alphanumeric() && !"-_*.".contains(c))
+                .map_or(word.len(), |end| start + end);
+            format!("{}******{}", &word[..start], &word[end..])
+        }
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn request<'a>(document: &'a str) -> Request<'a> {
+        Request { model: "m", instructions: "Summarise.", document, max_output_tokens: 1, schema: None }
+    }
+
+    #[test]
+    fn keys_whole_or_in_parts_are_masked() {
+        let key = Secret::new("abcdef-123456").unwrap();
+        let request = request("");
+        let veil = Veil::new(Some(&key), &request);
+        assert_eq!(veil.clean("bad key 'abcdef-123456'\n at\tx"), "bad key '******' at x");
+        assert_eq!(veil.clean("Incorrect API key provided: sk-proj-****wxyz. See"), "Incorrect API key provided: ****** See");
+        assert_eq!(veil.clean("key=\"sk-ant-api03-abc\", sk-1"), "key=\"******\", sk-1");
+        assert_eq!(veil.clean("a risk-averse-customer"), "a risk-averse-customer");
+    }
+
+    #[test]
+    fn a_quotation_from_the_document_is_cut() {
+        let document = "The patient, Mrs Example,\nhas been told on Monday.";
+        let request = request(document);
+        let veil = Veil::new(None, &request);
+        let text = veil.clean(&format!("field required, input: {document}"));
+        assert!(text.starts_with("field req") && !text.contains("patient") && text.ends_with("[quotes the request]"), "{text}");
+        assert_eq!(veil.clean("The model is overloaded."), "The model is overloaded.");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cut_and_never_shows_the_key(before in ".{0,600}", after in ".{0,600}", document in ".{0,80}") {
+            let key = Secret::new("K3Y-K3Y-K3Y").unwrap();
+            let request = request(&document);
+            let text = Veil::new(Some(&key), &request).clean(&format!("{before}{}{after}{document}", key.expose()));
+            prop_assert!(text.chars().count() <= 500 && !text.contains("K3Y-K3Y-K3Y") && !text.contains('\n'));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The names of OpenAI's errors: `code`, then wording and `type`. Codes come first because they are exact: billing codes
+//! share the type `insufficient_quota`, and a rate-limit code may carry the type `tokens`.
+
+use crate::{classify::Names, envelope::Envelope, error::Kind};
+
+pub(crate) static NAMES: Names = Names { by_code, by_type };
+
+fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
+    Some(match code {
+        // 429s that no waiting cures.
+        "credit_balance_exhausted"
+        | "organization_spend_limit_exceeded"
+        | "project_spend_limit_exceeded"
+        | "organization_usage_limit_exceeded"
+        | "insufficient_quota"
+        | "billing_hard_limit_reached" => Kind::QuotaExhausted,
+        "rate_limit_exceeded" => rate_limit(envelope),
+        // Traffic grew too fast. Some endpoints once said so with a 503.
+        "slow_down" if status == 503 => Kind::Overloaded,
+        "slow_down" => Kind::RateLimited,
+        "context_length_exceeded" => Kind::TooLarge,
+        "content_policy_violation" | "invalid_prompt" | "content_filter" | "bio_policy" | "misalignment_policy_violation" => {
+            Kind::ContentRefused
+        }
+        "invalid_api_key" => Kind::Unauthorized,
+        "model_not_found" => Kind::InvalidRequest,
+        "conversation_locked" => Kind::Transient,
+        "server_is_overloaded" => Kind::Overloaded,
+        "server_error" => Kind::Transient,
+        _ => return None,
+    })
+}
+
+fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
+    // Compatible servers have this wording without the code.
+    if status == 400 && envelope.says(&["maximum context length"]) {
+        return Some(Kind::TooLarge);
+    }
+    envelope.types.iter().find_map(|class| {
+        Some(match class.as_str() {
+            "insufficient_quota" => Kind::QuotaExhausted,
+            "rate_limit_error" => Kind::RateLimited,
+            "requests" | "tokens" if status == 429 => rate_limit(envelope),
+            "service_unavailable_error" => Kind::Overloaded,
+            "server_error" if status >= 500 && status != 503 => Kind::Transient,
+            _ => return None,
+        })
+    })
+}
+
+/// A limit was hit; its wording tells the two that waiting a minute does not cure.
+fn rate_limit(envelope: &Envelope) -> Kind {
+    if envelope.messages.iter().any(|message| is_larger_than_limit(message)) {
+        Kind::TooLarge
+    } else if envelope.says(&["per day"]) {
+        Kind::QuotaExhausted
+    } else {
+        Kind::RateLimited
+    }
+}
+
+/// "Request too large for …: Limit 30000, Requested 41234.": more than the whole limit, so it never fits. Without
+/// readable numbers the words are believed.
+fn is_larger_than_limit(message: &str) -> bool {
+    if !message.contains("Request too large") {
+        return false;
+    }
+    let number = |name: &str| -> Option<u64> {
+        let digits: String = message[message.find(name)? + name.len()..]
+            .chars()
+            .skip_while(|c| *c == ' ' || *c == ':')
+            .filter(|c| *c != ',')
+            .take_while(char::is_ascii_digit)
+            .collect();
+        digits.parse().ok()
+    };
+    match (number("Limit"), number("Requested")) {
+        (Some(limit), Some(requested)) => requested > limit,
+        _ => true,
+    }
+}

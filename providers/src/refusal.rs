@@ -1,0 +1,104 @@
+//! A reply that is no answer, made into an [`Error`].
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{
+    classify,
+    envelope::Envelope,
+    error::{Charged, Error, Kind},
+    exchange::{Cut, Reply},
+    message::Veil,
+    observed::Observed,
+    settings::Vendor,
+    wait_hint,
+};
+
+/// What an error's text and classification need besides the reply.
+pub(crate) struct Context<'a> {
+    vendor: Vendor,
+    veil: Veil<'a>,
+    pub(crate) observed: Observed,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(vendor: Vendor, veil: Veil<'a>, mut observed: Observed) -> Self {
+        // The only text among what was observed.
+        observed.request_id = observed.request_id.map(|id| veil.clean(&id));
+        Self { vendor, veil, observed }
+    }
+
+    /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves the status to decide.
+    pub(crate) fn refused(self, reply: &Reply) -> Error {
+        let envelope = Envelope::read(&reply.body);
+        self.classified(reply, reply.status, &envelope)
+    }
+
+    /// From a success with an error inside, as some gateways and all streams send it.
+    pub(crate) fn error_in_success(self, reply: &Reply, envelope: &Envelope) -> Error {
+        self.classified(reply, envelope.status.unwrap_or(500), envelope)
+    }
+
+    /// From a success whose body is not whole, or is nothing that the vendor would send.
+    pub(crate) fn unreadable(self, reply: &Reply, what: &str) -> Error {
+        let (kind, text) = match &reply.cut {
+            Some(Cut::Broken(reason)) => (Kind::Timeout, format!("the answer broke off: {reason}")),
+            Some(Cut::TooLong) => (Kind::Transient, "the answer is longer than any answer can be".to_owned()),
+            None => (Kind::Transient, format!("the answer cannot be read: {what}")),
+        };
+        self.error(reply, kind, &text, None, Charged::Unknown)
+    }
+
+    /// From an answer that is an answer to nothing: the model refused, or ran out of context.
+    pub(crate) fn no_answer(self, reply: &Reply, kind: Kind, text: &str, charged: Charged) -> Error {
+        self.error(reply, kind, text, None, charged)
+    }
+
+    fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
+        let hint = wait_hint::read(&reply.headers, &envelope.messages, wait_hint::clock(&reply.headers));
+        let by_type = || classify::by_type(self.vendor, status, envelope);
+        let kind = classify::by_code(self.vendor, status, envelope).unwrap_or_else(|| {
+            obey_should_retry(reply, by_type().unwrap_or_else(|| classify::by_status(status)), by_type().is_some(), hint)
+        });
+        let retry_after = hint.filter(|_| kind.is_retryable() || kind == Kind::QuotaExhausted);
+        let name = envelope.codes.first().or_else(|| envelope.types.first()).map_or_else(String::new, |name| format!(" {name}"));
+        let said = envelope.messages.first().map_or_else(String::new, |message| format!(": {message}"));
+        self.error(reply, kind, &format!("status {status}{name}{said}"), retry_after, charged(kind, status))
+    }
+
+    fn error(self, reply: &Reply, kind: Kind, text: &str, retry_after: Option<Duration>, charged: Charged) -> Error {
+        // Before the provider's words, which may be cut.
+        let call = self.observed.request_id.as_ref().map_or_else(String::new, |id| format!(" (call {id})"));
+        let message = self.veil.clean(&format!("{}{call}: {text}", self.vendor));
+        Error { kind, message, retry_after, charged, status: Some(reply.status), observed: Box::new(self.observed) }
+    }
+}
+
+/// Applies `x-should-retry`, which the vendors' SDKs obey over everything else. They decide whether to ask again within
+/// seconds; here it is decided whether a document is given up. So it decides only where no code has, and:
+///
+/// * `false` on a 429 without any wait: no limit that refills, so quota is exhausted. Overload and server errors stay
+///   what they are, because to Temporal's later attempt "not now" is not "never".
+/// * `true` on a status that would be final and has no name: worth another try.
+fn obey_should_retry(reply: &Reply, kind: Kind, is_named: bool, hint: Option<Duration>) -> Kind {
+    match (wait_hint::text(&reply.headers, "x-should-retry"), kind) {
+        (Some("false"), Kind::RateLimited) if hint.is_none() => Kind::QuotaExhausted,
+        (Some("true"), Kind::InvalidRequest) if !is_named => Kind::Transient,
+        _ => kind,
+    }
+}
+
+/// Errors are not billed as a rule, but no vendor promises it for calls that failed under way.
+fn charged(kind: Kind, status: u16) -> Charged {
+    match kind {
+        Kind::Timeout => Charged::Unknown,
+        Kind::Transient if status >= 500 || status == 408 => Charged::Unknown,
+        _ => Charged::No,
+    }
+}
+
+/// A token count; absent, negative or broken is `None`.
+pub(crate) fn count(value: &Value, path: &[&str]) -> Option<u64> {
+    path.iter().try_fold(value, |value, name| value.get(name))?.as_u64()
+}

@@ -1,0 +1,127 @@
+//! A credential that cannot be printed.
+
+use std::{
+    env::{self, VarError},
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+/// An API key. It has no `Display` and no `Serialize`, and its `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+/// A key that cannot be used, and what to do about it. Never holds any of the key.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The environment lacks the variable.
+    #[error("the environment variable {variable} is not set; export it, or name another one in api-key-env")]
+    NotSet {
+        /// Its name.
+        variable: String,
+    },
+    /// The file cannot be read.
+    #[error("the key file {} cannot be read; check the path in api-key-file and who may read it", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is nothing but white space.
+    #[error("{origin} is empty; put the API key into it")]
+    Empty {
+        /// The variable or file.
+        origin: String,
+    },
+    /// It holds what no key holds.
+    #[error("{origin} holds spaces, line breaks or characters other than ASCII; it must hold the API key and nothing else")]
+    Malformed {
+        /// The variable or file.
+        origin: String,
+    },
+}
+
+impl Secret {
+    /// Takes a key; white space around it is dropped.
+    ///
+    /// # Errors
+    /// [`SecretError`] when it is empty or could not stand in an HTTP header.
+    pub fn new(text: &str) -> Result<Self, SecretError> {
+        Self::checked(text, || "the API key".to_owned())
+    }
+
+    /// Takes the key from an environment variable.
+    ///
+    /// # Errors
+    /// [`SecretError`] names the variable.
+    pub fn from_env(variable: &str) -> Result<Self, SecretError> {
+        let origin = || format!("the environment variable {variable}");
+        match env::var(variable) {
+            Ok(text) => Self::checked(&text, origin),
+            Err(VarError::NotPresent) => Err(SecretError::NotSet { variable: variable.to_owned() }),
+            // The variant holds the text itself, so it is dropped here.
+            Err(VarError::NotUnicode(_)) => Err(SecretError::Malformed { origin: origin() }),
+        }
+    }
+
+    /// Takes the key from a file; the usual line break at its end is dropped.
+    ///
+    /// # Errors
+    /// [`SecretError`] names the file.
+    pub fn from_file(path: &Path) -> Result<Self, SecretError> {
+        let origin = || format!("the key file {}", path.display());
+        match fs::read_to_string(path) {
+            Ok(text) => Self::checked(&text, origin),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(SecretError::Malformed { origin: origin() }),
+            Err(source) => Err(SecretError::Unreadable { path: path.to_owned(), source }),
+        }
+    }
+
+    fn checked(text: &str, origin: impl Fn() -> String) -> Result<Self, SecretError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(SecretError::Empty { origin: origin() });
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(SecretError::Malformed { origin: origin() });
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// The key itself. Only this crate can have it, for a request's header and for masking it in texts.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(******)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_trimmed_and_faults_name_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        fs::write(&path, " sk-1234\n").unwrap();
+        assert_eq!(Secret::from_file(&path).unwrap().expose(), "sk-1234");
+        for (content, expected) in [(&b" \n"[..], "is empty"), (b"two words", "nothing else"), (b"\xff\xfe", "nothing else")] {
+            fs::write(&path, content).unwrap();
+            let text = Secret::from_file(&path).unwrap_err().to_string();
+            assert!(text.contains("key file") && text.contains(expected) && !text.contains("words"), "{text}");
+        }
+        let text = Secret::from_file(&folder.path().join("absent")).unwrap_err().to_string();
+        assert!(text.contains("absent") && text.contains("api-key-file"), "{text}");
+    }
+
+    #[test]
+    fn an_absent_variable_is_named() {
+        let text = Secret::from_env("TIDEGATE_NO_SUCH_KEY").unwrap_err().to_string();
+        assert!(text.contains("TIDEGATE_NO_SUCH_KEY") && text.contains("api-key-env"), "{text}");
+    }
+}

@@ -1,0 +1,190 @@
+//! How long a provider wants to be left alone.
+//!
+//! In this order, the first that can be read counts; zero, negative and unreadable values are as good as absent:
+//!
+//! | source | grammar |
+//! |---|---|
+//! | `retry-after-ms` | decimal number, milliseconds |
+//! | `retry-after` | decimal number, seconds; or an HTTP date |
+//! | `x-amz-retry-after` | decimal number, milliseconds |
+//! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds" |
+//! | message | "regain access on 2026-12-01 at 00:00 UTC" |
+//!
+//! Reset headers are no hints: they tell the time until a limit is full again (see [`Window`](crate::Window)).
+
+use std::time::Duration;
+
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use http::HeaderMap;
+
+/// The longest wait that is believed: a year.
+const MAX_WAIT: Duration = Duration::from_secs(366 * 86_400);
+
+/// Reads the hint from headers, else from messages. `now` should be the provider's clock: see [`clock`].
+pub(crate) fn read(headers: &HeaderMap, messages: &[String], now: DateTime<Utc>) -> Option<Duration> {
+    let header = |name| text(headers, name);
+    None.or_else(|| decimal(header("retry-after-ms")?, 0.001))
+        .or_else(|| decimal(header("retry-after")?, 1.0))
+        .or_else(|| until(http_date(header("retry-after")?)?, now))
+        .or_else(|| decimal(header("x-amz-retry-after")?, 0.001))
+        .or_else(|| messages.iter().find_map(|message| in_message(message, now)))
+}
+
+/// The provider's clock, as its `date` header tells it; ours without one. Differences of its times are then exact.
+pub(crate) fn clock(headers: &HeaderMap) -> DateTime<Utc> {
+    text(headers, "date").and_then(http_date).unwrap_or_else(Utc::now)
+}
+
+/// Time from `now` to `then`; `None` unless it lies ahead.
+pub(crate) fn until(then: DateTime<Utc>, now: DateTime<Utc>) -> Option<Duration> {
+    believable((then - now).to_std().ok()?)
+}
+
+/// A Go-style duration and nothing else: `1s`, `6m0s`, `20ms`, `1h2.5s`. Zero is a value here.
+pub(crate) fn go_duration(text: &str) -> Option<Duration> {
+    match units(text.trim()) {
+        (Some(duration), "") => Some(duration),
+        _ => None,
+    }
+}
+
+pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().map(str::trim)
+}
+
+fn believable(wait: Duration) -> Option<Duration> {
+    (!wait.is_zero() && wait <= MAX_WAIT).then_some(wait)
+}
+
+fn http_date(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc2822(text).ok().map(|date| date.to_utc())
+}
+
+/// A plain decimal number of `unit` seconds; no sign, no exponent.
+fn decimal(text: &str, unit: f64) -> Option<Duration> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let number: f64 = if plain { text.parse().ok()? } else { return None };
+    believable(Duration::try_from_secs_f64(number * unit).ok()?)
+}
+
+/// One or more of number and unit, and what follows them.
+fn units(text: &str) -> (Option<Duration>, &str) {
+    let (mut rest, mut seconds, mut any) = (text, 0.0, false);
+    loop {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let Ok(number) = rest[..digits].parse::<f64>() else { break };
+        let after = rest[digits..].trim_start_matches(' ');
+        let letters = after.find(|c: char| !c.is_alphabetic()).unwrap_or(after.len());
+        let unit = match &after[..letters] {
+            "h" | "hour" | "hours" => 3600.0,
+            "m" | "min" | "minute" | "minutes" => 60.0,
+            "s" | "sec" | "second" | "seconds" => 1.0,
+            "ms" | "millisecond" | "milliseconds" => 0.001,
+            "us" | "µs" | "μs" => 1e-6,
+            "ns" => 1e-9,
+            _ => break,
+        };
+        seconds += number * unit;
+        any = true;
+        rest = &after[letters..];
+    }
+    (any.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten(), rest)
+}
+
+fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
+    // ASCII only, so that positions stay those of the message.
+    let lower = message.to_ascii_lowercase();
+    let wait = ["try again in ", "retry in ", "retry after "]
+        .iter()
+        .find_map(|phrase| units(&lower[lower.find(phrase)? + phrase.len()..]).0)
+        .and_then(believable);
+    wait.or_else(|| {
+        let phrase = "regain access on ";
+        let date = lower.get(lower.find(phrase)? + phrase.len()..)?.get(..10)?;
+        until(NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc(), now)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::headers;
+
+    type Pairs = &'static [(&'static str, &'static str)];
+
+    fn now() -> DateTime<Utc> {
+        DateTime::parse_from_rfc3339("2026-11-20T12:00:00Z").unwrap().to_utc()
+    }
+
+    #[test]
+    fn headers_in_their_order_and_grammar() {
+        #[rustfmt::skip]
+        let cases: &[(Pairs, Option<u64>)] = &[
+            (&[("retry-after", "7")],                                    Some(7_000)),
+            (&[("retry-after", "0.5")],                                  Some(500)),
+            (&[("retry-after-ms", "250"), ("retry-after", "7")],         Some(250)),
+            (&[("retry-after-ms", "250.5")],                             Some(250)), // compared in whole milliseconds
+            (&[("retry-after-ms", "x"), ("retry-after", "7")],           Some(7_000)),
+            (&[("retry-after", "Fri, 20 Nov 2026 12:01:30 GMT")],        Some(90_000)),
+            (&[("retry-after", "Fri, 20 Nov 2026 11:00:00 GMT")],        None), // past
+            (&[("retry-after", "0")],                                    None),
+            (&[("retry-after", "-5")],                                   None),
+            (&[("retry-after", "1e3")],                                  None),
+            (&[("retry-after", "inf")],                                  None),
+            (&[("retry-after", "99999999999999999999999")],              None), // more than a year
+            (&[("retry-after", "soon")],                                 None),
+            (&[("retry-after", "2"), ("x-amz-retry-after", "900")],      Some(2_000)),
+            (&[("x-amz-retry-after", "900")],                            Some(900)),
+            (&[("anthropic-ratelimit-requests-reset", "2026-11-20T12:01:00Z")], None), // time to full
+        ];
+        for (pairs, expected) in cases {
+            let wait = read(&headers(pairs), &[], now()).map(|wait| wait.as_millis() as u64);
+            assert_eq!(wait, *expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn messages() {
+        #[rustfmt::skip]
+        let cases = [
+            ("Rate limit reached. Please try again in 41.724s. Visit",   Some(41_724)),
+            ("Please try again in 6m0s.",                                Some(360_000)),
+            ("Please try again in 12ms",                                 Some(12)),
+            ("Please retry in 45.578569677s.",                           Some(45_578)),
+            ("Please retry after 7 seconds.",                            Some(7_000)),
+            ("Please try again in 0s.",                                  None),
+            ("Please try again in a moment",                             None),
+            ("You will regain access on 2026-11-21 at 00:00 UTC.",       Some(12 * 3_600_000)),
+            ("You will regain access on 2026-11-20 at 00:00 UTC.",       None), // past
+            ("regain access on ÄÄÄÄÄÄÄÄÄÄ",                              None),
+        ];
+        for (message, expected) in cases {
+            let wait = read(&HeaderMap::new(), &[message.to_owned()], now()).map(|wait| wait.as_millis() as u64);
+            assert_eq!(wait, expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn go_durations() {
+        for (text, expected) in
+            [("1s", Some(1_000)), ("6m0s", Some(360_000)), ("20ms", Some(20)), ("1h2.5s", Some(3_602_500)), ("0s", Some(0))]
+        {
+            assert_eq!(go_duration(text).map(|d| d.as_millis()), expected, "{text}");
+        }
+        for bad in ["", "1", "s", "1s x", "-1s", "1.2.3s", "1d"] {
+            assert_eq!(go_duration(bad), None, "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "(try again in |retry-after |regain access on )?[0-9hmsµ.é -]{0,30}.{0,20}") {
+            read(&HeaderMap::new(), std::slice::from_ref(&text), now());
+            go_duration(&text);
+            decimal(&text, 0.001);
+            http_date(&text);
+        }
+    }
+}

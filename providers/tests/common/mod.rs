@@ -1,0 +1,131 @@
+//! A server that speaks raw bytes, so that client and server cannot be wrong together, and counts what it is asked.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tidegate_providers::{Completion, Error, Providers, Request, Secret, Settings, Vendor};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+
+/// What the server does with each request.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// Sends these bytes and leaves the connection open.
+    Send(String),
+    /// Sends these bytes and drops the connection.
+    SendAndDrop(String),
+    /// Says nothing more.
+    Hang,
+}
+
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    pub connections: Arc<AtomicUsize>,
+    pub requests: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    pub async fn start(act: Act) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self { address: listener.local_addr().unwrap(), connections: Arc::default(), requests: Arc::default() };
+        let (connections, requests) = (Arc::clone(&server.connections), Arc::clone(&server.requests));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(stream, act.clone(), Arc::clone(&requests)));
+            }
+        });
+        server
+    }
+
+    pub fn base_url(&self, vendor: Vendor) -> String {
+        format!("http://{}{}", self.address, if vendor == Vendor::OpenAi { "/v1" } else { "" })
+    }
+
+    /// Connections and requests so far.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.connections.load(Ordering::SeqCst), self.requests.lock().unwrap().len())
+    }
+
+    pub async fn call(&self, vendor: Vendor) -> Result<Completion, Error> {
+        call(&providers(vendor, &self.base_url(vendor))).await
+    }
+}
+
+pub const KEY: &str = "K3Y-that-must-not-be-seen";
+
+pub fn settings(vendor: Vendor, url: &str) -> Settings {
+    Settings::new(vendor, url.parse().unwrap()).api_key(Secret::new(KEY).unwrap()).request_timeout(Duration::from_millis(500))
+}
+
+pub fn providers(vendor: Vendor, url: &str) -> Providers {
+    Providers::new([("mine".to_owned(), settings(vendor, url))]).unwrap()
+}
+
+pub async fn call(providers: &Providers) -> Result<Completion, Error> {
+    let request = Request { model: "m", instructions: "Sum up.", document: "Text", max_output_tokens: 100, schema: None };
+    providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&request).await
+}
+
+/// A whole response that invites the client to use the connection again.
+pub fn response(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: keep-alive\r\n{headers}\r\n{body}",
+        body.len()
+    )
+}
+
+pub fn answer(vendor: Vendor) -> String {
+    let body = match vendor {
+        Vendor::Anthropic => {
+            r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","model":"m-1","usage":{"input_tokens":3,"output_tokens":1}}"#
+        }
+        Vendor::OpenAi => {
+            r#"{"choices":[{"message":{"content":"Yes"},"finish_reason":"stop"}],"model":"m-1","usage":{"prompt_tokens":3,"completion_tokens":1}}"#
+        }
+    };
+    response("200 OK", "", body)
+}
+
+async fn serve(mut stream: TcpStream, act: Act, requests: Arc<Mutex<Vec<String>>>) {
+    while let Some(request) = read_request(&mut stream).await {
+        requests.lock().unwrap().push(request);
+        match &act {
+            Act::Send(bytes) => stream.write_all(bytes.as_bytes()).await.unwrap(),
+            Act::SendAndDrop(bytes) => {
+                stream.write_all(bytes.as_bytes()).await.unwrap();
+                return;
+            }
+            Act::Hang => std::future::pending().await,
+        }
+    }
+}
+
+/// Head and body of one request; `None` at the end of the connection.
+async fn read_request(stream: &mut TcpStream) -> Option<String> {
+    let (mut bytes, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&bytes).to_lowercase();
+        if let Some(head) = text.find("\r\n\r\n") {
+            let length =
+                text.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()).map_or(0, |n| n.parse().unwrap());
+            if bytes.len() >= head + 4 + length {
+                return Some(String::from_utf8(bytes).unwrap());
+            }
+        }
+        match stream.read(&mut buffer).await {
+            Ok(0) | Err(_) => return None,
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+        }
+    }
+}

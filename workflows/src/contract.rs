@@ -1,0 +1,271 @@
+//! What workflows and activities say to each other: payloads, and the activities by their persisted names.
+//!
+//! Every name here is written into Temporal histories. Renaming one breaks running batches, so the names are spelled
+//! out and never derived from Rust identifiers. Payloads are small (ids, indices, numbers): documents, prompts and
+//! answers stay in the object store, and what many documents share is written there once, as the [`Job`].
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::{Lane, ModelId, Tenant};
+
+/// Workflow type that users start.
+pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
+/// Workflow type of one shard, a child of [`PROCESS_DOCUMENTS`].
+pub const PROCESS_SHARD: &str = "ProcessShard";
+
+/// Failure types of `CONTRACT` section 6, as Temporal's `ApplicationFailure.type`.
+pub mod failure_type {
+    /// The provider answered 429 for a limit that refills.
+    pub const RATE_LIMITED: &str = "RateLimited";
+    /// No quota now, and the wait is too long to hold a slot. No provider call was made.
+    pub const QUOTA_WAIT: &str = "QuotaWait";
+    /// 529 or 503.
+    pub const OVERLOADED: &str = "Overloaded";
+    /// 500, 502, 504, connection faults, time-outs.
+    pub const TRANSIENT: &str = "Transient";
+    /// Credit, spend or per-day limits.
+    pub const QUOTA_EXHAUSTED: &str = "QuotaExhausted";
+    /// The tenant's or the batch's budget is spent.
+    pub const BUDGET_EXCEEDED: &str = "BudgetExceeded";
+    /// The provider refused the request as malformed.
+    pub const INVALID_REQUEST: &str = "InvalidRequest";
+    /// The document can never fit into the limits or the model's context.
+    pub const TOO_LARGE: &str = "TooLarge";
+    /// The provider refused the credentials.
+    pub const UNAUTHORIZED: &str = "Unauthorized";
+    /// The provider refused the content.
+    pub const CONTENT_REFUSED: &str = "ContentRefused";
+    /// The answer does not satisfy the schema.
+    pub const INVALID_OUTPUT: &str = "InvalidOutput";
+    /// The batch's input makes no sense.
+    pub const INVALID_INPUT: &str = "InvalidInput";
+    /// The document cannot be read as text.
+    pub const UNREADABLE_DOCUMENT: &str = "UnreadableDocument";
+}
+
+/// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store for the documents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Where the documents come from.
+    pub source: Source,
+    /// Prefix for the results.
+    pub output: String,
+    /// What to do with each document.
+    pub instructions: String,
+    /// The model that answers.
+    pub model: ModelId,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// Whose budget pays.
+    pub tenant: Tenant,
+    /// Most output tokens per document.
+    pub max_output_tokens: u32,
+    /// JSON Schema that each answer must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
+    /// Provider calls beyond the first of each document, for the whole batch; `None` is three for each document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_budget: Option<u64>,
+}
+
+/// Where a batch's documents come from: exactly one of the three in the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A folder, file, glob or object-store prefix.
+    Prefix(String),
+    /// An explicit list of URIs.
+    Documents(Vec<String>),
+    /// The URI of a JSONL object with `{"id","uri"}` lines.
+    Manifest(String),
+}
+
+/// What `tidegate.plan` wrote: the job object, and one manifest object per shard beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// URI of the folder that holds `job.json` and the shards' manifests. Every later activity finds its work by it.
+    pub job: String,
+    /// Documents in all.
+    pub documents: u64,
+    /// Documents in each full shard; the last may hold fewer.
+    pub shard_size: u32,
+}
+
+impl Plan {
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        u32::try_from(self.documents.div_ceil(u64::from(self.shard_size.max(1)))).unwrap_or(u32::MAX)
+    }
+
+    /// How many documents shard `shard` holds, counted from 0.
+    #[must_use]
+    pub fn shard_documents(&self, shard: u32) -> u32 {
+        let size = u64::from(self.shard_size.max(1));
+        let before = u64::from(shard) * size;
+        u32::try_from(self.documents.saturating_sub(before).min(size)).unwrap_or(u32::MAX)
+    }
+}
+
+/// One document of one shard; the manifest says which.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentTask {
+    /// [`Plan::job`].
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// The document's line in the shard's manifest, counted from 0.
+    pub index: u32,
+}
+
+/// What one document took, over all attempts of its activity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DocumentOutcome {
+    /// A result of an earlier run was there already, and nothing was called.
+    #[serde(skip_serializing_if = "is_false")]
+    pub skipped: bool,
+    /// Attempts, retries and waits.
+    #[serde(flatten)]
+    pub effort: Effort,
+    /// All input tokens, cached or not.
+    pub input_tokens: u64,
+    /// Input tokens read from a prompt cache.
+    pub cached_input_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Price of the calls, in US dollars; 0 where no price is known.
+    pub cost_usd: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// How often a document's attempts asked: carried from attempt to attempt, and as the details of a final failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Effort {
+    /// Provider calls made.
+    pub provider_calls: u32,
+    /// Of these, answered 429.
+    pub rate_limited: u32,
+    /// Attempts that went back to Temporal to wait for quota; no call was made.
+    pub deferrals: u32,
+}
+
+/// A document that was given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedDocument {
+    /// The document's line in the shard's manifest, counted from 0.
+    pub index: u32,
+    /// One of [`failure_type`], or Temporal's own: `Timeout`, `Panic`.
+    pub error_type: String,
+    /// What went wrong; at most 500 characters.
+    pub message: String,
+    /// Provider calls that were spent on it.
+    pub provider_calls: u32,
+}
+
+/// Closes a shard, or a part of one: its results and failures are gathered into one object each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealShard {
+    /// [`Plan::job`].
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// The documents of this shard that were given up, in the order of their indices.
+    pub failures: Vec<FailedDocument>,
+}
+
+/// Ends a batch: gathers the shards' parts and writes the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finish {
+    /// The plan that was carried out.
+    pub plan: Plan,
+    /// The prefix for the results, as in the input.
+    pub output: String,
+    /// The workflow's result so far.
+    pub progress: Progress,
+}
+
+/// The answer of the `progress` query, and with `done` the workflow's result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Documents in all; 0 while the source is still being listed.
+    pub documents: u64,
+    /// Documents with a result of this run.
+    pub succeeded: u64,
+    /// Documents given up.
+    pub failed: u64,
+    /// Documents that had a result before this run.
+    pub skipped: u64,
+    /// Documents whose activity is open now, waiting or working.
+    pub in_flight: u64,
+    /// Provider calls made for documents that have ended.
+    pub provider_calls: u64,
+    /// Of these, answered 429.
+    pub rate_limited: u64,
+    /// Attempts that went back to Temporal to wait for quota.
+    pub deferrals: u64,
+    /// All input tokens, cached or not.
+    pub input_tokens: u64,
+    /// Input tokens read from a prompt cache.
+    pub cached_input_tokens: u64,
+    /// Output tokens.
+    pub output_tokens: u64,
+    /// US dollars.
+    pub cost_usd: f64,
+    /// RFC 3339, from the workflow's own clock.
+    pub started_at: Option<String>,
+    /// RFC 3339: when the batch will be done at the pace so far; absent before the first document and after the last.
+    pub eta: Option<String>,
+    /// The prefix for the results.
+    pub output: String,
+    /// No more documents are open, and the report is written.
+    pub done: bool,
+    /// New documents are held back by the `pause` signal.
+    pub paused: bool,
+}
+
+#[allow(missing_docs, missing_debug_implementations, reason = "the macro drops doc comments on the items that it generates; the payloads carry them")]
+#[expect(clippy::unimplemented, reason = "the macro requires bodies that it never emits")]
+mod definitions {
+    use temporalio_macros::activity_definitions;
+
+    use super::{DocumentOutcome, DocumentTask, Finish, Job, Plan, SealShard};
+
+    /// The activities that the workflows call. `tidegate-activities` implements them.
+    #[derive(Debug)]
+    pub struct Activities;
+
+    #[activity_definitions]
+    impl Activities {
+        #[activity(name = "tidegate.plan")]
+        pub fn plan(job: Job) -> Plan {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.process_document")]
+        pub fn process_document(task: DocumentTask) -> DocumentOutcome {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.seal_shard")]
+        pub fn seal_shard(shard: SealShard) -> () {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.finish")]
+        pub fn finish(finish: Finish) -> () {
+            unimplemented!()
+        }
+    }
+
+    pub mod markers {
+        pub use super::activities::*;
+    }
+}
+
+pub use definitions::{Activities, markers};
