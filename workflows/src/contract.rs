@@ -189,12 +189,10 @@ pub struct Finish {
     pub progress: Progress,
 }
 
-/// The answer of the `progress` query, and with `done` the workflow's result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+/// What documents came to, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Progress {
-    /// Documents in all; 0 while the source is still being listed.
-    pub documents: u64,
+pub struct Totals {
     /// Documents with a result of this run.
     pub succeeded: u64,
     /// Documents given up.
@@ -217,6 +215,17 @@ pub struct Progress {
     pub output_tokens: u64,
     /// US dollars.
     pub cost_usd: f64,
+}
+
+/// The answer of the `progress` query, and with `done` the workflow's result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Documents in all; 0 while the source is still being listed.
+    pub documents: u64,
+    /// What has come of them.
+    #[serde(flatten)]
+    pub totals: Totals,
     /// RFC 3339, from the workflow's own clock.
     pub started_at: Option<String>,
     /// RFC 3339: when the batch will be done at the pace so far; absent before the first document and after the last.
@@ -229,7 +238,48 @@ pub struct Progress {
     pub paused: bool,
 }
 
-#[allow(missing_docs, missing_debug_implementations, reason = "the macro drops doc comments on the items that it generates; the payloads carry them")]
+/// What a shard works on, and what it has come to before it continued as new.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShardInput {
+    /// [`Plan::job`].
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// How many documents it holds.
+    pub documents: u32,
+    /// Documents in flight at once.
+    pub window: u32,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// Whose budget pays.
+    pub tenant: Tenant,
+    /// The batch's workflow id, which is told how far the shard is.
+    pub parent: String,
+    /// The next document, counted from 0.
+    pub next: u32,
+    /// What the documents before it came to.
+    pub totals: Totals,
+    /// Those that were given up.
+    pub failures: Vec<FailedDocument>,
+    /// Hand out no documents until `resume`.
+    pub paused: bool,
+}
+
+/// How far a shard is: cumulative, so that a report that comes twice or late does no harm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShardReport {
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// What its documents came to so far.
+    pub totals: Totals,
+}
+
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "the macro drops doc comments on the items that it generates; the payloads carry them"
+)]
 #[expect(clippy::unimplemented, reason = "the macro requires bodies that it never emits")]
 mod definitions {
     use temporalio_macros::activity_definitions;

@@ -1,0 +1,23 @@
+//! Deterministic workflows, their payloads, and the activity contract.
+//!
+//! Nothing here reads a clock, draws a random number, does input or output, or depends on the order of a hash map: every
+//! decision is replayed from Temporal's history.
+//!
+//! # Layout
+//!
+//! * [`contract`]: what workflows and activities say to each other, and every persisted name
+//! * [`request`]: from the batch's raw input to a checked [`contract::Job`]
+//! * [`process_documents`]: a batch: plan, shards, finish
+//! * [`process_shard`]: a sliding window over one shard's documents
+//! * [`policy`]: time-outs, retries and priorities of every activity
+//! * [`tally`]: adding up what documents came to
+
+pub mod contract;
+pub mod policy;
+pub mod process_documents;
+pub mod process_shard;
+pub mod request;
+pub mod tally;
+
+pub use process_documents::ProcessDocuments;
+pub use process_shard::ProcessShard;

@@ -1,0 +1,74 @@
+//! Time-outs, retries and priorities of every activity. Temporal is the only retry layer.
+
+use std::time::Duration;
+
+use temporalio_common::Priority;
+use temporalio_workflow::{ActivityCancellationType, ActivityOptions, RetryPolicy, WorkflowCancellationToken};
+use tidegate_types::{Lane, Tenant};
+
+/// A worker that is gone is noticed after this long. The activities beat every 3 s, so two beats may be lost.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// One attempt at one document: the wait in place, the call (10 minutes at most by default), reading and writing.
+const DOCUMENT: Duration = Duration::from_secs(30 * 60);
+
+/// Listing, sealing and finishing stream through every document.
+const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
+
+/// Options of `tidegate.process_document`.
+///
+/// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at once. Failures carry
+/// their own delay; the policy counts for what carries none, a lost worker above all. Never eager: an eager activity goes
+/// round the task queue, and with it round priority and fairness.
+#[must_use]
+pub fn document(lane: &Lane, tenant: &Tenant) -> ActivityOptions {
+    let mut priority = Priority::default();
+    priority.priority_key = Some(priority_key(lane));
+    priority.fairness_key = Some(fairness_key(tenant));
+    ActivityOptions::with_start_to_close_timeout(DOCUMENT)
+        .heartbeat_timeout(HEARTBEAT)
+        .do_not_eagerly_execute(true)
+        .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
+        .retry_policy(retry(Duration::from_secs(10)))
+        .priority(priority)
+        .build()
+}
+
+/// Options of the activities that concern a whole shard or batch. With a token of its own, the activity also runs after
+/// the workflow was cancelled.
+#[must_use]
+pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
+    ActivityOptions::with_start_to_close_timeout(BATCH)
+        .heartbeat_timeout(HEARTBEAT)
+        .do_not_eagerly_execute(true)
+        .retry_policy(retry(Duration::from_secs(1)))
+        .maybe_cancellation_token(token)
+        .build()
+}
+
+fn retry(initial: Duration) -> RetryPolicy {
+    RetryPolicy::builder()
+        .initial_interval(initial)
+        .backoff_coefficient(2.0)
+        .maximum_interval(Duration::from_secs(60))
+        .maximum_attempts(0)
+        .build()
+}
+
+/// Temporal's priorities go from 1, first, to 5, last.
+fn priority_key(lane: &Lane) -> u32 {
+    match lane.as_str() {
+        "interactive" => 1,
+        "batch" => 5,
+        _ => 3,
+    }
+}
+
+/// Temporal takes at most 64 bytes.
+fn fairness_key(tenant: &Tenant) -> String {
+    let mut end = tenant.as_str().len().min(64);
+    while !tenant.as_str().is_char_boundary(end) {
+        end -= 1;
+    }
+    tenant.as_str()[..end].to_owned()
+}

@@ -1,0 +1,308 @@
+//! `ProcessDocuments`: a batch: plan, shards, finish.
+
+#![allow(missing_docs, missing_debug_implementations, reason = "the macros drop doc comments on what they generate")]
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use serde::{Deserialize, Serialize};
+use temporalio_common::{
+    data_converters::RawValue,
+    error::{ApplicationFailure, IncomingError},
+};
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{
+    ActivityExecutionError, ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, SignalWorkflowOptions,
+    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
+    workflows,
+};
+
+use crate::{
+    contract::{Activities, Finish, Job, Plan, Progress, ShardInput, ShardReport, Totals, failure_type},
+    policy,
+    process_shard::ProcessShard,
+    request::{self, Batch},
+    tally,
+};
+
+/// Shards that run at once. Each has its part of the batch's window.
+const SHARDS_AT_ONCE: u32 = 4;
+
+/// One batch of documents.
+#[workflow]
+pub struct ProcessDocuments {
+    /// The checked input, or the sentence that says what is wrong with it.
+    input: Result<State, String>,
+    /// What running shards have reported.
+    running: BTreeMap<u32, Totals>,
+    /// The paused flag that running shards have been told.
+    told_paused: bool,
+    /// Start no more shards in this run: its history is long enough, or one has failed.
+    draining: bool,
+    /// Why a shard, and so the batch, has failed.
+    broken: Option<String>,
+    /// Every lane of shards has ended.
+    over: bool,
+    /// When the batch last heard of its shards: a query has no clock of its own.
+    latest: Option<SystemTime>,
+}
+
+/// What a continued run begins with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    job: Job,
+    max_in_flight: u32,
+    plan: Option<Plan>,
+    next_shard: u32,
+    totals: Totals,
+    paused: bool,
+    started_at: Option<SystemTime>,
+}
+
+impl State {
+    fn new(batch: Batch) -> Self {
+        let Batch { job, max_in_flight } = batch;
+        Self { job, max_in_flight, plan: None, next_shard: 0, totals: Totals::default(), paused: false, started_at: None }
+    }
+}
+
+#[workflow_methods]
+impl ProcessDocuments {
+    /// Takes the raw input: a type that does not decode would fail the workflow task again and again, never the workflow.
+    #[init]
+    pub fn new(ctx: &WorkflowContextView, input: RawValue) -> Self {
+        let input = request::continued(&input).map_or_else(|| request::parse(&input).map(State::new), Ok);
+        let input = input.map(|state: State| State { started_at: state.started_at.or_else(|| ctx.start_time()), ..state });
+        let told_paused = input.as_ref().is_ok_and(|state| state.paused);
+        Self { input, running: BTreeMap::new(), told_paused, draining: false, broken: None, over: false, latest: None }
+    }
+
+    #[run(name = "ProcessDocuments")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Progress> {
+        let job = match ctx.state(|batch| batch.input.as_ref().map(|state| state.job.clone()).map_err(Clone::clone)) {
+            Ok(job) => job,
+            Err(message) => return Err(failed(failure_type::INVALID_INPUT, &message)),
+        };
+        let plan = Self::plan(ctx, job).await?;
+        let lanes = async {
+            let lanes: Vec<_> = (0..SHARDS_AT_ONCE.min(plan.shards())).map(|_| Self::shards(ctx.clone(), &plan)).collect();
+            workflows::join_all(lanes).await;
+            ctx.state_mut(|batch| batch.over = true);
+        };
+        workflows::join!(lanes, Self::pass_pause_on(ctx.clone()));
+
+        let cancelled = ctx.cancellation_token().is_cancelled();
+        let more = ctx.state(|batch| batch.state().is_some_and(|state| state.next_shard < plan.shards()));
+        let broken = ctx.state(|batch| batch.broken.clone());
+        if more && !cancelled && broken.is_none() {
+            let state = ctx.state(|batch| batch.state().cloned());
+            ctx.continue_as_new(request::continue_with(&state)?, ContinueAsNewOptions::default())?;
+        }
+        let progress = Self::finish(ctx, plan, !cancelled && broken.is_none()).await?;
+        match broken {
+            _ if cancelled => Err(WorkflowTermination::cancelled_with_details(progress)),
+            Some(message) => Err(failed("ShardFailed", &message)),
+            None => Ok(progress),
+        }
+    }
+
+    /// Hand out no more documents. Those in flight go on.
+    #[signal(name = "pause")]
+    pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+        self.set_paused(true);
+    }
+
+    /// Hand out documents again.
+    #[signal(name = "resume")]
+    pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+        self.set_paused(false);
+    }
+
+    /// A shard tells how far it is. A report that comes after the shard's end is not counted.
+    #[signal(name = "shard_progress")]
+    pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: ShardReport) {
+        if let Some(totals) = self.running.get_mut(&report.shard) {
+            *totals = report.totals;
+        }
+        self.latest = ctx.workflow_time();
+    }
+
+    #[query(name = "progress")]
+    pub fn progress(&self, _ctx: &WorkflowContextView) -> Progress {
+        self.progress_at(self.latest)
+    }
+}
+
+impl ProcessDocuments {
+    async fn plan(ctx: &WorkflowContext<Self>, job: Job) -> WorkflowResult<Plan> {
+        if let Some(plan) = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone())) {
+            return Ok(plan);
+        }
+        let plan = ctx.execute_activity(Activities::plan, job, policy::batch(None)).await.map_err(termination)?;
+        ctx.state_mut(|batch| {
+            if let Ok(state) = &mut batch.input {
+                state.plan = Some(plan.clone());
+            }
+        });
+        Ok(plan)
+    }
+
+    /// One lane of shards: starts one, waits for its end, starts the next.
+    async fn shards(ctx: WorkflowContext<Self>, plan: &Plan) {
+        loop {
+            if ctx.continue_as_new_suggested() {
+                ctx.state_mut(|batch| batch.draining = true);
+            }
+            if ctx.cancellation_token().is_cancelled() {
+                return;
+            }
+            let Some(input) = ctx.state_mut(|batch| batch.take(plan, ctx.workflow_id())) else { return };
+            let shard = input.shard;
+            let ended = Self::shard(&ctx, input).await;
+            ctx.state_mut(|batch| batch.record(shard, ended));
+        }
+    }
+
+    /// The shard's totals, or why there are none.
+    async fn shard(ctx: &WorkflowContext<Self>, input: ShardInput) -> Result<Totals, String> {
+        let options = ChildWorkflowOptions::builder()
+            .workflow_id(shard_id(ctx.workflow_id(), input.shard))
+            .parent_close_policy(ParentClosePolicy::Terminate)
+            .build();
+        let started = ctx.start_child_workflow(ProcessShard::run, input, options).await.map_err(|error| error.to_string())?;
+        started.result().await.map_err(|error| error.to_string())
+    }
+
+    fn take(&mut self, plan: &Plan, parent: &str) -> Option<ShardInput> {
+        if self.draining || self.broken.is_some() {
+            return None;
+        }
+        let Ok(state) = &mut self.input else { return None };
+        if state.next_shard >= plan.shards() {
+            return None;
+        }
+        let shard = state.next_shard;
+        state.next_shard += 1;
+        self.running.insert(shard, Totals::default());
+        Some(ShardInput {
+            job: plan.job.clone(),
+            shard,
+            documents: plan.shard_documents(shard),
+            window: (state.max_in_flight / SHARDS_AT_ONCE.min(plan.shards())).max(1),
+            lane: state.job.lane.clone(),
+            tenant: state.job.tenant.clone(),
+            parent: parent.to_owned(),
+            paused: state.paused,
+            ..ShardInput::default()
+        })
+    }
+
+    /// A shard that was cancelled with the batch has reported its last numbers; any other end without a result breaks the batch.
+    fn record(&mut self, shard: u32, ended: Result<Totals, String>) {
+        let reported = self.running.remove(&shard).unwrap_or_default();
+        let totals = match ended {
+            Ok(totals) => totals,
+            Err(message) => {
+                self.broken.get_or_insert_with(|| format!("shard {shard}: {message}"));
+                reported
+            }
+        };
+        if let Ok(state) = &mut self.input {
+            state.totals.add_totals(&Totals { in_flight: 0, ..totals });
+        }
+    }
+
+    /// Running shards are told of a pause; those that start later begin with it.
+    async fn pass_pause_on(ctx: WorkflowContext<Self>) {
+        loop {
+            if ctx.wait_condition(|batch| batch.over || batch.told_paused != batch.paused()).await.is_err()
+                || ctx.state(|batch| batch.over)
+            {
+                return;
+            }
+            let (paused, shards) = ctx.state_mut(|batch| {
+                batch.told_paused = batch.paused();
+                (batch.told_paused, batch.running.keys().copied().collect::<Vec<_>>())
+            });
+            for shard in shards {
+                let child = ctx.external_workflow(shard_id(ctx.workflow_id(), shard), None);
+                let options = SignalWorkflowOptions::default();
+                // A shard that has ended meanwhile needs to be told nothing.
+                let _ = if paused {
+                    child.signal(ProcessShard::pause, (), options).await
+                } else {
+                    child.signal(ProcessShard::resume, (), options).await
+                };
+            }
+        }
+    }
+
+    /// Writes the report; also for a batch that was cancelled, so that what was done can be used.
+    async fn finish(ctx: &WorkflowContext<Self>, plan: Plan, done: bool) -> WorkflowResult<Progress> {
+        let now = ctx.workflow_time();
+        let progress = Progress { done, eta: None, ..ctx.state(|batch| batch.progress_at(now)) };
+        let finish = Finish { plan, output: progress.output.clone(), progress: progress.clone() };
+        ctx.execute_activity(Activities::finish, finish, policy::batch(Some(WorkflowCancellationToken::new())))
+            .await
+            .map_err(termination)?;
+        Ok(progress)
+    }
+
+    fn state(&self) -> Option<&State> {
+        self.input.as_ref().ok()
+    }
+
+    fn paused(&self) -> bool {
+        self.state().is_some_and(|state| state.paused)
+    }
+
+    fn set_paused(&mut self, paused: bool) {
+        if let Ok(state) = &mut self.input {
+            state.paused = paused;
+        }
+    }
+
+    fn progress_at(&self, now: Option<SystemTime>) -> Progress {
+        let Some(state) = self.state() else { return Progress::default() };
+        let mut totals = state.totals;
+        for running in self.running.values() {
+            totals.add_totals(running);
+        }
+        let documents = state.plan.as_ref().map_or(0, |plan| plan.documents);
+        let eta = state.started_at.zip(now).and_then(|(started, now)| {
+            let (worked, left) = (totals.succeeded + totals.failed, documents.saturating_sub(totals.ended()));
+            tally::eta(started, now, worked, left)
+        });
+        Progress {
+            documents,
+            totals,
+            started_at: state.started_at.map(tally::rfc3339),
+            eta: eta.map(tally::rfc3339),
+            output: state.job.output.clone(),
+            done: false,
+            paused: state.paused,
+        }
+    }
+}
+
+/// The workflow id of a shard.
+fn shard_id(batch: &str, shard: u32) -> String {
+    format!("{batch}/shard-{shard:05}")
+}
+
+fn failed(kind: &str, message: &str) -> WorkflowTermination {
+    let failure =
+        ApplicationFailure::builder(anyhow::anyhow!(message.to_owned())).type_name(kind.to_owned()).non_retryable(true).build();
+    WorkflowTermination::failed_application(failure)
+}
+
+/// An activity's own failure becomes the workflow's, with the same type and sentence.
+fn termination(error: ActivityExecutionError) -> WorkflowTermination {
+    match error.reason() {
+        Some(IncomingError::Application(failure)) => {
+            let message = failure.failure().map_or_else(|| failure.to_string(), |failure| failure.message.clone());
+            failed(failure.type_name().unwrap_or("Unknown"), &message)
+        }
+        _ if error.as_cancelled().is_some() => WorkflowTermination::cancelled(),
+        _ => failed("Unknown", &error.to_string()),
+    }
+}

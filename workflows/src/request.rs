@@ -1,0 +1,218 @@
+//! From a batch's raw input to a checked [`Job`].
+//!
+//! The input is whatever somebody typed after `--input`. It is read by hand, because a decoding error would fail the
+//! workflow task, for ever, and never the workflow; and because each fault deserves a sentence.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+use temporalio_common::{data_converters::RawValue, protos::temporal::api::common::v1::Payload};
+use temporalio_workflow::WorkflowTermination;
+use tidegate_types::{Lane, ModelId, Tenant};
+
+use crate::contract::{Job, Source};
+
+/// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities per workflow.
+pub const MAX_IN_FLIGHT: u64 = 500;
+
+const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 1_024;
+const LARGEST_OUTPUT: u64 = 1_000_000;
+const CONTINUED: &str = "continued";
+
+const FIELDS: [&str; 13] = [
+    "source",
+    "documents",
+    "manifest",
+    "output",
+    "instructions",
+    "model",
+    "route",
+    "lane",
+    "tenant",
+    "max_output_tokens",
+    "schema",
+    "max_in_flight",
+    "retry_budget",
+];
+
+/// A checked input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// What is to be done.
+    pub job: Job,
+    /// Documents in flight at once, 1 to [`MAX_IN_FLIGHT`].
+    pub max_in_flight: u32,
+}
+
+/// Checks a batch's input.
+///
+/// # Errors
+/// A sentence that says what is wrong, where, and what to write.
+pub fn parse(input: &RawValue) -> Result<Batch, String> {
+    check(value(input)?)
+}
+
+/// What a run that continued as new passed on, if the input is that.
+#[must_use]
+pub fn continued<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
+    let mut value = value(input).ok()?;
+    serde_json::from_value(value.get_mut(CONTINUED)?.take()).ok()
+}
+
+/// The input of a run that continues this one.
+///
+/// # Errors
+/// Fails the workflow where the state cannot be written as JSON.
+pub fn continue_with<T: Serialize>(state: &T) -> Result<RawValue, WorkflowTermination> {
+    let data = serde_json::to_vec(&json!({ CONTINUED: state })).map_err(|error| {
+        WorkflowTermination::failed_application(temporalio_common::error::ApplicationFailure::non_retryable(error))
+    })?;
+    let metadata = [("encoding".to_owned(), b"json/plain".to_vec())].into_iter().collect();
+    Ok(RawValue::new(vec![Payload { metadata, data, ..Payload::default() }]))
+}
+
+fn value(input: &RawValue) -> Result<Value, String> {
+    let [payload] = input.payloads.as_slice() else {
+        return Err(format!(
+            "the input must be one JSON object, not {}; for example --input '{{\"source\":\"file:///data/in/\",\"output\":\"file:///data/out/\",\"instructions\":\"Summarise.\",\"model\":\"anthropic:claude-sonnet-5\"}}'",
+            if input.payloads.is_empty() { "nothing".to_owned() } else { format!("{} values", input.payloads.len()) }
+        ));
+    };
+    let encoding = payload.metadata.get("encoding").map_or("", |name| std::str::from_utf8(name).unwrap_or(""));
+    if !encoding.starts_with("json/") {
+        return Err(format!("the input must be a JSON object, and came as \"{}\"", encoding.escape_debug()));
+    }
+    serde_json::from_slice(&payload.data).map_err(|error| format!("the input is not JSON: {error}"))
+}
+
+fn check(value: Value) -> Result<Batch, String> {
+    let Value::Object(mut fields) = value else {
+        return Err(format!("the input must be a JSON object, not {}", kind(&value)));
+    };
+    if let Some(unknown) = fields.keys().find(|name| !FIELDS.contains(&name.as_str())) {
+        return Err(unknown_field(unknown));
+    }
+    // A field that is null counts as absent.
+    fields.retain(|_, value| !value.is_null());
+    let source = source(&mut fields)?;
+    let output = required(&mut fields, "output", "a prefix for the results, such as file:///data/out/")?;
+    let instructions = required(&mut fields, "instructions", "what to do with each document")?;
+    let model = model(&mut fields)?;
+    let lane = name::<Lane>(&mut fields, "lane")?;
+    let tenant = name::<Tenant>(&mut fields, "tenant")?;
+    let max_output_tokens = integer(&mut fields, "max_output_tokens", 1, LARGEST_OUTPUT)?.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS);
+    let max_in_flight = integer(&mut fields, "max_in_flight", 1, u64::from(u32::MAX))?.unwrap_or(MAX_IN_FLIGHT).min(MAX_IN_FLIGHT);
+    let retry_budget = integer(&mut fields, "retry_budget", 0, u64::MAX)?;
+    let schema = match fields.remove("schema") {
+        None => None,
+        Some(schema @ Value::Object(_)) => Some(schema),
+        Some(other) => return Err(format!("schema must be a JSON Schema object, not {}", kind(&other))),
+    };
+    let job = Job {
+        source,
+        output,
+        instructions,
+        model,
+        lane,
+        tenant,
+        max_output_tokens: u32::try_from(max_output_tokens).unwrap_or(u32::MAX),
+        schema,
+        retry_budget,
+    };
+    Ok(Batch { job, max_in_flight: u32::try_from(max_in_flight).unwrap_or(u32::MAX) })
+}
+
+fn source(fields: &mut Map<String, Value>) -> Result<Source, String> {
+    let given: Vec<&str> = ["source", "documents", "manifest"].into_iter().filter(|name| fields.contains_key(*name)).collect();
+    match given.as_slice() {
+        [] => {
+            Err("say where the documents are: source (a folder, file, glob or prefix), documents (a list) or manifest".to_owned())
+        }
+        ["source"] => Ok(Source::Prefix(required(fields, "source", "")?)),
+        ["manifest"] => Ok(Source::Manifest(required(fields, "manifest", "")?)),
+        ["documents"] => documents(fields.remove("documents")),
+        several => Err(format!("give only one of {}", several.join(", "))),
+    }
+}
+
+fn documents(value: Option<Value>) -> Result<Source, String> {
+    let Some(Value::Array(list)) = value else {
+        return Err("documents must be a list of URIs, such as [\"file:///data/a.txt\"]".to_owned());
+    };
+    if list.is_empty() {
+        return Err("documents is an empty list; name at least one URI".to_owned());
+    }
+    let uri = |(index, value): (usize, Value)| match value {
+        Value::String(uri) if !uri.trim().is_empty() => Ok(uri),
+        other => Err(format!("documents[{index}] must be a URI, not {}", kind(&other))),
+    };
+    list.into_iter().enumerate().map(uri).collect::<Result<_, _>>().map(Source::Documents)
+}
+
+fn model(fields: &mut Map<String, Value>) -> Result<ModelId, String> {
+    match (fields.remove("model"), fields.remove("route")) {
+        (_, Some(_)) => Err("route is not available in this version; name one model, such as anthropic:claude-sonnet-5".to_owned()),
+        (Some(Value::String(model)), None) => model.parse().map_err(|error: tidegate_types::InvalidName| error.to_string()),
+        (Some(other), None) => Err(format!("model must be a text such as anthropic:claude-sonnet-5, not {}", kind(&other))),
+        (None, None) => Err("model is missing; write provider:model, such as anthropic:claude-sonnet-5".to_owned()),
+    }
+}
+
+fn required(fields: &mut Map<String, Value>, field: &str, meaning: &str) -> Result<String, String> {
+    match fields.remove(field) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(text),
+        Some(Value::String(_)) => Err(format!("{field} is empty")),
+        Some(other) => Err(format!("{field} must be a text, not {}", kind(&other))),
+        None => Err(format!("{field} is missing: {meaning}")),
+    }
+}
+
+fn name<T>(fields: &mut Map<String, Value>, field: &str) -> Result<T, String>
+where
+    T: Default + TryFrom<String, Error = tidegate_types::InvalidName>,
+{
+    match fields.remove(field) {
+        None => Ok(T::default()),
+        Some(Value::String(text)) => T::try_from(text).map_err(|error| error.to_string()),
+        Some(other) => Err(format!("{field} must be a text, not {}", kind(&other))),
+    }
+}
+
+fn integer(fields: &mut Map<String, Value>, field: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+    let bounds = if most > u64::from(u32::MAX) { format!("at least {least}") } else { format!("from {least} to {most}") };
+    match fields.remove(field) {
+        None => Ok(None),
+        Some(value) => match value.as_u64().filter(|number| (least..=most).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(format!("{field} must be a whole number {bounds}, not {}", short(&value))),
+        },
+    }
+}
+
+fn unknown_field(field: &str) -> String {
+    let near = FIELDS.iter().map(|known| (strsim::damerau_levenshtein(known, field), known)).min();
+    let hint = match near {
+        Some((distance, known)) if distance <= 3 => format!("; did you mean \"{known}\"?"),
+        _ => String::new(),
+    };
+    let field: String = field.chars().take(60).collect();
+    format!("unknown field \"{}\"{hint} The fields are {}", field.escape_debug(), FIELDS.join(", "))
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() <= 40 { text } else { kind(value).to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

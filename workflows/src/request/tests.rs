@@ -1,0 +1,89 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn raw(encoding: &str, data: &[u8]) -> RawValue {
+    let metadata = [("encoding".to_owned(), encoding.as_bytes().to_vec())].into_iter().collect();
+    RawValue::new(vec![Payload { metadata, data: data.to_vec(), ..Payload::default() }])
+}
+
+fn parsed(value: &Value) -> Result<Batch, String> {
+    parse(&raw("json/plain", value.to_string().as_bytes()))
+}
+
+fn with(field: &str, value: Value) -> Value {
+    let mut batch =
+        json!({"source":"file:///in/","output":"file:///out/","instructions":"Summarise.","model":"anthropic:claude-sonnet-5"});
+    batch[field] = value;
+    batch
+}
+
+#[test]
+fn the_least_input_gets_the_documented_defaults() {
+    let batch = parsed(&with("lane", Value::Null)).unwrap();
+    assert_eq!(batch.job.source, Source::Prefix("file:///in/".to_owned()));
+    assert_eq!((batch.job.lane.as_str(), batch.job.tenant.as_str()), ("batch", "default"));
+    assert_eq!((batch.job.max_output_tokens, batch.max_in_flight, batch.job.retry_budget), (1_024, 500, None));
+    assert_eq!(parsed(&with("max_in_flight", json!(100_000))).unwrap().max_in_flight, 500);
+}
+
+#[test]
+#[rustfmt::skip]
+fn every_fault_has_its_sentence() {
+    let cases = [
+        (json!(null),                               "the input must be a JSON object, not null"),
+        (json!([1]),                                "the input must be a JSON object, not a list"),
+        (with("souce", json!("x")),                 "unknown field \"souce\"; did you mean \"source\"?"),
+        (with("temperature", json!(1)),             "unknown field \"temperature\" The fields are source, documents"),
+        (with("source", Value::Null),               "say where the documents are"),
+        (with("documents", json!(["file:///a"])),   "give only one of source, documents"),
+        (with("source", json!(7)),                  "source must be a text, not a number"),
+        (with("output", Value::Null),               "output is missing"),
+        (with("instructions", json!("  \n")),       "instructions is empty"),
+        (with("instructions", json!(["x"])),        "instructions must be a text, not a list"),
+        (with("model", Value::Null),                "model is missing"),
+        (with("model", json!("claude")),            "write it as provider:model"),
+        (with("route", json!("default")),           "route is not available in this version"),
+        (with("lane", json!("a b")),                "lane \"a b\" is not usable"),
+        (with("tenant", json!("")),                 "tenant \"\" is not usable: it is empty"),
+        (with("max_output_tokens", json!(0)),       "max_output_tokens must be a whole number from 1 to 1000000, not 0"),
+        (with("max_output_tokens", json!("many")),  "not \"many\""),
+        (with("max_in_flight", json!(-1)),          "max_in_flight must be a whole number from 1"),
+        (with("retry_budget", json!(1.5)),          "retry_budget must be a whole number at least 0, not 1.5"),
+        (with("schema", json!("object")),           "schema must be a JSON Schema object, not a text"),
+    ];
+    for (input, expected) in cases {
+        let message = parsed(&input).unwrap_err();
+        assert!(message.contains(expected), "{input}: {message}");
+    }
+    let no_source = |value| { let mut batch = with("documents", value); batch["source"] = Value::Null; batch };
+    assert!(parsed(&no_source(json!([]))).unwrap_err().contains("empty list"));
+    assert!(parsed(&no_source(json!(["a", 3]))).unwrap_err().contains("documents[1]"));
+}
+
+#[test]
+fn what_is_no_json_at_all_has_its_sentence_too() {
+    assert!(parse(&RawValue::new(Vec::new())).unwrap_err().contains("not nothing; for example"));
+    assert!(parse(&raw("binary/null", b"")).unwrap_err().contains("came as \"binary/null\""));
+    assert!(parse(&raw("json/plain", b"{oops")).unwrap_err().contains("the input is not JSON"));
+    let two = RawValue::new(vec![Payload::default(), Payload::default()]);
+    assert!(parse(&two).unwrap_err().contains("not 2 values"));
+}
+
+#[test]
+fn what_is_continued_comes_back_whole() {
+    let batch = parsed(&with("retry_budget", json!(7))).unwrap();
+    let raw = continue_with(&batch.job).unwrap();
+    assert_eq!(continued::<Job>(&raw), Some(batch.job));
+    assert_eq!(continued::<Job>(&RawValue::new(Vec::new())), None);
+}
+
+proptest! {
+    #[test]
+    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..FIELDS.len(), text in ".{0,20}", number in any::<i64>()) {
+        let _ = parse(&raw("json/plain", &data));
+        let _ = parsed(&with(FIELDS[field], json!(text)));
+        let _ = parsed(&with(FIELDS[field], json!(number)));
+        let _ = parsed(&with(&text, json!([number])));
+    }
+}
