@@ -1,6 +1,6 @@
 //! How Redis is reached: one server, a cluster, or through sentinels; always with short time-outs.
 
-use std::{fmt, time::Duration};
+use std::{fmt, pin::Pin, time::Duration};
 
 use redis::{
     Client, Cmd, FromRedisValue, RedisError, Value,
@@ -15,6 +15,9 @@ use crate::{error::Error, script::Script};
 
 /// No question to the limiter is worth more time than this; whoever asks falls back to its local share.
 const ANSWER_WITHIN: Duration = Duration::from_millis(250);
+
+/// Behind a pointer, because the client's futures are so deep that callers' crates would not compile.
+type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, RedisError>> + Send + 'a>>;
 
 /// A connection that every task of the process shares.
 pub(crate) struct Connection {
@@ -67,7 +70,7 @@ impl Connection {
 
     /// Runs a script.
     pub(crate) async fn run(&self, script: &Script, keys: &[String], arguments: &[String]) -> Result<Vec<Value>, Error> {
-        self.within(async {
+        self.within(Box::pin(async {
             match &self.kind {
                 Kind::Single(manager) => script.run(&mut manager.clone(), keys, arguments).await,
                 Kind::Cluster { client, connection } => {
@@ -76,31 +79,31 @@ impl Connection {
                 }
                 Kind::Sentinel { client, connection } => {
                     let answer = script.run(&mut sentinel(client, connection).await?, keys, arguments).await;
-                    forget_if_broken(&answer, connection).await;
+                    forget_if_broken(answer.as_ref().err(), connection).await;
                     answer
                 }
             }
-        })
+        }))
         .await
     }
 
     /// Runs one command.
-    pub(crate) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        self.within(async {
+    pub(crate) async fn command<T: FromRedisValue + Send>(&self, command: &Cmd) -> Result<T, Error> {
+        self.within(Box::pin(async {
             match &self.kind {
                 Kind::Single(manager) => command.query_async(&mut manager.clone()).await,
                 Kind::Cluster { client, connection } => command.query_async(&mut cluster(client, connection).await?).await,
                 Kind::Sentinel { client, connection } => {
                     let answer = command.query_async(&mut sentinel(client, connection).await?).await;
-                    forget_if_broken(&answer, connection).await;
+                    forget_if_broken(answer.as_ref().err(), connection).await;
                     answer
                 }
             }
-        })
+        }))
         .await
     }
 
-    async fn within<T>(&self, answer: impl Future<Output = Result<T, RedisError>>) -> Result<T, Error> {
+    async fn within<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
         match tokio::time::timeout(ANSWER_WITHIN, answer).await {
             Ok(Ok(value)) => Ok(value),
             // A server that answers with an error of the script's own is there; it must not be mistaken for absent.
@@ -135,8 +138,8 @@ async fn sentinel(
 }
 
 /// After a failover the sentinels must be asked anew who the master is.
-async fn forget_if_broken<T>(answer: &Result<T, RedisError>, slot: &Mutex<Option<MultiplexedConnection>>) {
-    if answer.as_ref().is_err_and(|error| error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()) {
+async fn forget_if_broken(error: Option<&RedisError>, slot: &Mutex<Option<MultiplexedConnection>>) {
+    if error.is_some_and(|error| error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()) {
         *slot.lock().await = None;
     }
 }

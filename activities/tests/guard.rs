@@ -1,0 +1,171 @@
+//! Admit, one call, settle: with a provider that does as it is told, and quota in memory.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use tidegate_activities::{attempt::Attempt, attempt::Notes, failure::Backoff, failure::Failure, guard::Guard};
+use tidegate_providers::{BoxFuture, Charged, Completion, Error, Kind, Observed, Provider, Request as Call, StopReason};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
+use tidegate_types::{ModelId, Usage};
+use tidegate_workflows::contract::failure_type;
+
+/// Answers from a list, and counts.
+#[derive(Debug, Default)]
+struct Scripted {
+    answers: Mutex<VecDeque<Result<Completion, Error>>>,
+    calls: AtomicU32,
+}
+
+impl Provider for Scripted {
+    fn complete<'a>(&'a self, _: &'a Call<'a>) -> BoxFuture<'a, Result<Completion, Error>> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async move { answer.unwrap() })
+    }
+}
+
+fn answered(input: u64, output: u64) -> Result<Completion, Error> {
+    Ok(Completion {
+        answer: "answer".to_owned(),
+        stop_reason: StopReason::EndTurn,
+        usage: Some(Usage { uncached_input: input, output, ..Usage::default() }),
+        model: "model".to_owned(),
+        observed: Observed::default(),
+    })
+}
+
+fn refused(kind: Kind, retry_after: Option<u64>, charged: Charged) -> Result<Completion, Error> {
+    let retry_after = retry_after.map(Duration::from_secs);
+    Err(Error { kind, message: format!("{kind}"), retry_after, charged, status: None, observed: Box::default() })
+}
+
+struct Rig {
+    guard: Guard,
+    provider: Scripted,
+    attempt: Attempt,
+    model: ModelId,
+    calls: u32,
+}
+
+impl Rig {
+    fn new(combined: u64, answers: Vec<Result<Completion, Error>>) -> Self {
+        let model: ModelId = "test:model".parse().unwrap();
+        let limits = Limits { combined: Some(combined), margin: 1.0, burst: Duration::from_secs(60), ..Limits::default() };
+        let quota = ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let options = Options { max_slot_wait: Duration::ZERO, jitter: Duration::from_secs(3), ..Options::default() };
+        let guard = Guard { quota: Quota::in_memory([quota], options), backoff: Backoff::default(), stopped: Arc::default() };
+        let provider = Scripted { answers: Mutex::new(answers.into()), calls: AtomicU32::new(0) };
+        Self { guard, provider, attempt: Attempt::new("a".to_owned(), "batch".to_owned(), 0, Notes::default()), model, calls: 0 }
+    }
+
+    async fn call(&mut self, input: u64, max_output: u64) -> Result<Completion, Failure> {
+        self.calls += 1;
+        let request = Request::new(self.model.clone(), format!("r{}", self.calls))
+            .tokens(input, max_output)
+            .ticket(self.attempt.notes().ticket);
+        let call = Call { model: "model", instructions: "", document: "", max_output_tokens: 1, schema: None };
+        self.guard.call(&self.attempt, &self.provider, &request, &call).await
+    }
+
+    async fn used(&self) -> u64 {
+        self.guard.quota.inspect(&self.model).await.unwrap().used.get(Dimension::Combined)
+    }
+
+    fn provider_calls(&self) -> u32 {
+        self.provider.calls.load(Ordering::SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn an_admitted_call_is_made_once_and_settled_with_what_it_used() {
+    let mut rig = Rig::new(10_000, vec![answered(700, 50)]);
+    assert_eq!(rig.call(1_000, 500).await.unwrap().answer, "answer");
+    assert_eq!((rig.used().await, rig.provider_calls()), (750, 1));
+    assert_eq!(rig.attempt.effort().provider_calls, 1);
+}
+
+#[tokio::test]
+async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
+    let mut rig = Rig::new(10_000, vec![refused(Kind::RateLimited, Some(20), Charged::No)]);
+    let failure = rig.call(1_000, 500).await.unwrap_err();
+    assert_eq!(failure.kind, failure_type::RATE_LIMITED);
+    assert!(
+        failure.retry_after.is_some_and(|delay| delay >= Duration::from_secs(20) && delay <= Duration::from_secs(60)),
+        "{failure:?}"
+    );
+    assert_eq!(rig.used().await, 0, "a refused call used no tokens");
+
+    let failure = rig.call(1, 1).await.unwrap_err();
+    assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
+    assert!(
+        failure.retry_after.is_some_and(|delay| (Duration::from_secs(19)..=Duration::from_secs(23)).contains(&delay)),
+        "{failure:?}"
+    );
+    let effort = rig.attempt.effort();
+    assert_eq!((effort.provider_calls, effort.rate_limited, effort.deferrals, rig.provider_calls()), (1, 1, 1, 1));
+}
+
+#[tokio::test]
+async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
+    let mut rig = Rig::new(1_000, vec![answered(800, 100)]);
+    rig.call(800, 100).await.unwrap();
+    let failure = rig.call(800, 100).await.unwrap_err();
+    assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
+    let delay = failure.retry_after.unwrap();
+    assert!((Duration::from_secs(50)..=Duration::from_secs(60)).contains(&delay), "{delay:?}");
+    assert!(rig.attempt.notes().ticket.is_some());
+    assert_eq!((rig.attempt.effort().deferrals, rig.provider_calls()), (1, 1));
+}
+
+#[tokio::test]
+async fn credit_that_is_gone_is_asked_for_once() {
+    let mut rig = Rig::new(10_000, vec![refused(Kind::QuotaExhausted, None, Charged::No)]);
+    for _ in 0..5 {
+        let failure = rig.call(10, 10).await.unwrap_err();
+        assert_eq!((failure.kind, failure.retry_after), (failure_type::QUOTA_EXHAUSTED, None));
+    }
+    assert_eq!(rig.provider_calls(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_may_have_been_worked_on_stays_charged() {
+    let mut rig =
+        Rig::new(10_000, vec![refused(Kind::Timeout, None, Charged::Unknown), refused(Kind::Transient, None, Charged::No)]);
+    assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
+    assert_eq!(rig.used().await, 1_500);
+    assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
+    assert_eq!(rig.used().await, 1_500, "one that was turned away at the door does not");
+}
+
+#[tokio::test]
+async fn what_can_never_fit_fails_for_good_without_a_call() {
+    let mut rig = Rig::new(1_000, Vec::new());
+    let failure = rig.call(5_000, 100).await.unwrap_err();
+    assert_eq!((failure.kind, failure.retry_after, rig.provider_calls()), (failure_type::TOO_LARGE, None, 0));
+    assert!(failure.message.contains("1000 is the most"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_before_it_leaves_is_given_back() {
+    let rig = Rig::new(1_000, Vec::new());
+    let permit = rig.guard.quota.admit(&Request::new(rig.model.clone(), "x").tokens(500, 100)).await.unwrap();
+    assert_eq!(rig.used().await, 600);
+    drop(permit);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(rig.used().await, 0);
+    let mut permit = rig.guard.quota.admit(&Request::new(rig.model.clone(), "y").tokens(500, 100)).await.unwrap();
+    permit.sent();
+    drop(permit);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(rig.used().await, 600, "after it was sent it stays charged");
+}
