@@ -1,0 +1,96 @@
+//! What one `reserve` and one `settle` cost the Redis server, beside a script that only says 1.
+//!
+//! `cargo bench -p tidegate-quota`. The figures are the server's own CPU time per call (`INFO commandstats`), so a slow
+//! client or a busy machine hardly disturbs them. Three dimensions, three lanes; the clock is moved by hand so that every
+//! admission drives one reservation out of the window and the population stays at N.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a benchmark may stop at the first fault and talks to people")]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::time::Duration;
+
+use common::{START, Server, lanes, limits, model_with_lanes, unique_prefix};
+use tidegate_quota::{Amounts, Decision, Limits, ModelQuota, Store, redis_store, store::Ask, store::Settlement};
+
+const CALLS: u64 = 2_000;
+const ROUNDS: usize = 3;
+
+fn model() -> ModelQuota {
+    let limits = Limits { requests: Some(1_000_000_000), input: Some(1_000_000_000_000), ..limits(1_000_000_000_000) };
+    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]))
+}
+
+/// Microseconds of server CPU per `EVALSHA` since the last reset.
+fn server_micros(connection: &mut redis::Connection) -> f64 {
+    let info: String = redis::cmd("INFO").arg("commandstats").query(connection).unwrap();
+    let line = info.lines().find(|line| line.starts_with("cmdstat_evalsha:")).unwrap();
+    line.split(',').find_map(|field| field.strip_prefix("usec_per_call=")).unwrap().parse().unwrap()
+}
+
+fn reset(connection: &mut redis::Connection) {
+    redis::cmd("CONFIG").arg("RESETSTAT").exec(connection).unwrap();
+}
+
+fn floor(connection: &mut redis::Connection) -> f64 {
+    let sha: String = redis::cmd("SCRIPT").arg("LOAD").arg("return 1").query(connection).unwrap();
+    reset(connection);
+    for _ in 0..CALLS {
+        redis::cmd("EVALSHA").arg(&sha).arg(1).arg("{a:b}:x").exec(connection).unwrap();
+    }
+    server_micros(connection)
+}
+
+async fn population(server: &Server, n: u64) -> (f64, f64) {
+    let mut connection = server.connection();
+    let store = redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
+    let model = model();
+    let step = 60_000_000 / n;
+    let ask = |number: u64| Ask {
+        reservation: format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"),
+        lane: usize::try_from(number % 3).unwrap(),
+        amounts: Amounts([1, 2_000, 300, 2_300]),
+        ticket: None,
+        template: 0,
+    };
+    let mut number = 0;
+    let mut reserve = async || {
+        store.set_test_clock(START + number * step);
+        assert_eq!(store.reserve(&model, &ask(number)).await.unwrap().0, Decision::Granted);
+        number += 1;
+        number - 1
+    };
+    for _ in 0..n {
+        reserve().await;
+    }
+    let (mut best_reserve, mut best_settle) = (f64::MAX, f64::MAX);
+    for _ in 0..ROUNDS {
+        reset(&mut connection);
+        let mut admitted = Vec::new();
+        for _ in 0..CALLS.min(n) {
+            admitted.push(reserve().await);
+        }
+        best_reserve = best_reserve.min(server_micros(&mut connection));
+        reset(&mut connection);
+        for number in admitted {
+            let used = Some(Amounts([1, 1_900, 250, 2_150]));
+            let settlement = Settlement { reservation: ask(number).reservation, used, lesson: None, template: 0, pause: None };
+            store.settle(&model, &settlement).await.unwrap();
+        }
+        best_settle = best_settle.min(server_micros(&mut connection));
+    }
+    (best_reserve, best_settle)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let Some(server) = Server::start() else { return };
+    let floor = (0..ROUNDS).map(|_| floor(&mut server.connection())).fold(f64::MAX, f64::min);
+    println!("server CPU per call, least of {ROUNDS} rounds of {CALLS} calls; EVALSHA \"return 1\": {floor:.2} us");
+    println!("{:>10} {:>14} {:>14} {:>16}", "in window", "reserve (us)", "settle (us)", "reserve / floor");
+    for n in [100, 1_000, 10_000, 100_000] {
+        let (reserve, settle) = population(&server, n).await;
+        println!("{n:>10} {reserve:>14.1} {settle:>14.1} {:>16.1}", reserve / floor);
+    }
+}
