@@ -21,15 +21,16 @@ local ledger_key, entries_key, state_key, gate_key = KEYS[1], KEYS[2], KEYS[3], 
 if #ARGV ~= 3 then
   return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
 end
-local refused = check_numbers(1, 3)
+local argument = {}
+local refused = read_numbers(argument, 1, 3)
 if refused then
   return refused
 end
-local window = tonumber(ARGV[1])
+local window = argument[1]
 if window < 1 then
   return bad_argument(1, 'a window of at least 1 microsecond')
 end
-local state, now = load_state(state_key, ledger_key, entries_key, tonumber(ARGV[2]), clock(tonumber(ARGV[3])))
+local state, now = load_state(state_key, ledger_key, entries_key, argument[2], clock(argument[3]))
 expire(ledger_key, entries_key, state, now, window)
 save_state(state_key, state, window)
 local pause, reason = gate_state(gate_key, now)

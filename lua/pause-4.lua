@@ -21,17 +21,18 @@ local ledger_key, entries_key, state_key, gate_key = KEYS[1], KEYS[2], KEYS[3], 
 if #ARGV ~= 5 then
   return redis.error_reply('TIDEGATE wants 5 arguments, not ' .. #ARGV)
 end
-local refused = check_numbers(1, 3) or check_numbers(5, 5)
+local argument = {}
+local refused = read_numbers(argument, 1, 3) or read_numbers(argument, 5, 5)
 if refused then
   return refused
 end
-local pause, window = tonumber(ARGV[1]), tonumber(ARGV[3])
+local pause, window = argument[1], argument[3]
 if window < 1 then
   return bad_argument(3, 'a window of at least 1 microsecond')
 end
-local state, now = load_state(state_key, ledger_key, entries_key, 1, clock(tonumber(ARGV[5])))
+local state, now = load_state(state_key, ledger_key, entries_key, 1, clock(argument[5]))
 if pause > 0 then
-  pause = close_gate(gate_key, state, now, pause, tonumber(ARGV[2]), ARGV[4])
+  pause = close_gate(gate_key, state, now, pause, argument[2], ARGV[4])
 else
   open_gate(gate_key, state, now)
 end

@@ -45,29 +45,28 @@ local lanes = (#ARGV - 15) / 2
 if lanes < 1 or lanes ~= math.floor(lanes) then
   return redis.error_reply('TIDEGATE wants 15 arguments and two for each lane, not ' .. #ARGV)
 end
-local refused = check_numbers(2, #ARGV)
+local argument = {}
+local refused = read_numbers(argument, 2, #ARGV)
 if refused then
   return refused
 end
-local id, lane = ARGV[1], tonumber(ARGV[2])
+local id, lane, epoch, position, window, tolerance = ARGV[1], argument[2], argument[3], argument[4], argument[5], argument[6]
 if id == '' then
   return bad_argument(1, 'a reservation id')
 end
 if lane < 1 or lane > lanes or lane ~= math.floor(lane) then
   return bad_argument(2, 'a lane from 1 to ' .. lanes)
 end
-local epoch, position, window, tolerance = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
 if window < 1 then
   return bad_argument(5, 'a window of at least 1 microsecond')
 end
-local amounts, limits = numbers(7, 4), numbers(11, 4)
-local shares = {}
+local amounts, limits, shares = four(argument, 7), four(argument, 11), {}
 for index = 1, lanes do
-  shares[index] = numbers(14 + 2 * index, 2)
+  shares[index] = { argument[14 + 2 * index], argument[15 + 2 * index] }
 end
 
 -- Read.
-local state, now = load_state(state_key, ledger_key, entries_key, lanes, clock(tonumber(ARGV[15])))
+local state, now = load_state(state_key, ledger_key, entries_key, lanes, clock(argument[15]))
 expire(ledger_key, entries_key, state, now, window)
 local ratio, expected_output = expectation(load_learned(learned_key))
 local lane_at = lane_slot(lane)
@@ -135,9 +134,7 @@ if fits and (due <= now or idle) then
   end
   redis.call('ZADD', ledger_key, string.format('%.0f', now), id)
   redis.call('HSET', entries_key, id, pack_entry(now, lane, 0, amounts))
-  local ttl = math.ceil(window / 500)
-  redis.call('PEXPIRE', ledger_key, ttl)
-  redis.call('PEXPIRE', entries_key, ttl)
+  keep_alive(ledger_key, entries_key, state, now, window)
   add_to_totals(state, lane, amounts, 1)
   for dimension = 1, DIMENSIONS do
     if limits[dimension] > 0 then

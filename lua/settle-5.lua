@@ -32,17 +32,18 @@ local ledger_key, entries_key, state_key, gate_key, learned_key = KEYS[1], KEYS[
 if #ARGV ~= 18 then
   return redis.error_reply('TIDEGATE wants 18 arguments, not ' .. #ARGV)
 end
-local refused = check_numbers(2, 16) or check_numbers(18, 18)
+local argument = {}
+local refused = read_numbers(argument, 2, 16) or read_numbers(argument, 18, 18)
 if refused then
   return refused
 end
-local id, settled, used, limits, window = ARGV[1], ARGV[2] == '1', numbers(3, 4), numbers(7, 4), tonumber(ARGV[11])
+local id, settled, used, limits, window = ARGV[1], argument[2] == 1, four(argument, 3), four(argument, 7), argument[11]
 if window < 1 then
   return bad_argument(11, 'a window of at least 1 microsecond')
 end
 
 -- Read.
-local state, now = load_state(state_key, ledger_key, entries_key, 1, clock(tonumber(ARGV[18])))
+local state, now = load_state(state_key, ledger_key, entries_key, 1, clock(argument[18]))
 expire(ledger_key, entries_key, state, now, window)
 local packed = redis.call('HGET', entries_key, id)
 local outcome, learned = 0, nil
@@ -71,8 +72,8 @@ if packed then
     state[lane_at + IN_FLIGHT] = math.max(0, state[lane_at + IN_FLIGHT] - 1)
     if settled then
       redis.call('HSET', entries_key, id, pack_entry(admitted, lane, 1, used))
-      if tonumber(ARGV[12]) > 0 then
-        learned = learn(learned_key, tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14]), now - admitted, 1440 * window)
+      if argument[12] > 0 then
+        learned = learn(learned_key, argument[12], argument[13], argument[14], now - admitted, 1440 * window)
       end
     else
       redis.call('HDEL', entries_key, id)
@@ -81,9 +82,9 @@ if packed then
     end
   end
 end
-local pause = tonumber(ARGV[15])
+local pause = argument[15]
 if pause > 0 then
-  pause = close_gate(gate_key, state, now, pause, tonumber(ARGV[16]), ARGV[17])
+  pause = close_gate(gate_key, state, now, pause, argument[16], ARGV[17])
 else
   pause = gate_state(gate_key, now)
 end

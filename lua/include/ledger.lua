@@ -1,6 +1,6 @@
 -- The ledger: a sorted set of reservation ids by time of admission, and beside it a hash from id to a packed entry
 -- (admission, lane, settled, then the amount of each dimension). Totals are kept in the state and never summed anew.
-local EXPIRED_AT_ONCE, WALK = 256, 48
+local EXPIRED_AT_ONCE, LOOK, WALK = 256, 8, 48
 
 local function pack_entry(admitted, lane, settled, amounts)
   return struct.pack('<ddddddd', admitted, lane, settled, amounts[1], amounts[2], amounts[3], amounts[4])
@@ -27,12 +27,23 @@ local function refresh_oldest(ledger_key, state)
 end
 
 -- Takes what has left the window out of the totals. Each reservation enters once and leaves once, so this costs
--- O(log n) a call on average; the bound keeps one call short after a silence.
+-- O(log n) a call on average; the bound keeps one call short after a silence. One look brings those that leave and the
+-- next oldest.
 local function expire(ledger_key, entries_key, state, now, window)
-  while state[OLDEST] > 0 and state[OLDEST] <= now - window do
-    local ids = redis.call('ZRANGEBYSCORE', ledger_key, '-inf', string.format('%.0f', now - window), 'LIMIT', 0, EXPIRED_AT_ONCE)
+  local left = EXPIRED_AT_ONCE
+  while left > 0 and state[OLDEST] > 0 and state[OLDEST] <= now - window do
+    local first = redis.call('ZRANGE', ledger_key, 0, LOOK - 1, 'WITHSCORES')
+    local ids = {}
+    state[OLDEST] = 0
+    for index = 1, #first, 2 do
+      local admitted = tonumber(first[index + 1])
+      if admitted > now - window then
+        state[OLDEST] = admitted
+        break
+      end
+      ids[#ids + 1] = first[index]
+    end
     if #ids == 0 then
-      refresh_oldest(ledger_key, state)
       return
     end
     local packed = redis.call('HMGET', entries_key, unpack(ids))
@@ -48,10 +59,21 @@ local function expire(ledger_key, entries_key, state, now, window)
     end
     redis.call('HDEL', entries_key, unpack(ids))
     redis.call('ZREMRANGEBYRANK', ledger_key, 0, #ids - 1)
-    refresh_oldest(ledger_key, state)
-    if #ids == EXPIRED_AT_ONCE then
-      return
+    left = left - #ids
+    if #ids == LOOK then
+      refresh_oldest(ledger_key, state)
     end
+  end
+end
+
+-- Ledger and entries live for three windows after the last admission or a little less: setting that at every call would
+-- cost as much as the rest of the writing.
+local function keep_alive(ledger_key, entries_key, state, now, window)
+  if now - state[KEPT] > window / 2 or state[OLDEST] == 0 then
+    local ttl = math.ceil(3 * window / 1000)
+    redis.call('PEXPIRE', ledger_key, ttl)
+    redis.call('PEXPIRE', entries_key, ttl)
+    state[KEPT] = now
   end
 end
 

@@ -1,13 +1,14 @@
 -- One model's state: a packed string of little-endian doubles (2.7 times cheaper to read and write than hash fields).
 -- Every time is in microseconds of the server's clock. Slots, counted from 1:
---   header     1 layout, 2 epoch, 3 latest time seen, 4 admission of the oldest reservation (0: none), 5 lanes
+--   header     1 layout, 2 epoch, 3 latest time seen, 4 admission of the oldest reservation (0: none), 5 lanes,
+--              6 when the ledger's time to live was last set
 --   dimension  total in the window, pace clock                   (requests, input, output, combined)
 --   lane       tail and shift of its queue, until when its head is blocked, last refusal, last request, calls in flight,
 --              total of each dimension
-local LAYOUT, EPOCH, LATEST, OLDEST, LANES = 1, 2, 3, 4, 5
+local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
 local TOTAL, PACE = 1, 2
 local TAIL, SHIFT, HEAD, REFUSED_AT, SEEN_AT, IN_FLIGHT, USED = 1, 2, 3, 4, 5, 6, 6
-local DIMENSIONS, HEADER, PER_DIMENSION, PER_LANE = 4, 5, 2, 10
+local DIMENSIONS, HEADER, PER_DIMENSION, PER_LANE = 4, 6, 2, 10
 local LAYOUT_VERSION = 1
 
 local function dimension_slot(dimension)
@@ -42,7 +43,7 @@ local function load_state(state_key, ledger_key, entries_key, lanes, now)
   end
   if not state then
     redis.call('DEL', ledger_key, entries_key)
-    state = { LAYOUT_VERSION, now, now, 0, 0 }
+    state = { LAYOUT_VERSION, now, now, 0, 0, 0 }
     for dimension = 1, DIMENSIONS do
       local slot = dimension_slot(dimension)
       state[slot + TOTAL] = 0
