@@ -1,0 +1,52 @@
+# `make demo` and `make test` are all that a newcomer needs; `make help` lists the rest.
+
+SHELL := /bin/sh
+CARGO ?= cargo
+# Passed on to the program or to the test runner: make demo ARGS="--documents 8", make test ARGS="--test crash".
+ARGS ?=
+
+# The tools that setup found or fetched, for whatever starts an embedded stack.
+with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
+scripts := scripts/*.sh .ci/run
+
+.DEFAULT_GOAL := help
+.PHONY: help setup tools demo test lint bench clean distclean
+# The steps of a target are meant to run one after the other, under `make -j` too.
+.NOTPARALLEL:
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: ## install what is missing (Temporal CLI, Redis) and say where everything is
+	@scripts/setup.sh --report
+
+# The same in silence, in front of the targets that need it.
+tools:
+	@scripts/setup.sh
+
+demo: tools ## build, then process the sample documents through a simulated provider
+	@$(CARGO) build --locked --bin tidegate
+	@$(with_tools) $(CARGO) run --quiet --locked --bin tidegate -- demo $(ARGS)
+
+test: tools lint ## formatting, lints and every test, on a real dev server and a real Redis
+	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
+
+lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is installed
+	$(CARGO) fmt --all -- --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	@if command -v shellcheck >/dev/null 2>&1; then echo "shellcheck $$(echo $(scripts))"; shellcheck $(scripts); \
+	else echo "SKIPPED shellcheck: not installed (the scripts were not linted)" >&2; fi
+	@if python3 -c '' >/dev/null 2>&1; then echo "samples/generate.py --check"; python3 samples/generate.py --check; \
+	else echo "SKIPPED samples/generate.py --check: no python3 (the samples were not compared)" >&2; fi
+	@if command -v cargo-deny >/dev/null 2>&1; then echo "cargo deny check"; $(CARGO) deny --locked check; \
+	else echo "SKIPPED cargo deny check: not installed (licences and advisories were not checked)" >&2; fi
+
+bench: tools ## the benchmarks
+	@$(with_tools) $(CARGO) bench --workspace --locked $(ARGS)
+
+clean: ## remove what was built and what the demo wrote
+	@$(CARGO) clean
+	@rm -rf out
+
+distclean: clean ## clean, and remove the fetched tools
+	@rm -rf .tools
