@@ -1,0 +1,89 @@
+//! What the simulator accounts for: exact numbers, in bounded memory.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{amounts::Amounts, fault::FaultKind, series::Series};
+
+/// Everything since the start, or since the last `POST /account/reset`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Account {
+    /// How long the simulator has run. All times in the account count from the same start.
+    pub uptime_seconds: f64,
+    /// Calls that were no calls: without a key, unreadable, or for one model name too many. Nothing else counts them.
+    pub rejected: u64,
+    /// Different prompts that were answered whole.
+    pub prompts: u64,
+    /// Prompts that were answered whole more than once: documents paid for twice.
+    pub answered_twice: u64,
+    /// Answers whose prompts were no longer remembered because there were too many.
+    pub forgotten: u64,
+    /// Each model that was called.
+    pub models: BTreeMap<String, ModelAccount>,
+}
+
+impl Account {
+    /// The account of one model; all zeros for one that was never called.
+    #[must_use]
+    pub fn model(&self, name: &str) -> ModelAccount {
+        self.models.get(name).cloned().unwrap_or_default()
+    }
+
+    /// Calls of all models that a limit refused, by the dimension that refused them.
+    #[must_use]
+    pub fn refused(&self) -> Amounts {
+        let mut sum = Amounts::default();
+        self.models.values().for_each(|model| sum.add(&model.refused));
+        sum
+    }
+}
+
+/// One model's account: `requests = ok + refused + faults + abandoned + in_flight`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ModelAccount {
+    /// Calls that could be read.
+    pub requests: u64,
+    /// Calls answered whole.
+    pub ok: u64,
+    /// Calls that a limit refused with 429, by the dimension that refused them. No fault is among them.
+    pub refused: Amounts,
+    /// Calls that met a fault.
+    pub faults: BTreeMap<FaultKind, u64>,
+    /// Calls whose caller left before the answer. Those let in by then are charged.
+    pub abandoned: u64,
+    /// Calls at work now.
+    pub in_flight: u64,
+    /// The most calls there were at work at once.
+    pub max_in_flight: u64,
+    /// What was let in: calls, and the tokens that they really had, whatever was held for them.
+    pub admitted: Amounts,
+    /// The most that was let in during any 60 seconds, to the millisecond; each dimension for itself.
+    pub worst_window: Amounts,
+    /// Seconds from the start to the first call let in.
+    pub first_admission: Option<f64>,
+    /// Seconds from the start to the last call let in.
+    pub last_admission: Option<f64>,
+    /// What was let in, by the second; the last four hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+}
+
+impl ModelAccount {
+    /// What was let in from one moment to another, both since the start and rounded to whole seconds.
+    #[must_use]
+    pub fn tokens_between(&self, from: Duration, to: Duration) -> Amounts {
+        let range = from.as_secs_f64().round().max(0.0)..to.as_secs_f64().round().max(0.0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "neither negative nor anywhere near 2^64")]
+        let range = range.start as u64..range.end as u64;
+        self.series.as_ref().map_or_else(Amounts::default, |series| series.between(&range))
+    }
+
+    /// How many calls met this fault.
+    #[must_use]
+    pub fn faulted(&self, kind: FaultKind) -> u64 {
+        self.faults.get(&kind).copied().unwrap_or(0)
+    }
+}

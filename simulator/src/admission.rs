@@ -1,0 +1,110 @@
+//! One call in the ledger, from its arrival until its answer, or until its caller leaves.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    amounts::Amounts,
+    call::Call,
+    fault::FaultKind,
+    ledger::Book,
+    limiter::{Refusal, Standing},
+    state::State,
+};
+
+/// Whatever becomes of the call, dropping this leaves the ledger right.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    state: Arc<State>,
+    pub(crate) call: Call,
+    output: u64,
+    admitted: Option<Duration>,
+    accounted: bool,
+}
+
+impl Admission {
+    /// A call has arrived whose answer will have so many tokens; `None` for one model name too many.
+    pub(crate) fn arrive(state: &Arc<State>, call: Call, output: u64) -> Option<Self> {
+        let mut ledger = state.ledger();
+        ledger.open(&call.model, state.config.limits(&call.model))?.arrived();
+        drop(ledger);
+        Some(Self { state: Arc::clone(state), call, output, admitted: None, accounted: false })
+    }
+
+    /// Asks the limits.
+    pub(crate) fn admit(&mut self) -> Result<(), Refusal> {
+        let (state, output) = (Arc::clone(&self.state), self.output);
+        let mut ledger = state.ledger();
+        // The clock is read under the lock, so that the ledger's times never run backwards.
+        let now = state.now();
+        let Some(book) = ledger.book(&self.call.model) else { return Ok(()) };
+        if let Err(refusal) = book.limiter.admit(now, &self.call, output) {
+            book.refused(refusal.dimension);
+            self.accounted = true;
+            return Err(refusal);
+        }
+        let at_once = if book.limiter.counts_late() { 0 } else { output };
+        book.admitted(now, &Amounts::call(self.call.input, at_once));
+        self.admitted = Some(now);
+        Ok(())
+    }
+
+    /// The call meets a fault.
+    pub(crate) fn fault(&mut self, kind: FaultKind) {
+        self.accounted = true;
+        if let Some(book) = self.state.ledger().book(&self.call.model) {
+            book.faulted(kind);
+        }
+    }
+
+    /// The call is answered whole.
+    pub(crate) fn answered(&mut self) {
+        self.accounted = true;
+        let mut ledger = self.state.ledger();
+        ledger.answered(self.call.hash);
+        if let Some(book) = ledger.book(&self.call.model) {
+            book.ok();
+        }
+    }
+
+    /// The work is done: what was held beyond it is given back, what was not yet counted is.
+    pub(crate) fn complete(&mut self) {
+        let state = Arc::clone(&self.state);
+        if let Some(book) = state.ledger().book(&self.call.model) {
+            self.settle(book);
+        }
+    }
+
+    fn settle(&mut self, book: &mut Book) {
+        let Some(admitted) = self.admitted.take() else { return };
+        let now = self.state.now();
+        book.limiter.complete(now, admitted, &self.call, self.output);
+        if book.limiter.counts_late() {
+            book.admitted(now, &Amounts::late_output(self.output));
+        }
+    }
+
+    /// Time passes while the call is at work.
+    pub(crate) async fn wait(&self, duration: Duration) {
+        self.state.sleep(duration).await;
+    }
+
+    /// What the vendor's headers state.
+    pub(crate) fn standings(&self) -> Vec<Standing> {
+        let mut ledger = self.state.ledger();
+        let now = self.state.now();
+        ledger.book(&self.call.model).map(|book| book.limiter.standings(now)).unwrap_or_default()
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let state = Arc::clone(&self.state);
+        if let Some(book) = state.ledger().book(&self.call.model) {
+            self.settle(book);
+            if !self.accounted {
+                book.abandoned();
+            }
+            book.left();
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Anthropic's Messages API: `POST /v1/messages`.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, StatusCode};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use crate::{
+    amounts::Dimension,
+    answer::Answer,
+    call::{Call, Prompt},
+    limiter::Standing,
+    problem::Problem,
+    vendor::{self, Vendor, set},
+};
+
+#[derive(Debug)]
+pub(crate) struct Anthropic;
+
+impl Vendor for Anthropic {
+    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+        if headers.get("x-api-key").is_none_or(|key| key.is_empty()) && !vendor::has_bearer(headers) {
+            return Err(Problem::NoKey);
+        }
+        if !headers.contains_key("anthropic-version") {
+            return Err(Problem::invalid("anthropic-version: header is required", "anthropic-version"));
+        }
+        let body = vendor::json(body)?;
+        let missing = |field| move || Problem::invalid(format!("{field}: Field required"), field);
+        let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()).ok_or_else(missing("model"))?;
+        let max_tokens = body.get("max_tokens").ok_or_else(missing("max_tokens"))?.as_u64().filter(|tokens| *tokens > 0);
+        let max_tokens =
+            max_tokens.ok_or_else(|| Problem::invalid("max_tokens: Input should be greater than or equal to 1", "max_tokens"))?;
+        let messages = body.get("messages").and_then(Value::as_array).ok_or_else(missing("messages"))?;
+        if messages.is_empty() {
+            return Err(Problem::invalid("messages: at least one message is required", "messages"));
+        }
+        if body.get("stream").and_then(Value::as_bool) == Some(true) {
+            return Err(Problem::invalid("stream: the simulator does not stream", "stream"));
+        }
+        let mut prompt = Prompt::default();
+        body.get("system").into_iter().for_each(|system| read_content(&mut prompt, "system", system));
+        for message in messages {
+            let role = message.get("role").and_then(Value::as_str).ok_or_else(missing("messages.0.role"))?;
+            let content = message.get("content").ok_or_else(missing("messages.0.content"))?;
+            prompt.message(role);
+            read_content(&mut prompt, role, content);
+        }
+        Ok(Call::new(model, max_tokens, body.pointer("/output_config/format/schema").cloned(), prompt))
+    }
+
+    fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
+        json!({
+            "id": format!("msg_{id:016x}"),
+            "type": "message",
+            "role": "assistant",
+            "model": call.model,
+            "content": [{"type": "text", "text": answer.text}],
+            "stop_reason": if answer.cut_off { "max_tokens" } else { "end_turn" },
+            "stop_sequence": null,
+            "usage": {
+                "input_tokens": call.input,
+                "cache_creation_input_tokens": 0,
+                "cache_read_input_tokens": 0,
+                "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+                "output_tokens": answer.output,
+                "service_tier": "standard",
+            },
+        })
+    }
+
+    fn problem(problem: &Problem, _model: &str, id: u64) -> (StatusCode, Value) {
+        let (status, kind, message, code) = match problem {
+            Problem::NoKey => (401, "authentication_error", "x-api-key header is required".into(), None),
+            Problem::Invalid { message, .. } => (400, "invalid_request_error", message.clone(), None),
+            Problem::NoModel => (404, "not_found_error", "model: there are too many models".into(), None),
+            Problem::Refused(refusal) => {
+                let message = format!(
+                    "This request would exceed your organization's rate limit of {} {} per minute (org: org-sim).",
+                    refusal.limit, refusal.dimension
+                );
+                (429, "rate_limit_error", message, None)
+            }
+            Problem::Ramp => {
+                let message = "This request would exceed your organization's maximum usage increase rate.".into();
+                (429, "rate_limit_error", message, Some("ramp_limit_exceeded"))
+            }
+            Problem::Spent => {
+                let message = "You have reached your enforced usage limits.".into();
+                (429, "rate_limit_error", message, Some("enforced_spend_limit_reached"))
+            }
+            Problem::Overloaded => (529, "overloaded_error", "Overloaded".into(), None),
+            Problem::Server => (500, "api_error", "Internal server error".into(), None),
+        };
+        let mut error = json!({"type": kind, "message": message});
+        if let Some(code) = code {
+            error["details"] = json!({"error_code": code});
+        }
+        let body = json!({"type": "error", "error": error, "request_id": request_id(id)});
+        (StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
+    }
+
+    fn headers(headers: &mut HeaderMap, _model: &str, id: u64, _took: Duration) {
+        set(headers, "request-id", request_id(id));
+        set(headers, "anthropic-organization-id", "org-sim");
+    }
+
+    fn limits(headers: &mut HeaderMap, standings: &[Standing]) {
+        let now = Utc::now();
+        let find = |dimension| standings.iter().find(|standing| standing.dimension == dimension);
+        let (input, output) = (find(Dimension::Input), find(Dimension::Output));
+        let both = input.zip(output).map(|(input, output)| Standing {
+            dimension: Dimension::Tokens,
+            limit: input.limit + output.limit,
+            remaining: input.remaining + output.remaining,
+            reset: input.reset.max(output.reset),
+        });
+        let tokens = find(Dimension::Tokens).copied().or(both).or_else(|| input.or(output).copied());
+        let requests = find(Dimension::Requests).copied();
+        state(headers, now, requests, "requests");
+        state(headers, now, tokens, "tokens");
+        state(headers, now, input.copied(), "input-tokens");
+        state(headers, now, output.copied(), "output-tokens");
+    }
+}
+
+/// The three headers of one dimension. Remaining tokens are rounded to the nearest thousand; a reset is a moment.
+fn state(headers: &mut HeaderMap, now: DateTime<Utc>, standing: Option<Standing>, what: &str) {
+    let Some(standing) = standing else { return };
+    let left = standing.remaining;
+    let full = now + TimeDelta::from_std(standing.reset).unwrap_or_default() + TimeDelta::milliseconds(999);
+    let left = if what == "requests" { left } else { (left + 500) / 1_000 * 1_000 };
+    set(headers, &format!("anthropic-ratelimit-{what}-limit"), standing.limit);
+    set(headers, &format!("anthropic-ratelimit-{what}-remaining"), left);
+    set(headers, &format!("anthropic-ratelimit-{what}-reset"), full.to_rfc3339_opts(SecondsFormat::Secs, true));
+}
+
+fn request_id(id: u64) -> String {
+    format!("req_{id:016x}")
+}
+
+/// A string, or blocks of text and documents.
+fn read_content(prompt: &mut Prompt, role: &str, content: &Value) {
+    if let Some(text) = content.as_str() {
+        return prompt.text(role, text);
+    }
+    for block in content.as_array().into_iter().flatten() {
+        if let Some(text) = block.get("text").and_then(Value::as_str) {
+            prompt.text(role, text);
+        }
+        let data = block.pointer("/source/data").and_then(Value::as_str);
+        match (data, block.pointer("/source/type").and_then(Value::as_str)) {
+            (Some(data), Some("text")) => prompt.text(role, data),
+            (Some(data), _) => prompt.base64(data),
+            (None, _) => {}
+        }
+    }
+}

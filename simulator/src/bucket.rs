@@ -1,0 +1,59 @@
+//! A token bucket with continuous refill.
+
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    depth: f64,
+    a_second: f64,
+    level: f64,
+    at: Duration,
+}
+
+impl Bucket {
+    #[expect(clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
+    pub(crate) fn new(limit: u64, holds: Duration) -> Self {
+        let a_second = limit as f64 / 60.0;
+        // Less than one call could never be let in.
+        let depth = (a_second * holds.as_secs_f64()).max(1.0);
+        Self { depth, a_second, level: depth, at: Duration::ZERO }
+    }
+
+    fn refill(&mut self, now: Duration) {
+        let since = now.saturating_sub(self.at).as_secs_f64();
+        self.level = self.a_second.mul_add(since, self.level).min(self.depth);
+        self.at = self.at.max(now);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "amounts lie far below 2^53")]
+    pub(crate) fn wait(&mut self, now: Duration, amount: u64) -> Option<Duration> {
+        self.refill(now);
+        let missing = (amount as f64).min(self.depth) - self.level;
+        // A millionth of a token is rounding.
+        (missing > 1e-6).then(|| Duration::from_secs_f64(missing / self.a_second))
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "amounts lie far below 2^53")]
+    pub(crate) fn take(&mut self, now: Duration, amount: u64) {
+        self.refill(now);
+        self.level -= amount as f64;
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "amounts lie far below 2^53")]
+    pub(crate) fn give_back(&mut self, now: Duration, amount: u64) {
+        self.refill(now);
+        self.level = (self.level + amount as f64).min(self.depth);
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a level lies between 0 and the limit")]
+    pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
+        self.refill(now);
+        (self.level + 1e-6).max(0.0) as u64
+    }
+
+    /// The time until the bucket is full.
+    pub(crate) fn reset(&mut self, now: Duration) -> Duration {
+        self.refill(now);
+        Duration::from_secs_f64((self.depth - self.level).max(0.0) / self.a_second)
+    }
+}

@@ -1,0 +1,149 @@
+//! What the simulator is told to be.
+//!
+//! ```
+//! # use tidegate_simulator::{Config, Charge};
+//! let config = Config::from_toml(r#"
+//!     mean-output-tokens = 150
+//!     latency = { base = "300ms", per-output-token = "2ms", jitter = 0.2 }
+//!
+//!     [models."claude-sonnet-5"]
+//!     rpm = 50
+//!     itpm = 30_000
+//!     otpm = 8_000
+//!     charge = "max-tokens"
+//!
+//!     [[faults]]
+//!     kind = "overloaded"
+//!     rate = 0.02
+//!     from = "30s"
+//! "#)?;
+//! assert_eq!(config.limits("claude-sonnet-5").charge, Charge::MaxTokens);
+//! # Ok::<_, tidegate_simulator::ConfigError>(())
+//! ```
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{fault::Fault, limits::Limits, span};
+
+/// The whole configuration. [`Default`] is a provider without limits or faults.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    /// Chance repeats itself with the same seed: the n-th call meets the same faults and the same latency. Default 0.
+    pub seed: u64,
+    /// The mean length of an answer. Default 150 tokens.
+    pub mean_output_tokens: u32,
+    /// How widely lengths scatter around the mean: the sigma of a lognormal distribution. Default 0.4; 0 for no scatter.
+    pub output_spread: f64,
+    /// How long answers take.
+    pub latency: Latency,
+    /// The limits of each model that has no section of its own.
+    pub default: Limits,
+    /// The limits of single models. A section stands alone: it takes nothing from `default`.
+    pub models: BTreeMap<String, Limits>,
+    /// What goes wrong on purpose.
+    pub faults: Vec<Fault>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            mean_output_tokens: 150,
+            output_spread: 0.4,
+            latency: Latency::default(),
+            default: Limits::default(),
+            models: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// The text is no TOML, names an unknown key, or a value cannot be meant.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks the values of a configuration that was put together by hand.
+    ///
+    /// # Errors
+    /// A value cannot be meant; the error names its key.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if self.mean_output_tokens == 0 {
+            return Err(ConfigError::invalid("mean-output-tokens".into(), "an answer has at least one token"));
+        }
+        if !(0.0..=3.0).contains(&self.output_spread) {
+            return Err(ConfigError::invalid("output-spread".into(), "it lies between 0 and 3"));
+        }
+        if !(0.0..=1.0).contains(&self.latency.jitter) {
+            return Err(ConfigError::invalid("latency.jitter".into(), "it lies between 0 and 1"));
+        }
+        self.default.check("default")?;
+        for (name, limits) in &self.models {
+            limits.check(&format!("models.{name:?}"))?;
+        }
+        for (index, fault) in self.faults.iter().enumerate() {
+            fault.check(&format!("faults[{index}]"))?;
+        }
+        Ok(())
+    }
+
+    /// The limits that hold for a model.
+    #[must_use]
+    pub fn limits(&self, model: &str) -> &Limits {
+        self.models.get(model).unwrap_or(&self.default)
+    }
+}
+
+/// How long an answer takes: `(base + per-output-token × tokens) × (1 ± jitter)`. Default: no time at all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Latency {
+    /// The part that every answer takes.
+    #[serde(with = "span")]
+    pub base: Duration,
+    /// The part that grows with the answer.
+    #[serde(with = "span")]
+    pub per_output_token: Duration,
+    /// How much longer or shorter by chance, as a part of the whole: 0 to 1.
+    pub jitter: f64,
+}
+
+impl Latency {
+    /// The time of an answer; `chance` lies in 0..1.
+    pub(crate) fn of(&self, output: u64, chance: f64) -> Duration {
+        let tokens = u32::try_from(output).unwrap_or(u32::MAX);
+        let whole = self.base + self.per_output_token.saturating_mul(tokens);
+        whole.mul_f64(self.jitter.mul_add(2.0f64.mul_add(chance, -1.0), 1.0).max(0.0))
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No TOML, an unknown key, or a value of the wrong type.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// A value that cannot be meant.
+    #[error("{key}: {message}")]
+    Invalid {
+        /// Where it stands.
+        key: String,
+        /// What is wrong with it.
+        message: &'static str,
+    },
+}
+
+impl ConfigError {
+    pub(crate) const fn invalid(key: String, message: &'static str) -> Self {
+        Self::Invalid { key, message }
+    }
+}

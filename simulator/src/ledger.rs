@@ -1,0 +1,139 @@
+//! Where the account is kept.
+
+use std::{collections::HashMap, time::Duration};
+
+use crate::{
+    account::{Account, ModelAccount},
+    amounts::{Amounts, Dimension},
+    fault::FaultKind,
+    limiter::Limiter,
+    limits::Limits,
+    series::Series,
+    worst::Worst,
+};
+
+/// No client has more models than this; one that makes names up is stopped here.
+const MODELS: usize = 1_000;
+
+/// How many prompts are remembered: 16 MB or so.
+const PROMPTS: usize = 1_000_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) rejected: u64,
+    models: HashMap<String, Book>,
+    prompts: HashMap<u64, u32>,
+    answered_twice: u64,
+    forgotten: u64,
+}
+
+/// One model: its limits and its account.
+#[derive(Debug)]
+pub(crate) struct Book {
+    pub(crate) limiter: Limiter,
+    account: ModelAccount,
+    worst: Worst,
+    series: Series,
+}
+
+impl Ledger {
+    /// The book of a model, opened when it is first asked for; `None` when there are too many.
+    pub(crate) fn open(&mut self, model: &str, limits: &Limits) -> Option<&mut Book> {
+        if !self.models.contains_key(model) {
+            if self.models.len() >= MODELS {
+                return None;
+            }
+            self.models.insert(model.to_owned(), Book::new(limits));
+        }
+        self.models.get_mut(model)
+    }
+
+    /// The book of a model that has one.
+    pub(crate) fn book(&mut self, model: &str) -> Option<&mut Book> {
+        self.models.get_mut(model)
+    }
+
+    /// A prompt was answered whole.
+    pub(crate) fn answered(&mut self, prompt: u64) {
+        if self.prompts.len() >= PROMPTS && !self.prompts.contains_key(&prompt) {
+            self.forgotten += 1;
+            return;
+        }
+        let times = self.prompts.entry(prompt).or_default();
+        *times = times.saturating_add(1);
+        if *times == 2 {
+            self.answered_twice += 1;
+        }
+    }
+
+    pub(crate) fn account(&self, uptime: Duration) -> Account {
+        Account {
+            uptime_seconds: uptime.as_secs_f64(),
+            rejected: self.rejected,
+            prompts: self.prompts.len() as u64,
+            answered_twice: self.answered_twice,
+            forgotten: self.forgotten,
+            models: self.models.iter().map(|(name, book)| (name.clone(), book.account())).collect(),
+        }
+    }
+
+    /// Begins the account anew. Limits stay as used as they are, and calls at work stay at work.
+    pub(crate) fn reset(&mut self) {
+        for book in self.models.values_mut() {
+            let at_work = book.account.in_flight;
+            book.account =
+                ModelAccount { requests: at_work, in_flight: at_work, max_in_flight: at_work, ..ModelAccount::default() };
+            book.worst = Worst::default();
+            book.series = Series::default();
+        }
+        self.prompts.clear();
+        (self.rejected, self.answered_twice, self.forgotten) = (0, 0, 0);
+    }
+}
+
+impl Book {
+    fn new(limits: &Limits) -> Self {
+        Self { limiter: Limiter::new(limits), account: ModelAccount::default(), worst: Worst::default(), series: Series::default() }
+    }
+
+    pub(crate) fn arrived(&mut self) {
+        self.account.requests += 1;
+        self.account.in_flight += 1;
+        self.account.max_in_flight = self.account.max_in_flight.max(self.account.in_flight);
+    }
+
+    pub(crate) const fn left(&mut self) {
+        self.account.in_flight = self.account.in_flight.saturating_sub(1);
+    }
+
+    pub(crate) const fn refused(&mut self, dimension: Dimension) {
+        self.account.refused.count(dimension);
+    }
+
+    pub(crate) fn admitted(&mut self, at: Duration, amounts: &Amounts) {
+        self.account.admitted.add(amounts);
+        self.worst.record(at, amounts);
+        self.series.record(at, amounts);
+        if amounts.requests > 0 {
+            let seconds = at.as_secs_f64();
+            self.account.first_admission.get_or_insert(seconds);
+            self.account.last_admission = Some(seconds);
+        }
+    }
+
+    pub(crate) const fn ok(&mut self) {
+        self.account.ok += 1;
+    }
+
+    pub(crate) const fn abandoned(&mut self) {
+        self.account.abandoned += 1;
+    }
+
+    pub(crate) fn faulted(&mut self, kind: FaultKind) {
+        *self.account.faults.entry(kind).or_default() += 1;
+    }
+
+    fn account(&self) -> ModelAccount {
+        ModelAccount { worst_window: self.worst.worst(), series: Some(self.series.clone()), ..self.account.clone() }
+    }
+}

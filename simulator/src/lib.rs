@@ -1,0 +1,67 @@
+//! A stand-in for LLM providers: it speaks their wire formats, keeps their limits, and accounts for every window exactly.
+//!
+//! It shares no code with the rest of tidegate, so it can bear witness: what it refused, what it answered twice and how
+//! full each minute was are counted here, by the side that the limits protect.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use tidegate_simulator::{Config, Simulator};
+//!
+//! let config = Config::from_toml("[models.\"claude-sonnet-5\"]\nrpm = 50\nitpm = 30_000\notpm = 8_000")?;
+//! let simulator = Simulator::start(config).await?;
+//! println!("anthropic at {0}, openai at {0}/v1", simulator.base_url());
+//! assert_eq!(simulator.account().refused().total(), 0);
+//! simulator.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layout
+//!
+//! * [`config`], [`limits`], [`fault`]: what it is told to be; `span` reads durations
+//! * [`server`]: [`serve`] and [`Simulator`]; `wire` is the connection that can be cut
+//! * `provider`: the way of one call through keys, faults, limits, work and answer; `state` is what calls share
+//! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`: what each says on the wire
+//! * `answer`, `extract`, `schema`: what is answered; `tokens`: how tokens are counted; `dice`: chance that repeats itself
+//! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and `sliding` as its algorithms
+//! * [`account`]: what is accounted for; [`series`] is a part of it; `ledger` and `worst` keep it; `admission` is one call in it
+//! * [`amounts`]: amounts by dimension
+
+pub mod account;
+mod admission;
+pub mod amounts;
+mod answer;
+mod anthropic;
+mod bucket;
+mod call;
+pub mod config;
+mod dice;
+mod extract;
+pub mod fault;
+mod fixed;
+mod ledger;
+mod limiter;
+pub mod limits;
+mod meter;
+mod openai;
+mod problem;
+mod provider;
+mod schema;
+pub mod series;
+pub mod server;
+mod sliding;
+mod span;
+mod state;
+mod tokens;
+mod vendor;
+mod wire;
+mod worst;
+
+pub use account::{Account, ModelAccount};
+pub use amounts::{Amounts, Dimension};
+pub use config::{Config, ConfigError, Latency};
+pub use fault::{Fault, FaultKind};
+pub use limits::{Algorithm, Charge, Limits};
+pub use series::Series;
+pub use server::{Simulator, serve};

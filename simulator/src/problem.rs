@@ -1,0 +1,39 @@
+//! What can be wrong with a call, before a vendor puts it in its own words.
+
+use std::time::Duration;
+
+use crate::limiter::Refusal;
+
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// There is no key.
+    NoKey,
+    /// The call cannot be read, or lacks something.
+    Invalid { message: String, param: Option<&'static str> },
+    /// More model names than any client has.
+    NoModel,
+    /// A limit refused it.
+    Refused(Refusal),
+    /// The fault `rate-limited`.
+    Ramp,
+    /// The fault `overloaded`.
+    Overloaded,
+    /// The fault `server-error`.
+    Server,
+    /// The fault `spend-limit`.
+    Spent,
+}
+
+impl Problem {
+    pub(crate) fn invalid(message: impl Into<String>, param: &'static str) -> Self {
+        Self::Invalid { message: message.into(), param: Some(param) }
+    }
+
+    /// When a caller may come back.
+    pub(crate) const fn wait(&self) -> Option<Duration> {
+        match self {
+            Self::Refused(refusal) if !refusal.is_too_large() => Some(refusal.wait),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The way of one call: key, fault, limits, work, answer.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{ConnectInfo, State as Shared},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+};
+use futures::stream;
+
+use crate::{
+    admission::Admission,
+    answer::Answer,
+    dice,
+    fault::{Fault, FaultKind},
+    problem::Problem,
+    state::State,
+    vendor::{self, Vendor},
+    wire::Wire,
+};
+
+/// How long a `slow` answer drags on.
+const SLOW: Duration = Duration::from_secs(5);
+
+/// In how many pieces.
+const PIECES: usize = 10;
+
+/// A gateway's error page.
+const PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n</body>\r\n</html>\r\n";
+
+pub(crate) async fn call<V: Vendor>(
+    Shared(state): Shared<Arc<State>>,
+    ConnectInfo(wire): ConnectInfo<Wire>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let number = state.number();
+    let exchange = Exchange { id: dice::throw(&[state.config.seed, number, 0x1d]), began: state.now(), state: &state };
+    let call = match V::read(&headers, &body) {
+        Ok(call) => call,
+        Err(problem) => return exchange.rejected::<V>(&problem),
+    };
+    drop(body);
+    let answer = Answer::write(&call, &state.config);
+    let Some(mut admission) = Admission::arrive(&state, call, answer.output) else {
+        return exchange.rejected::<V>(&Problem::NoModel);
+    };
+    let fault = state.fault(number, &admission.call.prompt);
+    if let Some(fault) = fault.filter(|fault| !fault.kind.is_charged()) {
+        admission.fault(fault.kind);
+        return exchange.fail::<V>(fault, &wire, &admission).await;
+    }
+    if let Err(refusal) = admission.admit() {
+        return exchange.problem::<V>(&Problem::Refused(refusal), Some(&admission));
+    }
+    let chance = dice::uniform(dice::throw(&[state.config.seed, number, 0x1a7e]));
+    state.sleep(state.config.latency.of(answer.output, chance)).await;
+    admission.complete();
+    let mut headers = exchange.headers::<V>(Some(&admission));
+    vendor::set(&mut headers, "content-type", "application/json");
+    let text = V::answer(&admission.call, &answer, exchange.id).to_string();
+    match fault {
+        None => {
+            admission.answered();
+            (headers, text).into_response()
+        }
+        Some(fault) => {
+            admission.fault(fault.kind);
+            spoil(fault, &wire, admission, headers, text).await
+        }
+    }
+}
+
+/// What happens to a good answer on its way.
+async fn spoil(fault: &Fault, wire: &Wire, admission: Admission, headers: HeaderMap, mut text: String) -> Response {
+    if fault.kind == FaultKind::Slow {
+        return (headers, drip(text, fault.delay.unwrap_or(SLOW), admission)).into_response();
+    }
+    admission.wait(fault.delay.unwrap_or_default()).await;
+    match fault.kind {
+        FaultKind::ResetAfter => wire.cut_in_half(),
+        _ => text.truncate(text.floor_char_boundary(text.len() / 2)),
+    }
+    (headers, text).into_response()
+}
+
+/// A body in small pieces, over so much time. The call is at work until the last of them.
+fn drip(text: String, over: Duration, admission: Admission) -> Body {
+    let bytes = Bytes::from(text);
+    let (piece, pause) = (bytes.len().div_ceil(PIECES).max(1), over / 10);
+    let pieces = stream::unfold((bytes, admission), move |(mut rest, admission)| async move {
+        if rest.is_empty() {
+            return None;
+        }
+        admission.wait(pause).await;
+        let next = rest.split_to(piece.min(rest.len()));
+        Some((Ok::<_, Infallible>(next), (rest, admission)))
+    });
+    Body::from_stream(pieces)
+}
+
+/// One call and its response, so far as it is the same for every outcome.
+struct Exchange<'a> {
+    id: u64,
+    began: Duration,
+    state: &'a State,
+}
+
+impl Exchange<'_> {
+    fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let model = admission.map_or("", |admission| &admission.call.model);
+        V::headers(&mut headers, model, self.id, self.state.now().saturating_sub(self.began));
+        if let Some(admission) = admission {
+            V::limits(&mut headers, &admission.standings());
+        }
+        headers
+    }
+
+    fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
+        self.state.ledger().rejected += 1;
+        self.problem::<V>(problem, None)
+    }
+
+    /// An error. Limits are stated on 429 alone.
+    fn problem<V: Vendor>(&self, problem: &Problem, admission: Option<&Admission>) -> Response {
+        let (status, body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
+        let mut headers = self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
+        retry_after(&mut headers, problem.wait());
+        (status, headers, axum::Json(body)).into_response()
+    }
+
+    /// A fault that strikes before any work is done.
+    async fn fail<V: Vendor>(&self, fault: &Fault, wire: &Wire, admission: &Admission) -> Response {
+        // Without a delay a hang lasts as long as the simulator.
+        let delay = if fault.kind == FaultKind::Hang { Duration::MAX } else { Duration::ZERO };
+        self.state.sleep(fault.delay.unwrap_or(delay)).await;
+        let problem = match fault.kind {
+            FaultKind::Overloaded => Problem::Overloaded,
+            FaultKind::ServerError => Problem::Server,
+            FaultKind::RateLimited => Problem::Ramp,
+            FaultKind::SpendLimit => Problem::Spent,
+            FaultKind::Html => {
+                return (StatusCode::BAD_GATEWAY, [("content-type", "text/html"), ("server", "cloudflare")], PAGE).into_response();
+            }
+            // The connection is cut, so nothing of this response goes out.
+            FaultKind::Hang | FaultKind::ResetBefore | FaultKind::ResetAfter | FaultKind::Malformed | FaultKind::Slow => {
+                wire.cut();
+                return StatusCode::BAD_GATEWAY.into_response();
+            }
+        };
+        let mut response = self.problem::<V>(&problem, Some(admission));
+        if fault.kind != FaultKind::SpendLimit {
+            retry_after(response.headers_mut(), fault.retry_after);
+        }
+        response
+    }
+}
+
+/// Whole seconds, rounded up: an earlier retry fails.
+fn retry_after(headers: &mut HeaderMap, wait: Option<Duration>) {
+    if let Some(wait) = wait {
+        vendor::set(headers, "retry-after", wait.as_millis().div_ceil(1_000).max(1));
+    }
+}

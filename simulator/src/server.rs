@@ -1,0 +1,160 @@
+//! The simulator as a server, or inside a test.
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State as Shared},
+    http::{StatusCode, Uri},
+    routing::{get, post},
+};
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    task::JoinHandle,
+};
+
+use crate::{
+    account::Account,
+    anthropic::Anthropic,
+    config::Config,
+    openai::OpenAi,
+    provider,
+    state::State,
+    wire::{Listener, Wire},
+};
+
+/// The largest body, as with the vendors.
+const LARGEST: usize = 32 << 20;
+
+/// How long a shutdown waits for responses that are being written.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Serves until `shutdown` is ready. Calls at work are then answered at once, and hanging ones cut off.
+///
+/// `POST /v1/messages` and `POST /v1/chat/completions` are the providers, so that `http://host:port` is the base URL for
+/// anthropic and `http://host:port/v1` the one for openai. `GET /account` is the [`Account`] (`?series` for all of it),
+/// `POST /account/reset` begins it anew, `GET /healthz` says that the simulator is there.
+///
+/// # Errors
+/// The configuration is not valid, or the listener fails.
+pub async fn serve(listener: TcpListener, config: Config, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+    config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let (stop, stopped) = watch::channel(false);
+    run(listener, Arc::new(State::new(config, stopped)), stop, shutdown).await
+}
+
+async fn run(
+    listener: TcpListener,
+    state: Arc<State>,
+    stop: watch::Sender<bool>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    // The sender outlives the server: without it every sleep would end.
+    let stop = Arc::new(stop);
+    let graceful = {
+        let stop = Arc::clone(&stop);
+        async move {
+            shutdown.await;
+            stop.send_replace(true);
+        }
+    };
+    let service = router(state).into_make_service_with_connect_info::<Wire>();
+    let serving = axum::serve(Listener(listener), service).with_graceful_shutdown(graceful);
+    let mut stopping = stop.subscribe();
+    let late = async {
+        // It cannot fail while the sender is there.
+        let _ = stopping.wait_for(|stop| *stop).await;
+        tokio::time::sleep(GRACE).await;
+    };
+    tokio::select! {
+        outcome = serving.into_future() => outcome,
+        () = late => Ok(()),
+    }
+}
+
+fn router(state: Arc<State>) -> Router {
+    Router::new()
+        .route("/v1/messages", post(provider::call::<Anthropic>))
+        .route("/v1/chat/completions", post(provider::call::<OpenAi>))
+        .route("/account", get(account))
+        .route("/account/reset", post(reset))
+        .route("/healthz", get(|| async { "ok" }))
+        .layer(DefaultBodyLimit::max(LARGEST))
+        .with_state(state)
+}
+
+async fn account(Shared(state): Shared<Arc<State>>, uri: Uri) -> Json<Account> {
+    let mut account = state.account();
+    if !uri.query().is_some_and(|query| query.starts_with("series")) {
+        account.models.values_mut().for_each(|model| model.series = None);
+    }
+    Json(account)
+}
+
+async fn reset(Shared(state): Shared<Arc<State>>) -> StatusCode {
+    state.ledger().reset();
+    StatusCode::NO_CONTENT
+}
+
+/// A simulator inside a test or another program. Dropping it stops it too.
+#[derive(Debug)]
+pub struct Simulator {
+    address: SocketAddr,
+    state: Arc<State>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+impl Simulator {
+    /// Starts one on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// The configuration is not valid, or there is no free port.
+    pub async fn start(config: Config) -> io::Result<Self> {
+        config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let address = listener.local_addr()?;
+        let (stop, shutdown) = oneshot::channel();
+        let (stopping, stopped) = watch::channel(false);
+        let state = Arc::new(State::new(config, stopped));
+        let shutdown = async move {
+            let _ = shutdown.await;
+        };
+        let task = tokio::spawn(run(listener, Arc::clone(&state), stopping, shutdown));
+        Ok(Self { address, state, stop, task })
+    }
+
+    /// `http://127.0.0.1:PORT`: the base URL for anthropic; openai's ends in `/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The account so far.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        self.state.account()
+    }
+
+    /// Time since the start, the clock of the account.
+    #[must_use]
+    pub fn uptime(&self) -> Duration {
+        self.state.now()
+    }
+
+    /// Begins the account anew; limits stay as used as they are.
+    pub fn reset_account(&self) {
+        self.state.ledger().reset();
+    }
+
+    /// Stops it, and returns when its port is free.
+    pub async fn shutdown(self) {
+        let _ = self.stop.send(());
+        match self.task.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the simulator failed"),
+            Err(error) => tracing::warn!(%error, "the simulator broke off"),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What all calls share.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::sync::watch;
+
+use crate::{account::Account, config::Config, dice, fault::Fault, ledger::Ledger};
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) config: Config,
+    started: Instant,
+    calls: AtomicU64,
+    /// How often each fault has struck.
+    struck: Vec<AtomicU64>,
+    ledger: Mutex<Ledger>,
+    stop: watch::Receiver<bool>,
+}
+
+impl State {
+    pub(crate) fn new(config: Config, stop: watch::Receiver<bool>) -> Self {
+        let struck = config.faults.iter().map(|_| AtomicU64::new(0)).collect();
+        let (calls, ledger) = (AtomicU64::new(0), Mutex::default());
+        Self { config, started: Instant::now(), calls, struck, ledger, stop }
+    }
+
+    /// Time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// The number of a new call.
+    pub(crate) fn number(&self) -> u64 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The ledger is never left half written: nothing panics while it is held.
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn account(&self) -> Account {
+        self.ledger().account(self.now())
+    }
+
+    /// The fault that strikes a call, if any.
+    pub(crate) fn fault(&self, number: u64, prompt: &str) -> Option<&Fault> {
+        let now = self.now();
+        let strikes = |(index, (fault, struck)): (u64, (&Fault, &AtomicU64))| {
+            let chance = dice::uniform(dice::throw(&[self.config.seed, number, index]));
+            let again = |times| Some(times + 1).filter(|times| fault.times.is_none_or(|most| *times <= most));
+            chance < fault.rate
+                && fault.concerns(prompt, now)
+                && struck.fetch_update(Ordering::Relaxed, Ordering::Relaxed, again).is_ok()
+        };
+        let mut faults = (0..).zip(self.config.faults.iter().zip(&self.struck));
+        faults.find(|fault| strikes(*fault)).map(|(_, (fault, _))| fault)
+    }
+
+    /// Sleeps, but not beyond the end of the simulator.
+    pub(crate) async fn sleep(&self, duration: Duration) {
+        if !duration.is_zero() {
+            let mut stop = self.stop.clone();
+            tokio::select! {
+                () = tokio::time::sleep(duration) => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+        }
+    }
+}

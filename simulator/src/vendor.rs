@@ -1,0 +1,47 @@
+//! What the vendors have in common.
+
+use std::{fmt, time::Duration};
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::Value;
+
+use crate::{answer::Answer, call::Call, limiter::Standing, problem::Problem};
+
+/// One vendor's wire format.
+pub(crate) trait Vendor: 'static {
+    /// Reads a call.
+    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem>;
+
+    /// The body of a success. `id` differs from call to call.
+    fn answer(call: &Call, answer: &Answer, id: u64) -> Value;
+
+    /// Status and body of an error.
+    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value);
+
+    /// The headers of every response.
+    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration);
+
+    /// The headers that state the limits.
+    fn limits(headers: &mut HeaderMap, standings: &[Standing]);
+}
+
+/// Sets a header; a value that cannot be one (a model name may be anything) is left out.
+pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: impl fmt::Display) {
+    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value.to_string())) {
+        headers.insert(name, value);
+    }
+}
+
+/// The body as JSON.
+pub(crate) fn json(body: &[u8]) -> Result<Value, Problem> {
+    serde_json::from_slice::<Value>(body)
+        .ok()
+        .filter(Value::is_object)
+        .ok_or_else(|| Problem::Invalid { message: "We could not parse the JSON body of your request.".into(), param: None })
+}
+
+/// A bearer token.
+pub(crate) fn has_bearer(headers: &HeaderMap) -> bool {
+    let value = headers.get("authorization").and_then(|value| value.to_str().ok());
+    value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|key| !key.trim().is_empty())
+}
