@@ -1,0 +1,24 @@
+//! `tidegate config`.
+
+use serde_json::json;
+
+use crate::config::{Config, show};
+
+use super::{exit::Outcome, output};
+
+/// The configuration in force, with the source of each key; secrets masked
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    if args.json {
+        output::json(&json!({ "file": config.file(), "keys": show::keys(config) }))?;
+    } else {
+        output::data(&show::toml(config))?;
+    }
+    Ok(Outcome::Done)
+}

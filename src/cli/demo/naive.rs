@@ -1,0 +1,104 @@
+//! The samples the usual way: as many callers at once, each of which retries on its own.
+
+use std::{
+    fs,
+    io::{IsTerminal, stderr},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tidegate_simulator::Simulator;
+
+use super::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, samples::Samples};
+use crate::{
+    cli::{exit::Outcome, output},
+    embedded::{
+        naive::{self, Load},
+        report::Report,
+        simulation::{self, DEMO},
+    },
+};
+
+/// How often a line is written where there is no terminal for a bar.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outcome> {
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let simulator = Simulator::start(simulation::provider(&[DEMO])).await.context("the simulated provider does not start")?;
+    let documents = samples.documents.clone();
+    let total = documents.len() as u64;
+    output::say(&format!(
+        "{total} documents, {} at {} tokens a minute; {CALLERS} callers that retry on their own",
+        DEMO.id(),
+        DEMO.tpm
+    ));
+    let load = Load {
+        base_url: simulator.base_url(),
+        model: DEMO.model.to_owned(),
+        instructions: INSTRUCTIONS.to_owned(),
+        max_output_tokens: MAX_OUTPUT_TOKENS,
+    };
+    let mut show = Show::new(total);
+    let (mut succeeded, mut failed, mut lines) = (0, 0, Vec::new());
+    let began = Instant::now();
+    let work = naive::run(load, documents, CALLERS, |path, answer| {
+        match answer {
+            Some(answer) => {
+                succeeded += 1;
+                lines.push(json!({ "document": path, "answer": answer }).to_string());
+            }
+            None => failed += 1,
+        }
+        show.done(succeeded + failed, simulator.account().refused().total());
+    });
+    Box::pin(work).await?;
+    let elapsed = began.elapsed();
+    show.bar.finish_and_clear();
+    let account = simulator.account().model(DEMO.model);
+    simulator.shutdown().await;
+    lines.sort();
+    let results = folder.join("results.jsonl");
+    fs::write(&results, lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+        .with_context(|| format!("{} cannot be written", results.display()))?;
+    let report = Report {
+        title: "without tidegate".to_owned(),
+        documents: total,
+        succeeded,
+        failed,
+        elapsed,
+        account,
+        limit: DEMO.tpm,
+        places: vec![("answers", results.display().to_string())],
+    };
+    output::data(&report.to_string())?;
+    Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
+}
+
+struct Show {
+    bar: ProgressBar,
+    total: u64,
+    written: Instant,
+}
+
+impl Show {
+    fn new(total: u64) -> Self {
+        let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:30}] {pos}/{len}  {msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar, total, written: Instant::now() }
+    }
+
+    fn done(&mut self, done: u64, refused: u64) {
+        self.bar.set_position(done);
+        self.bar.set_message(format!("429s {refused}"));
+        if self.bar.is_hidden() && self.written.elapsed() > LINE_EVERY {
+            self.written = Instant::now();
+            output::say(&format!("{done}/{}  429s {refused}", self.total));
+        }
+    }
+}

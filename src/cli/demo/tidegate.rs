@@ -1,0 +1,112 @@
+//! The samples by way of tidegate: an embedded stack, and a batch started as anybody would.
+
+use std::{fs, path::Path, pin::pin, time::Instant};
+
+use anyhow::{Context, anyhow, bail};
+use serde_json::{Value, json};
+use tidegate_workflows::contract::Progress;
+
+use super::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, samples::Samples};
+use crate::{
+    cli::{
+        exit::Outcome,
+        follow::{Followed, follow},
+        output, place,
+    },
+    config::Config,
+    embedded::{Stack, report::Report, simulation::DEMO, stack::Options},
+    signal,
+    temporal::{Ending, Temporal},
+};
+
+pub(super) async fn run(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
+    output::say("starting Temporal, Redis, a simulated provider and a worker");
+    fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    let mut config = Config::default();
+    config.worker.max_concurrent_documents = CALLERS;
+    config.storage.roots.clear();
+    let roots = vec![absolute(&samples.folder)?, absolute(folder)?];
+    let mut stack = Stack::start(Options { config, simulated: vec![DEMO], roots }).await?;
+    let report = process(&mut stack, samples, folder).await;
+    if let Ok(report) = &report {
+        output::data(&report.to_string())?;
+        if keep {
+            output::say(&format!("\nTemporal's UI is at {}; Ctrl-C ends it all", stack.temporal().ui()));
+            tokio::select! {
+                error = stack.broken() => return Err(error),
+                () = signal::stop() => {}
+            }
+        }
+    }
+    let stopped = stack.stop().await;
+    let report = report?;
+    stopped?;
+    Ok(if report.failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
+}
+
+async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow::Result<Report> {
+    let temporal = Temporal::open(stack.config()).await?;
+    let id = format!("demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"));
+    let page = stack.temporal().workflow_page(&id);
+    output::say(&format!("{} documents, {} at {} tokens a minute", samples.documents.len(), DEMO.id(), DEMO.tpm));
+    output::say(&format!("watch it in Temporal's UI: {page}"));
+    let began = Instant::now();
+    temporal.start(&id, &input(samples, folder)?).await?;
+    let followed = {
+        let mut followed = pin!(follow(&temporal, &id, std::future::pending()));
+        tokio::select! {
+            followed = &mut followed => followed?,
+            error = stack.broken() => return Err(error),
+        }
+    };
+    let elapsed = began.elapsed();
+    let progress = match followed {
+        Followed::Ended(Ending::Completed(progress)) => *progress,
+        Followed::Ended(Ending::Broken(why)) => return Err(anyhow!(why).context("the batch failed")),
+        Followed::Detached => bail!("interrupted; what was done lies in {}", folder.display()),
+    };
+    report(stack, &progress, elapsed, folder, page)
+}
+
+fn report(stack: &Stack, progress: &Progress, elapsed: std::time::Duration, folder: &Path, page: String) -> anyhow::Result<Report> {
+    let account = stack.simulator().context("the demo's stack has a simulator")?.account().model(DEMO.model);
+    let folder = folder.display();
+    Ok(Report {
+        title: "with tidegate".to_owned(),
+        documents: progress.documents,
+        succeeded: progress.totals.succeeded,
+        failed: progress.totals.failed,
+        elapsed,
+        account,
+        limit: DEMO.tpm,
+        places: vec![
+            ("answers", format!("{folder}/results.jsonl, {folder}/results/")),
+            ("report", format!("{folder}/report.json")),
+            ("Temporal UI", format!("{page} (while it runs; --keep leaves it)")),
+        ],
+    })
+}
+
+/// The workflow's input, as `temporal workflow start` would take it.
+fn input(samples: &Samples, folder: &Path) -> anyhow::Result<Value> {
+    let mut input = json!({
+        "output": place::output(&folder.to_string_lossy())?,
+        "instructions": INSTRUCTIONS,
+        "model": DEMO.id(),
+        "max_output_tokens": MAX_OUTPUT_TOKENS,
+    });
+    let source = if samples.all {
+        ("source", json!(place::source(&samples.folder.to_string_lossy())?))
+    } else {
+        let uris = samples.documents.iter().map(|path| place::source(&path.to_string_lossy()));
+        ("documents", json!(uris.collect::<anyhow::Result<Vec<_>>>()?))
+    };
+    if let Some(object) = input.as_object_mut() {
+        object.insert(source.0.to_owned(), source.1);
+    }
+    Ok(input)
+}
+
+fn absolute(folder: &Path) -> anyhow::Result<std::path::PathBuf> {
+    folder.canonicalize().with_context(|| format!("{} cannot be opened", folder.display()))
+}

@@ -1,0 +1,60 @@
+//! One thing that was looked at.
+
+use serde::Serialize;
+
+use crate::cli::style::Style;
+
+/// How it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum State {
+    Ok,
+    /// It works, but not as well as it could.
+    Doubtful,
+    Fail,
+}
+
+/// What was seen, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Check {
+    pub(super) name: String,
+    pub(super) state: State,
+    pub(super) seen: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<String>,
+}
+
+impl Check {
+    pub(super) fn ok(name: &str, seen: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), state: State::Ok, seen: seen.into(), remedy: None }
+    }
+
+    pub(super) fn doubtful(name: &str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), state: State::Doubtful, seen: seen.into(), remedy: Some(remedy.into()) }
+    }
+
+    pub(super) fn fail(name: &str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { state: State::Fail, ..Self::doubtful(name, seen, remedy) }
+    }
+
+    pub(super) fn text(&self, style: Style) -> String {
+        let sign = match self.state {
+            State::Ok => style.good("ok  "),
+            State::Doubtful => style.doubtful("hm  "),
+            State::Fail => style.bad("FAIL"),
+        };
+        let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| format!("      → {remedy}\n"));
+        format!("{sign}  {}: {}\n{remedy}", self.name, self.seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_comes_with_its_remedy() {
+        assert_eq!(Check::ok("redis", "7.4").text(Style::plain()), "ok    redis: 7.4\n");
+        assert_eq!(Check::fail("redis", "away", "start it").text(Style::plain()), "FAIL  redis: away\n      → start it\n");
+    }
+}

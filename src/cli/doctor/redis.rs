@@ -1,0 +1,200 @@
+//! Redis: reachable, new enough, evicting nothing, of one mind about the time, and able to run our scripts.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use redis::{Client, FromRedisValue, InfoDict, aio::MultiplexedConnection, cmd};
+use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Quota};
+
+use crate::{
+    cli::figures,
+    config::{Config, mask},
+};
+
+use super::check::Check;
+
+/// Scripts that write after asking for the time need no switch from here on.
+const OLDEST: (u32, u32) = (6, 2);
+
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+
+/// Clocks that are further apart make people wonder, though the quota does not depend on ours.
+const CLOCKS_APART: Duration = Duration::from_secs(1);
+
+pub(super) async fn all(config: &Config) -> Vec<Check> {
+    let url = &config.redis.url;
+    let mut checks = Vec::new();
+    for node in nodes(url) {
+        let (mut seen, reached) = node_checks(&node).await;
+        checks.append(&mut seen);
+        if !reached {
+            return checks;
+        }
+    }
+    checks.push(scripts(config).await);
+    checks
+}
+
+/// What can be asked directly: the server, or each node that is named of a cluster. Who is master behind sentinels is
+/// found out by the limiter itself.
+fn nodes(url: &str) -> Vec<String> {
+    match url.split_once("://") {
+        Some(("redis+cluster", nodes)) => nodes.split(',').map(|node| format!("redis://{node}")).collect(),
+        Some(("redis+sentinel", _)) => Vec::new(),
+        _ => vec![url.to_owned()],
+    }
+}
+
+async fn node_checks(url: &str) -> (Vec<Check>, bool) {
+    let name = format!("redis {}", mask::url(url));
+    let remedy = "start Redis (redis-server) or Valkey, or correct redis.url or TIDEGATE_REDIS__URL";
+    let mut connection = match connect(url).await {
+        Ok(connection) => connection,
+        Err(error) => return (vec![Check::fail(&name, error, remedy)], false),
+    };
+    let mut checks = Vec::new();
+    match ask::<InfoDict>(&mut connection, &["INFO"]).await {
+        Ok(info) => checks.extend([version(&name, &info), eviction(&name, &info)]),
+        Err(error) => {
+            checks.push(Check::doubtful(&name, format!("INFO is refused: {error}"), "check version and eviction by hand"))
+        }
+    }
+    let before = SystemTime::now();
+    if let Ok((seconds, micros)) = ask::<(u64, u64)>(&mut connection, &["TIME"]).await {
+        checks.push(clock(&name, before, SystemTime::now(), Duration::from_secs(seconds) + Duration::from_micros(micros)));
+    }
+    (checks, true)
+}
+
+async fn connect(url: &str) -> Result<MultiplexedConnection, String> {
+    let client = Client::open(url).map_err(|error| error.to_string())?;
+    let connecting = Box::pin(client.get_multiplexed_async_connection());
+    match tokio::time::timeout(ANSWER_WITHIN, connecting).await {
+        Ok(connection) => connection.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {ANSWER_WITHIN:?}")),
+    }
+}
+
+async fn ask<T: FromRedisValue>(connection: &mut MultiplexedConnection, words: &[&str]) -> Result<T, String> {
+    let mut command = cmd(words[0]);
+    words[1..].iter().for_each(|word| {
+        command.arg(*word);
+    });
+    match tokio::time::timeout(ANSWER_WITHIN, Box::pin(command.query_async(connection))).await {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {ANSWER_WITHIN:?}")),
+    }
+}
+
+fn version(name: &str, info: &InfoDict) -> Check {
+    let version: String = info.get("redis_version").unwrap_or_default();
+    let (product, told) = match info.get::<String>("valkey_version") {
+        Some(valkey) => ("Valkey", valkey),
+        None => ("Redis", version.clone()),
+    };
+    let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    if number >= OLDEST {
+        Check::ok(name, format!("{product} {told}"))
+    } else {
+        Check::fail(
+            name,
+            format!("{product} {told}"),
+            format!("upgrade to Redis {}.{} or Valkey 7.2, or newer", OLDEST.0, OLDEST.1),
+        )
+    }
+}
+
+fn eviction(name: &str, info: &InfoDict) -> Check {
+    let policy: String = info.get("maxmemory_policy").unwrap_or_default();
+    let bound: u64 = info.get("maxmemory").unwrap_or_default();
+    let remedy = "CONFIG SET maxmemory-policy noeviction: a reservation that is evicted is quota spent twice";
+    match (policy.as_str(), bound) {
+        ("noeviction", _) => Check::ok(name, "evicts nothing"),
+        ("", _) => Check::doubtful(name, "does not say what it evicts", "make sure that maxmemory-policy is noeviction"),
+        (policy, 0) => Check::doubtful(name, format!("maxmemory-policy is {policy}, though there is no bound on memory"), remedy),
+        (policy, _) => Check::fail(name, format!("maxmemory-policy is {policy}"), remedy),
+    }
+}
+
+/// The difference is known to half the time that the answer took.
+fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) -> Check {
+    let took = after.duration_since(before).unwrap_or_default();
+    let ours = (before + took / 2).duration_since(UNIX_EPOCH).unwrap_or_default();
+    let apart = ours.abs_diff(theirs).saturating_sub(took / 2);
+    if apart <= CLOCKS_APART {
+        Check::ok(name, format!("its clock is within {} of ours", figures::span(CLOCKS_APART.min(apart + took))))
+    } else {
+        let seen = format!("its clock is {} away from ours", figures::span(apart));
+        Check::doubtful(
+            name,
+            seen,
+            "let NTP set both; the limiter goes by the server's clock alone, so the quota is right all the same",
+        )
+    }
+}
+
+/// Asks for the quota of a model that nobody has: the scripts are loaded and run, and nothing is written.
+async fn scripts(config: &Config) -> Check {
+    let name = "limiter";
+    let seen = async {
+        let limits = Limits { requests: Some(1), ..Limits::default() };
+        let id: tidegate_types::ModelId = "doctor:probe".parse()?;
+        let model = ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()))?;
+        let quota = Quota::with_redis(&config.redis.url, [model], config.quota_options())?;
+        quota.inspect(&id).await?;
+        anyhow::Ok(())
+    };
+    match seen.await {
+        Ok(()) => Check::ok(name, "its scripts run"),
+        Err(error) => Check::fail(
+            name,
+            format!("{error:#}"),
+            "Redis must allow EVALSHA, EVAL and SCRIPT to this user, and answer within 250 ms",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+
+    fn info(text: &str) -> InfoDict {
+        InfoDict::new(text)
+    }
+
+    #[test]
+    fn versions_and_eviction_are_judged() {
+        let cases = [("redis_version:5.0.7", State::Fail), ("redis_version:6.2.0", State::Ok), ("redis_version:7.0.15", State::Ok)];
+        for (text, expected) in cases {
+            assert_eq!(version("redis", &info(text)).state, expected, "{text}");
+        }
+        assert_eq!(version("redis", &info("redis_version:7.2.4\r\nvalkey_version:9.0.1")).seen, "Valkey 9.0.1");
+        let cases = [
+            ("maxmemory:0\r\nmaxmemory_policy:noeviction", State::Ok),
+            ("maxmemory:0\r\nmaxmemory_policy:allkeys-lru", State::Doubtful),
+            ("maxmemory:1000\r\nmaxmemory_policy:allkeys-lru", State::Fail),
+            ("", State::Doubtful),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(eviction("redis", &info(text)).state, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn clocks_are_compared_within_the_time_that_the_answer_took() {
+        let at = |millis| UNIX_EPOCH + Duration::from_millis(millis);
+        assert_eq!(clock("redis", at(10_000), at(10_400), Duration::from_millis(11_300)).state, State::Ok);
+        assert_eq!(clock("redis", at(10_000), at(10_400), Duration::from_millis(15_200)).state, State::Doubtful);
+    }
+
+    #[test]
+    fn a_cluster_is_asked_node_by_node() {
+        assert_eq!(nodes("redis+cluster://a:1,b:2"), ["redis://a:1", "redis://b:2"]);
+        assert_eq!(nodes("redis+sentinel://a:1/main"), Vec::<String>::new());
+        assert_eq!(nodes("rediss://a:1"), ["rediss://a:1"]);
+    }
+}

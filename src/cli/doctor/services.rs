@@ -1,0 +1,163 @@
+//! The configuration, Temporal, credentials and storage.
+
+use std::time::Duration;
+
+use tidegate_activities::Storage;
+use tidegate_providers::Providers;
+
+use crate::{cli::place, config::Config, temporal::Temporal};
+
+use super::check::Check;
+
+/// Object stores are far away at times.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// A name that nobody uses, to be asked for.
+const PROBE: &str = ".tidegate-doctor";
+
+pub(super) fn configuration(config: &Config) -> Check {
+    let from =
+        config.file().map_or_else(|| "no file, so defaults and the environment".to_owned(), |file| file.display().to_string());
+    let warnings = config.warnings();
+    let seen = format!("{from}; {} models", config.models.len());
+    if warnings.is_empty() {
+        Check::ok("configuration", seen)
+    } else {
+        Check::doubtful("configuration", seen, warnings.join("\n      → "))
+    }
+}
+
+pub(super) async fn temporal(config: &Config) -> Vec<Check> {
+    let name = "temporal";
+    let temporal = match Temporal::open(config).await {
+        Ok(temporal) => temporal,
+        Err(error) => {
+            let seen = error.chain().last().map_or_else(|| error.to_string(), ToString::to_string);
+            return vec![Check::fail(name, seen, error.to_string())];
+        }
+    };
+    let at = format!("{}, namespace {}", temporal.address(), temporal.namespace());
+    match temporal.list(1).await {
+        Ok(_) => vec![Check::ok(name, at)],
+        Err(error) => {
+            let remedy = format!(
+                "create the namespace (temporal operator namespace create --namespace {}), or correct temporal.namespace or TEMPORAL_NAMESPACE",
+                temporal.namespace()
+            );
+            vec![Check::fail(name, format!("{at}: {}", error.root_cause()), remedy)]
+        }
+    }
+}
+
+/// Whether each provider that some model needs could be called; nothing is sent.
+pub(super) fn credentials(config: &Config) -> Vec<Check> {
+    let used = config.used_providers();
+    let check = |name: &String| {
+        let provider = config.providers.get(name)?;
+        let label = format!("provider {name}");
+        let key = provider.key(name);
+        let made = provider.settings(name).and_then(|settings| Ok(Providers::new([(name.clone(), settings)])?));
+        Some(match made {
+            Ok(_) => {
+                let endpoint = provider.endpoint(name).map(|url| crate::config::mask::url(&url)).unwrap_or_default();
+                Check::ok(&label, format!("{endpoint}, key {key}"))
+            }
+            Err(error) => Check::fail(
+                &label,
+                format!("{error:#}"),
+                format!(
+                    "key {key}; set the variable where the workers run, or name another with providers.{name}.api-key-env or api-key-file"
+                ),
+            ),
+        })
+    };
+    used.iter().filter_map(check).collect()
+}
+
+pub(super) async fn storage(config: &Config) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for root in &config.storage.roots {
+        checks.push(one_root(root).await);
+    }
+    if checks.is_empty() {
+        checks.push(Check::fail(
+            "storage",
+            "there are no roots, so nothing may be read or written",
+            "add folders or buckets to storage.roots",
+        ));
+    }
+    checks
+}
+
+async fn one_root(root: &str) -> Check {
+    let label = format!("storage {}", crate::config::mask::url(root));
+    let location = match Storage::new([root]).and_then(|storage| storage.resolve(root)) {
+        Ok(location) => location,
+        Err(error) => {
+            return Check::fail(&label, error.to_string(), "correct storage.roots; credentials come from the environment");
+        }
+    };
+    if location.exists_as_folder_or_file().is_some() {
+        return folder(&label, &place::shown(root));
+    }
+    // To be told that an object is not there, one must be allowed to look.
+    match tokio::time::timeout(ANSWER_WITHIN, location.child(PROBE).size()).await {
+        Ok(Ok(_)) => Check::ok(&label, "can be read"),
+        Ok(Err(error)) => Check::fail(
+            &label,
+            error.to_string(),
+            "check the bucket's name, and the vendor's usual variables for credentials and region",
+        ),
+        Err(_) => Check::fail(&label, format!("no answer within {ANSWER_WITHIN:?}"), "check the network and the endpoint"),
+    }
+}
+
+fn folder(label: &str, path: &str) -> Check {
+    if !std::path::Path::new(path).is_dir() {
+        return Check::fail(label, "there is no such folder", format!("make it (mkdir -p {path}), or correct storage.roots"));
+    }
+    if let Err(error) = std::fs::read_dir(path) {
+        return Check::fail(label, format!("it cannot be read: {error}"), "let the user that workers run as read it");
+    }
+    match tempfile::Builder::new().prefix(PROBE).tempfile_in(path) {
+        Ok(_) => Check::ok(label, "can be read and written"),
+        Err(error) => Check::doubtful(
+            label,
+            format!("it can be read, but not written: {error}"),
+            "right for sources; results need a root that can be written",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+
+    #[tokio::test]
+    async fn folders_are_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = place::folder_url(folder.path()).unwrap();
+        assert_eq!(one_root(&url).await.state, State::Ok);
+        let gone = one_root(&format!("{url}gone")).await;
+        assert_eq!((gone.state, gone.seen.as_str()), (State::Fail, "there is no such folder"));
+        assert!(gone.remedy.unwrap().contains("mkdir -p"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_key_that_is_not_there_is_a_fault() {
+        let mut config = Config::default();
+        config.models.insert("mine:m".to_owned(), crate::config::model::Model::default());
+        let mine = crate::config::provider::Provider {
+            kind: Some("openai".to_owned()),
+            base_url: Some("https://api.openai.com/v1".to_owned()),
+            api_key_env: Some("TIDEGATE_TEST_NO_SUCH_KEY".to_owned()),
+            ..Default::default()
+        };
+        config.providers.insert("mine".to_owned(), mine);
+        let checks = credentials(&config);
+        assert_eq!((checks.len(), checks[0].state), (1, State::Fail));
+        assert!(checks[0].remedy.as_deref().unwrap().contains("not set (TIDEGATE_TEST_NO_SUCH_KEY)"), "{checks:?}");
+    }
+}

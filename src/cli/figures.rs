@@ -1,0 +1,89 @@
+//! Numbers, times and rates for people.
+
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, Utc};
+
+/// `1,234,567`.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// `4.2s`, `1m 5s`, `2h 3m`: two units at most.
+pub(super) fn span(length: Duration) -> String {
+    let seconds = length.as_secs_f64();
+    if seconds < 9.95 {
+        return format!("{seconds:.1}s");
+    }
+    let whole = length.as_secs() + u64::from(length.subsec_millis() >= 500);
+    match whole {
+        0..60 => format!("{whole}s"),
+        60..3_600 => format!("{}m {}s", whole / 60, whole % 60),
+        3_600..86_400 => format!("{}h {}m", whole / 3_600, whole % 3_600 / 60),
+        _ => format!("{}d {}h", whole / 86_400, whole % 86_400 / 3_600),
+    }
+}
+
+/// Documents per time: `3.2/s`, `40/min`.
+pub(super) fn rate(documents: u64, time: Duration) -> Option<String> {
+    if documents == 0 || time.is_zero() {
+        return None;
+    }
+    let per_second = ratio(documents, 1) / time.as_secs_f64();
+    Some(if per_second >= 1.0 { format!("{per_second:.1}/s") } else { format!("{:.0}/min", per_second * 60.0) })
+}
+
+/// A part of a whole, `97.2 %`.
+pub(super) fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// `$0.0132`, `$12.30`.
+pub(super) fn dollars(amount: f64) -> String {
+    if amount >= 1.0 || amount == 0.0 { format!("${amount:.2}") } else { format!("${amount:.4}") }
+}
+
+/// One number over another; 0 over nothing.
+#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
+pub(super) fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// RFC 3339, if it is that.
+pub(super) fn time(text: Option<&str>) -> Option<SystemTime> {
+    text.and_then(|text| DateTime::parse_from_rfc3339(text).ok()).map(SystemTime::from)
+}
+
+/// RFC 3339, to the second.
+pub(super) fn stamp(time: SystemTime) -> String {
+    DateTime::<Utc>::from(time).to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+}
+
+/// How long until then; `None` when it is past.
+pub(super) fn until(time: SystemTime) -> Option<Duration> {
+    time.duration_since(SystemTime::now()).ok()
+}
+
+/// How long ago; nothing for what is yet to come.
+pub(super) fn since(time: SystemTime) -> Duration {
+    SystemTime::now().duration_since(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let spans = [0.04, 4.25, 9.96, 59.6, 65.0, 7_400.0, 180_000.0].map(|seconds| span(Duration::from_secs_f64(seconds)));
+        assert_eq!(spans, ["0.0s", "4.2s", "10s", "1m 0s", "1m 5s", "2h 3m", "2d 2h"]);
+        assert_eq!(rate(64, Duration::from_secs(20)).as_deref(), Some("3.2/s"));
+        assert_eq!(rate(20, Duration::from_secs(30)).as_deref(), Some("40/min"));
+        assert_eq!(rate(0, Duration::from_secs(30)), None);
+        assert_eq!([0.0, 0.0132, 12.3].map(dollars), ["$0.00", "$0.0132", "$12.30"]);
+        assert_eq!(percent(0.9721), "97.2 %");
+    }
+}

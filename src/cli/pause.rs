@@ -1,0 +1,66 @@
+//! `tidegate pause`.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::json;
+
+use crate::config::{Config, span::Span};
+
+use super::{
+    exit::{Outcome, usage},
+    figures, output, quota,
+};
+
+/// Close a model's gate for the whole fleet
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Such as anthropic:claude-sonnet-5
+    model: String,
+    /// For how long, such as 60s or 5m; at most gate.pause-ttl
+    #[arg(long = "for", value_name = "TIME")]
+    length: Span,
+    /// Why: a line for people, shown by `tidegate quota`
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    if args.length.is_zero() {
+        return Err(usage("--for is 0; write a length of time such as 60s, or use `tidegate resume`"));
+    }
+    let quota = config.quota()?;
+    let model = quota::known(&quota, &args.model)?;
+    let reason = args.reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    let closed = quota.pause(&model, *args.length, &reason).await.with_context(|| format!("{model} could not be paused"))?;
+    if args.json {
+        output::json(&json!({ "model": model, "paused_seconds": closed.as_secs_f64() }))?;
+    } else {
+        output::say(&format!("{model} is paused for {}{}", figures::span(closed), shortened(*args.length, closed)));
+    }
+    Ok(Outcome::Done)
+}
+
+fn shortened(wanted: Duration, closed: Duration) -> &'static str {
+    match closed.as_secs().cmp(&wanted.as_secs()) {
+        std::cmp::Ordering::Less => " (no pause may be longer than gate.pause-ttl)",
+        std::cmp::Ordering::Greater => " (it was paused for longer already; `tidegate resume` opens it)",
+        std::cmp::Ordering::Equal => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_that_is_not_what_was_asked_for_says_why() {
+        let seconds = Duration::from_secs;
+        assert_eq!(shortened(seconds(60), Duration::from_millis(60_000)), "");
+        assert!(shortened(seconds(600), seconds(300)).contains("pause-ttl"));
+        assert!(shortened(seconds(60), seconds(200)).contains("already"));
+    }
+}

@@ -1,0 +1,222 @@
+//! `tidegate run`.
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use serde_json::{Map, Value, json};
+use tidegate_workflows::{contract::Progress, request};
+
+use crate::{
+    config::Config,
+    signal,
+    temporal::{self, Ending, Temporal},
+};
+
+use super::{
+    batch_id,
+    exit::{Outcome, usage},
+    figures,
+    follow::{Followed, follow},
+    output, place, style, summary, table,
+};
+
+/// Start a batch and follow it; Ctrl-C detaches, and the work goes on
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A folder, a file or a glob; or an object-store prefix (s3://, gs://, az://)
+    source: String,
+    /// Where the results go: a folder, or an object-store prefix
+    #[arg(long, short, value_name = "OUT")]
+    output: String,
+    /// What to do with each document; @FILE reads it from a file
+    #[arg(long, short, value_name = "TEXT|@FILE")]
+    instructions: String,
+    /// provider:model, such as anthropic:claude-sonnet-5
+    #[arg(long, short, value_name = "MODEL")]
+    model: String,
+    /// The class of traffic: interactive, standard, batch, or a configured lane [default: batch]
+    #[arg(long)]
+    lane: Option<String>,
+    /// Whose budget pays [default: default]
+    #[arg(long)]
+    tenant: Option<String>,
+    /// Output tokens per document at most [default: 1024]
+    #[arg(long, value_name = "N")]
+    max_output_tokens: Option<u32>,
+    /// JSON Schema that each answer must satisfy
+    #[arg(long, value_name = "FILE")]
+    schema: Option<String>,
+    /// Documents in flight at once, at most 500 [default: 500]
+    #[arg(long, value_name = "N")]
+    max_in_flight: Option<u32>,
+    /// Provider calls beyond the first of each document, for the whole batch [default: three for each document]
+    #[arg(long, value_name = "N")]
+    retry_budget: Option<u64>,
+    /// The batch's name; the same again skips what is done [default: made from the source and the time]
+    #[arg(long, value_name = "ID")]
+    workflow_id: Option<String>,
+    /// Show the progress until the batch ends (the default)
+    #[arg(long, conflicts_with = "detach")]
+    follow: bool,
+    /// Return as soon as the batch is started
+    #[arg(long)]
+    detach: bool,
+    /// The result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    let input = input(&args)?;
+    request::parse(&temporal::json(&input)).map_err(usage)?;
+    let source = input["source"].as_str().unwrap_or_default().to_owned();
+    let id = args.workflow_id.clone().unwrap_or_else(|| batch_id::of(&source, chrono::Utc::now()));
+    let temporal = Temporal::open(config).await?;
+    temporal.start(&id, &input).await?;
+    if args.detach {
+        return detached(&args, &id);
+    }
+    output::say(&format!("batch {} on {}", style::talk().strong(&id), temporal.address()));
+    match follow(&temporal, &id, signal::stop()).await? {
+        Followed::Detached => {
+            output::say(&format!("detached; the work goes on. Come back with: tidegate status {id}"));
+            Ok(Outcome::Done)
+        }
+        Followed::Ended(Ending::Completed(progress)) => completed(&args, &id, &progress),
+        Followed::Ended(Ending::Broken(why)) => {
+            let hint = roots_hint(&why, config, &source, input["output"].as_str().unwrap_or_default());
+            Err(anyhow!("{why}{}", hint.unwrap_or_default()).context(format!("the batch {id} has not been finished")))
+        }
+    }
+}
+
+fn detached(args: &Args, id: &str) -> anyhow::Result<Outcome> {
+    if args.json {
+        output::json(&json!({ "workflow_id": id }))?;
+    } else {
+        output::data(id)?;
+        output::say(&format!("started. See how it goes with: tidegate status {id}"));
+    }
+    Ok(Outcome::Done)
+}
+
+fn completed(args: &Args, id: &str, progress: &Progress) -> anyhow::Result<Outcome> {
+    if args.json {
+        output::json(&with_id(id, progress)?)?;
+    } else {
+        let took = figures::time(progress.started_at.as_deref()).map(figures::since);
+        output::data(&table::pairs(&summary::rows(progress, took), style::data()))?;
+    }
+    if progress.totals.failed > 0 {
+        let where_to = place::shown(&progress.output);
+        output::say(&format!("{} documents failed; failures.jsonl in {where_to} says why", progress.totals.failed));
+    }
+    Ok(summary::outcome(progress))
+}
+
+/// The contract's fields and the batch's name.
+pub(super) fn with_id(id: &str, progress: &Progress) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(progress).context("writing the result")?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("workflow_id".to_owned(), id.into());
+    }
+    Ok(value)
+}
+
+/// The workflow's input; what is not given keeps the workflow's own default.
+fn input(args: &Args) -> anyhow::Result<Value> {
+    let instructions = match args.instructions.strip_prefix('@') {
+        Some(file) => read("--instructions", file)?,
+        None => args.instructions.clone(),
+    };
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Option<Value>| fields.extend(value.map(|value| (name.to_owned(), value)));
+    set("source", Some(place::source(&args.source)?.into()));
+    set("output", Some(place::output(&args.output)?.into()));
+    set("instructions", Some(instructions.into()));
+    set("model", Some(args.model.clone().into()));
+    set("lane", args.lane.clone().map(Value::from));
+    set("tenant", args.tenant.clone().map(Value::from));
+    set("max_output_tokens", args.max_output_tokens.map(Value::from));
+    set("max_in_flight", args.max_in_flight.map(Value::from));
+    set("retry_budget", args.retry_budget.map(Value::from));
+    if let Some(file) = &args.schema {
+        let text = read("--schema", file)?;
+        let schema = serde_json::from_str(&text).map_err(|error| usage(format!("--schema: {file} is not JSON: {error}")))?;
+        set("schema", Some(schema));
+    }
+    Ok(fields.into())
+}
+
+fn read(option: &str, file: &str) -> anyhow::Result<String> {
+    std::fs::read_to_string(Path::new(file)).map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))
+}
+
+/// Roots are the workers' business, so their refusal comes back from them; what to change there is said here.
+fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
+    if !why.contains("outside the allowed roots") {
+        return None;
+    }
+    let covered = |place: &str| {
+        config.storage.roots.iter().any(|root| format!("{place}/").starts_with(&format!("{}/", root.trim_end_matches('/'))))
+    };
+    let folder = |place: &str| place.rsplit_once('/').map_or(place, |(folder, _)| folder).to_owned();
+    let mut roots = config.storage.roots.clone();
+    for place in [source, output] {
+        let folder = folder(place.split(['*', '?', '[']).next().unwrap_or(place));
+        if why.contains(place) || !covered(place) {
+            roots.push(folder);
+        }
+    }
+    roots.dedup();
+    let list = roots.iter().map(|root| format!("\"{root}\"")).collect::<Vec<_>>().join(", ");
+    Some(format!("\n  in the workers' tidegate.toml:\n    [storage]\n    roots = [{list}]\n  then start them anew"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn args(extra: &[&str]) -> Args {
+        let line = ["x", "s3://b/in/", "--output", "s3://b/out/", "--model", "a:b"];
+        Line::try_parse_from(line.iter().chain(extra)).map(|line| line.args).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn only_what_is_given_is_sent() {
+        let sent = input(&args(&["--instructions", "Sum up."])).unwrap();
+        assert_eq!(sent, json!({"source": "s3://b/in/", "output": "s3://b/out/", "instructions": "Sum up.", "model": "a:b"}));
+        let sent = input(&args(&["-i", "x", "--lane", "standard", "--max-in-flight", "9", "--retry-budget", "0"])).unwrap();
+        assert_eq!((&sent["lane"], &sent["max_in_flight"], &sent["retry_budget"]), (&json!("standard"), &json!(9), &json!(0)));
+        request::parse(&temporal::json(&sent)).unwrap();
+    }
+
+    #[test]
+    fn files_are_read_and_named_when_they_cannot_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("i.txt");
+        std::fs::write(&file, "Sum up.").unwrap();
+        assert_eq!(input(&args(&["-i", &format!("@{}", file.display())])).unwrap()["instructions"], "Sum up.");
+        let error = input(&args(&["-i", "@/no/such"])).unwrap_err().to_string();
+        assert!(error.starts_with("--instructions: /no/such cannot be read"), "{error}");
+        let error = input(&args(&["-i", "x", "--schema", file.to_str().unwrap()])).unwrap_err().to_string();
+        assert!(error.contains("is not JSON"), "{error}");
+    }
+
+    #[test]
+    fn a_refused_root_is_answered_with_the_lines_to_write() {
+        let config = Config::default();
+        let why = "source \"file:///home/me/docs/\" lies outside the allowed roots (file:///data/); choose …";
+        let hint = roots_hint(why, &config, "file:///home/me/docs/", "file:///data/out/").unwrap();
+        assert!(hint.contains("roots = [\"file:///data\", \"file:///home/me/docs\"]"), "{hint}");
+        assert_eq!(roots_hint("no such folder", &config, "a", "b"), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! `tidegate status`.
+
+use std::time::SystemTime;
+
+use futures::{StreamExt, stream};
+use serde_json::{Value, json};
+use tidegate_workflows::contract::Progress;
+
+use crate::{
+    config::Config,
+    temporal::{Batch, Ending, Silent, Temporal},
+};
+
+use super::{
+    exit::Outcome,
+    figures::{self, count},
+    follow, output, place, run, style, summary,
+    table::{self, Table},
+};
+
+/// Batches are asked so many at a time.
+const AT_ONCE: usize = 8;
+
+/// Batches and their progress; one batch in detail
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Which batch [default: the newest]
+    workflow_id: Option<String>,
+    /// How many batches are listed
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a batch told of itself.
+enum Told {
+    Progress(Box<Progress>),
+    Nothing(String),
+}
+
+pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    let temporal = Temporal::open(config).await?;
+    match &args.workflow_id {
+        Some(id) => one(&temporal, id, args.json).await?,
+        None => list(&temporal, args.limit, args.json).await?,
+    }
+    Ok(Outcome::Done)
+}
+
+async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
+    let batch = temporal.describe(id).await?;
+    let told = ask(temporal, &batch).await;
+    if as_json {
+        return output::json(&value(&batch, &told)?);
+    }
+    let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.to_owned())];
+    rows.extend(batch.started.map(|time| ("started", figures::stamp(time))));
+    match &told {
+        Told::Progress(progress) => {
+            if batch.is_running() {
+                let totals = &progress.totals;
+                rows.push((
+                    "done",
+                    format!("{} of {}", count(totals.succeeded + totals.failed + totals.skipped), count(progress.documents)),
+                ));
+                rows.push(("in flight", format!("{}{}", count(totals.in_flight), if progress.paused { ", paused" } else { "" })));
+                rows.extend(eta(progress).map(|eta| ("ETA", eta)));
+            }
+            rows.extend(summary::rows(progress, took(&batch)));
+        }
+        Told::Nothing(why) => rows.push(("progress", why.clone())),
+    }
+    output::data(&table::pairs(&rows, style::data()))
+}
+
+async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Result<()> {
+    let batches = temporal.list(limit).await?;
+    let asked = batches.into_iter().map(|batch| async move {
+        let told = ask(temporal, &batch).await;
+        (batch, told)
+    });
+    let told: Vec<(Batch, Told)> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    if as_json {
+        return output::json(&told.iter().map(|(batch, told)| value(batch, told)).collect::<anyhow::Result<Vec<_>>>()?);
+    }
+    if told.is_empty() {
+        output::say(&format!("no batches in the namespace {} of {}", temporal.namespace(), temporal.address()));
+        return Ok(());
+    }
+    let mut table = Table::new(&["BATCH", "STATUS", "DONE", "OF", "FAILED", "429S", "STARTED", "TOOK", "ETA"]);
+    for (batch, told) in &told {
+        let dash = || "-".to_owned();
+        let figure = |of: fn(&Progress) -> u64| match told {
+            Told::Progress(progress) => count(of(progress)),
+            Told::Nothing(_) => dash(),
+        };
+        table.row(vec![
+            batch.id.clone(),
+            if matches!(told, Told::Progress(progress) if progress.paused && batch.is_running()) { "paused" } else { batch.status }
+                .to_owned(),
+            figure(|progress| progress.totals.succeeded + progress.totals.failed + progress.totals.skipped),
+            figure(|progress| progress.documents),
+            figure(|progress| progress.totals.failed),
+            figure(|progress| progress.totals.rate_limited),
+            batch.started.map_or_else(dash, figures::stamp),
+            took(batch).map_or_else(dash, figures::span),
+            match told {
+                Told::Progress(progress) if batch.is_running() => eta(progress).unwrap_or_else(dash),
+                _ => dash(),
+            },
+        ]);
+    }
+    output::data(&table.text())
+}
+
+/// A running batch is asked; of one that has ended, the result is read.
+async fn ask(temporal: &Temporal, batch: &Batch) -> Told {
+    if batch.is_running() {
+        return match temporal.progress(&batch.id).await {
+            Ok(progress) => Told::Progress(Box::new(progress)),
+            Err(Silent::NoWorker) => Told::Nothing(follow::no_worker(temporal)),
+            Err(Silent::Unknown) => Told::Nothing("it is gone".to_owned()),
+            Err(Silent::Failed(error)) => Told::Nothing(format!("{error:#}")),
+        };
+    }
+    match temporal.ending(&batch.id).await {
+        Ok(Ending::Completed(progress)) => Told::Progress(progress),
+        Ok(Ending::Broken(why)) => Told::Nothing(why),
+        Err(error) => Told::Nothing(format!("{error:#}")),
+    }
+}
+
+fn took(batch: &Batch) -> Option<std::time::Duration> {
+    batch.closed.unwrap_or_else(SystemTime::now).duration_since(batch.started?).ok()
+}
+
+fn eta(progress: &Progress) -> Option<String> {
+    figures::time(progress.eta.as_deref()).and_then(figures::until).map(figures::span)
+}
+
+fn value(batch: &Batch, told: &Told) -> anyhow::Result<Value> {
+    let mut value = match told {
+        Told::Progress(progress) => run::with_id(&batch.id, progress)?,
+        Told::Nothing(why) => json!({ "workflow_id": batch.id, "message": why }),
+    };
+    value["status"] = batch.status.into();
+    value["closed_at"] = batch.closed.map(figures::stamp).into();
+    if value["started_at"].is_null() {
+        value["started_at"] = batch.started.map(figures::stamp).into();
+    }
+    if let Told::Progress(progress) = told {
+        value["results"] = place::shown(&progress.output).into();
+    }
+    Ok(value)
+}

@@ -1,0 +1,84 @@
+//! How a batch ended, in a table.
+
+use std::time::Duration;
+
+use tidegate_workflows::contract::Progress;
+
+use super::{
+    exit::Outcome,
+    figures::{count, dollars, ratio, span},
+    place,
+};
+
+/// Names and values for [`super::table::pairs`].
+pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static str, String)> {
+    let totals = &progress.totals;
+    let answered = totals.succeeded + totals.failed;
+    let mut rows = vec![("documents", documents(progress))];
+    rows.push(("calls per document", format!("{:.2}", ratio(totals.provider_calls, answered))));
+    rows.push(("429s", count(totals.rate_limited)));
+    rows.push(("waits in Temporal", count(totals.deferrals)));
+    rows.push(("tokens", tokens(progress)));
+    rows.push((
+        "cost",
+        if totals.cost_usd > 0.0 { dollars(totals.cost_usd) } else { "unknown (no price for this model)".to_owned() },
+    ));
+    rows.extend(took.map(|took| ("time", span(took))));
+    rows.push(("results", place::shown(&progress.output)));
+    rows
+}
+
+/// 0 or 3.
+pub(super) fn outcome(progress: &Progress) -> Outcome {
+    if progress.totals.failed > 0 { Outcome::SomeFailed } else { Outcome::Done }
+}
+
+pub(super) fn documents(progress: &Progress) -> String {
+    let totals = &progress.totals;
+    let parts = [(totals.failed, "failed"), (totals.skipped, "done before")];
+    let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n))).collect();
+    let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    format!("{}{parts}", count(progress.documents))
+}
+
+pub(super) fn tokens(progress: &Progress) -> String {
+    let totals = &progress.totals;
+    let cached =
+        if totals.cached_input_tokens > 0 { format!(" ({} cached)", count(totals.cached_input_tokens)) } else { String::new() };
+    format!("{} in{cached}, {} out", count(totals.input_tokens), count(totals.output_tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_workflows::contract::Totals;
+
+    use super::*;
+
+    #[test]
+    fn a_batch_in_figures() {
+        let totals = Totals {
+            succeeded: 97,
+            failed: 3,
+            skipped: 20,
+            provider_calls: 110,
+            input_tokens: 1_500,
+            output_tokens: 10,
+            ..Totals::default()
+        };
+        let progress = Progress { documents: 120, totals, output: "file:///data/out/".to_owned(), ..Progress::default() };
+        let rows = rows(&progress, Some(Duration::from_secs(65)));
+        let expected = [
+            ("documents", "120 (3 failed, 20 done before)"),
+            ("calls per document", "1.10"),
+            ("429s", "0"),
+            ("waits in Temporal", "0"),
+            ("tokens", "1,500 in, 10 out"),
+            ("cost", "unknown (no price for this model)"),
+            ("time", "1m 5s"),
+            ("results", "/data/out/"),
+        ];
+        assert_eq!(rows, expected.map(|(name, value)| (name, value.to_owned())));
+        assert_eq!(outcome(&progress), Outcome::SomeFailed);
+        assert_eq!(outcome(&Progress::default()), Outcome::Done);
+    }
+}

@@ -1,0 +1,20 @@
+//! `[tenants.<name>]` and `[routes.<name>]`.
+
+use serde::{Deserialize, Serialize};
+
+/// Who pays. Checked, but not used yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tenant {
+    /// US dollars that it may spend in a day (UTC).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daily_budget_usd: Option<f64>,
+}
+
+/// Models that are tried in order under sustained limits. Checked, but not used yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Route {
+    /// `provider:model`, each with a `[models]` section.
+    pub models: Vec<String>,
+}

@@ -1,0 +1,208 @@
+//! Finds what the types cannot: values that make no sense, alone or together.
+
+use std::net::SocketAddr;
+
+use tidegate_quota::{LimitError, ModelQuota};
+use tidegate_types::ModelId;
+
+use super::{
+    Config,
+    fault::{Fault, dotted},
+    layers::DEFAULT,
+    mask,
+};
+
+/// All faults, in the order of the sections.
+pub(super) fn all(config: &Config) -> Vec<Fault> {
+    let mut found = Faults { config, faults: Vec::new() };
+    found.redis();
+    found.gate();
+    found.worker();
+    found.storage();
+    found.providers();
+    found.models();
+    found.lanes();
+    found.tenants_and_routes();
+    found.faults
+}
+
+struct Faults<'a> {
+    config: &'a Config,
+    faults: Vec<Fault>,
+}
+
+impl Faults<'_> {
+    fn add<T: AsRef<str>>(&mut self, path: &[T], what: impl Into<String>) {
+        let sources = &self.config.sources;
+        let source = match sources.near(path) {
+            DEFAULT => sources.file.as_ref().map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
+            source => source.to_owned(),
+        };
+        self.faults.push(Fault { source, key: dotted(path), what: what.into() });
+    }
+
+    fn redis(&mut self) {
+        let redis = &self.config.redis;
+        let scheme = redis.url.split_once("://").map_or("", |(scheme, _)| scheme);
+        if !["redis", "rediss", "unix", "redis+unix", "redis+cluster", "redis+sentinel"].contains(&scheme) {
+            let url = mask::url(&redis.url);
+            self.add(
+                &["redis", "url"],
+                format!("is \"{url}\"; write redis://host:6379, rediss://…, redis+cluster://… or redis+sentinel://…"),
+            );
+        }
+        if tidegate_quota::key::check_prefix(&redis.key_prefix).is_err() {
+            let what = format!("is \"{}\"; write 1 to 64 letters, digits, '-', '_', '.' or ':'", redis.key_prefix);
+            self.add(&["redis", "key-prefix"], what);
+        }
+    }
+
+    fn gate(&mut self) {
+        let gate = &self.config.gate;
+        for (key, span) in [("base-backoff", gate.base_backoff), ("max-backoff", gate.max_backoff), ("pause-ttl", gate.pause_ttl)] {
+            if span.is_zero() {
+                self.add(&["gate", key], "is 0; write a length of time above 0");
+            }
+        }
+        if gate.max_backoff < gate.base_backoff {
+            let what =
+                format!("is {}, less than base-backoff ({}); raise it or lower base-backoff", gate.max_backoff, gate.base_backoff);
+            self.add(&["gate", "max-backoff"], what);
+        }
+        if gate.jitter > gate.pause_ttl {
+            let what = format!(
+                "is {}, longer than pause-ttl ({}); documents would wait longer than any pause",
+                gate.jitter, gate.pause_ttl
+            );
+            self.add(&["gate", "jitter"], format!("{what}; lower it"));
+        }
+    }
+
+    fn worker(&mut self) {
+        let worker = &self.config.worker;
+        if worker.max_concurrent_documents == 0 {
+            self.add(&["worker", "max-concurrent-documents"], "is 0; write at least 1");
+        }
+        if worker.metrics_address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
+            let what = format!("is \"{}\"; write an address and a port such as 127.0.0.1:9464, or off", worker.metrics_listen);
+            self.add(&["worker", "metrics-listen"], what);
+        }
+    }
+
+    fn storage(&mut self) {
+        for root in &self.config.storage.roots {
+            let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
+                "file" => url.to_file_path().is_ok(),
+                "s3" | "gs" | "az" => url.has_host(),
+                _ => false,
+            });
+            if !usable {
+                let what = format!(
+                    "holds \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket or az://container",
+                    mask::url(root)
+                );
+                self.add(&["storage", "roots"], what);
+            }
+        }
+    }
+
+    fn providers(&mut self) {
+        for (name, provider) in &self.config.providers {
+            let key = |key: &'static str| ["providers".to_owned(), name.clone(), key.to_owned()];
+            match (&provider.kind, provider.vendor(name)) {
+                (_, Some(_)) => {}
+                (None, None) => {
+                    self.add(&key("kind"), "is missing; write \"openai\" for anything compatible with it, or \"anthropic\"")
+                }
+                (Some(kind), None) => self.add(&key("kind"), format!("is \"{kind}\"; write \"anthropic\" or \"openai\"")),
+            }
+            match provider.endpoint(name) {
+                None => self.add(&key("base-url"), "is missing; write the endpoint, such as \"http://localhost:8000/v1\""),
+                Some(url) if !url.parse::<url::Url>().is_ok_and(|url| matches!(url.scheme(), "http" | "https")) => {
+                    self.add(&key("base-url"), format!("is \"{}\"; write an http:// or https:// URL", mask::url(&url)));
+                }
+                Some(_) => {}
+            }
+            if provider.timeout().is_zero() {
+                self.add(&key("request-timeout"), "is 0; write a length of time above 0");
+            }
+            if provider.api_key_env.is_some() && provider.api_key_file.is_some() {
+                self.add(&key("api-key-file"), "stands beside api-key-env; keep one of the two");
+            }
+            if let (Some(cap), None) = (&provider.output_cap, provider.cap()) {
+                self.add(&key("output-cap"), format!("is \"{cap}\"; write \"max_tokens\" or \"max_completion_tokens\""));
+            }
+        }
+    }
+
+    fn models(&mut self) {
+        let lanes = std::sync::Arc::new(tidegate_quota::Lanes::single());
+        for (name, model) in &self.config.models {
+            let section = ["models".to_owned(), name.clone()];
+            let id = match name.parse::<ModelId>() {
+                Ok(id) => id,
+                Err(error) => {
+                    self.add(&section, format!("cannot be used: {error}"));
+                    continue;
+                }
+            };
+            if !self.config.providers.contains_key(id.provider()) {
+                let what = format!(
+                    "names the provider {0}, which is not configured; add [providers.{0}] or correct the name",
+                    id.provider()
+                );
+                self.add(&section, what);
+            }
+            let price = model.price.map(|price| price.entry(name)).unwrap_or_default();
+            for (key, rate) in price.iter().filter_map(|(key, rate)| Some((key, rate.as_float()?))) {
+                if !(rate.is_finite() && rate >= 0.0) {
+                    let key = format!("{key}-usd-per-mtok");
+                    self.add(
+                        &[&section[0], name, "price", &key],
+                        format!("is {rate}; write dollars per million tokens, 0 or more"),
+                    );
+                }
+            }
+            if let Err(error) =
+                ModelQuota::new(id, model.limits(), tidegate_quota::Charge::default(), std::sync::Arc::clone(&lanes))
+            {
+                self.add(&section, format!("cannot be used: {error}"));
+            }
+        }
+    }
+
+    fn lanes(&mut self) {
+        for name in self.config.lanes.keys() {
+            if let Err(error) = tidegate_types::Lane::new(name.clone()) {
+                self.add(&["lanes", name], format!("cannot be used: {error}"));
+            }
+        }
+        match super::lane::all(&self.config.lanes) {
+            Ok(_) => {}
+            Err(LimitError::Share { lane, what, value }) => {
+                self.add(&["lanes", lane.as_str(), what], format!("is {value}; write a number from 0 to 1"));
+            }
+            Err(error) => self.add(&["lanes"], format!("cannot be used: {error}; lower some of them")),
+        }
+    }
+
+    fn tenants_and_routes(&mut self) {
+        for (name, tenant) in &self.config.tenants {
+            if let Err(error) = tidegate_types::Tenant::new(name.clone()) {
+                self.add(&["tenants", name], format!("cannot be used: {error}"));
+            }
+            if let Some(budget) = tenant.daily_budget_usd.filter(|budget| !(budget.is_finite() && *budget >= 0.0)) {
+                self.add(&["tenants", name, "daily-budget-usd"], format!("is {budget}; write dollars, 0 or more"));
+            }
+        }
+        for (name, route) in &self.config.routes {
+            let path = ["routes", name, "models"];
+            if route.models.is_empty() {
+                self.add(&path, "is empty; write at least one provider:model");
+            }
+            for model in route.models.iter().filter(|model| !self.config.models.contains_key(*model)) {
+                self.add(&path, format!("names {model}, which has no limits; add a [models.\"{model}\"] section or take it out"));
+            }
+        }
+    }
+}

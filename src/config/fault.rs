@@ -1,0 +1,93 @@
+//! What is wrong with the configuration, where it stands, and what to do.
+
+use std::fmt;
+
+use figment::error::{Actual, Error, Kind};
+
+/// One fault: a clear sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The file or the environment variable.
+    pub source: String,
+    /// The key, as a dotted path; empty for the file as a whole.
+    pub key: String,
+    /// What is wrong and what to do: the rest of the sentence.
+    pub what: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.source)?;
+        if !self.key.is_empty() {
+            write!(f, "{} ", self.key)?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+/// Everything that is wrong with the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// At least one.
+    pub faults: Vec<Fault>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.faults.as_slice() {
+            [fault] => write!(f, "the configuration cannot be used: {fault}"),
+            faults => {
+                write!(f, "the configuration cannot be used; {} faults:", faults.len())?;
+                faults.iter().try_for_each(|fault| write!(f, "\n  - {fault}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A dotted path; parts that TOML would not take bare are quoted.
+pub(super) fn dotted<T: AsRef<str>>(path: &[T]) -> String {
+    let bare =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    let quoted = path.iter().map(AsRef::as_ref).map(|part| if bare(part) { part.to_owned() } else { format!("\"{part}\"") });
+    quoted.collect::<Vec<_>>().join(".")
+}
+
+/// The rest of the sentence for what the types refuse.
+pub(super) fn describe(error: &Error) -> String {
+    match &error.kind {
+        Kind::Message(text) if text.starts_with("is ") => text.clone(),
+        Kind::Message(text) => format!("cannot be used: {}", text.trim_end()),
+        Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
+            format!("is {}; write {expected}", given(actual))
+        }
+        Kind::UnknownField(_, known) => format!("is not known; {}", choices(known)),
+        Kind::UnknownVariant(_, known) => format!("is not known; {}", choices(known)),
+        Kind::MissingField(name) => format!("lacks {name}; add it"),
+        other => format!("cannot be used: {other}"),
+    }
+}
+
+/// The value as it was written, where it is short.
+fn given(actual: &Actual) -> String {
+    match actual {
+        Actual::Bool(value) => value.to_string(),
+        Actual::Unsigned(value) => value.to_string(),
+        Actual::Signed(value) => value.to_string(),
+        Actual::Float(value) => value.to_string(),
+        Actual::Char(value) => format!("\"{value}\""),
+        Actual::Str(value) => format!("\"{}\"", value.escape_debug()),
+        Actual::Map => "a section".to_owned(),
+        Actual::Seq => "a list".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn choices(known: &[&str]) -> String {
+    match known {
+        [] => "there is nothing to set here; take it out".to_owned(),
+        [one] => format!("the only key here is {one}"),
+        many => format!("the keys here are {}", many.join(", ")),
+    }
+}

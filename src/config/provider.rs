@@ -1,0 +1,173 @@
+//! `[providers.<name>]`: how a provider is reached.
+
+use std::{env, fmt, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use tidegate_providers::{Burndown, OutputCap, Secret, Settings, Vendor, burndown};
+use tidegate_quota::{Charge, OutputHold};
+
+use super::{mask, span::Span};
+
+/// One provider. A section named after a vendor needs nothing; any other needs `kind` and `base-url`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Provider {
+    /// Whose API it speaks: `anthropic` or `openai`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The environment variable that holds the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// The file that holds the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<PathBuf>,
+    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, `anthropic` names the host alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Time for one whole call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_timeout: Option<Span>,
+    /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or `max_completion_tokens`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_cap: Option<String>,
+}
+
+/// Where a provider's key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Key {
+    /// In this environment variable, because the configuration says so.
+    Env(String),
+    /// In this file.
+    File(PathBuf),
+    /// In the vendor's own environment variable, if it is set.
+    Usual(&'static str),
+    /// A server of one's own, and no key is named.
+    None,
+}
+
+impl Provider {
+    /// Whose API the provider called `name` speaks.
+    #[must_use]
+    pub fn vendor(&self, name: &str) -> Option<Vendor> {
+        self.kind.as_deref().unwrap_or(name).parse().ok()
+    }
+
+    /// The endpoint: as configured, or the vendor's own for a section named after it.
+    #[must_use]
+    pub fn endpoint(&self, name: &str) -> Option<String> {
+        let usual =
+            || self.vendor(name).filter(|vendor| vendor.as_str() == name).map(|vendor| vendor.default_base_url().to_owned());
+        self.base_url.clone().or_else(usual)
+    }
+
+    /// Time for one whole call.
+    #[must_use]
+    pub fn timeout(&self) -> Span {
+        self.request_timeout.unwrap_or(Span(Duration::from_secs(600)))
+    }
+
+    /// Where the key is.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Key {
+        match (&self.api_key_file, &self.api_key_env) {
+            (Some(file), _) => Key::File(file.clone()),
+            (None, Some(variable)) => Key::Env(variable.clone()),
+            (None, None) => match self.vendor(name) {
+                Some(vendor) if vendor.as_str() == name => Key::Usual(vendor.default_key_variable()),
+                _ => Key::None,
+            },
+        }
+    }
+
+    /// The bound's field, if it is named and known.
+    #[must_use]
+    pub fn cap(&self) -> Option<OutputCap> {
+        match self.output_cap.as_deref() {
+            Some("max_tokens") => Some(OutputCap::MaxTokens),
+            Some("max_completion_tokens") => Some(OutputCap::MaxCompletionTokens),
+            _ => None,
+        }
+    }
+
+    /// The same provider with every default written out.
+    #[must_use]
+    pub(crate) fn resolved(&self, name: &str) -> Self {
+        Self {
+            kind: self.vendor(name).map(|vendor| vendor.to_string()),
+            base_url: self.endpoint(name),
+            request_timeout: Some(self.timeout()),
+            ..self.clone()
+        }
+    }
+
+    /// Everything that a client of this provider needs, its key included.
+    ///
+    /// # Errors
+    /// A sentence that names the provider and says what to change.
+    pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
+        let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
+        let vendor = self.vendor(name).ok_or_else(|| fault("kind must be anthropic or openai".to_owned()))?;
+        let base_url = self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
+        let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
+        let key = match self.key(name) {
+            Key::File(path) => Some(Secret::from_file(&path)),
+            Key::Env(variable) => Some(Secret::from_env(&variable)),
+            // Absent is right for a server of one's own; the registry asks for a key where one is needed.
+            Key::Usual(variable) => env::var_os(variable).filter(|value| !value.is_empty()).map(|_| Secret::from_env(variable)),
+            Key::None => None,
+        };
+        let api_key = key.transpose().map_err(|error| anyhow::Error::new(error).context(format!("providers.{name}")))?;
+        Ok(Settings { api_key, output_cap: self.cap(), ..Settings::new(vendor, base_url).request_timeout(*self.timeout()) })
+    }
+}
+
+/// What the vendor counts towards its limits.
+#[must_use]
+pub fn charge(vendor: Option<Vendor>) -> Charge {
+    let rules: &Burndown = match vendor {
+        Some(Vendor::Anthropic) => &burndown::ANTHROPIC,
+        Some(Vendor::OpenAi) => &burndown::OPENAI,
+        None => &burndown::CAUTIOUS,
+    };
+    Charge {
+        hold: match rules.hold {
+            burndown::Hold::Expected => OutputHold::Expected,
+            burndown::Hold::Maximum => OutputHold::Maximum,
+        },
+        cached_input: rules.cached_input_counts,
+        output_weight: rules.output_weight,
+        unused_returns: rules.unused_returns,
+    }
+}
+
+impl fmt::Display for Key {
+    /// Says where the key is and whether it is there; never the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variable = |f: &mut fmt::Formatter<'_>, name: &str| {
+            if env::var_os(name).is_some_and(|value| !value.is_empty()) {
+                write!(f, "set from {name}")
+            } else {
+                write!(f, "not set ({name})")
+            }
+        };
+        match self {
+            Self::Env(name) => variable(f, name),
+            Self::Usual(name) => variable(f, name),
+            Self::File(path) if path.is_file() => write!(f, "set from {}", path.display()),
+            Self::File(path) => write!(f, "not set ({} is absent)", path.display()),
+            Self::None => f.write_str("none"),
+        }
+    }
+}
+
+/// The URL is shown without what may be secret in it.
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider")
+            .field("kind", &self.kind)
+            .field("api_key_env", &self.api_key_env)
+            .field("api_key_file", &self.api_key_file)
+            .field("base_url", &self.base_url.as_deref().map(mask::url))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! The configuration in force, with the source of each key; secrets masked.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Config, fault::dotted, layers::DEFAULT, mask, provider::Key};
+
+/// One key in force.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Shown {
+    /// The section, as a dotted path.
+    pub section: String,
+    /// The key in it.
+    pub key: String,
+    /// Its value; passwords masked.
+    pub value: Value,
+    /// `default`, the file, or the environment variable.
+    pub source: String,
+}
+
+/// Every key in force, in the order of the sections.
+#[must_use]
+pub fn keys(config: &Config) -> Vec<Shown> {
+    let mut shown = config.clone();
+    shown.redis.url = mask::url(&shown.redis.url);
+    for (name, provider) in &mut shown.providers {
+        *provider = provider.resolved(name);
+        provider.base_url = provider.base_url.as_deref().map(mask::url);
+    }
+    let mut keys = Vec::new();
+    let value = serde_json::to_value(&shown).unwrap_or_default();
+    walk(config, &mut Vec::new(), &value, &mut keys);
+    keys
+}
+
+fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<Shown>) {
+    if let Value::Object(section) = value {
+        // Plain keys first: in TOML, whatever follows a section belongs to it.
+        let (plain, sections): (Vec<_>, Vec<_>) = section.iter().partition(|(_, value)| !value.is_object());
+        for (key, value) in plain.into_iter().chain(sections) {
+            path.push(key.clone());
+            walk(config, path, value, keys);
+            path.pop();
+        }
+        if let ([table, name], Some(provider)) = (path.as_slice(), path.get(1).and_then(|name| config.providers.get(name)))
+            && table == "providers"
+        {
+            let key = provider.key(name);
+            let source = match &key {
+                Key::Env(name) => format!("environment {name}"),
+                Key::Usual(name) => format!("environment {name}"),
+                Key::File(path) => path.display().to_string(),
+                Key::None => DEFAULT.to_owned(),
+            };
+            keys.push(Shown { section: dotted(path), key: "api-key".to_owned(), value: key.to_string().into(), source });
+        }
+    } else if let [section @ .., key] = path.as_slice() {
+        let source = config.sources.of(path.as_slice()).to_owned();
+        keys.push(Shown { section: dotted(section), key: key.clone(), value: value.clone(), source });
+    }
+}
+
+/// As TOML, each key followed by its source.
+#[must_use]
+pub fn toml(config: &Config) -> String {
+    let mut text = String::new();
+    if let Some(file) = config.file() {
+        let _ = writeln!(text, "# {}", file.display());
+    }
+    let mut section = String::new();
+    for shown in keys(config) {
+        if shown.section != section {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{gap}[{}]", shown.section);
+            section.clone_from(&shown.section);
+        }
+        // No key of the file: only a note for people.
+        if shown.key == "api-key" {
+            let _ = writeln!(text, "# api-key: {}", shown.value.as_str().unwrap_or_default());
+        } else {
+            let line = format!("{} = {}", shown.key, shown.value);
+            let _ = writeln!(text, "{line:<48} # {}", shown.source);
+        }
+    }
+    text
+}

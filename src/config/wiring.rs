@@ -1,0 +1,112 @@
+//! The configuration as the other crates want it.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use anyhow::Context;
+use tidegate_activities::{failure::Backoff, storage::Storage};
+use tidegate_providers::{Prices, Settings};
+use tidegate_quota::{ModelQuota, Options};
+use tidegate_types::ModelId;
+
+use super::{Config, lane, provider};
+
+impl Config {
+    /// Every configured model with its limits, lanes and what its vendor counts.
+    ///
+    /// # Errors
+    /// Names the model or lane that cannot be used; never after [`Config::load`] has accepted the configuration.
+    pub fn quota_models(&self) -> anyhow::Result<Vec<ModelQuota>> {
+        let lanes = Arc::new(lane::all(&self.lanes).context("lanes")?);
+        let quota = |(name, model): (&String, &super::model::Model)| {
+            let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
+            let vendor = self.providers.get(id.provider()).and_then(|provider| provider.vendor(id.provider()));
+            ModelQuota::new(id, model.limits(), provider::charge(vendor), Arc::clone(&lanes))
+                .with_context(|| format!("models.\"{name}\""))
+        };
+        self.models.iter().map(quota).collect()
+    }
+
+    /// How waiting for quota is done.
+    #[must_use]
+    pub fn quota_options(&self) -> Options {
+        Options {
+            key_prefix: self.redis.key_prefix.clone(),
+            max_slot_wait: *self.worker.max_slot_wait,
+            jitter: *self.gate.jitter,
+            pause_ttl: *self.gate.pause_ttl,
+        }
+    }
+
+    /// The limiter that this fleet shares. It connects at the first use.
+    ///
+    /// # Errors
+    /// The Redis URL cannot be used.
+    pub fn quota(&self) -> anyhow::Result<tidegate_quota::Quota> {
+        tidegate_quota::Quota::with_redis(&self.redis.url, self.quota_models()?, self.quota_options())
+            .with_context(|| format!("redis.url is \"{}\"", super::mask::url(&self.redis.url)))
+    }
+
+    /// The names of the providers that some model needs. The others want no key.
+    #[must_use]
+    pub fn used_providers(&self) -> BTreeSet<String> {
+        self.models.keys().filter_map(|name| Some(name.parse::<ModelId>().ok()?.provider().to_owned())).collect()
+    }
+
+    /// What each provider that some model needs is reached by, keys included.
+    ///
+    /// # Errors
+    /// Names the provider and says what to change: usually, which variable to set.
+    pub fn provider_settings(&self) -> anyhow::Result<Vec<(String, Settings)>> {
+        let used = self.used_providers();
+        let used = self.providers.iter().filter(|(name, _)| used.contains(*name));
+        used.map(|(name, provider)| Ok((name.clone(), provider.settings(name)?))).collect()
+    }
+
+    /// Where documents and results may lie.
+    ///
+    /// # Errors
+    /// Names the root that cannot be opened.
+    pub fn storage(&self) -> anyhow::Result<Storage> {
+        Storage::new(self.storage.roots.iter().map(String::as_str)).context("storage.roots")
+    }
+
+    /// What calls cost: the built-in prices, before them those of the configured file, before those the models' own.
+    ///
+    /// # Errors
+    /// Names the file that cannot be used.
+    pub fn prices(&self) -> anyhow::Result<Prices> {
+        let mut prices = Prices::default();
+        if let Some(file) = &self.prices.file {
+            let text = std::fs::read_to_string(file).with_context(|| format!("prices.file: {} cannot be read", file.display()))?;
+            prices = prices.overlaid_with(Prices::parse(&text).with_context(|| format!("prices.file: {}", file.display()))?);
+        }
+        let own = self.models.iter().filter_map(|(name, model)| Some(model.price?.entry(name)));
+        let own = toml::Table::from_iter([("price".to_owned(), toml::Value::from(own.collect::<Vec<_>>()))]);
+        Ok(prices.overlaid_with(Prices::parse(&own.to_string()).context("models.….price")?))
+    }
+
+    /// How retry delays grow.
+    #[must_use]
+    pub fn backoff(&self) -> Backoff {
+        Backoff { base: *self.gate.base_backoff, max: *self.gate.max_backoff }
+    }
+
+    /// What is configured and has no effect yet: one sentence each, for the log of a worker.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (name, model) in &self.models {
+            for (key, value) in [("rpd", model.rpd), ("concurrent", model.concurrent)] {
+                if value.is_some() {
+                    warnings.push(format!("models.\"{name}\".{key} is not enforced yet; the other limits are"));
+                }
+            }
+        }
+        warnings.extend(self.tenants.keys().map(|name| format!("tenants.{name}: budgets are not enforced yet")));
+        warnings.extend(self.routes.keys().map(|name| format!("routes.{name}: routes are not used yet; name a model instead")));
+        if self.models.is_empty() {
+            warnings.push("no model is configured; add a [models.\"provider:model\"] section with its limits".to_owned());
+        }
+        warnings
+    }
+}

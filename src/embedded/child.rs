@@ -1,0 +1,177 @@
+//! A server as a child process that cannot outlive this one.
+//!
+//! It runs under a small shell that holds a pipe from us. When the pipe closes, because we let go or because we died in
+//! whatever way, the shell kills the server. It stands in a process group of its own, so that Ctrl-C reaches us alone and
+//! the servers go last.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, anyhow};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncRead, BufReader},
+    process::{Child as Process, ChildStdin, Command},
+    task::JoinHandle,
+};
+
+/// Starts `"$@"`, and kills it when descriptor 3, our pipe, closes. Whatever the server had is not wanted any more.
+const LEASH: &str = r#"exec 3<&0 </dev/null
+"$@" 3<&- & server=$!
+{ cat <&3; kill -KILL "$server"; } >/dev/null 2>&1 &
+exec 3<&-
+wait "$server""#;
+
+/// How many of the server's last lines are kept for an error's sake.
+const LAST_WORDS: usize = 12;
+
+/// How long the shell may take to kill the server.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How often a server is asked whether it is ready.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// A running server.
+#[derive(Debug)]
+pub struct Child {
+    name: &'static str,
+    process: Process,
+    leash: Option<ChildStdin>,
+    words: Arc<Mutex<VecDeque<String>>>,
+    readers: Vec<JoinHandle<()>>,
+}
+
+impl Child {
+    /// Starts `program`; `name` is for messages.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn start(name: &'static str, program: &Path, arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<Self> {
+        let mut command = Command::new("sh");
+        command.args(["-c", LEASH, "sh"]).arg(program).args(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        // What steers our own connection to Temporal must not steer a server of ours.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TEMPORAL_")) {
+            command.env_remove(name);
+        }
+        let mut process = command.spawn().with_context(|| format!("starting {name} ({})", program.display()))?;
+        let leash = process.stdin.take();
+        let words = Arc::new(Mutex::new(VecDeque::new()));
+        let readers = [process.stdout.take().map(|out| listen(out, &words)), process.stderr.take().map(|err| listen(err, &words))];
+        Ok(Self { name, process, leash, words, readers: readers.into_iter().flatten().collect() })
+    }
+
+    /// Waits until `ready` says yes.
+    ///
+    /// # Errors
+    /// The server ends before, or takes longer than `within`; its last words are in the error.
+    pub async fn ready(&mut self, within: Duration, ready: impl AsyncFn() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let asked = async {
+            while ready().await.is_err() {
+                tokio::time::sleep(ASK_EVERY).await;
+            }
+        };
+        let outcome = tokio::select! {
+            () = asked => return Ok(()),
+            status = self.process.wait() => Err(status),
+            () = tokio::time::sleep(within) => Ok(()),
+        };
+        let ended = outcome.is_err();
+        let fault = match outcome {
+            Err(status) => format!("{} ended right after its start{}", self.name, told(status.ok())),
+            Ok(()) => format!("{} was not ready within {within:?}", self.name),
+        };
+        // The last lines may still be in the pipes; nothing else writes to them when the server is gone.
+        if ended {
+            for reader in &mut self.readers {
+                let _ = tokio::time::timeout(Duration::from_millis(500), reader).await;
+            }
+        }
+        Err(anyhow!("{fault}{}", self.last_words()))
+    }
+
+    /// Resolves when the server ends by itself, with its last words.
+    pub async fn ended(&mut self) -> anyhow::Error {
+        let status = self.process.wait().await.ok();
+        anyhow!("{} ended{}{}", self.name, told(status), self.last_words())
+    }
+
+    /// Kills the server and waits until it is gone.
+    pub async fn stop(mut self) {
+        drop(self.leash.take());
+        if tokio::time::timeout(END_WITHIN, self.process.wait()).await.is_err() {
+            tracing::warn!("{} did not end within {END_WITHIN:?}", self.name);
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.is_empty() {
+            "; it said nothing".to_owned()
+        } else {
+            words.iter().fold("; it said:".to_owned(), |text, line| text + "\n    " + line)
+        }
+    }
+}
+
+fn told(status: Option<ExitStatus>) -> String {
+    status.map_or_else(String::new, |status| format!(" ({status})"))
+}
+
+/// Keeps the last lines of what the server says.
+fn listen(stream: impl AsyncRead + Unpin + Send + 'static, words: &Arc<Mutex<VecDeque<String>>>) -> JoinHandle<()> {
+    let words = Arc::clone(words);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(stream).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+            words.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+            if words.len() > LAST_WORDS {
+                words.pop_front();
+            }
+        }
+    })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Child {
+        Child::start("the server", Path::new("sh"), ["-c".into(), script.into()]).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_last_words_of_a_server_that_does_not_start_are_told() {
+        let mut child = shell("echo one; echo two >&2; exit 7");
+        let error = child.ready(Duration::from_secs(20), async || Err(anyhow!("not yet"))).await.unwrap_err().to_string();
+        assert!(error.starts_with("the server ended right after its start (exit status: 7); it said:"), "{error}");
+        assert!(error.contains("\n    one") && error.contains("\n    two"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_never_ready_is_given_up() {
+        let mut child = shell("exec sleep 60");
+        let error = child.ready(Duration::from_millis(10), async || Err(anyhow!("not yet"))).await.unwrap_err().to_string();
+        assert_eq!(error, "the server was not ready within 10ms; it said nothing");
+        child.stop().await;
+    }
+
+    #[tokio::test]
+    async fn letting_go_of_the_leash_kills_the_server() {
+        // The server's own pipe ends with it.
+        let mut child = shell("trap '' TERM INT; echo ready; while :; do sleep 0.05; done");
+        child.ready(Duration::from_secs(20), async || Ok(())).await.unwrap();
+        let reader = child.readers.remove(0);
+        drop(child.leash.take());
+        tokio::time::timeout(Duration::from_secs(20), child.process.wait()).await.unwrap().unwrap();
+        tokio::time::timeout(Duration::from_secs(20), reader).await.unwrap().unwrap();
+    }
+}

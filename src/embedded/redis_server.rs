@@ -1,0 +1,120 @@
+//! A private Redis: in memory, on loopback, with nothing saved.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use anyhow::{Context, anyhow};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::{child::Child, ports, temporal_server::on_path};
+
+/// It starts in some 20 ms; a busy machine takes longer.
+const READY_WITHIN: Duration = Duration::from_secs(15);
+
+/// Another program may take the port first.
+const ATTEMPTS: u32 = 3;
+
+/// A running `redis-server` or `valkey-server`.
+#[derive(Debug)]
+pub struct RedisServer {
+    child: Child,
+    port: u16,
+    // Removed when this is dropped.
+    _folder: TempDir,
+}
+
+impl RedisServer {
+    /// Starts one and waits until it answers.
+    ///
+    /// # Errors
+    /// There is no such program (the error says how to install it), or it does not start.
+    pub async fn start() -> anyhow::Result<Self> {
+        let program = find()?;
+        let mut fault = anyhow!("it was never tried");
+        for _ in 0..ATTEMPTS {
+            match Self::attempt(&program).await {
+                Ok(server) => return Ok(server),
+                Err(error) => fault = error,
+            }
+        }
+        Err(fault.context(format!("the embedded Redis ({}) does not start", program.display())))
+    }
+
+    async fn attempt(program: &PathBuf) -> anyhow::Result<Self> {
+        let [port] = ports::free()?;
+        let folder = tempfile::Builder::new().prefix("tidegate-redis-").tempdir().context("no temporary folder can be made")?;
+        let port_text = port.to_string();
+        let fixed = [
+            "--port",
+            &port_text,
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--maxmemory-policy",
+            "noeviction",
+            "--dir",
+        ];
+        let arguments = fixed.into_iter().map(OsString::from).chain([folder.path().into()]);
+        let mut child = Child::start("redis-server", program, arguments)?;
+        child.ready(READY_WITHIN, async || ping(port).await).await?;
+        Ok(Self { child, port, _folder: folder })
+    }
+
+    /// `redis://127.0.0.1:<port>`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Resolves when the server ends by itself.
+    pub async fn ended(&mut self) -> anyhow::Error {
+        self.child.ended().await
+    }
+
+    /// Ends it.
+    pub async fn stop(self) {
+        self.child.stop().await;
+    }
+}
+
+fn find() -> anyhow::Result<PathBuf> {
+    let found = ["redis-server", "valkey-server"].into_iter().find_map(on_path);
+    found.context(
+        "neither redis-server nor valkey-server is on the PATH; `make setup` installs one, or use the system's package manager, \
+         such as `sudo apt-get install redis-server`",
+    )
+}
+
+async fn ping(port: u16) -> anyhow::Result<()> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+    stream.write_all(b"PING\r\n").await?;
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer).await?;
+    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(anyhow!("PING was answered by {:?}", String::from_utf8_lossy(&answer))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_starts_answers_and_goes() {
+        if find().is_err() {
+            assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none(), "redis-server is required and missing");
+            eprintln!("SKIPPED: no redis-server on the PATH");
+            return;
+        }
+        let server = RedisServer::start().await.unwrap();
+        let port = server.port;
+        assert_eq!(server.url(), format!("redis://127.0.0.1:{port}"));
+        ping(port).await.unwrap();
+        server.stop().await;
+        assert!(ping(port).await.is_err());
+    }
+}

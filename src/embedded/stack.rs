@@ -1,0 +1,146 @@
+//! All of it together: Temporal, Redis, the simulated provider and one worker.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context, anyhow};
+use tempfile::TempDir;
+use tidegate_simulator::Simulator;
+use url::Url;
+
+use super::{
+    redis_server::RedisServer,
+    simulation::{self, Simulated},
+    temporal_server::{NAMESPACE, TemporalServer},
+    worker_thread::WorkerThread,
+};
+use crate::{
+    config::Config,
+    telemetry::{self, Telemetry},
+};
+
+/// What to start.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What is not replaced stays: gate, lanes, tenants, prices; without a simulator, providers and models too.
+    pub config: Config,
+    /// The models of a simulated provider; none to talk to the configured ones.
+    pub simulated: Vec<Simulated>,
+    /// Further roots for sources and outputs.
+    pub roots: Vec<PathBuf>,
+}
+
+/// A running stack. Dropped, it goes too, less gently than by [`Stack::stop`].
+#[derive(Debug)]
+pub struct Stack {
+    // In the order in which they must go.
+    worker: WorkerThread,
+    telemetry: Arc<Telemetry>,
+    simulator: Option<Simulator>,
+    temporal: TemporalServer,
+    redis: RedisServer,
+    config: Config,
+    folder: TempDir,
+}
+
+impl Stack {
+    /// Starts everything and waits until it answers.
+    ///
+    /// # Errors
+    /// A program is missing (the error says how to install it) or does not start.
+    pub async fn start(options: Options) -> anyhow::Result<Self> {
+        let Options { mut config, simulated, roots } = options;
+        let folder = tempfile::Builder::new().prefix("tidegate-").tempdir().context("no temporary folder can be made")?;
+        let (temporal, redis) = tokio::try_join!(TemporalServer::start(), RedisServer::start())?;
+        config.temporal.address = Some(temporal.address());
+        config.temporal.namespace = Some(NAMESPACE.to_owned());
+        config.redis.url = redis.url();
+        config.worker.metrics_listen = "127.0.0.1:0".to_owned();
+        for root in roots {
+            config.storage.roots.push(folder_url(&root)?);
+        }
+        let simulator = if simulated.is_empty() {
+            None
+        } else {
+            let key_file = folder.path().join("key");
+            std::fs::write(&key_file, "simulated").context("the temporary folder cannot be written")?;
+            let started = Simulator::start(simulation::provider(&simulated)).await;
+            let simulator = started.context("the simulated provider does not start")?;
+            simulation::configure(&mut config, &simulator, &simulated, &key_file);
+            Some(simulator)
+        };
+        let telemetry = Arc::new(telemetry::start(config.worker.metrics_address()).await);
+        let worker = WorkerThread::start(config.clone(), Arc::clone(&telemetry))?;
+        Ok(Self { worker, telemetry, simulator, temporal, redis, config, folder })
+    }
+
+    /// The configuration that the worker runs with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A folder that goes with the stack.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The Temporal server.
+    #[must_use]
+    pub fn temporal(&self) -> &TemporalServer {
+        &self.temporal
+    }
+
+    /// The Redis server.
+    #[must_use]
+    pub fn redis(&self) -> &RedisServer {
+        &self.redis
+    }
+
+    /// The simulated provider, if there is one.
+    #[must_use]
+    pub fn simulator(&self) -> Option<&Simulator> {
+        self.simulator.as_ref()
+    }
+
+    /// Where `/metrics` is.
+    #[must_use]
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.telemetry.bound()
+    }
+
+    /// Resolves when a part of the stack ends by itself, with the reason.
+    pub async fn broken(&mut self) -> anyhow::Error {
+        tokio::select! {
+            error = self.worker.ended() => error,
+            error = self.temporal.ended() => error,
+            error = self.redis.ended() => error,
+        }
+    }
+
+    /// Stops everything: the worker first, which finishes or hands back what is in flight.
+    ///
+    /// # Errors
+    /// The worker had failed. All else is stopped nevertheless.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let worked = self.worker.stop().await;
+        drop(self.telemetry);
+        if let Some(simulator) = self.simulator {
+            simulator.shutdown().await;
+        }
+        tokio::join!(self.temporal.stop(), self.redis.stop());
+        worked
+    }
+}
+
+/// An absolute folder as a URL.
+///
+/// # Errors
+/// The path is not absolute.
+pub fn folder_url(folder: &Path) -> anyhow::Result<String> {
+    Url::from_directory_path(folder).map(String::from).map_err(|()| anyhow!("{} is no absolute path", folder.display()))
+}

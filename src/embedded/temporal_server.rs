@@ -1,0 +1,149 @@
+//! A Temporal dev server: in memory, on loopback, with its web UI.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, anyhow, bail};
+use tokio::net::TcpStream;
+
+use super::{child::Child, ports};
+use crate::{config::Config, temporal::Temporal};
+
+/// Names a Temporal CLI to use before all others.
+pub const CLI_VARIABLE: &str = "TIDEGATE_TEMPORAL_CLI";
+
+/// Where `make setup` puts the Temporal CLI, below the project's folder.
+const FETCHED: &str = ".tools/bin/temporal";
+
+/// It starts in one or two seconds; a busy machine takes longer.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Another program may take a port first.
+const ATTEMPTS: u32 = 3;
+
+/// A running `temporal server start-dev`.
+#[derive(Debug)]
+pub struct TemporalServer {
+    child: Child,
+    port: u16,
+    ui_port: u16,
+}
+
+impl TemporalServer {
+    /// Starts one and waits until it answers.
+    ///
+    /// # Errors
+    /// There is no Temporal CLI (the error says how to install it), or the server does not start.
+    pub async fn start() -> anyhow::Result<Self> {
+        let cli = cli()?;
+        let mut fault = anyhow!("it was never tried");
+        for _ in 0..ATTEMPTS {
+            match Self::attempt(&cli).await {
+                Ok(server) => return Ok(server),
+                Err(error) => fault = error,
+            }
+        }
+        Err(fault.context(format!("the embedded Temporal server ({}) does not start", cli.display())))
+    }
+
+    async fn attempt(cli: &Path) -> anyhow::Result<Self> {
+        let [port, ui_port] = ports::free()?;
+        let (port_text, ui_text) = (port.to_string(), ui_port.to_string());
+        let arguments =
+            ["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "error", "--port", &port_text, "--ui-port", &ui_text];
+        // Tenants of one queue take turns.
+        let fairness = ["--dynamic-config-value", "matching.enableFairness=true"];
+        let arguments = arguments.into_iter().chain(fairness).map(OsString::from);
+        let mut child = Child::start("temporal server start-dev", cli, arguments)?;
+        let mut config = Config::default();
+        config.temporal.address = Some(address(port));
+        config.temporal.namespace = Some(NAMESPACE.to_owned());
+        child.ready(READY_WITHIN, async || answers(port, &config).await).await?;
+        Ok(Self { child, port, ui_port })
+    }
+
+    /// `127.0.0.1:<port>`.
+    #[must_use]
+    pub fn address(&self) -> String {
+        address(self.port)
+    }
+
+    /// The web UI.
+    #[must_use]
+    pub fn ui(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ui_port)
+    }
+
+    /// The web UI's page of one workflow.
+    #[must_use]
+    pub fn workflow_page(&self, id: &str) -> String {
+        format!("{}/namespaces/{NAMESPACE}/workflows/{id}", self.ui())
+    }
+
+    /// Resolves when the server ends by itself.
+    pub async fn ended(&mut self) -> anyhow::Error {
+        self.child.ended().await
+    }
+
+    /// Ends it. Its histories go with it.
+    pub async fn stop(self) {
+        self.child.stop().await;
+    }
+}
+
+/// The namespace that a dev server makes.
+pub const NAMESPACE: &str = "default";
+
+fn address(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+/// The port is open, and the namespace can be asked.
+async fn answers(port: u16, config: &Config) -> anyhow::Result<()> {
+    drop(TcpStream::connect(("127.0.0.1", port)).await?);
+    Temporal::open(config).await?.list(1).await?;
+    Ok(())
+}
+
+/// The Temporal CLI: [`CLI_VARIABLE`], else the one that `make setup` fetched, else the `PATH`'s.
+///
+/// # Errors
+/// There is none; the error says how to install it.
+pub fn cli() -> anyhow::Result<PathBuf> {
+    if let Some(named) = env::var_os(CLI_VARIABLE).filter(|named| !named.is_empty()) {
+        let named = PathBuf::from(named);
+        if !named.is_file() {
+            bail!("{CLI_VARIABLE} names no program: {}; correct it, or unset it", named.display());
+        }
+        return Ok(named);
+    }
+    let here = env::current_dir().context("the current folder cannot be read")?;
+    let fetched = here.ancestors().map(|folder| folder.join(FETCHED)).find(|path| path.is_file());
+    fetched.or_else(|| on_path("temporal")).with_context(|| {
+        format!(
+            "the Temporal CLI is missing: it is neither in {FETCHED} nor on the PATH; `make setup` fetches it, or see \
+             https://docs.temporal.io/cli#install, or name it in {CLI_VARIABLE}"
+        )
+    })
+}
+
+/// A program of the `PATH`.
+pub(super) fn on_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_the_path_are_found() {
+        assert!(on_path("sh").is_some());
+        assert!(on_path("no-such-program-of-ours").is_none());
+    }
+}

@@ -1,0 +1,217 @@
+//! A whole fleet on this machine: a real Temporal dev server, a real Redis, a simulated provider, and worker processes.
+
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    missing_debug_implementations,
+    reason = "each test binary uses its part of this module"
+)]
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate::embedded::{redis_server::RedisServer, temporal_server};
+use tidegate_simulator::{Config, Simulator};
+use tokio::{
+    process::{Child, Command},
+    sync::{Mutex, MutexGuard},
+};
+
+pub const MODEL: &str = "anthropic:claude-sonnet-5";
+
+/// Two cores carry one fleet at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+
+pub struct Fleet {
+    pub temporal: temporal_server::TemporalServer,
+    pub redis: Option<RedisServer>,
+    pub redis_url: String,
+    pub simulator: Simulator,
+    pub folder: TempDir,
+    pub workers: Vec<Child>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// `None`, said aloud, where Temporal or Redis cannot be started; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+pub async fn fleet(simulator: &str, settings: &str) -> Option<Fleet> {
+    let alone = ONE_AT_A_TIME.lock().await;
+    let services = async { anyhow::Ok((temporal_server::TemporalServer::start().await?, RedisServer::start().await?)) };
+    let (temporal, redis) = match services.await {
+        Ok(services) => services,
+        Err(error) => {
+            eprintln!("SKIPPED: {error:#}");
+            assert!(
+                std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
+                "Temporal and Redis are required"
+            );
+            return None;
+        }
+    };
+    let simulator = Simulator::start(Config::from_toml(simulator).unwrap()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let fleet =
+        Fleet { redis_url: redis.url(), temporal, redis: Some(redis), simulator, folder, workers: Vec::new(), _alone: alone };
+    std::fs::create_dir(fleet.path("in")).unwrap();
+    let config = format!(
+        "[temporal]\naddress = \"{}\"\nnamespace = \"default\"\n[redis]\nurl = \"{}\"\n[storage]\nroots = [\"{}\"]\n\
+         [providers.anthropic]\nbase-url = \"{}\"\napi-key-env = \"SIMULATED_KEY\"\n{settings}\n",
+        fleet.temporal.address(),
+        fleet.redis_url,
+        fleet.uri(""),
+        fleet.simulator.base_url(),
+    );
+    std::fs::write(fleet.path("tidegate.toml"), config).unwrap();
+    Some(fleet)
+}
+
+impl Fleet {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    pub fn uri(&self, name: &str) -> String {
+        format!("file://{}", self.path(name).display())
+    }
+
+    /// Writes `count` documents of about `tokens` tokens each, all different.
+    pub fn documents(&self, count: usize, tokens: usize) {
+        for number in 0..count {
+            let mut text = format!("# Report {number}\n\n");
+            for line in 0.. {
+                if text.len() >= tokens * 43 / 10 {
+                    break;
+                }
+                text.push_str(&format!(
+                    "In line {line} of report {number} the harbour master writes about the tide and ship {}. ",
+                    line * 7 + number
+                ));
+            }
+            std::fs::write(self.path(&format!("in/report-{number:04}.md")), text).unwrap();
+        }
+    }
+
+    pub fn worker(&mut self) {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("worker.log")).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(["worker", "--config"])
+            .arg(self.path("tidegate.toml"))
+            .env("SIMULATED_KEY", "sk-simulated-secret")
+            .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
+            .env("RUST_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        self.workers.push(child);
+    }
+
+    /// `kill -9`.
+    pub async fn kill_worker(&mut self, number: usize) {
+        self.workers[number].start_kill().unwrap();
+        self.workers[number].wait().await.unwrap();
+    }
+
+    /// Runs the Temporal CLI against the dev server.
+    pub async fn cli(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(temporal_server::cli().unwrap());
+        command.args(arguments).args(["--address", &self.temporal.address()]).kill_on_drop(true);
+        tokio::time::timeout(Duration::from_secs(400), command.output()).await.expect("the CLI took too long").unwrap()
+    }
+
+    pub fn batch(&self, output: &str) -> Value {
+        json!({"source": self.uri("in/"), "output": self.uri(output), "instructions": "Summarise in three points.", "model": MODEL, "max_output_tokens": 256})
+    }
+
+    pub async fn start(&self, id: &str, input: &Value) {
+        let input = input.to_string();
+        let output = self
+            .cli(&[
+                "workflow",
+                "start",
+                "--type",
+                "ProcessDocuments",
+                "--task-queue",
+                "tidegate",
+                "--workflow-id",
+                id,
+                "--input",
+                &input,
+            ])
+            .await;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The workflow's result, or its failure.
+    pub async fn result(&self, id: &str) -> Result<Value, Value> {
+        let output = self.cli(&["workflow", "result", "--workflow-id", id, "-o", "json"]).await;
+        let text = String::from_utf8(output.stdout).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        if value["status"] == "COMPLETED" { Ok(value["result"].clone()) } else { Err(value) }
+    }
+
+    pub async fn progress(&self, id: &str) -> Option<Value> {
+        let output = self.cli(&["workflow", "query", "--workflow-id", id, "--type", "progress", "-o", "json"]).await;
+        let value: Value = serde_json::from_slice(&output.stdout).ok()?;
+        value["queryResult"].as_array().map(|list| list[0].clone()).or_else(|| Some(value.clone()))
+    }
+
+    /// Polls the batch until it says so.
+    pub async fn until(&self, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..1_200 {
+            if let Some(progress) = self.progress(id).await.filter(|progress| ready(progress)) {
+                return progress;
+            }
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+        panic!("{id} never got so far: {:?}", self.progress(id).await);
+    }
+
+    /// Every result by document, each read and complete.
+    pub fn results(&self, output: &str) -> BTreeMap<String, Value> {
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            let value: Value = serde_json::from_slice(&std::fs::read(&path).unwrap())
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (value["id"].as_str().unwrap().to_owned(), value)
+        };
+        let folder = self.path(output).join("results");
+        if folder.exists() { std::fs::read_dir(folder).unwrap().map(read).collect() } else { BTreeMap::new() }
+    }
+
+    pub fn lines(&self, object: &str) -> Vec<Value> {
+        lines(&self.path(object))
+    }
+
+    pub fn account(&self) -> tidegate_simulator::ModelAccount {
+        self.simulator.account().model("claude-sonnet-5")
+    }
+
+    pub async fn stop(mut self) {
+        let log = std::fs::read_to_string(self.path("worker.log")).unwrap_or_default();
+        assert!(!log.contains("sk-simulated-secret"), "a key was logged");
+        assert!(!log.contains("panicked"), "a worker panicked: {log}");
+        for worker in &mut self.workers {
+            let _ = worker.start_kill();
+            let _ = worker.wait().await;
+        }
+        self.simulator.shutdown().await;
+        if let Some(redis) = self.redis.take() {
+            redis.stop().await;
+        }
+        self.temporal.stop().await;
+    }
+}
+
+pub fn lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

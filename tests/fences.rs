@@ -1,0 +1,150 @@
+//! The walls between the crates, held by `cargo tree` and by the compiler's own lints.
+//!
+//! Each test also proves that its check can fail: on a pair of crates where the dependency does exist.
+
+#![allow(missing_docs, reason = "tests")]
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+/// The crates that `package` links, without build-time tools.
+fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args([
+        "tree",
+        "--locked",
+        "--offline",
+        "-p",
+        package,
+        "-e",
+        "normal,no-proc-macro",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
+    if let Some(depth) = depth {
+        command.args(["--depth", &depth.to_string()]);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names = String::from_utf8(output.stdout).unwrap();
+    names.lines().filter_map(|line| line.split_whitespace().next()).filter(|name| *name != package).map(str::to_owned).collect()
+}
+
+fn own(package: &str) -> BTreeSet<String> {
+    tree(package, None).into_iter().filter(|name| name.starts_with("tidegate")).collect()
+}
+
+fn names(list: &[&str]) -> BTreeSet<String> {
+    list.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn arrows_between_the_crates_point_one_way() {
+    assert_eq!(own("tidegate-types"), names(&[]));
+    assert_eq!(own("tidegate-quota"), names(&["tidegate-types"]), "quota knows no vendor and no Temporal");
+    assert_eq!(own("tidegate-providers"), names(&["tidegate-types"]), "providers know no quota");
+    assert_eq!(own("tidegate-workflows"), names(&["tidegate-types"]), "workflows know no activity");
+    assert_eq!(own("tidegate-simulator"), names(&[]), "the simulator is an independent witness");
+    assert_eq!(
+        own("tidegate-activities"),
+        names(&["tidegate-types", "tidegate-workflows", "tidegate-quota", "tidegate-providers"])
+    );
+}
+
+#[test]
+fn quota_and_providers_know_no_temporal() {
+    for package in ["tidegate-quota", "tidegate-providers", "tidegate-simulator"] {
+        let temporal: Vec<_> = tree(package, None).into_iter().filter(|name| name.starts_with("temporalio")).collect();
+        assert!(temporal.is_empty(), "{package} links {temporal:?}");
+    }
+    assert!(tree("tidegate-activities", None).contains("temporalio-sdk"), "the check can see what is there");
+}
+
+#[test]
+fn workflows_link_nothing_that_does_input_or_output() {
+    let forbidden = ["hyper", "h2", "reqwest", "mio", "socket2", "rustls", "redis", "axum", "rand", "chrono"];
+    let linked = tree("tidegate-workflows", None);
+    let found: Vec<_> = forbidden.iter().filter(|name| linked.contains(**name)).collect();
+    assert!(found.is_empty(), "workflows link {found:?}");
+    assert!(tree("tidegate-activities", None).contains("reqwest"), "the check can see what is there");
+}
+
+/// A new dependency of the workflows is a decision, not an accident.
+#[test]
+fn workflows_name_only_what_is_written_here() {
+    let expected = names(&[
+        "anyhow",
+        "futures",
+        "humantime",
+        "serde",
+        "serde_json",
+        "strsim",
+        "temporalio-common-wasm",
+        "temporalio-protos",
+        "temporalio-workflow",
+        "tidegate-types",
+    ]);
+    assert_eq!(tree("tidegate-workflows", Some(1)), expected);
+}
+
+/// A rule whose path is misspelt guards nothing and says nothing: every rule of `workflows/clippy.toml` must fire on a snippet.
+#[test]
+fn every_rule_of_determinism_fires() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rules = std::fs::read_to_string(root.join("workflows/clippy.toml")).unwrap();
+    let paths: Vec<&str> = rules
+        .lines()
+        .filter_map(|line| line.split("path = \"").nth(1)?.split('"').next())
+        .filter(|path| path.starts_with("std::"))
+        .collect();
+    assert!(paths.len() >= 9, "{paths:?}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut body = String::from(
+        "//! Breaks every rule.\n#![allow(warnings)]\n#![warn(clippy::disallowed_methods, clippy::disallowed_types)]\n",
+    );
+    for (number, path) in paths.iter().enumerate() {
+        let kind = path.rsplit("::").next().unwrap();
+        let snippet = if kind.starts_with(char::is_uppercase) {
+            format!(
+                "pub fn rule{number}() {{ let _: Option<{path}{}> = None; }}\n",
+                if kind == "HashMap" { "<u8, u8>" } else { "<u8>" }
+            )
+        } else {
+            format!("pub fn rule{number}() {{ let _ = {path}{}; }}\n", turbofish(path))
+        };
+        body.push_str(&snippet);
+    }
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/lib.rs"), body).unwrap();
+    std::fs::write(
+        folder.path().join("Cargo.toml"),
+        "[package]\nname = \"snippet\"\nversion = \"0.0.0\"\nedition = \"2024\"\n[workspace]\n",
+    )
+    .unwrap();
+    std::fs::copy(root.join("workflows/clippy.toml"), folder.path().join("clippy.toml")).unwrap();
+
+    let output = Command::new(env!("CARGO"))
+        .args(["clippy", "--offline", "--quiet"])
+        .current_dir(folder.path())
+        .env("CARGO_TARGET_DIR", folder.path().join("target"))
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    for path in paths {
+        assert!(said.contains(&format!("`{path}`")), "the rule for {path} did not fire:\n{said}");
+    }
+}
+
+/// Generic functions can be named as values only with their parameters filled in.
+fn turbofish(path: &str) -> &'static str {
+    match path {
+        "std::env::var" | "std::fs::read" | "std::fs::read_to_string" => "::<&str>",
+        "std::fs::write" => "::<&str, &str>",
+        "std::thread::spawn" => "::<fn(), ()>",
+        _ => "",
+    }
+}
