@@ -127,6 +127,10 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions)
             anyhow!("the Temporal client configuration cannot be used: {error}; check temporal.toml and TEMPORAL_…")
         })?;
     if let Some(address) = &config.temporal.address {
+        if address.starts_with("http://") {
+            // Named as plain: an API key or certificates in the environment are for another server.
+            (connection.tls_options, connection.api_key) = (None, None);
+        }
         let secure = connection.tls_options.is_some() || connection.api_key.is_some();
         connection.target = target(address, secure)?;
     }

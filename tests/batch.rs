@@ -1,5 +1,14 @@
 //! Whole batches, started by the Temporal CLI, on worker processes.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
 mod common;
 
 use std::time::Duration;

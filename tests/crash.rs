@@ -1,5 +1,14 @@
 //! What happens when something dies in the middle of a batch.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
 mod common;
 
 use std::time::{Duration, Instant};

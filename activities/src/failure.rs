@@ -23,9 +23,10 @@ use tidegate_workflows::contract::{Effort, failure_type};
 /// Calls that a document may spend on faults of the provider before it is given up. Refusals for quota do not count.
 pub const MAX_FAULTS: u32 = 8;
 
-/// A document that waits for its turn elsewhere comes back this much early and waits the rest in place, so that its
-/// turn does not pass while Temporal dispatches it.
+/// A document that waits for its turn elsewhere comes back a little early and waits the rest in place: turns move up when
+/// calls use less than was reserved, and a turn must not pass while Temporal dispatches it.
 const EARLY: Duration = Duration::from_secs(2);
+const EARLY_PART: f64 = 0.8;
 
 /// Longest message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -92,7 +93,7 @@ impl Failure {
         let message = refused.to_string();
         match refused {
             Refused::Wait { wait, .. } => {
-                let delay = wait.saturating_sub(EARLY).max(Duration::from_secs(1)).min(backoff.max);
+                let delay = wait.mul_f64(EARLY_PART).saturating_sub(EARLY).max(Duration::from_secs(1)).min(backoff.max);
                 Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some(delay) }
             }
             Refused::Paused { wait, .. } => {

@@ -1,5 +1,14 @@
 //! Admit, one call, settle: with a provider that does as it is told, and quota in memory.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
 use std::{
     collections::VecDeque,
     sync::{
@@ -118,7 +127,7 @@ async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
     let failure = rig.call(800, 100).await.unwrap_err();
     assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
     let delay = failure.retry_after.unwrap();
-    assert!((Duration::from_secs(50)..=Duration::from_secs(60)).contains(&delay), "{delay:?}");
+    assert!((Duration::from_secs(40)..=Duration::from_secs(60)).contains(&delay), "{delay:?}");
     assert!(rig.attempt.notes().ticket.is_some());
     assert_eq!((rig.attempt.effort().deferrals, rig.provider_calls()), (1, 1));
 }

@@ -4,7 +4,12 @@
 //! client or a busy machine hardly disturbs them. Three dimensions, three lanes; the clock is moved by hand so that every
 //! admission drives one reservation out of the window and the population stays at N.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a benchmark may stop at the first fault and talks to people")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a benchmark may stop at the first fault and talks to people"
+)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,5 +1,14 @@
 //! One list of promises, kept by both stores: the model in memory and the scripts in a real Redis.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
 mod common;
 
 use std::time::Duration;

@@ -1,5 +1,14 @@
 //! What only a real Redis can show: the ledger behind the totals, lost state, lost scripts, bad calls, keys.
 
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
 mod common;
 
 use std::time::Duration;

@@ -4,6 +4,9 @@ use std::fmt;
 
 use tidegate_simulator::ModelAccount;
 
+/// In seconds.
+const SHORTEST: f64 = 20.0;
+
 /// Tokens let in, against what the limit allowed in the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuotaUse {
@@ -16,11 +19,11 @@ pub struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// From a model's account; `None` when fewer than two calls were let in.
+    /// From a model's account; `None` when it is too short to say: what a full bucket let in at the start would count too much.
     #[must_use]
     pub fn of(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
-        (seconds > 0.0).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
+        (seconds >= SHORTEST).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
     }
 
     /// 1.0 is the limit, kept to the token. What a full bucket held at the start comes on top, so a short run can reach more.

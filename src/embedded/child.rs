@@ -144,6 +144,7 @@ fn listen(stream: impl AsyncRead + Unpin + Send + 'static, words: &Arc<Mutex<Vec
 mod tests {
     use super::*;
 
+    #[expect(clippy::unwrap_used, reason = "a test may stop at the first fault")]
     fn shell(script: &str) -> Child {
         Child::start("the server", Path::new("sh"), ["-c".into(), script.into()]).unwrap()
     }

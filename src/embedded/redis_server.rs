@@ -1,6 +1,10 @@
 //! A private Redis: in memory, on loopback, with nothing saved.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
 use tempfile::TempDir;
@@ -43,7 +47,7 @@ impl RedisServer {
         Err(fault.context(format!("the embedded Redis ({}) does not start", program.display())))
     }
 
-    async fn attempt(program: &PathBuf) -> anyhow::Result<Self> {
+    async fn attempt(program: &Path) -> anyhow::Result<Self> {
         let [port] = ports::free()?;
         let folder = tempfile::Builder::new().prefix("tidegate-redis-").tempdir().context("no temporary folder can be made")?;
         let port_text = port.to_string();

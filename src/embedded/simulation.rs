@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use tidegate_providers::Vendor;
 use tidegate_simulator::{Algorithm, Latency, Limits, Simulator};
 
-use crate::config::{Config, model::Model, provider::Provider, span::Span};
+use crate::config::{Config, model::Model, provider::Provider};
 
 /// A simulated model and what it allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Simulated {
     pub tpm: u64,
 }
 
-/// The model of the demo. The sample documents come to some 95,000 tokens, so that the limit binds for three quarters of a
+/// The model of the demo. The sample documents come to some 80,000 tokens, so that the limit binds for three quarters of a
 /// minute.
 pub const DEMO: Simulated = Simulated { provider: "anthropic", model: "claude-sonnet-5", tpm: 120_000 };
 
@@ -62,7 +62,7 @@ pub fn configure(config: &mut Config, simulator: &Simulator, models: &[Simulated
         (vendor.to_string(), provider)
     });
     config.providers = providers.collect();
-    let limits = |model: &Simulated| (model.id(), Model { tpm: Some(model.tpm), burst: Span(BUCKET), ..Model::default() });
+    let limits = |model: &Simulated| (model.id(), Model { tpm: Some(model.tpm), ..Model::default() });
     config.models = models.iter().map(limits).collect::<BTreeMap<_, _>>();
     // Routes name models that the simulator may not have.
     config.routes.clear();

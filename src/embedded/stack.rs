@@ -55,7 +55,7 @@ impl Stack {
         let Options { mut config, simulated, roots } = options;
         let folder = tempfile::Builder::new().prefix("tidegate-").tempdir().context("no temporary folder can be made")?;
         let (temporal, redis) = tokio::try_join!(TemporalServer::start(), RedisServer::start())?;
-        config.temporal.address = Some(temporal.address());
+        config.temporal.address = Some(format!("http://{}", temporal.address()));
         config.temporal.namespace = Some(NAMESPACE.to_owned());
         config.redis.url = redis.url();
         config.worker.metrics_listen = "127.0.0.1:0".to_owned();

@@ -60,7 +60,7 @@ impl TemporalServer {
         let arguments = arguments.into_iter().chain(fairness).map(OsString::from);
         let mut child = Child::start("temporal server start-dev", cli, arguments)?;
         let mut config = Config::default();
-        config.temporal.address = Some(address(port));
+        config.temporal.address = Some(format!("http://{}", address(port)));
         config.temporal.namespace = Some(NAMESPACE.to_owned());
         child.ready(READY_WITHIN, async || answers(port, &config).await).await?;
         Ok(Self { child, port, ui_port })

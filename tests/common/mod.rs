@@ -2,10 +2,13 @@
 
 #![allow(
     dead_code,
-    missing_docs,
     unreachable_pub,
+    missing_docs,
     missing_debug_implementations,
-    reason = "each test binary uses its part of this module"
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "each test binary uses its part of this module, and may stop at the first fault"
 )]
 
 use std::{
