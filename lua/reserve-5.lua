@@ -173,6 +173,6 @@ else
 end
 if not has_ticket then
   -- Turns are spaced a little closer than the rate, so that a wrong estimate costs a question and not capacity.
-  state[lane_at + TAIL] = position + turn * SPACING
+  state[lane_at + TAIL] = position + turn * lane_yield(state, lane) * SPACING
 end
 return reply(WAIT, wait, binding, deficit, position)

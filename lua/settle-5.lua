@@ -28,6 +28,7 @@ Reply: integers
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
 ]]
+local FORGET = 0.1
 local ledger_key, entries_key, state_key, gate_key, learned_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 if #ARGV ~= 18 then
   return redis.error_reply('TIDEGATE wants 18 arguments, not ' .. #ARGV)
@@ -68,7 +69,12 @@ if packed then
       end
     end
     local lane_at = lane_slot(lane)
-    shift_queue(state, lane, used_turn - reserved_turn)
+    local yield = lane_yield(state, lane)
+    shift_queue(state, lane, used_turn - reserved_turn * yield)
+    if settled and reserved_turn > 0 then
+      local seen = math.max(0.1, math.min(used_turn / reserved_turn, 3))
+      state[lane_at + YIELD] = yield + FORGET * (seen - yield)
+    end
     state[lane_at + IN_FLIGHT] = math.max(0, state[lane_at + IN_FLIGHT] - 1)
     if settled then
       redis.call('HSET', entries_key, id, pack_entry(admitted, lane, 1, used))

@@ -127,7 +127,7 @@ async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
     let failure = rig.call(800, 100).await.unwrap_err();
     assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
     let delay = failure.retry_after.unwrap();
-    assert!((Duration::from_secs(40)..=Duration::from_secs(60)).contains(&delay), "{delay:?}");
+    assert!((Duration::from_secs(25)..=Duration::from_secs(60)).contains(&delay), "{delay:?} {failure:?}");
     assert!(rig.attempt.notes().ticket.is_some());
     assert_eq!((rig.attempt.effort().deferrals, rig.provider_calls()), (1, 1));
 }
@@ -147,9 +147,9 @@ async fn a_call_that_may_have_been_worked_on_stays_charged() {
     let mut rig =
         Rig::new(10_000, vec![refused(Kind::Timeout, None, Charged::Unknown), refused(Kind::Transient, None, Charged::No)]);
     assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
-    assert_eq!(rig.used().await, 1_500);
+    assert_eq!(rig.used().await, 1_000 + 167, "a third of the bound was held");
     assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
-    assert_eq!(rig.used().await, 1_500, "one that was turned away at the door does not");
+    assert_eq!(rig.used().await, 1_000 + 167, "one that was turned away at the door does not");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn what_can_never_fit_fails_for_good_without_a_call() {
 async fn a_call_that_is_dropped_before_it_leaves_is_given_back() {
     let rig = Rig::new(1_000, Vec::new());
     let permit = rig.guard.quota.admit(&Request::new(rig.model.clone(), "x").tokens(500, 100)).await.unwrap();
-    assert_eq!(rig.used().await, 600);
+    assert_eq!(rig.used().await, 500 + 34);
     drop(permit);
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -176,5 +176,5 @@ async fn a_call_that_is_dropped_before_it_leaves_is_given_back() {
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(rig.used().await, 600, "after it was sent it stays charged");
+    assert_eq!(rig.used().await, 500 + 34, "after it was sent it stays charged");
 }

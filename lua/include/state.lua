@@ -4,11 +4,11 @@
 --              6 when the ledger's time to live was last set
 --   dimension  total in the window, pace clock                   (requests, input, output, combined)
 --   lane       tail and shift of its queue, until when its head is blocked, last refusal, last request, calls in flight,
---              total of each dimension
+--              its yield (what calls use of what they reserve; 0: unknown), total of each dimension
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
 local TOTAL, PACE = 1, 2
-local TAIL, SHIFT, HEAD, REFUSED_AT, SEEN_AT, IN_FLIGHT, USED = 1, 2, 3, 4, 5, 6, 6
-local DIMENSIONS, HEADER, PER_DIMENSION, PER_LANE = 4, 6, 2, 10
+local TAIL, SHIFT, HEAD, REFUSED_AT, SEEN_AT, IN_FLIGHT, YIELD, USED = 1, 2, 3, 4, 5, 6, 7, 7
+local DIMENSIONS, HEADER, PER_DIMENSION, PER_LANE = 4, 6, 2, 11
 local LAYOUT_VERSION = 1
 
 local function dimension_slot(dimension)
@@ -69,6 +69,13 @@ local function shift_queue(state, lane, by)
   local slot = lane_slot(lane)
   state[slot + SHIFT] = state[slot + SHIFT] + by
   state[slot + HEAD] = state[slot + HEAD] + by
+end
+
+-- What a lane's calls use of what they reserve, 1 while nothing is known. Turns are spaced by what calls will use, not by
+-- what is held for them: those who wait would be told twice the truth where a provider holds max_tokens.
+local function lane_yield(state, lane)
+  local known = state[lane_slot(lane) + YIELD]
+  return known > 0 and known or 1
 end
 
 -- Kept for ten windows: longer than any reservation in the ledger, so that totals and ledger never part.

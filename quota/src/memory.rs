@@ -64,8 +64,8 @@ impl Store {
     fn now(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "microseconds of a process's life lie far below 2^53")]
         match &self.clock {
-            // The first second is skipped: position 0 stands for "no ticket".
-            Clock::Process(start) => start.elapsed().as_micros() as f64 + 1e6,
+            // As far from 0 as the server's clock is: 0 stands for "never" and "no ticket".
+            Clock::Process(start) => start.elapsed().as_micros() as f64 + 1e12,
             Clock::Test(micros) => micros.load(Ordering::SeqCst) as f64,
         }
     }

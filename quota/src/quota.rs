@@ -25,6 +25,12 @@ use crate::{
 /// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in Redis.
 const REMEMBERED_TEMPLATES: usize = 10_000;
 
+/// The part of a call's bound on output that is held while nothing is known.
+const UNKNOWN_OUTPUT: u64 = 3;
+
+/// Whoever waits in place asks again at least this often: capacity may come free sooner than anybody knew.
+const LONGEST_NAP: Duration = Duration::from_secs(3);
+
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -120,7 +126,7 @@ impl Quota {
             Ask { reservation: request.reservation.clone(), lane, amounts, ticket: request.ticket, template: request.template };
         loop {
             let (decision, backend) = shared.ask(model, &ask).await;
-            let (pause, refused) = match decision {
+            let (nap, wait, refused) = match decision {
                 Decision::Granted => {
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
                     return Ok(Permit {
@@ -142,18 +148,18 @@ impl Quota {
                 Decision::Wait { wait, binding, deficit, ticket } => {
                     metrics::denied(&model.id, binding);
                     ask.ticket = Some(ticket);
-                    (early(wait), Refused::Wait { model: model.id.clone(), wait, binding, deficit, ticket })
+                    (early(wait), wait, Refused::Wait { model: model.id.clone(), wait, binding, deficit, ticket })
                 }
                 Decision::Paused { wait, ticket } => {
                     metrics::denied_by_gate(&model.id);
                     let wait = wait + shared.options.jitter.mul_f64(rand::random());
-                    (wait, Refused::Paused { model: model.id.clone(), wait, ticket })
+                    (wait, wait, Refused::Paused { model: model.id.clone(), wait, ticket })
                 }
             };
-            if started.elapsed() + pause > shared.options.max_slot_wait {
+            if started.elapsed() + wait > shared.options.max_slot_wait {
                 return Err(refused);
             }
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(nap).await;
         }
     }
 
@@ -314,10 +320,9 @@ impl Shared {
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // The bound is no expectation: a small limit must not refuse for ever what will in truth fit.
-            (OutputHold::Expected, None) => {
-                model.limits.effective().0[3].checked_sub(input).filter(|room| *room > 0).map_or(bound, |room| bound.min(room))
-            }
+            // Nobody knows yet. The bound is no expectation: answers rarely use a third of it, and if they do use more,
+            // that is a debt for some calls and not a wait for all.
+            (OutputHold::Expected, None) => bound.div_ceil(UNKNOWN_OUTPUT),
             (OutputHold::Maximum, _) => bound,
         };
         model.charge.amounts(input, output)
@@ -355,7 +360,7 @@ impl Shared {
     }
 }
 
-/// A long wait is cut short, because refunds move the queue up; a short one is waited for exactly.
+/// A long wait is cut short, because the queue moves up when calls use less than was held; a short one is waited for exactly.
 fn early(wait: Duration) -> Duration {
-    if wait > Duration::from_secs(2) { wait.mul_f64(0.85) } else { wait }
+    if wait > Duration::from_secs(2) { wait.mul_f64(0.85).min(LONGEST_NAP) } else { wait }
 }

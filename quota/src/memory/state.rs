@@ -22,6 +22,7 @@ const SPACING: f64 = 0.97;
 const SHORTEST_WAIT: f64 = 1e3;
 const WALK: usize = 48;
 const FADE: f64 = 0.99;
+const FORGET: f64 = 0.1;
 const ENOUGH: f64 = 3.0;
 
 /// Everything that is known about one model.
@@ -54,6 +55,7 @@ struct LaneState {
     refused_at: Option<f64>,
     seen_at: Option<f64>,
     in_flight: u64,
+    yielded: Option<f64>,
     used: [f64; 4],
 }
 
@@ -176,7 +178,7 @@ impl State {
             self.lanes[lane].head = now + wait;
         }
         if ticket.is_none() {
-            self.lanes[lane].tail = position + turn * SPACING;
+            self.lanes[lane].tail = position + turn * self.lanes[lane].yielded.unwrap_or(1.0) * SPACING;
         }
         let ticket = Ticket { epoch: self.epoch, position: whole(position) };
         Decision::Wait { wait: duration(wait), binding, deficit: whole(deficit.ceil()), ticket }
@@ -213,7 +215,12 @@ impl State {
             }
         }
         let lane = &mut self.lanes[entry.lane];
-        lane.move_queue(used_turn - reserved_turn);
+        let yielded = lane.yielded.unwrap_or(1.0);
+        lane.move_queue(used_turn - reserved_turn * yielded);
+        if settlement.used.is_some() && reserved_turn > 0.0 {
+            let seen = (used_turn / reserved_turn).min(3.0).max(0.1);
+            lane.yielded = Some(yielded + FORGET * (seen - yielded));
+        }
         lane.in_flight = lane.in_flight.saturating_sub(1);
         if settlement.used.is_some() {
             self.entries.insert(settlement.reservation.clone(), Entry { settled: true, amounts: used, ..entry });
