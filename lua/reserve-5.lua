@@ -38,7 +38,7 @@ Reply: integers
   8 output       expected output tokens, 0 unknown
 ]]
 local GRANTED, WAIT, PAUSED, NEVER = 1, 2, 3, 4
-local TURN, IDLE, SPACING = 5, 300000, 0.97
+local TURN, IDLE, SPACING = 5, 300000, 0.85
 local ledger_key, entries_key, state_key, gate_key, learned_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 local lanes = (#ARGV - 15) / 2
@@ -172,7 +172,8 @@ else
   state[lane_at + HEAD] = now + wait
 end
 if not has_ticket then
-  -- Turns are spaced a little closer than the rate, so that a wrong estimate costs a question and not capacity.
+  -- Turns are spaced closer than the rate: whoever is told too short a wait asks once more, while too long a wait, while
+  -- estimates are still rough, would leave capacity unused.
   state[lane_at + TAIL] = position + turn * lane_yield(state, lane) * SPACING
 end
 return reply(WAIT, wait, binding, deficit, position)

@@ -24,7 +24,7 @@ use crate::{
     tally,
 };
 
-/// Shards that run at once. Each has its part of the batch's window.
+/// Most shards that run at once. Each has its part of the batch's window.
 const SHARDS_AT_ONCE: u32 = 4;
 
 /// One batch of documents.
@@ -32,18 +32,28 @@ const SHARDS_AT_ONCE: u32 = 4;
 pub struct ProcessDocuments {
     /// The checked input, or the sentence that says what is wrong with it.
     input: Result<State, String>,
-    /// What running shards have reported.
-    running: BTreeMap<u32, Totals>,
-    /// The paused flag that running shards have been told.
-    told_paused: bool,
+    /// The shards that have been handed out and have not ended.
+    running: BTreeMap<u32, Running>,
     /// Start no more shards in this run: its history is long enough, or one has failed.
     draining: bool,
     /// Why a shard, and so the batch, has failed.
     broken: Option<String>,
     /// Every lane of shards has ended.
     over: bool,
+    /// The report is written, and nothing is missing from it.
+    done: bool,
     /// When the batch last heard of its shards: a query has no clock of its own.
     latest: Option<SystemTime>,
+}
+
+/// A shard that has been handed out.
+struct Running {
+    /// What it last reported.
+    totals: Totals,
+    /// It exists. A signal that comes earlier finds nobody and is lost.
+    started: bool,
+    /// The paused flag that it was started with, or told since.
+    told_paused: bool,
 }
 
 /// What a continued run begins with.
@@ -70,10 +80,13 @@ impl ProcessDocuments {
     /// Takes the raw input: a type that does not decode would fail the workflow task again and again, never the workflow.
     #[init]
     pub fn new(ctx: &WorkflowContextView, input: RawValue) -> Self {
-        let input = request::continued(&input).map_or_else(|| request::parse(&input).map(State::new), Ok);
+        let input = match ctx.continued_from_run_id().and_then(|_| request::continued(&input)) {
+            Some(state) => Ok(state),
+            // Started by a user, or run again by a retry policy or a schedule, which pass the first input on.
+            None => request::parse(&input).map(State::new),
+        };
         let input = input.map(|state: State| State { started_at: state.started_at.or_else(|| ctx.start_time()), ..state });
-        let told_paused = input.as_ref().is_ok_and(|state| state.paused);
-        Self { input, running: BTreeMap::new(), told_paused, draining: false, broken: None, over: false, latest: None }
+        Self { input, running: BTreeMap::new(), draining: false, broken: None, over: false, done: false, latest: None }
     }
 
     #[run(name = "ProcessDocuments")]
@@ -84,7 +97,7 @@ impl ProcessDocuments {
         };
         let plan = Self::plan(ctx, job).await?;
         let lanes = async {
-            let lanes: Vec<_> = (0..SHARDS_AT_ONCE.min(plan.shards())).map(|_| Self::shards(ctx.clone(), &plan)).collect();
+            let lanes: Vec<_> = (0..ctx.state(|batch| batch.at_once(&plan))).map(|_| Self::shards(ctx.clone(), &plan)).collect();
             workflows::join_all(lanes).await;
             ctx.state_mut(|batch| batch.over = true);
         };
@@ -105,23 +118,25 @@ impl ProcessDocuments {
         }
     }
 
-    /// Hand out no more documents. Those in flight go on.
+    /// Hand out no more documents. Those in flight go on. Takes whatever somebody sends along, such as a reason: a signal that
+    /// does not decode would fail the workflow task for ever, as the input would.
     #[signal(name = "pause")]
-    pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+    pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(true);
     }
 
     /// Hand out documents again.
     #[signal(name = "resume")]
-    pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+    pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(false);
     }
 
     /// A shard tells how far it is. A report that comes after the shard's end is not counted.
     #[signal(name = "shard_progress")]
-    pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: ShardReport) {
-        if let Some(totals) = self.running.get_mut(&report.shard) {
-            *totals = report.totals;
+    pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
+        let Some(report) = request::decode::<ShardReport>(&report) else { return };
+        if let Some(running) = self.running.get_mut(&report.shard) {
+            running.totals = report.totals;
         }
         self.latest = ctx.workflow_time();
     }
@@ -164,30 +179,44 @@ impl ProcessDocuments {
 
     /// The shard's totals, or why there are none.
     async fn shard(ctx: &WorkflowContext<Self>, input: ShardInput) -> Result<Totals, String> {
+        let shard = input.shard;
         let options = ChildWorkflowOptions::builder()
-            .workflow_id(shard_id(ctx.workflow_id(), input.shard))
+            .workflow_id(shard_id(ctx.workflow_id(), shard))
             .parent_close_policy(ParentClosePolicy::Terminate)
             .build();
         let started = ctx.start_child_workflow(ProcessShard::run, input, options).await.map_err(|error| error.to_string())?;
-        started.result().await.map_err(|error| error.to_string())
+        ctx.state_mut(|batch| {
+            if let Some(running) = batch.running.get_mut(&shard) {
+                running.started = true;
+            }
+        });
+        started.result().await.map_err(|error| error.reason().map_or_else(|| error.to_string(), tally::root_message))
+    }
+
+    /// Never more shards than documents may be in flight: each hands out one at least.
+    fn at_once(&self, plan: &Plan) -> u32 {
+        let in_flight = self.state().map_or(1, |state| state.max_in_flight);
+        SHARDS_AT_ONCE.min(plan.shards()).min(in_flight).max(1)
     }
 
     fn take(&mut self, plan: &Plan, parent: &str) -> Option<ShardInput> {
         if self.draining || self.broken.is_some() {
             return None;
         }
+        let at_once = self.at_once(plan);
         let Ok(state) = &mut self.input else { return None };
+        let window = (state.max_in_flight / at_once).max(1);
         if state.next_shard >= plan.shards() {
             return None;
         }
         let shard = state.next_shard;
         state.next_shard += 1;
-        self.running.insert(shard, Totals::default());
+        self.running.insert(shard, Running { totals: Totals::default(), started: false, told_paused: state.paused });
         Some(ShardInput {
             job: plan.job.clone(),
             shard,
             documents: plan.shard_documents(shard),
-            window: (state.max_in_flight / SHARDS_AT_ONCE.min(plan.shards())).max(1),
+            window,
             lane: state.job.lane.clone(),
             tenant: state.job.tenant.clone(),
             parent: parent.to_owned(),
@@ -198,7 +227,7 @@ impl ProcessDocuments {
 
     /// A shard that was cancelled with the batch has reported its last numbers; any other end without a result breaks the batch.
     fn record(&mut self, shard: u32, ended: Result<Totals, String>) {
-        let reported = self.running.remove(&shard).unwrap_or_default();
+        let reported = self.running.remove(&shard).map(|running| running.totals).unwrap_or_default();
         let totals = match ended {
             Ok(totals) => totals,
             Err(message) => {
@@ -211,29 +240,35 @@ impl ProcessDocuments {
         }
     }
 
-    /// Running shards are told of a pause; those that start later begin with it.
+    /// Running shards are told of a pause and of its end; those that start later begin with it.
     async fn pass_pause_on(ctx: WorkflowContext<Self>) {
         loop {
-            if ctx.wait_condition(|batch| batch.over || batch.told_paused != batch.paused()).await.is_err()
-                || ctx.state(|batch| batch.over)
-            {
+            if ctx.wait_condition(|batch| batch.over || batch.untold().is_some()).await.is_err() || ctx.state(|batch| batch.over) {
                 return;
             }
-            let (paused, shards) = ctx.state_mut(|batch| {
-                batch.told_paused = batch.paused();
-                (batch.told_paused, batch.running.keys().copied().collect::<Vec<_>>())
-            });
-            for shard in shards {
-                let child = ctx.external_workflow(shard_id(ctx.workflow_id(), shard), None);
-                let options = SignalWorkflowOptions::default();
-                // A shard that has ended meanwhile needs to be told nothing.
-                let _ = if paused {
-                    child.signal(ProcessShard::pause, (), options).await
-                } else {
-                    child.signal(ProcessShard::resume, (), options).await
-                };
-            }
+            let Some((shard, paused)) = ctx.state_mut(Self::tell) else { continue };
+            let child = ctx.external_workflow(shard_id(ctx.workflow_id(), shard), None);
+            let options = SignalWorkflowOptions::default();
+            // A shard that has ended meanwhile needs to be told nothing.
+            let _ = if paused {
+                child.signal(ProcessShard::pause, RawValue::default(), options).await
+            } else {
+                child.signal(ProcessShard::resume, RawValue::default(), options).await
+            };
         }
+    }
+
+    /// A shard that can be told of the paused flag, and has not been.
+    fn untold(&self) -> Option<u32> {
+        let paused = self.paused();
+        self.running.iter().find(|(_, running)| running.started && running.told_paused != paused).map(|(shard, _)| *shard)
+    }
+
+    /// Whom to tell what.
+    fn tell(&mut self) -> Option<(u32, bool)> {
+        let (shard, paused) = (self.untold()?, self.paused());
+        self.running.get_mut(&shard)?.told_paused = paused;
+        Some((shard, paused))
     }
 
     /// Writes the report; also for a batch that was cancelled, so that what was done can be used.
@@ -244,6 +279,7 @@ impl ProcessDocuments {
         ctx.execute_activity(Activities::finish, finish, policy::batch(Some(WorkflowCancellationToken::new())))
             .await
             .map_err(termination)?;
+        ctx.state_mut(|batch| batch.done = done);
         Ok(progress)
     }
 
@@ -265,7 +301,7 @@ impl ProcessDocuments {
         let Some(state) = self.state() else { return Progress::default() };
         let mut totals = state.totals;
         for running in self.running.values() {
-            totals.add_totals(running);
+            totals.add_totals(&running.totals);
         }
         let documents = state.plan.as_ref().map_or(0, |plan| plan.documents);
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
@@ -278,7 +314,7 @@ impl ProcessDocuments {
             started_at: state.started_at.map(tally::rfc3339),
             eta: eta.map(tally::rfc3339),
             output: state.job.output.clone(),
-            done: false,
+            done: self.done,
             paused: state.paused,
         }
     }

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, missing_debug_implementations, reason = "the macros drop doc comments on what they generate")]
 
+use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
     ActivityExecutionError, ContinueAsNewOptions, SignalWorkflowOptions, SyncWorkflowContext, WorkflowCancellationToken,
@@ -12,7 +13,7 @@ use crate::{
     contract::{Activities, DocumentOutcome, DocumentTask, SealShard, ShardInput, ShardReport, Totals},
     policy,
     process_documents::ProcessDocuments,
-    tally,
+    request, tally,
 };
 
 /// A shard tells its batch how far it is this many times.
@@ -25,8 +26,8 @@ pub struct ProcessShard {
     input: ShardInput,
     /// No more documents are handed out in this run: its history is long enough.
     draining: bool,
-    /// Documents that had ended when the batch was last told.
-    reported: u64,
+    /// What the batch was last told.
+    reported: Totals,
     /// Every window lane has ended.
     over: bool,
 }
@@ -35,7 +36,7 @@ pub struct ProcessShard {
 impl ProcessShard {
     #[init]
     pub fn new(_ctx: &WorkflowContextView, input: ShardInput) -> Self {
-        let reported = input.totals.ended();
+        let reported = input.totals;
         Self { input, draining: false, reported, over: false }
     }
 
@@ -54,24 +55,24 @@ impl ProcessShard {
         if input.next < input.documents && !cancelled {
             ctx.continue_as_new(input.clone(), ContinueAsNewOptions::default())?;
         }
-        Self::seal(ctx, &input).await?;
-        if cancelled {
-            // A cancelled child has no result: the batch learns the last numbers from a report.
+        let sealed = Self::seal(ctx, &input).await;
+        if cancelled || sealed.is_err() {
+            // A child that is cancelled or fails has no result: the batch learns the last numbers from a report.
             Self::report(ctx, &input).await;
-            return Err(WorkflowTermination::cancelled());
         }
-        Ok(input.totals)
+        sealed?;
+        if cancelled { Err(WorkflowTermination::cancelled()) } else { Ok(input.totals) }
     }
 
     /// Hand out no more documents. Those in flight go on.
     #[signal(name = "pause")]
-    pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+    pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.input.paused = true;
     }
 
     /// Hand out documents again.
     #[signal(name = "resume")]
-    pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>) {
+    pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.input.paused = false;
     }
 
@@ -134,21 +135,28 @@ impl ProcessShard {
     async fn report_now_and_then(ctx: WorkflowContext<Self>) {
         let step = ctx.state(|shard| u64::from(shard.input.documents).div_ceil(REPORTS).max(1));
         loop {
-            let due = ctx.wait_condition(|shard| shard.over || shard.input.totals.ended() >= shard.reported + step).await;
+            let due = ctx.wait_condition(|shard| shard.over || shard.report_is_due(step)).await;
             if due.is_err() || ctx.state(|shard| shard.over) {
                 return;
             }
             let input = ctx.state_mut(|shard| {
-                shard.reported = shard.input.totals.ended();
+                shard.reported = shard.input.totals;
                 shard.input.clone()
             });
             Self::report(&ctx, &input).await;
         }
     }
 
+    /// After every so many documents, and when the first is handed out or, in a pause, the last comes back: the batch's number
+    /// of documents in flight would else be wrong for as long as nothing ends.
+    fn report_is_due(&self, step: u64) -> bool {
+        let (now, told) = (&self.input.totals, &self.reported);
+        now.ended() >= told.ended() + step || (now.in_flight == 0) != (told.in_flight == 0)
+    }
+
     /// A batch that is gone needs no report.
     async fn report(ctx: &WorkflowContext<Self>, input: &ShardInput) {
-        let report = ShardReport { shard: input.shard, totals: input.totals };
+        let Ok(report) = request::encode(&ShardReport { shard: input.shard, totals: input.totals }) else { return };
         let options = SignalWorkflowOptions::builder().cancellation_token(WorkflowCancellationToken::new()).build();
         let _ = ctx.external_workflow(input.parent.clone(), None).signal(ProcessDocuments::shard_progress, report, options).await;
     }

@@ -63,11 +63,24 @@ pub fn continued<T: DeserializeOwned>(input: &RawValue) -> Option<T> {
 /// # Errors
 /// Fails the workflow where the state cannot be written as JSON.
 pub fn continue_with<T: Serialize>(state: &T) -> Result<RawValue, WorkflowTermination> {
-    let data = serde_json::to_vec(&json!({ CONTINUED: state })).map_err(|error| {
+    encode(&json!({ CONTINUED: state }))
+}
+
+/// A value as one JSON payload.
+///
+/// # Errors
+/// Fails the workflow where it cannot be written as JSON.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<RawValue, WorkflowTermination> {
+    let data = serde_json::to_vec(value).map_err(|error| {
         WorkflowTermination::failed_application(temporalio_common::error::ApplicationFailure::non_retryable(error))
     })?;
     let metadata = [("encoding".to_owned(), b"json/plain".to_vec())].into_iter().collect();
     Ok(RawValue::new(vec![Payload { metadata, data, ..Payload::default() }]))
+}
+
+/// What [`encode`] wrote; `None` for anything else.
+pub(crate) fn decode<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    serde_json::from_value(value(raw).ok()?).ok()
 }
 
 fn value(input: &RawValue) -> Result<Value, String> {
@@ -189,12 +202,14 @@ fn integer(fields: &mut Map<String, Value>, field: &str, least: u64, most: u64) 
 }
 
 fn unknown_field(field: &str) -> String {
-    let near = FIELDS.iter().map(|known| (strsim::damerau_levenshtein(known, field), known)).min();
-    let hint = match near {
-        Some((distance, known)) if distance <= 3 => format!("; did you mean \"{known}\"?"),
-        _ => String::new(),
-    };
+    // Cut before it is compared: the distance takes time and memory in proportion to the length.
     let field: String = field.chars().take(60).collect();
+    let near = FIELDS.iter().map(|known| (strsim::damerau_levenshtein(known, &field), known)).min();
+    let hint = match near {
+        // Half a short name changed is another name.
+        Some((distance, known)) if distance <= 3 && 2 * distance <= known.len() => format!("; did you mean \"{known}\"?"),
+        _ => ".".to_owned(),
+    };
     format!("unknown field \"{}\"{hint} The fields are {}", field.escape_debug(), FIELDS.join(", "))
 }
 

@@ -89,6 +89,16 @@ pub fn failed_document(index: u32, error: &ActivityExecutionError) -> (FailedDoc
     (FailedDocument { index, error_type, message, provider_calls: effort.provider_calls }, effort)
 }
 
+/// The sentence at the bottom of a failure: those above it only say that something below has failed.
+#[must_use]
+pub fn root_message(error: &IncomingError) -> String {
+    let mut root = error;
+    while let Some(cause) = root.cause() {
+        root = cause;
+    }
+    root.failure().message.chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
 /// RFC 3339, in whole seconds.
 #[must_use]
 pub fn rfc3339(time: SystemTime) -> String {

@@ -18,7 +18,7 @@ const STANDBY: f64 = 0.03;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const IDLE: f64 = 300e3;
-const SPACING: f64 = 0.97;
+const SPACING: f64 = 0.85;
 const SHORTEST_WAIT: f64 = 1e3;
 const WALK: usize = 48;
 const FADE: f64 = 0.99;
@@ -218,7 +218,7 @@ impl State {
         let yielded = lane.yielded.unwrap_or(1.0);
         lane.move_queue(used_turn - reserved_turn * yielded);
         if settlement.used.is_some() && reserved_turn > 0.0 {
-            let seen = (used_turn / reserved_turn).min(3.0).max(0.1);
+            let seen = (used_turn / reserved_turn).clamp(0.1, 3.0);
             lane.yielded = Some(yielded + FORGET * (seen - yielded));
         }
         lane.in_flight = lane.in_flight.saturating_sub(1);

@@ -34,7 +34,7 @@ fn every_fault_has_its_sentence() {
         (json!(null),                               "the input must be a JSON object, not null"),
         (json!([1]),                                "the input must be a JSON object, not a list"),
         (with("souce", json!("x")),                 "unknown field \"souce\"; did you mean \"source\"?"),
-        (with("temperature", json!(1)),             "unknown field \"temperature\" The fields are source, documents"),
+        (with("temperature", json!(1)),             "unknown field \"temperature\". The fields are source, documents"),
         (with("source", Value::Null),               "say where the documents are"),
         (with("documents", json!(["file:///a"])),   "give only one of source, documents"),
         (with("source", json!(7)),                  "source must be a text, not a number"),
@@ -66,6 +66,8 @@ fn what_is_no_json_at_all_has_its_sentence_too() {
     assert!(parse(&RawValue::new(Vec::new())).unwrap_err().contains("not nothing; for example"));
     assert!(parse(&raw("binary/null", b"")).unwrap_err().contains("came as \"binary/null\""));
     assert!(parse(&raw("json/plain", b"{oops")).unwrap_err().contains("the input is not JSON"));
+    let long = with(&"x".repeat(1_000_000), json!(1));
+    assert!(parsed(&long).unwrap_err().len() < 300);
     let two = RawValue::new(vec![Payload::default(), Payload::default()]);
     assert!(parse(&two).unwrap_err().contains("not 2 values"));
 }

@@ -1,0 +1,222 @@
+//! What tidegate's fan-out costs beside a bare one, on the same worker and the same dev server.
+//!
+//! `cargo bench -p tidegate-workflows --bench fan_out` runs 2,000 documents at a time, `... -- 200` as many as it says. The
+//! bare workflow is what one would write first: as many loops as documents may be in flight, each of which executes a no-op
+//! activity under tidegate's own options. Tidegate adds the plan, the shards, their reports, the seals and the finish. Both
+//! take turns, so that what else the machine does falls on both. A document costs the server far more than the worker; the
+//! events of the histories tell how much work it had, whatever the machine.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "a benchmark has a clock, may stop at the first fault, and talks to people"
+)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use std::time::Instant;
+
+use common::{Fake, Server, input, json_payload};
+use serde_json::json;
+use temporalio_client::{
+    Client, UntypedWorkflow, WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowStartOptions,
+};
+use temporalio_common::data_converters::RawValue;
+use temporalio_macros::{activities, workflow, workflow_methods};
+use temporalio_protos::temporal::api::history::v1::history_event::Attributes;
+use temporalio_sdk::{
+    Runtime, Worker, WorkerOptions,
+    activities::{ActivityContext, ActivityError},
+    runtime::{
+        RuntimeOptions,
+        worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
+    },
+};
+use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflows};
+use tidegate_types::{Lane, Tenant};
+use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
+
+const QUEUE: &str = "fan-out";
+const DOCUMENTS: u32 = 2_000;
+const SHARD_SIZE: u32 = 500;
+const IN_FLIGHT: u32 = 200;
+const ROUNDS: usize = 3;
+/// Tidegate's documents per second, as a part of the bare workflow's.
+const AIM: f64 = 0.85;
+
+pub struct Noop;
+
+#[activities]
+impl Noop {
+    #[activity(name = "bare.noop")]
+    pub async fn noop(_ctx: ActivityContext, document: u32) -> Result<u32, ActivityError> {
+        Ok(document)
+    }
+}
+
+#[workflow]
+pub struct Bare {
+    documents: u32,
+    next: u32,
+}
+
+#[workflow_methods]
+impl Bare {
+    #[init]
+    pub fn new(_ctx: &WorkflowContextView, documents: u32) -> Self {
+        Self { documents, next: 0 }
+    }
+
+    #[run(name = "Bare")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<u32> {
+        let lanes: Vec<_> = (0..IN_FLIGHT).map(|_| Self::lane(ctx.clone())).collect();
+        for ended in workflows::join_all(lanes).await {
+            ended?;
+        }
+        Ok(ctx.state(|bare| bare.next))
+    }
+}
+
+impl Bare {
+    async fn lane(ctx: WorkflowContext<Self>) -> WorkflowResult<()> {
+        while let Some(document) = ctx.state_mut(Self::take) {
+            ctx.execute_activity(Noop::noop, document, policy::document(&Lane::default(), &Tenant::default())).await?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        (self.next < self.documents).then(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() {
+    let documents = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(DOCUMENTS);
+    let Some(server) = Server::start(&[]) else { return };
+    let client = server.client().await;
+    let runtime = Runtime::from_current_tokio(RuntimeOptions::default()).unwrap();
+    let mut worker = Worker::new(&runtime, client.clone(), worker_options(documents)).unwrap();
+    let stop = worker.shutdown_handle();
+    let rounds = Box::pin(async {
+        rounds(&client, documents).await;
+        stop();
+    });
+    let (run, ()) = tokio::join!(Box::pin(worker.run()), rounds);
+    run.unwrap();
+}
+
+fn worker_options(documents: u32) -> WorkerOptions {
+    let slots = FixedSizeSlotSupplier::new;
+    let tuner = TunerHolder::builder()
+        .workflow_task_slot_supplier(slots(100))
+        .activity_task_slot_supplier(slots(IN_FLIGHT as usize))
+        .local_activity_task_slot_supplier(slots(1))
+        .nexus_task_slot_supplier(slots(1))
+        .build();
+    WorkerOptions::new(QUEUE)
+        .tuner(tuner)
+        .max_eager_activity_reservations_per_workflow_task(0)
+        .register_workflow::<Bare>()
+        .unwrap()
+        .register_workflow::<ProcessDocuments>()
+        .unwrap()
+        .register_workflow::<ProcessShard>()
+        .unwrap()
+        .register_activities(Noop)
+        .register_activities(Fake::willing(documents.into(), SHARD_SIZE))
+        .build()
+}
+
+/// A warm-up of both, then the rounds in turn.
+async fn rounds(client: &Client, documents: u32) {
+    println!("{documents} documents, {IN_FLIGHT} in flight, shards of {SHARD_SIZE}; documents per second\n");
+    println!("{:<8} {:>8} {:>9} {:>7}", "round", "bare", "tidegate", "ratio");
+    let (mut bare, mut tidegate) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let (one, other) = (run_bare(client, documents, round).await, run_tidegate(client, documents, round).await);
+        if round == 0 {
+            row("warm-up", one, other);
+        } else {
+            row(&round.to_string(), one, other);
+            bare.push(one);
+            tidegate.push(other);
+        }
+    }
+    let (bare, tidegate) = (median(bare), median(tidegate));
+    row("median", bare, tidegate);
+    let verdict = if tidegate >= AIM * bare { "reached" } else { "missed" };
+    println!("\naim: a ratio of at least {AIM:.2}, {verdict}\n");
+
+    println!("{:<8} {:>8} {:>16} {:>10}", "history", "events", "workflow tasks", "documents");
+    let bare = events(client, &[bare_id(ROUNDS)]).await;
+    let batch = batch_id(ROUNDS);
+    let shards = (0..documents.div_ceil(SHARD_SIZE)).map(|shard| format!("{batch}/shard-{shard:05}"));
+    let tidegate = events(client, &std::iter::once(batch.clone()).chain(shards).collect::<Vec<_>>()).await;
+    for (name, (events, tasks)) in [("bare", bare), ("tidegate", tidegate)] {
+        println!("{name:<8} {events:>8} {tasks:>16} {documents:>10}");
+    }
+}
+
+fn row(round: &str, bare: f64, tidegate: f64) {
+    println!("{round:<8} {bare:>8.0} {tidegate:>9.0} {:>7.2}", tidegate / bare);
+}
+
+fn bare_id(round: usize) -> String {
+    format!("bare-{round}")
+}
+
+fn batch_id(round: usize) -> String {
+    format!("tidegate-{round}")
+}
+
+/// Documents per second, from the start of the workflow to its result.
+async fn run_bare(client: &Client, documents: u32, round: usize) -> f64 {
+    let started = Instant::now();
+    let options = WorkflowStartOptions::new(QUEUE, bare_id(round)).build();
+    let handle = client.start_workflow(Bare::run, documents, options).await.unwrap();
+    let done = handle.get_result(WorkflowGetResultOptions::default()).await.unwrap();
+    let took = started.elapsed();
+    assert_eq!(done, documents);
+    f64::from(documents) / took.as_secs_f64()
+}
+
+/// The same through a batch.
+async fn run_tidegate(client: &Client, documents: u32, round: usize) -> f64 {
+    let input = RawValue::new(vec![json_payload(&input(&json!({ "max_in_flight": IN_FLIGHT })))]);
+    let started = Instant::now();
+    let options = WorkflowStartOptions::new(QUEUE, batch_id(round)).build();
+    let handle = client.start_workflow(ProcessDocuments::run, input, options).await.unwrap();
+    let progress = handle.get_result(WorkflowGetResultOptions::default()).await.unwrap();
+    let took = started.elapsed();
+    assert_eq!(progress.totals.succeeded, u64::from(documents));
+    f64::from(documents) / took.as_secs_f64()
+}
+
+/// Events and workflow tasks in the histories of these workflows.
+async fn events(client: &Client, workflows: &[String]) -> (usize, usize) {
+    let (mut events, mut tasks) = (0, 0);
+    for id in workflows {
+        let handle: WorkflowHandle<Client, UntypedWorkflow> = client.get_workflow_handle(id);
+        let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap();
+        let is_task =
+            |attributes: &Option<Attributes>| matches!(attributes, Some(Attributes::WorkflowTaskStartedEventAttributes(_)));
+        events += history.len();
+        tasks += history.iter().filter(|event| is_task(&event.attributes)).count();
+    }
+    (events, tasks)
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}

@@ -1,0 +1,348 @@
+//! Whole batches on a real Temporal server, with scripted activities.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server, until, with_worker};
+use serde_json::{Value, json};
+use temporalio_client::WorkflowExecutionStatus;
+use temporalio_protos::temporal::api::{common::v1::Payload, history::v1::history_event::Attributes};
+use tidegate_workflows::contract::{Effort, FailedDocument, failure_type};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_document_is_processed_once_and_the_totals_add_up() {
+    with_worker(server(), Fake::willing(120, 40), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let result = batch.result().await.unwrap();
+        let calls = rig.fake.calls();
+
+        assert!(result.done && !result.paused && result.eta.is_none(), "{result:?}");
+        assert_eq!((result.documents, result.totals.succeeded, result.totals.failed, result.totals.skipped), (120, 120, 0, 0));
+        assert_eq!((result.totals.in_flight, result.totals.provider_calls), (0, 120));
+        assert_eq!((result.totals.input_tokens, result.totals.output_tokens), (12_000, 1_200));
+        assert!((result.totals.cost_usd - 30.0).abs() < 1e-6, "{result:?}");
+        assert_eq!(result.output, "file:///data/out/");
+
+        assert_each_once(&calls, 3, 40);
+        assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()));
+        let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
+        assert_eq!(finish.progress, result);
+        assert_eq!(calls.plans.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share_of_their_tenant() {
+    with_worker(server(), Fake::willing(3, 3), async |rig| {
+        for (lane, key) in [("interactive", 1), ("batch", 5), ("backfill", 3)] {
+            let batch = rig.start(&input(&json!({"lane": lane, "tenant": "acme"}))).await;
+            batch.result().await.unwrap();
+            let priorities: Vec<_> = batch
+                .shard_history(0)
+                .await
+                .into_iter()
+                .filter_map(|event| match event.attributes {
+                    Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) => Some(scheduled),
+                    _ => None,
+                })
+                .filter(|scheduled| scheduled.activity_type.as_ref().unwrap().name == "tidegate.process_document")
+                .map(|scheduled| scheduled.priority.unwrap())
+                .map(|priority| (priority.priority_key, priority.fairness_key))
+                .collect();
+            assert_eq!(priorities, vec![(key, "acme".to_owned()); 3]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
+    let fake = Fake::new(40, 20, |task| match (task.shard, task.index) {
+        (0, 17) => Act::Fail(failure_type::INVALID_REQUEST, Effort { provider_calls: 2, rate_limited: 1, deferrals: 3 }),
+        (0, 3) => Act::Fail(failure_type::TOO_LARGE, Effort::default()),
+        (1, 0) => Act::Fail(failure_type::CONTENT_REFUSED, Effort { provider_calls: 1, ..Effort::default() }),
+        _ => Act::Succeed(outcome()),
+    });
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let result = batch.result().await.unwrap();
+        assert!(result.done);
+        assert_eq!((result.totals.succeeded, result.totals.failed), (37, 3));
+        assert_eq!((result.totals.provider_calls, result.totals.rate_limited, result.totals.deferrals), (37 + 3, 1, 3));
+
+        let mut seals = rig.fake.calls().seals;
+        seals.sort_by_key(|seal| seal.shard);
+        let failed = |shard: u32, index: u32, kind: &str, provider_calls: u32| FailedDocument {
+            index,
+            error_type: kind.to_owned(),
+            message: format!("document {index} of shard {shard}"),
+            provider_calls,
+        };
+        assert_eq!(seals[0].failures, [failed(0, 3, failure_type::TOO_LARGE, 0), failed(0, 17, failure_type::INVALID_REQUEST, 2)]);
+        assert_eq!(seals[1].failures, [failed(1, 0, failure_type::CONTENT_REFUSED, 1)]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn progress_counts_what_has_ended_and_what_is_in_flight() {
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(40, 20, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
+        until("the batch knows of its full window", async || batch.progress().await.totals.in_flight == 8).await;
+        gate.pass(10);
+        rig.fake.until("the window moves on", |calls| calls.started.len() == 18).await;
+        until("the batch knows of ten documents", async || batch.progress().await.totals.succeeded == 10).await;
+
+        let progress = batch.progress().await;
+        assert_eq!((progress.documents, progress.totals.in_flight, progress.done), (40, 8, false), "{progress:?}");
+        assert!(progress.started_at.is_some() && progress.eta.is_some(), "{progress:?}");
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!(batch.progress().await.totals, result.totals);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pause_holds_back_new_documents_until_resume() {
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(120, 60, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
+        batch.pause().await;
+        batch.shard_is_told(0, "pause", 1).await;
+        batch.shard_is_told(1, "pause", 1).await;
+
+        gate.pass(8);
+        for shard in [0, 1] {
+            until("a shard is idle", async || batch.shard_totals(shard).await.ended() == 4).await;
+            assert_eq!(batch.shard_totals(shard).await.in_flight, 0);
+        }
+        until("the batch knows that nothing is in flight", async || batch.progress().await.totals.in_flight == 0).await;
+        let progress = batch.progress().await;
+        assert!(progress.paused && progress.totals.succeeded == 8, "{progress:?}");
+        assert_eq!(rig.fake.calls().started.len(), 8);
+
+        gate.open();
+        batch.resume().await;
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.paused), (120, false));
+        assert_each_once(&rig.fake.calls(), 2, 60);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_that_start_while_the_batch_is_paused_begin_paused() {
+    let (planning, gate) = (Gate::default(), Gate::default());
+    let fake = Fake::waiting(12, 6, &gate).planning_at(&planning);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("the plan is being made", |calls| calls.plans.len() == 1).await;
+        batch.pause().await;
+        planning.open();
+        for shard in [0, 1] {
+            until("a shard starts", async || batch.shard_has_begun(shard).await).await;
+            assert_eq!(batch.shard_totals(shard).await.in_flight, 0);
+        }
+        assert!(rig.fake.calls().started.is_empty());
+        gate.open();
+        batch.resume().await;
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 12);
+    })
+    .await;
+}
+
+/// A signal to a shard that is not there yet is lost, and a shard that is never told to resume never ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
+    with_worker(server(), Fake::willing(16, 1), async |rig| {
+        let batches = (0..6).map(|_| async {
+            let batch = rig.start(&input(&json!({}))).await;
+            for _ in 0..25 {
+                batch.pause().await;
+                batch.resume().await;
+            }
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 16);
+            let mut started = BTreeSet::new();
+            let mut told = 0;
+            for event in batch.history().await {
+                match event.attributes {
+                    Some(Attributes::ChildWorkflowExecutionStartedEventAttributes(child)) => {
+                        started.insert(child.workflow_execution.unwrap().workflow_id);
+                    }
+                    Some(Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(signal)) => {
+                        told += 1;
+                        assert!(started.contains(&signal.workflow_execution.unwrap().workflow_id), "told before it started");
+                    }
+                    _ => {}
+                }
+            }
+            told
+        });
+        let told: u32 = futures::future::join_all(batches).await.into_iter().sum();
+        assert!(told > 0, "the test has met no shard");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_batch_seals_and_reports_what_it_has() {
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(200, 40, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 16}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 16).await;
+        gate.pass(10);
+        rig.fake.until("the window moves on", |calls| calls.started.len() == 26).await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+
+        let calls = rig.fake.calls();
+        assert_eq!((calls.started.len(), calls.ended.len()), (26, 26));
+        let sealed: BTreeSet<_> = calls.seals.iter().map(|seal| seal.shard).collect();
+        assert_eq!((sealed, calls.seals.len()), ((0..4).collect(), 4));
+        assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()), "a cancelled document has not failed");
+        let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
+        let totals = finish.progress.totals;
+        assert_eq!((totals.succeeded, totals.failed, totals.in_flight, totals.provider_calls), (10, 0, 0, 10));
+        assert!(!finish.progress.done);
+        for shard in 0..4 {
+            assert_eq!(batch.shard_status(shard).await, WorkflowExecutionStatus::Canceled);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_is_cancelled_while_it_is_planned_ends_cancelled() {
+    let planning = Gate::default();
+    with_worker(server(), Fake::willing(10, 10).planning_at(&planning), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("the plan is being made", |calls| calls.plans.len() == 1).await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+        assert!(rig.fake.calls().started.is_empty() && rig.fake.calls().finishes.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_batch_can_be_cancelled() {
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(20, 20, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 2}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 2).await;
+        batch.pause().await;
+        batch.shard_is_told(0, "pause", 1).await;
+        gate.pass(2);
+        until("the shard is idle", async || batch.shard_totals(0).await.ended() == 2).await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+        let calls = rig.fake.calls();
+        assert_eq!((calls.seals.len(), calls.finishes[0].progress.totals.succeeded), (1, 2));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_refuses_the_input_fails_the_batch_with_the_same_type_and_message() {
+    with_worker(server(), Fake::without_plan(), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        assert_eq!(batch.result().await, Err(invalid(NOTHING_FOUND)));
+        assert_eq!((rig.fake.calls().plans.len(), rig.fake.calls().finishes.len()), (1, 0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_without_documents_completes_at_once() {
+    with_worker(server(), Fake::willing(0, 40), async |rig| {
+        let result = rig.start(&input(&json!({}))).await.result().await.unwrap();
+        assert!(result.done && result.documents == 0, "{result:?}");
+        assert_eq!(rig.fake.calls().finishes.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_input_that_makes_no_sense_fails_the_batch_with_a_sentence() {
+    let null = Payload { metadata: [("encoding".to_owned(), b"binary/null".to_vec())].into_iter().collect(), ..Payload::default() };
+    let one = |value: &Value| vec![json_payload(value)];
+    let cases: [(Vec<Payload>, &str); 8] = [
+        (one(&input(&json!({"instuctions": "Summarise."}))), "unknown field \"instuctions\"; did you mean \"instructions\"?"),
+        (one(&input(&json!({"instructions": " "}))), "instructions is empty"),
+        (one(&json!([])), "the input must be a JSON object, not a list"),
+        (one(&Value::Null), "the input must be a JSON object, not null"),
+        (vec![], "the input must be one JSON object, not nothing; for example --input '{"),
+        (vec![null], "the input must be a JSON object, and came as \"binary/null\""),
+        (vec![json_payload(&input(&json!({}))), json_payload(&json!(1))], "the input must be one JSON object, not 2 values"),
+        (vec![Payload { data: b"{".to_vec(), ..json_payload(&json!({})) }], "the input is not JSON: "),
+    ];
+    with_worker(server(), Fake::willing(1, 1), async |rig| {
+        for (payloads, sentence) in cases {
+            match rig.start_raw(payloads).await.result().await {
+                Err(Ended::Failed { kind, message }) => {
+                    assert_eq!(kind, failure_type::INVALID_INPUT);
+                    assert!(message.starts_with(sentence), "{message}");
+                }
+                other => panic!("{sentence}: {other:?}"),
+            }
+        }
+        assert!(rig.fake.calls().plans.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_an_operator_terminates_fails_the_batch_after_its_report() {
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(40, 20, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 4).await;
+        batch.terminate_shard(0).await;
+        gate.open();
+        match batch.result().await {
+            Err(Ended::Failed { kind, message }) => {
+                assert_eq!(kind, "ShardFailed");
+                assert_eq!(message, "shard 0: Terminated");
+            }
+            other => panic!("{other:?}"),
+        }
+        let calls = rig.fake.calls();
+        assert_eq!(calls.seals.iter().map(|seal| seal.shard).collect::<Vec<_>>(), [1]);
+        let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
+        assert!(!finish.progress.done && finish.progress.totals.in_flight == 0, "{finish:?}");
+        assert_eq!(finish.progress.totals.succeeded, 20);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_that_cannot_be_sealed_fails_the_batch_and_says_why() {
+    with_worker(server(), Fake::willing(30, 10).without_seal_of(1), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let message = "shard 1: the store refused the credentials".to_owned();
+        assert_eq!(batch.result().await, Err(Ended::Failed { kind: "ShardFailed".to_owned(), message }));
+        let calls = rig.fake.calls();
+        assert_eq!((calls.seals.len(), calls.finishes.len(), calls.finishes[0].progress.done), (2, 1, false));
+        assert_eq!(calls.finishes[0].progress.totals.succeeded, 30);
+    })
+    .await;
+}
+
+fn invalid(message: &str) -> Ended {
+    Ended::Failed { kind: failure_type::INVALID_INPUT.to_owned(), message: message.to_owned() }
+}

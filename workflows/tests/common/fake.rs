@@ -1,0 +1,199 @@
+//! The four activities, scripted: what each document does is asked of a function, and every call is recorded.
+
+use std::{sync::Arc, time::Duration};
+
+use temporalio_macros::activities;
+use temporalio_sdk::{
+    ApplicationFailure,
+    activities::{ActivityContext, ActivityError},
+};
+use tidegate_workflows::contract::{
+    DocumentOutcome, DocumentTask, Effort, Finish, Job, Plan, SealShard,
+    failure_type::{INVALID_INPUT, UNAUTHORIZED},
+    markers,
+};
+use tokio::sync::{Semaphore, watch};
+
+use super::PATIENCE;
+
+/// What a plan says that refuses the input.
+pub const NOTHING_FOUND: &str = "there are no documents under file:///data/in/";
+
+/// What one document does.
+pub enum Act {
+    /// Answers at once.
+    Succeed(DocumentOutcome),
+    /// Is given up, with a failure of this type, after this much effort.
+    Fail(&'static str, Effort),
+    /// Takes one pass through the gate, then answers. Gives way to cancellation.
+    Wait(Gate),
+}
+
+/// Holds documents back until it is opened.
+#[derive(Clone)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
+
+impl Gate {
+    /// Lets this many documents through.
+    pub fn pass(&self, documents: usize) {
+        self.0.add_permits(documents);
+    }
+
+    /// Lets everything through from now on.
+    pub fn open(&self) {
+        self.0.close();
+    }
+}
+
+/// Everything the activities were called with.
+#[derive(Debug, Clone, Default)]
+pub struct Calls {
+    pub plans: Vec<Job>,
+    /// Attempts that began: shard and index.
+    pub started: Vec<(u32, u32)>,
+    /// Attempts that ended, in whichever way.
+    pub ended: Vec<(u32, u32)>,
+    pub seals: Vec<SealShard>,
+    pub finishes: Vec<Finish>,
+}
+
+type Script = dyn Fn(&DocumentTask) -> Act + Send + Sync;
+
+/// The activities. Clones share the record.
+#[derive(Clone)]
+pub struct Fake {
+    plan: Option<Plan>,
+    plan_gate: Option<Gate>,
+    cannot_seal: Option<u32>,
+    script: Arc<Script>,
+    calls: Arc<watch::Sender<Calls>>,
+}
+
+/// What a document that succeeds takes.
+pub fn outcome() -> DocumentOutcome {
+    DocumentOutcome {
+        effort: Effort { provider_calls: 1, ..Effort::default() },
+        input_tokens: 100,
+        output_tokens: 10,
+        cost_usd: 0.25,
+        ..DocumentOutcome::default()
+    }
+}
+
+impl Fake {
+    pub fn new(documents: u64, shard_size: u32, script: impl Fn(&DocumentTask) -> Act + Send + Sync + 'static) -> Self {
+        let plan = Plan { job: "file:///data/out/.tidegate/job-1/".to_owned(), documents, shard_size };
+        Self { plan: Some(plan), plan_gate: None, cannot_seal: None, script: Arc::new(script), calls: Arc::default() }
+    }
+
+    /// Whose documents all succeed at once.
+    pub fn willing(documents: u64, shard_size: u32) -> Self {
+        Self::new(documents, shard_size, |_| Act::Succeed(outcome()))
+    }
+
+    /// Whose documents all wait at this gate.
+    pub fn waiting(documents: u64, shard_size: u32, gate: &Gate) -> Self {
+        let gate = gate.clone();
+        Self::new(documents, shard_size, move |_| Act::Wait(gate.clone()))
+    }
+
+    /// Whose plan refuses the input.
+    pub fn without_plan() -> Self {
+        Self { plan: None, ..Self::willing(0, 1) }
+    }
+
+    /// The same, with a plan that waits at this gate.
+    pub fn planning_at(self, gate: &Gate) -> Self {
+        Self { plan_gate: Some(gate.clone()), ..self }
+    }
+
+    /// The same, without a way to seal this shard.
+    pub fn without_seal_of(self, shard: u32) -> Self {
+        Self { cannot_seal: Some(shard), ..self }
+    }
+
+    pub fn calls(&self) -> Calls {
+        self.calls.borrow().clone()
+    }
+
+    /// Waits until the calls are as expected.
+    pub async fn until(&self, what: &str, mut holds: impl FnMut(&Calls) -> bool) -> Calls {
+        let mut calls = self.calls.subscribe();
+        let reached = tokio::time::timeout(PATIENCE, calls.wait_for(|calls| holds(calls))).await;
+        match reached {
+            Ok(calls) => calls.unwrap().clone(),
+            Err(_) => panic!("never: {what}; {:?}", self.calls()),
+        }
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Calls)) {
+        self.calls.send_modify(note);
+    }
+}
+
+#[activities]
+impl Fake {
+    #[activity(definition = markers::Plan)]
+    async fn plan(self: Arc<Self>, ctx: ActivityContext, job: Job) -> Result<Plan, ActivityError> {
+        self.note(|calls| calls.plans.push(job));
+        if let Some(gate) = &self.plan_gate {
+            wait(&ctx, gate).await?;
+        }
+        self.plan.clone().ok_or_else(|| failure(INVALID_INPUT, NOTHING_FOUND, Effort::default()))
+    }
+
+    #[activity(definition = markers::ProcessDocument)]
+    async fn process_document(self: Arc<Self>, ctx: ActivityContext, task: DocumentTask) -> Result<DocumentOutcome, ActivityError> {
+        let place = (task.shard, task.index);
+        self.note(|calls| calls.started.push(place));
+        let result = match (self.script)(&task) {
+            Act::Succeed(outcome) => Ok(outcome),
+            Act::Fail(kind, effort) => Err(failure(kind, &format!("document {} of shard {}", task.index, task.shard), effort)),
+            Act::Wait(gate) => wait(&ctx, &gate).await.map(|()| outcome()),
+        };
+        self.note(|calls| calls.ended.push(place));
+        result
+    }
+
+    #[activity(definition = markers::SealShard)]
+    async fn seal_shard(self: Arc<Self>, _ctx: ActivityContext, shard: SealShard) -> Result<(), ActivityError> {
+        if self.cannot_seal == Some(shard.shard) {
+            return Err(failure(UNAUTHORIZED, "the store refused the credentials", Effort::default()));
+        }
+        self.note(|calls| calls.seals.push(shard));
+        Ok(())
+    }
+
+    #[activity(definition = markers::Finish)]
+    async fn finish(self: Arc<Self>, _ctx: ActivityContext, finish: Finish) -> Result<(), ActivityError> {
+        self.note(|calls| calls.finishes.push(finish));
+        Ok(())
+    }
+}
+
+fn failure(kind: &str, message: &str, effort: Effort) -> ActivityError {
+    ApplicationFailure::builder(message).type_name(kind.to_owned()).non_retryable(true).details(effort).build().into()
+}
+
+/// Waits at a gate, beating meanwhile.
+async fn wait(ctx: &ActivityContext, gate: &Gate) -> Result<(), ActivityError> {
+    let mut beat = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        tokio::select! {
+            pass = gate.0.acquire() => {
+                if let Ok(pass) = pass {
+                    pass.forget();
+                }
+                return Ok(());
+            }
+            () = ctx.cancelled() => return Err(ActivityError::cancelled()),
+            _ = beat.tick() => ctx.record_heartbeat(()).await.unwrap(),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A private Temporal dev server, a worker in the test itself, and scripted activities that record their calls.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    unused_imports,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "each test binary uses its part of this module"
+)]
+
+mod fake;
+mod server;
+
+use std::{
+    future::Future,
+    pin::Pin,
+    time::{Duration, SystemTime},
+};
+
+pub use fake::{Act, Calls, Fake, Gate, NOTHING_FOUND, outcome};
+use serde_json::{Value, json};
+pub use server::{Server, server};
+use temporalio_client::{
+    Client, WorkflowCancelOptions, WorkflowDescribeOptions, WorkflowExecutionInfo, WorkflowExecutionStatus,
+    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowQueryOptions, WorkflowSignalOptions,
+    WorkflowStartOptions, WorkflowTerminateOptions, errors::WorkflowGetResultError,
+};
+use temporalio_common::{data_converters::RawValue, error::IncomingError};
+use temporalio_protos::temporal::api::{
+    common::v1::Payload,
+    history::v1::{HistoryEvent, history_event::Attributes},
+};
+use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use tidegate_workflows::{
+    ProcessDocuments, ProcessShard,
+    contract::{Progress, Totals},
+};
+
+/// Longest wait for anything that a test expects, on a machine that is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// How a workflow that has no result ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    Failed { kind: String, message: String },
+    Cancelled,
+    Terminated,
+}
+
+/// One worker with scripted activities on a task queue of its own.
+#[derive(Clone)]
+pub struct Rig {
+    pub client: Client,
+    pub fake: Fake,
+    queue: String,
+}
+
+/// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be started.
+pub async fn with_worker<T>(server: Option<&Server>, fake: Fake, test: impl AsyncFnOnce(Rig) -> T) -> Option<T> {
+    let client = server?.client().await;
+    let queue = unique("queue");
+    let (mut run, stop) = worker(&client, &queue, fake.clone());
+    let rig = Rig { client, fake, queue };
+    let ended = async {
+        let ended = test(rig).await;
+        stop();
+        ended
+    };
+    tokio::select! {
+        result = async { tokio::join!(&mut run, ended) } => Some(result.1),
+        () = tokio::time::sleep(2 * PATIENCE) => panic!("the test takes too long"),
+    }
+}
+
+type Run = Pin<Box<dyn Future<Output = ()>>>;
+
+fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
+    let runtime = Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
+    let options = WorkerOptions::new(queue)
+        .register_workflow::<ProcessDocuments>()
+        .unwrap()
+        .register_workflow::<ProcessShard>()
+        .unwrap()
+        .register_activities(fake)
+        // Cancellation comes back with a beat.
+        .max_heartbeat_throttle_interval(Duration::from_millis(50))
+        .build();
+    let mut worker = Worker::new(&runtime, client.clone(), options).unwrap();
+    let stop = Box::new(worker.shutdown_handle());
+    let run = Box::pin(async move {
+        worker.run().await.unwrap();
+        drop(runtime);
+    });
+    (run, stop)
+}
+
+impl Rig {
+    /// Starts a batch with this input; its workflow id.
+    pub async fn start(&self, input: &Value) -> Batch {
+        self.start_raw(vec![json_payload(input)]).await
+    }
+
+    pub async fn start_raw(&self, payloads: Vec<Payload>) -> Batch {
+        let id = unique("batch");
+        let options = WorkflowStartOptions::new(self.queue.clone(), id.clone()).build();
+        self.client.start_workflow(ProcessDocuments::run, RawValue::new(payloads), options).await.unwrap();
+        Batch { handle: self.client.get_workflow_handle(&id), client: self.client.clone(), id }
+    }
+}
+
+/// A started batch.
+pub struct Batch {
+    pub id: String,
+    pub handle: WorkflowHandle<Client, ProcessDocuments>,
+    client: Client,
+}
+
+impl Batch {
+    pub async fn result(&self) -> Result<Progress, Ended> {
+        let result = tokio::time::timeout(PATIENCE, self.handle.get_result(WorkflowGetResultOptions::default()));
+        match result.await.expect("the batch does not end") {
+            Ok(progress) => Ok(progress),
+            Err(WorkflowGetResultError::Failed(error)) => match *error {
+                IncomingError::Application(failure) => Err(Ended::Failed {
+                    kind: failure.type_name().unwrap_or_default().to_owned(),
+                    message: failure.failure().unwrap().message.clone(),
+                }),
+                other => panic!("not an application failure: {other:?}"),
+            },
+            Err(WorkflowGetResultError::Cancelled { .. }) => Err(Ended::Cancelled),
+            Err(WorkflowGetResultError::Terminated { .. }) => Err(Ended::Terminated),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    pub async fn pause(&self) {
+        self.handle.signal(ProcessDocuments::pause, RawValue::default(), WorkflowSignalOptions::default()).await.unwrap();
+    }
+
+    pub async fn resume(&self) {
+        self.handle.signal(ProcessDocuments::resume, RawValue::default(), WorkflowSignalOptions::default()).await.unwrap();
+    }
+
+    pub async fn cancel(&self) {
+        self.handle.cancel(WorkflowCancelOptions::default()).await.unwrap();
+    }
+
+    pub async fn progress(&self) -> Progress {
+        self.handle.query(ProcessDocuments::progress, (), WorkflowQueryOptions::default()).await.unwrap()
+    }
+
+    pub fn shard(&self, shard: u32) -> WorkflowHandle<Client, ProcessShard> {
+        self.client.get_workflow_handle(format!("{}/shard-{shard:05}", self.id))
+    }
+
+    pub async fn shard_totals(&self, shard: u32) -> Totals {
+        self.shard(shard).query(ProcessShard::progress, (), WorkflowQueryOptions::default()).await.unwrap()
+    }
+
+    pub async fn terminate_shard(&self, shard: u32) {
+        self.shard(shard).terminate(WorkflowTerminateOptions::builder().reason("by hand").build()).await.unwrap();
+    }
+
+    /// The history of the latest run.
+    pub async fn history(&self) -> Vec<HistoryEvent> {
+        self.handle.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
+    }
+
+    /// The history of the latest run of a shard.
+    pub async fn shard_history(&self, shard: u32) -> Vec<HistoryEvent> {
+        self.shard(shard).fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
+    }
+
+    /// The history of the first run.
+    pub async fn first_history(&self) -> Vec<HistoryEvent> {
+        self.first_run(&self.id, &self.history().await).await
+    }
+
+    /// The history of the first run of a shard.
+    pub async fn first_shard_history(&self, shard: u32) -> Vec<HistoryEvent> {
+        self.first_run(self.shard(shard).info().workflow_id.as_str(), &self.shard_history(shard).await).await
+    }
+
+    async fn first_run(&self, id: &str, latest: &[HistoryEvent]) -> Vec<HistoryEvent> {
+        let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) = &latest[0].attributes else {
+            panic!("begins with {:?}", latest[0])
+        };
+        let run = WorkflowExecutionInfo::builder().namespace("default").workflow_id(id).run_id(&started.first_execution_run_id);
+        let run: WorkflowHandle<Client, ProcessDocuments> = WorkflowHandle::new(self.client.clone(), run.build());
+        run.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
+    }
+
+    pub async fn shard_status(&self, shard: u32) -> WorkflowExecutionStatus {
+        self.shard(shard).describe(WorkflowDescribeOptions::default()).await.unwrap().status()
+    }
+
+    /// Whether a shard has decided something.
+    pub async fn shard_has_begun(&self, shard: u32) -> bool {
+        let history =
+            self.shard(shard).fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap_or_default();
+        history.iter().any(|event| matches!(event.attributes, Some(Attributes::WorkflowTaskCompletedEventAttributes(_))))
+    }
+
+    /// Waits until a shard has been sent `signal` this many times: whatever ends after that, it sees the signal first.
+    pub async fn shard_is_told(&self, shard: u32, signal: &str, times: usize) {
+        until("a shard is told", async || signals(&self.shard_history(shard).await, signal) >= times).await;
+    }
+}
+
+/// How often a workflow has been sent this signal.
+pub fn signals(history: &[HistoryEvent], name: &str) -> usize {
+    let of_name = |event: &&HistoryEvent| matches!(&event.attributes, Some(Attributes::WorkflowExecutionSignaledEventAttributes(signal)) if signal.signal_name == name);
+    history.iter().filter(of_name).count()
+}
+
+/// Asks again until it is so.
+pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let asked = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+/// An input that is in order, with these fields changed.
+pub fn input(changes: &Value) -> Value {
+    let mut input = json!({
+        "source": "file:///data/in/",
+        "output": "file:///data/out/",
+        "instructions": "Summarise.",
+        "model": "anthropic:claude-sonnet-5",
+    });
+    for (field, value) in changes.as_object().unwrap() {
+        input[field] = value.clone();
+    }
+    input
+}
+
+pub fn json_payload(value: &Value) -> Payload {
+    let metadata = [("encoding".to_owned(), b"json/plain".to_vec())].into_iter().collect();
+    Payload { metadata, data: value.to_string().into_bytes(), ..Payload::default() }
+}
+
+/// Each document of each shard began once, and each shard was sealed once.
+pub fn assert_each_once(calls: &Calls, shards: u32, documents: u32) {
+    let mut started = calls.started.clone();
+    started.sort_unstable();
+    let each: Vec<_> = (0..shards).flat_map(|shard| (0..documents).map(move |index| (shard, index))).collect();
+    assert_eq!(started, each);
+    let mut sealed: Vec<_> = calls.seals.iter().map(|seal| seal.shard).collect();
+    sealed.sort_unstable();
+    assert_eq!(sealed, (0..shards).collect::<Vec<_>>());
+}
+
+/// A name that no other test uses, on any server.
+fn unique(kind: &str) -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let start = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
+    format!("{kind}-{start}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
