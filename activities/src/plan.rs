@@ -14,6 +14,9 @@ const SMALLEST_SHARD: u64 = 100;
 const LARGEST_SHARD: u64 = 500;
 const SHARDS_AT_ONCE: u64 = 4;
 
+/// Provider calls beyond the first that a batch may spend for each of its documents, where its author names no number.
+const RETRIES_PER_DOCUMENT: u64 = 3;
+
 /// Writes a batch's job and manifests.
 ///
 /// # Errors
@@ -23,10 +26,12 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
     let output = source::resolve(&services.storage, "output", &job.output)?;
     let folder = job::folder(&output, workflow_id, run_id);
     let documents = source::documents(&services.storage, &job.source, &output).await?;
+    let count = documents.len() as u64;
+    let retry_budget = Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
+    let job = &Job { retry_budget, ..job.clone() };
     let json = serde_json::to_vec_pretty(job).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("job.json").write(json).await.map_err(|error| input_or_store_failure("output", error))?;
 
-    let count = documents.len() as u64;
     let shard_size = count.div_ceil(SHARDS_AT_ONCE).clamp(SMALLEST_SHARD, LARGEST_SHARD);
     for (number, shard) in (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX))) {
         let mut lines = Vec::new();
