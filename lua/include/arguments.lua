@@ -1,19 +1,41 @@
 -- Arguments are checked before anything is written, so that a bad call changes nothing.
+-- Numbers travel packed, as little-endian doubles: as text they would cost more than all the rest of a call.
 local function bad_argument(index, what)
-  return redis.error_reply('TIDEGATE argument ' .. index .. ' must be ' .. what .. ', not "' .. string.sub(tostring(ARGV[index]), 1, 40) .. '"')
+  return redis.error_reply('TIDEGATE argument ' .. index .. ' must be ' .. what)
 end
 
--- Arguments `from` to `to` as numbers of at least 0, at their own places in `list`; an error reply for the first that is none.
-local function read_numbers(list, from, to)
-  for index = from, to do
-    local number = tonumber(ARGV[index])
-    if not number or number < 0 or number ~= number or number == math.huge then
-      return bad_argument(index, 'a number of at least 0')
-    end
-    list[index] = number
+-- Argument `index` as a list of at least `least` numbers of at least 0; or nil and an error reply.
+local function numbers(index, least)
+  local packed = ARGV[index]
+  local count = #packed / 8
+  if count < least or count > 512 or count ~= math.floor(count) then
+    return nil, bad_argument(index, 'at least ' .. least .. ' packed numbers of 8 bytes each, not ' .. #packed .. ' bytes')
   end
+  local list = { struct.unpack('<' .. string.rep('d', count), packed) }
+  list[count + 1] = nil
+  for place = 1, count do
+    local number = list[place]
+    if not (number >= 0 and number < math.huge) then
+      return nil, bad_argument(index, 'numbers of at least 0; number ' .. place .. ' is none')
+    end
+  end
+  return list
 end
 
-local function four(list, from)
-  return { list[from], list[from + 1], list[from + 2], list[from + 3] }
+-- A model: window, tolerance of the pace clock, lease, limits of a window (requests, input, output, combined), calls at
+-- once, requests and tokens a day, by how much the day begins before 00:00 UTC; then each lane's share and ceiling.
+local WINDOW, TOLERANCE, LEASE, LIMITS, CONCURRENT, DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET, LANE_SHARES = 1, 2, 3, 3, 8, 9, 10, 11, 11
+
+local function read_model(index)
+  local model, refused = numbers(index, LANE_SHARES + 2)
+  if refused then
+    return nil, refused
+  end
+  if model[WINDOW] < 1 then
+    return nil, bad_argument(index, 'a model whose window is at least 1 microsecond')
+  end
+  if (#model - LANE_SHARES) % 2 ~= 0 then
+    return nil, bad_argument(index, 'a model with two numbers for each lane')
+  end
+  return model
 end

@@ -1,7 +1,7 @@
 -- What past calls teach about the next: real over estimated input, and the mean output weighted by the call's latency.
 -- A plain mean under-reserves 1.7 times, because what is in flight is longer than what has completed.
 -- Four sums, each fading by 1 % a call, and the number of calls.
-local FADE, ENOUGH = 0.99, 3
+local FADE, ENOUGH, A_DAY = 0.99, 3, 86400000
 
 local function load_learned(learned_key)
   local packed = redis.call('GET', learned_key)
@@ -21,7 +21,7 @@ local function expectation(learned)
   return math.ceil(learned[1] / learned[2] * 1000000), math.ceil(learned[3] / learned[4])
 end
 
-local function learn(learned_key, estimated_input, input, output, latency, ttl)
+local function learn(learned_key, estimated_input, input, output, latency)
   local learned = load_learned(learned_key)
   local weight = math.max(latency, 1)
   local seen = { input, estimated_input, output * weight, weight }
@@ -29,6 +29,6 @@ local function learn(learned_key, estimated_input, input, output, latency, ttl)
     learned[index] = learned[index] * FADE + seen[index]
   end
   learned[5] = learned[5] + 1
-  redis.call('SET', learned_key, struct.pack('<ddddd', unpack(learned)), 'PX', math.ceil(ttl / 1000))
+  redis.call('SET', learned_key, struct.pack('<ddddd', unpack(learned)), 'PX', A_DAY)
   return learned
 end

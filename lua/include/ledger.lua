@@ -1,115 +1,108 @@
 -- The ledger: a sorted set of reservation ids by time of admission, and beside it a hash from id to a packed entry
--- (admission, lane, settled, then the amount of each dimension). Totals are kept in the state and never summed anew.
-local EXPIRED_AT_ONCE, LOOK, WALK = 256, 8, 48
+-- (admission, lane, condition, then the amount of each dimension). Totals are kept in the state and never summed anew.
+local EXPIRED_AT_ONCE, LOOK = 256, 32
+local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
 
-local function pack_entry(admitted, lane, settled, amounts)
-  return struct.pack('<ddddddd', admitted, lane, settled, amounts[1], amounts[2], amounts[3], amounts[4])
+local function pack_entry(admitted, lane, condition, amounts)
+  return struct.pack('<dBBdddd', admitted, lane, condition, amounts[1], amounts[2], amounts[3], amounts[4])
 end
 
 local function unpack_entry(packed)
-  local admitted, lane, settled, requests, input, output, combined = struct.unpack('<ddddddd', packed)
-  return admitted, lane, settled, { requests, input, output, combined }
+  local admitted, lane, condition, requests, input, output, combined = struct.unpack('<dBBdddd', packed)
+  return admitted, lane, condition, { requests, input, output, combined }
 end
 
-local function add_to_totals(state, lane, amounts, sign)
-  local lane_at = lane_slot(lane)
-  for dimension = 1, DIMENSIONS do
-    local slot = dimension_slot(dimension) + TOTAL
-    state[slot] = state[slot] + sign * amounts[dimension]
-    slot = lane_at + USED + dimension
-    state[slot] = state[slot] + sign * amounts[dimension]
+-- Adds an entry's amounts to the totals, or with sign -1 takes them out; `held` likewise to what is not settled.
+local function add_to_totals(state, lane, amounts, sign, held)
+  local lane_used = lane_slot(lane) + USED
+  for dimension = 1, WINDOWED do
+    local slot, amount = dimension_slot(dimension), sign * amounts[dimension]
+    state[slot + TOTAL] = state[slot + TOTAL] + amount
+    state[lane_used + dimension] = state[lane_used + dimension] + amount
+    state[slot + HELD] = state[slot + HELD] + held * amounts[dimension]
   end
 end
 
-local function refresh_oldest(ledger_key, state)
-  local first = redis.call('ZRANGE', ledger_key, 0, 0, 'WITHSCORES')
-  state[OLDEST] = tonumber(first[2]) or 0
+local function add_in_flight(state, lane, by)
+  local slot, of_lane = dimension_slot(IN_FLIGHT) + TOTAL, lane_slot(lane) + USED + IN_FLIGHT
+  state[slot] = math.max(0, state[slot] + by)
+  state[of_lane] = math.max(0, state[of_lane] + by)
+end
+
+local function admitted_at(keys, id)
+  local packed = id and redis.call('HGET', keys.entries, id)
+  return packed and struct.unpack('<d', packed) or 0
+end
+
+local function refresh_oldest(keys, state)
+  state[OLDEST] = admitted_at(keys, redis.call('ZRANGE', keys.ledger, 0, 0)[1])
+end
+
+-- Gives back the places of calls whose lease has ended: their worker is gone, or never said what became of them.
+local function end_leases(keys, state, now)
+  local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', string.format('%.0f', now), 'LIMIT', 0, EXPIRED_AT_ONCE)
+  for index = 1, #ids do
+    local packed = redis.call('HGET', keys.entries, ids[index])
+    if packed then
+      local _, lane = unpack_entry(packed)
+      add_in_flight(state, lane, -1)
+      redis.call('HDEL', keys.entries, ids[index])
+    end
+    redis.call('ZREM', keys.leases, ids[index])
+  end
 end
 
 -- Takes what has left the window out of the totals. Each reservation enters once and leaves once, so this costs
--- O(log n) a call on average; the bound keeps one call short after a silence. One look brings those that leave and the
--- next oldest.
-local function expire(ledger_key, entries_key, state, now, window)
-  local left = EXPIRED_AT_ONCE
-  while left > 0 and state[OLDEST] > 0 and state[OLDEST] <= now - window do
-    local first = redis.call('ZRANGE', ledger_key, 0, LOOK - 1, 'WITHSCORES')
-    local ids = {}
+-- O(log n) a call on average; the bound keeps one call short after a silence. A call that outlives the window gives its
+-- tokens back but stays in flight, until it settles or its lease ends.
+local function expire(keys, state, model, now)
+  local left, look, horizon, outlived = EXPIRED_AT_ONCE, 2, now - model[WINDOW], false
+  while left > 0 and state[OLDEST] > 0 and state[OLDEST] <= horizon do
+    local ids = redis.call('ZRANGE', keys.ledger, 0, look - 1)
+    local packed, gone, settled = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}, 0, {}
     state[OLDEST] = 0
-    for index = 1, #first, 2 do
-      local admitted = tonumber(first[index + 1])
-      if admitted > now - window then
-        state[OLDEST] = admitted
-        break
-      end
-      ids[#ids + 1] = first[index]
-    end
-    if #ids == 0 then
-      return
-    end
-    local packed = redis.call('HMGET', entries_key, unpack(ids))
     for index = 1, #ids do
       if packed[index] then
-        local _, lane, settled, amounts = unpack_entry(packed[index])
-        add_to_totals(state, lane, amounts, -1)
-        if settled == 0 then
-          local slot = lane_slot(lane) + IN_FLIGHT
-          state[slot] = math.max(0, state[slot] - 1)
+        local admitted, lane, condition, amounts = unpack_entry(packed[index])
+        if admitted > horizon then
+          state[OLDEST] = admitted
+          break
+        end
+        if condition == RESERVED then
+          add_to_totals(state, lane, amounts, -1, -1)
+          redis.call('HSET', keys.entries, ids[index], pack_entry(admitted, lane, OUTLIVED, amounts))
+          redis.call('ZADD', keys.leases, string.format('%.0f', admitted + model[LEASE]), ids[index])
+          outlived = true
+        else
+          add_to_totals(state, lane, amounts, -1, 0)
+          settled[#settled + 1] = ids[index]
         end
       end
+      gone = gone + 1
     end
-    redis.call('HDEL', entries_key, unpack(ids))
-    redis.call('ZREMRANGEBYRANK', ledger_key, 0, #ids - 1)
-    left = left - #ids
-    if #ids == LOOK then
-      refresh_oldest(ledger_key, state)
+    if #settled > 0 then
+      redis.call('HDEL', keys.entries, unpack(settled))
     end
+    if gone > 0 then
+      redis.call('ZREMRANGEBYRANK', keys.ledger, 0, gone - 1)
+    end
+    if gone == look then
+      refresh_oldest(keys, state)
+    end
+    left, look = left - gone, LOOK
+  end
+  if outlived then
+    state[KEPT] = 0
+    end_leases(keys, state, now)
   end
 end
 
--- Ledger and entries live for three windows after the last admission or a little less: setting that at every call would
--- cost as much as the rest of the writing.
-local function keep_alive(ledger_key, entries_key, state, now, window)
-  if now - state[KEPT] > window / 2 or state[OLDEST] == 0 then
-    local ttl = math.ceil(3 * window / 1000)
-    redis.call('PEXPIRE', ledger_key, ttl)
-    redis.call('PEXPIRE', entries_key, ttl)
-    state[KEPT] = now
+-- Enters a call at `now`.
+local function enter(keys, state, now, id, lane, condition, amounts)
+  redis.call('ZADD', keys.ledger, string.format('%.0f', now), id)
+  redis.call('HSET', keys.entries, id, pack_entry(now, lane, condition, amounts))
+  add_to_totals(state, lane, amounts, 1, condition == RESERVED and 1 or 0)
+  if state[OLDEST] == 0 then
+    state[OLDEST], state[KEPT] = now, 0
   end
-end
-
--- When enough will have left the window: `total_over` and `lane_over` say by how much each dimension is over, in all
--- and in the caller's lane. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
-local function room_at(ledger_key, entries_key, lane, total_over, lane_over, limits, now, window)
-  local ids = redis.call('ZRANGE', ledger_key, 0, WALK - 1)
-  local last = now
-  if #ids > 0 then
-    local packed = redis.call('HMGET', entries_key, unpack(ids))
-    for index = 1, #ids do
-      if packed[index] then
-        local admitted, entry_lane, _, amounts = unpack_entry(packed[index])
-        local enough = true
-        for dimension = 1, DIMENSIONS do
-          total_over[dimension] = total_over[dimension] - amounts[dimension]
-          if entry_lane == lane then
-            lane_over[dimension] = lane_over[dimension] - amounts[dimension]
-          end
-          if total_over[dimension] > 0 or lane_over[dimension] > 0 then
-            enough = false
-          end
-        end
-        last = math.max(now, admitted + window)
-        if enough then
-          return last
-        end
-      end
-    end
-  end
-  local rest = 0
-  for dimension = 1, DIMENSIONS do
-    if limits[dimension] > 0 then
-      local over = math.max(total_over[dimension], lane_over[dimension])
-      rest = math.max(rest, over * window / limits[dimension])
-    end
-  end
-  return math.min(last + rest, now + window)
 end

@@ -1,22 +1,25 @@
 -- One model's state: a packed string of little-endian doubles (2.7 times cheaper to read and write than hash fields).
 -- Every time is in microseconds of the server's clock. Slots, counted from 1:
 --   header     1 layout, 2 epoch, 3 latest time seen, 4 admission of the oldest reservation (0: none), 5 lanes,
---              6 when the ledger's time to live was last set
---   dimension  total in the window, pace clock                   (requests, input, output, combined)
---   lane       tail and shift of its queue, until when its head is blocked, last refusal, last request, calls in flight,
---              its yield (what calls use of what they reserve; 0: unknown), total of each dimension
-local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT = 1, 2, 3, 4, 5, 6
-local TOTAL, PACE = 1, 2
-local TAIL, SHIFT, HEAD, REFUSED_AT, SEEN_AT, IN_FLIGHT, YIELD, USED = 1, 2, 3, 4, 5, 6, 7, 7
-local DIMENSIONS, HEADER, PER_DIMENSION, PER_LANE = 4, 6, 2, 11
-local LAYOUT_VERSION = 1
+--              6 when times to live were last set, 7 whether the tuning key counts, 8 until when the gate is closed,
+--              9 why (1 pause, 2 exhausted), 10 canary (0 none, 1 wanted, else when it was admitted),
+--              11 mean time from admission to settlement
+--   dimension  total in the window, pace clock, of the total: not settled yet
+--              (requests, input, output, combined; then calls at once, whose total is what is in flight)
+--   lane       tail and shift of its queue, until when its head is blocked, last refusal, last request, callers waiting,
+--              its yield (what calls use of what they reserve; 0: unknown), total of each of the five dimensions
+local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED, GATE, CLOSED_FOR, CANARY, LATENCY = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local TOTAL, PACE, HELD = 1, 2, 3
+local TAIL, SHIFT, HEAD, REFUSED_AT, SEEN_AT, WAITING, YIELD, USED = 1, 2, 3, 4, 5, 6, 7, 7
+local REQUESTS, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 4, 5, 11, 3, 12
+local LAYOUT_VERSION = 2
 
 local function dimension_slot(dimension)
   return HEADER + (dimension - 1) * PER_DIMENSION
 end
 
 local function lane_slot(lane)
-  return HEADER + DIMENSIONS * PER_DIMENSION + (lane - 1) * PER_LANE
+  return HEADER + IN_FLIGHT * PER_DIMENSION + (lane - 1) * PER_LANE
 end
 
 -- The server's time, or the test's; a clock that steps back stands still instead, see load_state.
@@ -25,30 +28,32 @@ local function clock(override)
     return override
   end
   local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+  return time[1] * 1000000 + time[2]
+end
+
+local function new_state(keys, now)
+  redis.call('DEL', keys.ledger, keys.entries, keys.leases)
+  local state = { LAYOUT_VERSION, now, now, 0, 0, 0, redis.call('EXISTS', keys.tuning), 0, 0, 0, 0 }
+  for dimension = 1, IN_FLIGHT do
+    local slot = dimension_slot(dimension)
+    state[slot + TOTAL], state[slot + PACE], state[slot + HELD] = 0, now, 0
+  end
+  return state
 end
 
 -- State and the time to reckon with. A missing or foreign state starts empty: the window is forgotten, the pace is not
 -- (every pace clock starts at now), so that a restarted server lets no burst through. More lanes than before are added;
 -- fewer leave the others as they are, so that two configurations can live side by side during a deployment.
-local function load_state(state_key, ledger_key, entries_key, lanes, now)
+local function load_state(keys, lanes, now)
+  local packed = redis.call('GET', keys.state)
   local state
-  local packed = redis.call('GET', state_key)
   if packed then
-    state = { struct.unpack('<' .. string.rep('d', #packed / 8), packed) }
-    state[#state] = nil
-    if state[LAYOUT] ~= LAYOUT_VERSION then
-      state = nil
-    end
+    local count = #packed / 8
+    state = { struct.unpack('<' .. string.rep('d', count), packed) }
+    state[count + 1] = nil
   end
-  if not state then
-    redis.call('DEL', ledger_key, entries_key)
-    state = { LAYOUT_VERSION, now, now, 0, 0, 0 }
-    for dimension = 1, DIMENSIONS do
-      local slot = dimension_slot(dimension)
-      state[slot + TOTAL] = 0
-      state[slot + PACE] = now
-    end
+  if not state or state[LAYOUT] ~= LAYOUT_VERSION then
+    state = new_state(keys, now)
   end
   for lane = state[LANES] + 1, lanes do
     local slot = lane_slot(lane)
@@ -64,11 +69,23 @@ local function load_state(state_key, ledger_key, entries_key, lanes, now)
   return state, now
 end
 
--- One number moves a lane's whole queue, and with it the time until which its head is blocked.
-local function shift_queue(state, lane, by)
-  local slot = lane_slot(lane)
-  state[slot + SHIFT] = state[slot + SHIFT] + by
-  state[slot + HEAD] = state[slot + HEAD] + by
+-- Lives for ten windows after its last use, or nine: longer than any reservation in the ledger, so that totals and ledger
+-- never part. Setting times to live at every call would cost as much as the rest of the writing.
+local function save_state(keys, state, model, now)
+  local window = model[WINDOW]
+  local keep = now - state[KEPT] >= window / 2
+  if keep then
+    state[KEPT] = now
+  end
+  local packed = struct.pack('<' .. string.rep('d', #state), unpack(state))
+  if not keep then
+    redis.call('SETRANGE', keys.state, 0, packed)
+    return
+  end
+  redis.call('SET', keys.state, packed, 'PX', math.ceil(window / 100))
+  redis.call('PEXPIRE', keys.ledger, math.ceil(3 * window / 1000))
+  redis.call('PEXPIRE', keys.entries, math.ceil((3 * window + model[LEASE]) / 1000))
+  redis.call('PEXPIRE', keys.leases, math.ceil((3 * window + model[LEASE]) / 1000))
 end
 
 -- What a lane's calls use of what they reserve, 1 while nothing is known. Turns are spaced by what calls will use, not by
@@ -76,9 +93,4 @@ end
 local function lane_yield(state, lane)
   local known = state[lane_slot(lane) + YIELD]
   return known > 0 and known or 1
-end
-
--- Kept for ten windows: longer than any reservation in the ledger, so that totals and ledger never part.
-local function save_state(state_key, state, window)
-  redis.call('SET', state_key, struct.pack('<' .. string.rep('d', #state), unpack(state)), 'PX', math.ceil(window / 100))
 end

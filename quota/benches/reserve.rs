@@ -53,11 +53,9 @@ async fn population(server: &Server, n: u64) -> (f64, f64) {
     let model = model();
     let step = 60_000_000 / n;
     let ask = |number: u64| Ask {
-        reservation: format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"),
         lane: usize::try_from(number % 3).unwrap(),
-        amounts: Amounts([1, 2_000, 300, 2_300]),
-        ticket: None,
-        template: 0,
+        tenant: tidegate_types::Tenant::new("acme").unwrap(),
+        ..common::ask(format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"), Amounts([1, 2_000, 300, 2_300]))
     };
     let mut number = 0;
     let mut reserve = async || {
@@ -79,8 +77,7 @@ async fn population(server: &Server, n: u64) -> (f64, f64) {
         best_reserve = best_reserve.min(server_micros(&mut connection));
         reset(&mut connection);
         for number in admitted {
-            let used = Some(Amounts([1, 1_900, 250, 2_150]));
-            let settlement = Settlement { reservation: ask(number).reservation, used, lesson: None, template: 0, pause: None };
+            let settlement = Settlement::used(ask(number).reservation, Amounts([1, 1_900, 250, 2_150]));
             store.settle(&model, &settlement).await.unwrap();
         }
         best_settle = best_settle.min(server_micros(&mut connection));

@@ -19,6 +19,7 @@ pub(crate) struct Breaker {
 struct State {
     rest: Option<Duration>,
     open_until: Option<Instant>,
+    since: Option<Instant>,
 }
 
 impl Breaker {
@@ -35,11 +36,11 @@ impl Breaker {
         }
     }
 
-    /// An answer came. True if the breaker was open before.
-    pub(crate) fn succeeded(&self) -> bool {
+    /// An answer came. If the breaker was open before: for how long.
+    pub(crate) fn succeeded(&self, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
-        state.open_until = None;
-        state.rest.take().is_some()
+        (state.open_until, state.rest) = (None, None);
+        state.since.take().map(|since| now.saturating_duration_since(since))
     }
 
     /// No answer came. True if the breaker was closed before.
@@ -49,6 +50,7 @@ impl Breaker {
         let rest = state.rest.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST));
         state.rest = Some(rest);
         state.open_until = Some(now + rest);
+        state.since.get_or_insert(now);
         first
     }
 
@@ -77,7 +79,8 @@ mod tests {
         assert!(!breaker.allows(later), "the second does not");
         assert!(!breaker.failed(later), "it was open already");
         assert!(!breaker.allows(later + FIRST_REST), "and rests longer now");
-        assert!(breaker.succeeded());
+        assert_eq!(breaker.succeeded(later), Some(FIRST_REST), "it was open for so long");
+        assert_eq!(breaker.succeeded(later), None);
         assert!(breaker.allows(later) && !breaker.is_open());
     }
 }

@@ -69,7 +69,7 @@ impl Connection {
     }
 
     /// Runs a script.
-    pub(crate) async fn run(&self, script: &Script, keys: &[String], arguments: &[String]) -> Result<Vec<Value>, Error> {
+    pub(crate) async fn run(&self, script: &Script, keys: &[String], arguments: &[Vec<u8>]) -> Result<Vec<Value>, Error> {
         self.within(Box::pin(async {
             match &self.kind {
                 Kind::Single(manager) => script.run(&mut manager.clone(), keys, arguments).await,

@@ -33,6 +33,16 @@ pub enum Refused {
         /// Keeps the turn that an earlier refusal gave.
         ticket: Option<Ticket>,
     },
+    /// Nothing more before the provider's day ends or somebody pays. Asking again before `wait` is of no use.
+    #[error("{model} gives nothing more for {wait:?}: {reason}; `tidegate resume {model}` opens it sooner")]
+    Exhausted {
+        /// The model asked for.
+        model: ModelId,
+        /// Until the day's end, or until it is worth trying again.
+        wait: Duration,
+        /// What is spent, and what a person can do.
+        reason: String,
+    },
     /// The call is larger than the whole limit: waiting does not help.
     #[error(
         "the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; make it smaller or raise the limit"

@@ -18,10 +18,22 @@ impl ModelKeys {
         Self { stem: format!("{prefix}:{LAYOUT}:{{{model}}}") }
     }
 
-    /// In the order of the scripts: ledger, entries, state, gate.
+    /// What every script begins with: ledger, entries, state, leases, tuning.
     #[must_use]
-    pub fn four(&self) -> [String; 4] {
-        ["ledger", "entries", "state", "gate"].map(|what| format!("{}:{what}", self.stem))
+    pub fn common(&self) -> [String; 5] {
+        ["ledger", "entries", "state", "leases", "tuning"].map(|what| format!("{}:{what}", self.stem))
+    }
+
+    /// The gate as text for people.
+    #[must_use]
+    pub fn gate(&self) -> String {
+        format!("{}:gate", self.stem)
+    }
+
+    /// The ends of the tenants' queues in a lane, counted from 1.
+    #[must_use]
+    pub fn tenants(&self, lane: usize) -> String {
+        format!("{}:tenants:{lane}", self.stem)
     }
 
     /// What calls of one template have taught.
@@ -61,8 +73,8 @@ mod tests {
     #[test]
     fn all_keys_of_a_model_share_one_hash_tag() {
         let keys = ModelKeys::new("tidegate", &"openai:gpt-6-mini".parse().unwrap());
-        let mut all = keys.four().to_vec();
-        all.push(keys.learned(7));
+        let mut all = keys.common().to_vec();
+        all.extend([keys.learned(7), keys.gate(), keys.tenants(1)]);
         assert!(all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")), "{all:?}");
     }
 

@@ -30,7 +30,7 @@
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
 //! * `breaker`, `fleet`: what happens while Redis is away
-//! * `connection`, `key`, `script`: how Redis is spoken to
+//! * `connection`, `key`, `script`, `wire`: how Redis is spoken to
 //! * [`metrics`]: every metric of this crate, by name
 
 pub mod amounts;
@@ -49,6 +49,7 @@ pub mod request;
 mod script;
 pub mod store;
 pub mod ticket;
+mod wire;
 
 pub use amounts::{Amounts, Dimension};
 pub use error::{Error, Refused};

@@ -17,6 +17,15 @@ pub struct Limits {
     pub output: Option<u64>,
     /// Input and output tokens a minute, counted together.
     pub combined: Option<u64>,
+    /// Calls at once.
+    pub concurrent: Option<u64>,
+    /// Calls a day.
+    pub requests_per_day: Option<u64>,
+    /// Input and output tokens a day, counted together.
+    pub tokens_per_day: Option<u64>,
+    /// By how much the provider's day begins before 00:00 UTC. Default 0; a day that begins at 00:00 Pacific standard time
+    /// begins 16 h before the next UTC day.
+    pub day_offset: Duration,
     /// The part of each limit that is used. Default 0.98: with [`Self::window`], no refusal by any of seven provider
     /// models, strict sliding windows and 500 ms of skew included, at 96.7 % use.
     pub margin: f64,
@@ -26,6 +35,9 @@ pub struct Limits {
     /// How far calls may run ahead of an even pace. Default 1 s; providers that enforce "60 a minute" as "1 a second"
     /// refuse more.
     pub burst: Duration,
+    /// A call that has outlived the window counts among the calls at once for this long after its admission or its last
+    /// renewal. Default 120 s; a live permit renews its lease well before. Never shorter than the window and a half.
+    pub lease: Duration,
 }
 
 impl Default for Limits {
@@ -35,9 +47,14 @@ impl Default for Limits {
             input: None,
             output: None,
             combined: None,
+            concurrent: None,
+            requests_per_day: None,
+            tokens_per_day: None,
+            day_offset: Duration::ZERO,
             margin: 0.98,
             window: Duration::from_millis(60_500),
             burst: Duration::from_secs(1),
+            lease: Duration::from_secs(120),
         }
     }
 }
@@ -54,18 +71,29 @@ impl Limits {
         }
     }
 
+    /// The lease in force.
+    #[must_use]
+    pub fn lease(&self) -> Duration {
+        self.lease.max(self.window.mul_f64(1.5))
+    }
+
     /// What may be admitted in one window: each limit times the margin, rounded down but never to nothing; 0 for none.
     #[must_use]
     pub fn effective(&self) -> Amounts {
-        Amounts(Dimension::ALL.map(|dimension| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "limits lie far below 2^53"
-            )]
-            self.get(dimension).map_or(0, |limit| ((limit as f64 * self.margin) as u64).max(1))
-        }))
+        Amounts(Dimension::ALL.map(|dimension| self.get(dimension).map_or(0, |limit| self.with_margin(limit))))
+    }
+
+    /// A limit times the margin, rounded down but never to nothing.
+    #[must_use]
+    pub fn with_margin(&self, limit: u64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "limits lie far below 2^53"
+        )]
+        let part = (limit as f64 * self.margin) as u64;
+        part.max(1)
     }
 }
 
@@ -73,10 +101,10 @@ impl Limits {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LimitError {
     /// A limit of 0 would admit nothing, ever.
-    #[error("the {0} limit is 0, which would admit nothing; leave it out for no limit")]
-    Zero(Dimension),
+    #[error("the limit on {0} is 0, which would admit nothing; leave it out for no limit")]
+    Zero(&'static str),
     /// Without any limit there is nothing to keep.
-    #[error("there is no limit; give at least one of rpm, tpm, itpm, otpm")]
+    #[error("there is no limit; give at least one of rpm, tpm, itpm, otpm, rpd, tpd, concurrent")]
     None,
     /// The margin is no part of 1.
     #[error("margin is {0}; it must lie above 0 and not above 1")]
@@ -231,9 +259,17 @@ impl ModelQuota {
     /// # Errors
     /// [`LimitError`] says which value cannot be and what to write instead.
     pub fn new(id: ModelId, limits: Limits, charge: Charge, lanes: Arc<Lanes>) -> Result<Self, LimitError> {
-        let stated = Dimension::ALL.map(|dimension| (dimension, limits.get(dimension)));
-        if let Some((dimension, _)) = stated.iter().find(|(_, limit)| *limit == Some(0)) {
-            return Err(LimitError::Zero(*dimension));
+        let stated = [
+            ("requests", limits.requests),
+            ("input", limits.input),
+            ("output", limits.output),
+            ("tokens", limits.combined),
+            ("calls at once", limits.concurrent),
+            ("requests a day", limits.requests_per_day),
+            ("tokens a day", limits.tokens_per_day),
+        ];
+        if let Some((what, _)) = stated.iter().find(|(_, limit)| *limit == Some(0)) {
+            return Err(LimitError::Zero(what));
         }
         if stated.iter().all(|(_, limit)| limit.is_none()) {
             return Err(LimitError::None);
@@ -260,6 +296,9 @@ impl ModelQuota {
             input: part(self.limits.input),
             output: part(self.limits.output),
             combined: part(self.limits.combined),
+            concurrent: part(self.limits.concurrent),
+            requests_per_day: part(self.limits.requests_per_day),
+            tokens_per_day: part(self.limits.tokens_per_day),
             ..self.limits
         };
         Self { limits, ..self.clone() }

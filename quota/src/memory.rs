@@ -1,7 +1,9 @@
 //! A store in this process: the reference model that the scripts are tested against, and the worker's own share while
 //! Redis is away.
 
+mod number;
 mod state;
+mod tuning;
 
 use std::{
     collections::HashMap,
@@ -16,9 +18,10 @@ use std::{
 use tidegate_types::ModelId;
 
 use crate::{
+    amounts::Amounts,
     error::Error,
     limits::ModelQuota,
-    store::{Ask, Decision, Expectation, Pause, Settled, Settlement, Snapshot},
+    store::{Ask, Decision, Expectation, Override, Pause, Settled, Settlement, Snapshot},
 };
 use state::State;
 
@@ -58,7 +61,11 @@ impl Store {
     /// [`crate::Store::reserve`], which in memory neither waits nor fails.
     #[must_use]
     pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
-        self.with(model, |state, now| (state.reserve(model, ask, now), state.expectation(ask.template)))
+        self.with(model, |state, now| {
+            // As the script answers: what was known before the call.
+            let known = ask.curious.then(|| state.expectation(ask.template)).flatten();
+            (state.reserve(model, ask, now), known)
+        })
     }
 
     fn now(&self) -> f64 {
@@ -80,6 +87,7 @@ impl Store {
         let mut models = self.models();
         let state = models.entry(model.id.clone()).or_insert_with(|| State::new(clock));
         let now = state.advance(model, clock);
+        state.expire(model, now);
         work(state, now)
     }
 }
@@ -91,12 +99,23 @@ impl crate::store::Store for Store {
 
     async fn settle(&self, model: &ModelQuota, settlement: &Settlement) -> Result<(Settled, Option<Expectation>), Error> {
         Ok(self.with(model, |state, now| {
-            let settled = state.settle(model, settlement, now);
-            if let Some(pause) = &settlement.pause {
-                state.pause(pause, self.pause_ttl, now);
-            }
-            (settled, state.expectation(settlement.template))
+            (state.settle(model, settlement, self.pause_ttl, now), state.expectation(settlement.template))
         }))
+    }
+
+    async fn charge(&self, model: &ModelQuota, name: &str, lane: usize, used: Amounts) -> Result<(), Error> {
+        self.with(model, |state, now| state.charge(model, name, lane, used, now));
+        Ok(())
+    }
+
+    async fn set_limits(&self, model: &ModelQuota, limits: &Override) -> Result<(), Error> {
+        self.with(model, |state, now| state.set_limits(model, limits, now));
+        Ok(())
+    }
+
+    async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
+        self.with(model, |state, now| state.renew(model, reservation, now));
+        Ok(())
     }
 
     async fn pause(&self, model: &ModelQuota, pause: &Pause) -> Result<Duration, Error> {
@@ -109,6 +128,9 @@ impl crate::store::Store for Store {
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
-        Ok(self.with(model, |state, now| state.snapshot(model, now)))
+        Ok(self.with(model, |state, now| {
+            state.end_leases(now);
+            state.snapshot(model, now)
+        }))
     }
 }

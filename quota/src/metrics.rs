@@ -23,7 +23,7 @@ const DEGRADED: &str = "tidegate_redis_degraded";
 pub fn describe() {
     describe_gauge!(IN_FLIGHT, "Admitted calls of this worker that have not ended");
     describe_gauge!(QUOTA_USED, "Used and reserved in the window, by the whole fleet");
-    describe_gauge!(QUOTA_LIMIT, "What may be admitted in one window: the limit times its margin");
+    describe_gauge!(QUOTA_LIMIT, "What may be admitted in one window: the limit in force, margin and corrections included");
     describe_histogram!(QUOTA_WAIT, metrics::Unit::Seconds, "Time from the first question to admission, in one attempt");
     describe_counter!(DENIALS, "Refusals by the limiter, by what bound");
     describe_counter!(PAUSES, "Pauses that this worker imposed, by reason");
@@ -57,11 +57,13 @@ pub(crate) fn degraded(away: bool) {
 }
 
 pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {
-    let effective = model.limits.effective();
-    for dimension in Dimension::ALL.into_iter().filter(|dimension| effective.get(*dimension) > 0) {
-        #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-        let (used, limit) = (snapshot.used.get(dimension) as f64, effective.get(dimension) as f64);
-        gauge!(QUOTA_USED, "model" => model.id.to_string(), "dimension" => dimension.name()).set(used);
-        gauge!(QUOTA_LIMIT, "model" => model.id.to_string(), "dimension" => dimension.name()).set(limit);
+    for dimension in Dimension::ALL {
+        let state = snapshot.get(dimension);
+        if state.limit > 0 {
+            #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+            let (used, limit) = (state.used as f64, state.limit as f64);
+            gauge!(QUOTA_USED, "model" => model.id.to_string(), "dimension" => dimension.name()).set(used);
+            gauge!(QUOTA_LIMIT, "model" => model.id.to_string(), "dimension" => dimension.name()).set(limit);
+        }
     }
 }

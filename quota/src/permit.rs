@@ -8,7 +8,7 @@ use crate::{
     limits::ModelQuota,
     metrics,
     quota::{Backend, Shared},
-    store::{Lesson, Pause, Settlement},
+    store::{Lesson, Meter, Pause, Settlement, Store as _, Verdict},
 };
 
 /// Leave for one provider call. Settle it with what the call used.
@@ -26,6 +26,8 @@ pub struct Permit {
     pub(crate) estimated_input: u64,
     pub(crate) max_output_tokens: u64,
     pub(crate) template: u64,
+    pub(crate) meter: Meter,
+    pub(crate) _renewal: Option<Renewal>,
     pub(crate) state: State,
 }
 
@@ -46,13 +48,18 @@ impl Permit {
     pub async fn settle(self, usage: &Usage) {
         let lesson = Lesson { estimated_input: self.estimated_input, input: usage.input(), output: usage.output };
         let used = self.model.charge.used(usage, self.max_output_tokens);
-        self.end(Some(used), Some(lesson), None).await;
+        self.end(Some(used), Some(lesson), Verdict::None, None).await;
+    }
+
+    /// What the provider's response headers say of its own count: it goes with the settlement, and corrects ours where other
+    /// programs use the same account.
+    pub fn observed(&mut self, meter: Meter) {
+        self.meter = meter;
     }
 
     /// The request was never sent, or the provider refused it without doing any work but counts the request.
     pub async fn settle_unused(self) {
-        let used = self.model.charge.amounts(0, 0);
-        self.end(Some(used), None, None).await;
+        self.unused(Verdict::None, None).await;
     }
 
     /// Nobody knows what the call used (a time-out, a dropped connection): everything reserved stays charged.
@@ -63,23 +70,67 @@ impl Permit {
 
     /// The request never left.
     pub async fn release(self) {
-        self.end(None, None, None).await;
+        self.end(None, None, Verdict::None, None).await;
     }
 
-    /// The provider refused for a limit: the request counts, its tokens do not, and the gate closes for the whole fleet
-    /// in the same step, for at least `pause` and at most the gate's time to live.
+    /// The provider refused for a rate: the request counts, its tokens do not, and the gate closes for the whole fleet in
+    /// the same step, for at least `pause` and at most the gate's time to live. The limits are lowered for a while.
     pub async fn refused(self, pause: Duration, reason: &str) {
         metrics::paused(&self.model.id, reason);
-        let used = self.model.charge.amounts(0, 0);
-        self.end(Some(used), None, Some(Pause { length: pause, reason: reason.to_owned() })).await;
+        self.unused(Verdict::Refused, Some(Pause { length: pause, reason: reason.to_owned() })).await;
     }
 
-    async fn end(mut self, used: Option<crate::Amounts>, lesson: Option<Lesson>, pause: Option<Pause>) {
+    /// The provider is overloaded: the fleet keeps fewer calls in flight for a while, and the gate stays open.
+    pub async fn overloaded(self) {
+        self.unused(Verdict::Overloaded, None).await;
+    }
+
+    /// The provider gives nothing more for `wait`, which is until its day ends or until it is worth trying again: the gate
+    /// closes for the whole fleet until then, or until somebody opens it.
+    pub async fn exhausted(self, wait: Duration, reason: &str) {
+        metrics::paused(&self.model.id, "exhausted");
+        self.unused(Verdict::Exhausted, Some(Pause { length: wait, reason: reason.to_owned() })).await;
+    }
+
+    async fn unused(self, verdict: Verdict, pause: Option<Pause>) {
+        let used = self.model.charge.amounts(0, 0);
+        self.end(Some(used), None, verdict, pause).await;
+    }
+
+    async fn end(mut self, used: Option<crate::Amounts>, lesson: Option<Lesson>, verdict: Verdict, pause: Option<Pause>) {
         self.state = State::Settled;
         metrics::ended(&self.model.id, &self.lane);
-        let settlement =
-            Settlement { reservation: std::mem::take(&mut self.reservation), used, lesson, template: self.template, pause };
+        let (reservation, meter) = (std::mem::take(&mut self.reservation), self.meter);
+        let settlement = Settlement { reservation, used, lesson, template: self.template, verdict, pause, meter };
         self.shared.settle(&self.model, self.backend, &settlement).await;
+    }
+}
+
+/// Keeps the lease of a call that outlives the window, for as long as its permit lives.
+#[derive(Debug)]
+pub(crate) struct Renewal(tokio::task::JoinHandle<()>);
+
+impl Renewal {
+    pub(crate) fn start(shared: &Arc<Shared>, model: &Arc<ModelQuota>, reservation: &str) -> Self {
+        let (shared, model, reservation) = (Arc::clone(shared), Arc::clone(model), reservation.to_owned());
+        Self(tokio::spawn(async move {
+            // The lease begins with the admission and is longer than the window by half: the first renewal comes between.
+            let (window, lease) = (model.limits.window, model.limits.lease());
+            tokio::time::sleep(window + (lease - window) / 4).await;
+            loop {
+                if let Some(redis) = &shared.redis {
+                    // A lost renewal is made up for by the next one.
+                    let _ = redis.renew(&model, &reservation).await;
+                }
+                tokio::time::sleep(lease / 3).await;
+            }
+        }))
+    }
+}
+
+impl Drop for Renewal {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -96,7 +147,7 @@ impl Drop for Permit {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (shared, model, backend) = (Arc::clone(&self.shared), Arc::clone(&self.model), self.backend);
             let reservation = std::mem::take(&mut self.reservation);
-            let settlement = Settlement { reservation, used: None, lesson: None, template: self.template, pause: None };
+            let settlement = Settlement { template: self.template, ..Settlement::released(reservation) };
             runtime.spawn(async move { shared.settle(&model, backend, &settlement).await });
         }
     }

@@ -16,10 +16,10 @@ use crate::{
     fleet::{self, Fleet},
     limits::{ModelQuota, OutputHold},
     memory, metrics,
-    permit::{Permit, State},
+    permit::{Permit, Renewal, State},
     redis_store,
     request::Request,
-    store::{Ask, Decision, Expectation, Pause, Settlement, Snapshot, Store},
+    store::{Ask, Decision, Expectation, Meter, Override, Pause, Settlement, Snapshot, Store},
 };
 
 /// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in Redis.
@@ -72,7 +72,7 @@ pub(crate) enum Backend {
 pub(crate) struct Shared {
     models: BTreeMap<ModelId, Arc<ModelQuota>>,
     options: Options,
-    redis: Option<redis_store::Store>,
+    pub(crate) redis: Option<redis_store::Store>,
     local: memory::Store,
     breaker: Breaker,
     fleet: Fleet,
@@ -122,14 +122,24 @@ impl Quota {
         let lane = model.lanes.index(&request.lane).ok_or_else(|| Refused::UnknownLane(request.lane.clone()))?;
         let started = Instant::now();
         let amounts = shared.amounts(model, request);
-        let mut ask =
-            Ask { reservation: request.reservation.clone(), lane, amounts, ticket: request.ticket, template: request.template };
+        let mut ask = Ask {
+            reservation: request.reservation.clone(),
+            lane,
+            amounts,
+            ticket: request.ticket,
+            template: request.template,
+            curious: shared.expectation(model, request.template).is_none(),
+            tenant: request.tenant.clone(),
+        };
         loop {
             let (decision, backend) = shared.ask(model, &ask).await;
             let (nap, wait, refused) = match decision {
                 Decision::Granted => {
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
+                    let renewal = (backend == Backend::Redis).then(|| Renewal::start(shared, model, &ask.reservation));
                     return Ok(Permit {
+                        meter: Meter::default(),
+                        _renewal: renewal,
                         shared: Arc::clone(shared),
                         model: Arc::clone(model),
                         backend,
@@ -144,6 +154,14 @@ impl Quota {
                 Decision::Never { dimension, capacity } => {
                     let asked = ask.amounts.get(dimension);
                     return Err(Refused::NeverFits { model: model.id.clone(), dimension, asked, capacity });
+                }
+                Decision::Exhausted { wait, day } => {
+                    metrics::denied_by_gate(&model.id);
+                    let reason = match day {
+                        Some(limit) => format!("the limit of {limit} is spent"),
+                        None => self.inspect(&model.id).await.map_or_else(|_| "it is exhausted".to_owned(), |seen| seen.reason),
+                    };
+                    return Err(Refused::Exhausted { model: model.id.clone(), wait, reason });
                 }
                 Decision::Wait { wait, binding, deficit, ticket } => {
                     metrics::denied(&model.id, binding);
@@ -193,6 +211,19 @@ impl Quota {
         match &self.shared.redis {
             Some(redis) => redis.pause(model, &pause).await,
             None => self.shared.local.pause(model, &pause).await,
+        }
+    }
+
+    /// Sets limits for the whole fleet while it runs; they act from the next question on, and use in the window stays.
+    /// They live in Redis for 30 days after the last use, so what is to stay belongs into the configuration.
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`] or [`Error::Away`].
+    pub async fn set_limits(&self, model: &ModelId, limits: &Override) -> Result<(), Error> {
+        let model = self.model(model)?;
+        match &self.shared.redis {
+            Some(redis) => redis.set_limits(model, limits).await,
+            None => self.shared.local.set_limits(model, limits).await,
         }
     }
 
@@ -261,7 +292,7 @@ impl Quota {
 
 impl Shared {
     /// Asks Redis, or while it is away this worker's own share.
-    async fn ask(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Backend) {
+    async fn ask(self: &Arc<Self>, model: &ModelQuota, ask: &Ask) -> (Decision, Backend) {
         if let Some(redis) = &self.redis
             && self.breaker.allows(Instant::now())
         {
@@ -279,7 +310,7 @@ impl Shared {
         (decision, Backend::Local)
     }
 
-    pub(crate) async fn settle(&self, model: &ModelQuota, backend: Backend, settlement: &Settlement) {
+    pub(crate) async fn settle(self: &Arc<Self>, model: &ModelQuota, backend: Backend, settlement: &Settlement) {
         // Every worker also keeps the gates that it closed, for the case that Redis goes away.
         if let Some(pause) = &settlement.pause {
             let _ = self.local.pause(&self.share(model), pause).await;
@@ -342,10 +373,30 @@ impl Shared {
         known.insert((model.id.clone(), template), expectation);
     }
 
-    fn answered(&self) {
-        if self.breaker.succeeded() {
+    fn answered(self: &Arc<Self>) {
+        if let Some(away) = self.breaker.succeeded(Instant::now()) {
             metrics::degraded(false);
-            info!("Redis is back; the fleet shares its quota again");
+            info!("Redis is back after {away:?}; the fleet shares its quota again");
+            let shared = Arc::clone(self);
+            tokio::spawn(async move { shared.report_spending().await });
+        }
+    }
+
+    /// What this worker spent on its own and is still in the window counts for the whole fleet again.
+    async fn report_spending(&self) {
+        let Some(redis) = &self.redis else { return };
+        for model in self.models.values() {
+            let Ok(spent) = self.local.inspect(&self.share(model)).await else { continue };
+            for (lane, state) in spent.lanes.iter().enumerate().filter(|(_, state)| state.used != Amounts::default()) {
+                let name = format!("away:{:016x}", rand::random::<u64>());
+                match redis.charge(model, &name, lane, state.used).await {
+                    Ok(()) => info!(
+                        model = %model.id, lane = %state.lane, requests = state.used.0[0], tokens = state.used.0[3],
+                        "reported what this worker spent in the last window while Redis was away"
+                    ),
+                    Err(error) => warn!(%error, model = %model.id, "could not report what was spent while Redis was away"),
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a caller asks for.
 
-use tidegate_types::{Lane, ModelId};
+use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::ticket::Ticket;
 
@@ -13,6 +13,8 @@ pub struct Request {
     pub reservation: String,
     /// The class of traffic.
     pub lane: Lane,
+    /// Whose call it is. The tenants of a lane get equal parts of its tokens while they wait for each other.
+    pub tenant: Tenant,
     /// Estimated input tokens. What the estimate is made from matters little: its error is learned.
     pub input_tokens: u64,
     /// The call's own bound on its output tokens.
@@ -31,6 +33,7 @@ impl Request {
             model,
             reservation: reservation.into(),
             lane: Lane::default(),
+            tenant: Tenant::default(),
             input_tokens: 0,
             max_output_tokens: 0,
             template: 0,
@@ -48,6 +51,12 @@ impl Request {
     #[must_use]
     pub fn lane(self, lane: Lane) -> Self {
         Self { lane, ..self }
+    }
+
+    /// Sets the tenant.
+    #[must_use]
+    pub fn tenant(self, tenant: Tenant) -> Self {
+        Self { tenant, ..self }
     }
 
     /// Sets the template.

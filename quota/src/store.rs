@@ -3,7 +3,7 @@
 
 use std::{fmt, future::Future, time::Duration};
 
-use tidegate_types::Lane;
+use tidegate_types::{Lane, Tenant};
 
 use crate::{
     amounts::{Amounts, Dimension},
@@ -25,6 +25,10 @@ pub struct Ask {
     pub ticket: Option<Ticket>,
     /// Calls that learn from each other.
     pub template: u64,
+    /// Whether to be told what is expected of such calls.
+    pub curious: bool,
+    /// Whose call it is: the tenants of a lane get equal parts of its tokens.
+    pub tenant: Tenant,
 }
 
 /// What binds a refused caller.
@@ -32,8 +36,12 @@ pub struct Ask {
 pub enum Binding {
     /// A limit.
     Limit(Dimension),
+    /// As many calls are in flight as may be.
+    InFlight,
     /// Its turn in the lane has not come.
     Turn,
+    /// After a refusal one call goes first.
+    Canary,
 }
 
 impl Binding {
@@ -42,7 +50,9 @@ impl Binding {
     pub fn name(self) -> &'static str {
         match self {
             Self::Limit(dimension) => dimension.name(),
+            Self::InFlight => "in_flight",
             Self::Turn => "turn",
+            Self::Canary => "canary",
         }
     }
 }
@@ -76,6 +86,13 @@ pub enum Decision {
         /// The ticket that was shown, if it is still good.
         ticket: Option<Ticket>,
     },
+    /// Nothing before the day ends, or before somebody pays: the gate is closed until then.
+    Exhausted {
+        /// Until the day's end, or until it is worth trying again.
+        wait: Duration,
+        /// Our own limit that is spent; `None` if the provider said so.
+        day: Option<DayLimit>,
+    },
     /// Never, however long one waits.
     Never {
         /// What binds.
@@ -83,6 +100,24 @@ pub enum Decision {
         /// The most that could be free.
         capacity: u64,
     },
+}
+
+/// A limit that holds for a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DayLimit {
+    /// Calls a day.
+    Requests,
+    /// Tokens a day.
+    Tokens,
+}
+
+impl fmt::Display for DayLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Requests => "requests a day",
+            Self::Tokens => "tokens a day",
+        })
+    }
 }
 
 /// What past calls of a template teach about the next.
@@ -105,8 +140,76 @@ pub struct Settlement {
     pub lesson: Option<Lesson>,
     /// Calls that learn from each other.
     pub template: u64,
+    /// What the provider said of its load.
+    pub verdict: Verdict,
     /// Closes the gate in the same step.
     pub pause: Option<Pause>,
+    /// What the provider's own meter says.
+    pub meter: Meter,
+}
+
+impl Settlement {
+    /// The call used so much.
+    #[must_use]
+    pub fn used(reservation: impl Into<String>, used: Amounts) -> Self {
+        Self { used: Some(used), ..Self::released(reservation) }
+    }
+
+    /// The call was never sent.
+    #[must_use]
+    pub fn released(reservation: impl Into<String>) -> Self {
+        Self {
+            reservation: reservation.into(),
+            used: None,
+            lesson: None,
+            template: 0,
+            verdict: Verdict::None,
+            pause: None,
+            meter: Meter::default(),
+        }
+    }
+}
+
+impl Settlement {
+    /// What is exhausted stays closed until its reset; a pause outlives nobody longer than `pause_ttl`.
+    pub(crate) fn longest_pause(&self, pause_ttl: Duration) -> Duration {
+        if self.verdict == Verdict::Exhausted { LONGEST_EXHAUSTION } else { pause_ttl }
+    }
+}
+
+/// A month's budget resets within a month; whoever pays sooner opens the gate by hand.
+const LONGEST_EXHAUSTION: Duration = Duration::from_secs(31 * 86_400);
+
+/// What a provider's answer says about its load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    #[default]
+    None,
+    /// Refused for a rate: the limits are lowered for a while, and one call goes first when the gate opens.
+    Refused,
+    /// Overloaded: fewer calls in flight for a while.
+    Overloaded,
+    /// Nothing more before the day ends or somebody pays.
+    Exhausted,
+}
+
+/// A provider's own count, as its response headers tell it, in the order of [`Dimension::ALL`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Meter {
+    /// Use in its window.
+    pub used: [Option<u64>; 4],
+    /// Its limits.
+    pub limits: [Option<u64>; 4],
+}
+
+/// New limits for a running fleet: `None` leaves one as it is, `Some(None)` gives the configured one back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Override {
+    /// In the order of [`Dimension::ALL`], as the provider states them.
+    pub limits: [Option<Option<u64>>; 4],
+    /// Calls at once.
+    pub concurrent: Option<Option<u64>>,
 }
 
 /// One call's tokens, estimated and real.
@@ -145,16 +248,63 @@ pub enum Settled {
 pub struct Snapshot {
     /// Until the gate opens; zero when it is open.
     pub pause: Duration,
+    /// Whether it is closed until the day ends or somebody pays.
+    pub exhausted: bool,
     /// Why it is closed; empty when it is open.
     pub reason: String,
     /// Reservations in the window.
     pub reservations: u64,
-    /// Use and reservation in the window.
-    pub used: Amounts,
-    /// How far the pace clock of each dimension is ahead.
-    pub ahead: [Duration; 4],
+    /// Mean time from admission to settlement.
+    pub latency: Duration,
+    /// On every limit, after refusals; 1 when there were none lately.
+    pub factor: f64,
+    /// On calls in flight, after overloads.
+    pub cap: Option<u64>,
+    /// Calls of the day; 0 without a limit by the day.
+    pub day_requests: u64,
+    /// Tokens of the day; 0 without a limit by the day.
+    pub day_tokens: u64,
+    /// Until the day ends.
+    pub day_left: Duration,
+    /// Requests, input, output and combined tokens of the window.
+    pub dimensions: [DimensionSnapshot; 4],
+    /// Calls at once.
+    pub in_flight: DimensionSnapshot,
     /// Each lane, in the order of [`crate::Lanes`].
     pub lanes: Vec<LaneSnapshot>,
+}
+
+impl Snapshot {
+    /// Use and reservation in the window.
+    #[must_use]
+    pub fn used(&self) -> Amounts {
+        Amounts(self.dimensions.map(|dimension| dimension.used))
+    }
+
+    /// One dimension.
+    #[must_use]
+    pub fn get(&self, dimension: Dimension) -> &DimensionSnapshot {
+        &self.dimensions[dimension.index()]
+    }
+}
+
+/// One dimension of a [`Snapshot`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DimensionSnapshot {
+    /// The limit in force, margin and all; 0 for none.
+    pub limit: u64,
+    /// Use and reservation in the window.
+    pub used: u64,
+    /// Of it: reserved and not settled.
+    pub held: u64,
+    /// Use by others on the same account, as the provider's meter told it.
+    pub others: u64,
+    /// Set while the fleet runs, margin and all.
+    pub set: Option<u64>,
+    /// The provider states less than is configured, margin and all.
+    pub stated: Option<u64>,
+    /// How far the pace clock is ahead.
+    pub ahead: Duration,
 }
 
 /// One lane of a [`Snapshot`].
@@ -162,10 +312,14 @@ pub struct Snapshot {
 pub struct LaneSnapshot {
     /// The lane.
     pub lane: Lane,
-    /// Calls admitted within the window and not settled.
-    pub in_flight: u64,
-    /// How long a newcomer would wait for its turn.
+    /// Callers with a ticket that have not been admitted, about: those who died are counted until the queue is empty.
+    pub waiting: u64,
+    /// How long the queue is: when the last ticket's turn comes.
     pub queue: Duration,
+    /// When the head of the queue may go, while it is blocked.
+    pub next: Duration,
+    /// Calls in flight.
+    pub in_flight: u64,
     /// Use and reservation in the window.
     pub used: Amounts,
 }
@@ -188,6 +342,15 @@ pub trait Store: Send + Sync {
 
     /// Opens the gate.
     fn resume(&self, model: &ModelQuota) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Sets limits for every program that shares this quota; use in the window stays as it is.
+    fn set_limits(&self, model: &ModelQuota, limits: &Override) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Charges what was used without a reservation, while the store could not be asked.
+    fn charge(&self, model: &ModelQuota, name: &str, lane: usize, used: Amounts) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Renews the lease of a call that may have outlived the window.
+    fn renew(&self, model: &ModelQuota, reservation: &str) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Tells what the quota looks like.
     fn inspect(&self, model: &ModelQuota) -> impl Future<Output = Result<Snapshot, Error>> + Send;

@@ -64,12 +64,7 @@ fn three_lanes() -> tidegate_quota::ModelQuota {
 }
 
 fn used(reservation: &str, tokens: u64) -> Settlement {
-    let amounts = Amounts([1, tokens, 0, tokens]);
-    Settlement { reservation: reservation.to_owned(), used: Some(amounts), lesson: None, template: 0, pause: None }
-}
-
-fn released(reservation: &str) -> Settlement {
-    Settlement { used: None, ..used(reservation, 0) }
+    Settlement::used(reservation, Amounts([1, tokens, 0, tokens]))
 }
 
 async fn the_window_holds_exactly_the_limit<S: Store>(rig: &Rig<S>) {
@@ -84,7 +79,7 @@ async fn the_window_holds_exactly_the_limit<S: Store>(rig: &Rig<S>) {
     rig.at(START + 60 * SECOND);
     assert_eq!(rig.reserve(&next).await, Decision::Granted, "the first has left the window");
     rig.refused(&rig.ask(1)).await;
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 1_000);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 1_000);
 }
 
 async fn a_refusal_names_the_exact_wait<S: Store>(rig: &Rig<S>) {
@@ -136,7 +131,7 @@ async fn the_same_reservation_is_admitted_once<S: Store>(rig: &Rig<S>) {
     for _ in 0..5 {
         assert_eq!(rig.reserve(&ask).await, Decision::Granted);
     }
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 400);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 400);
 }
 
 async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
@@ -145,16 +140,16 @@ async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
     let settle = async |settlement| rig.store.settle(&rig.model, &settlement).await.unwrap().0;
     assert_eq!(settle(used(&ask.reservation, 300)).await, Settled::Done);
     assert_eq!(settle(used(&ask.reservation, 100)).await, Settled::Before);
-    assert_eq!(settle(released(&ask.reservation)).await, Settled::Before, "a late release frees no real use");
+    assert_eq!(settle(Settlement::released(&ask.reservation)).await, Settled::Before, "a late release frees no real use");
     assert_eq!(settle(used("never-reserved", 100)).await, Settled::Unknown);
     let snapshot = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!((snapshot.used.get(Dimension::Combined), snapshot.lanes[0].in_flight), (300, 0));
+    assert_eq!((snapshot.used().get(Dimension::Combined), snapshot.lanes[0].in_flight), (300, 0));
     let ask = rig.ask(400);
     rig.reserve(&ask).await;
-    assert_eq!(settle(released(&ask.reservation)).await, Settled::Done);
-    assert_eq!(settle(released(&ask.reservation)).await, Settled::Unknown);
+    assert_eq!(settle(Settlement::released(&ask.reservation)).await, Settled::Done);
+    assert_eq!(settle(Settlement::released(&ask.reservation)).await, Settled::Unknown);
     assert_eq!(settle(used(&ask.reservation, 9)).await, Settled::Unknown);
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 300);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 300);
 }
 
 async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
@@ -167,7 +162,7 @@ async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
     assert_eq!((wait, binding), (Duration::from_secs(30), Binding::Turn), "the queue moved up by the refund");
     rig.advance(wait);
     assert_eq!(rig.reserve(&next).await, Decision::Granted);
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 1_000);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 1_000);
 }
 
 async fn an_overshoot_is_a_debt<S: Store>(rig: &Rig<S>) {
@@ -287,7 +282,7 @@ async fn a_clock_that_steps_back_changes_nothing<S: Store>(rig: &Rig<S>) {
     let (wait, ..) = rig.refused(&rig.ask(1)).await;
     assert_eq!(wait, Duration::from_secs(60));
     rig.at(START + 60 * SECOND);
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used.get(Dimension::Combined), 0);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 0);
 }
 
 /// Lanes are numbered by name: batch 0, interactive 1, standard 2.

@@ -13,12 +13,13 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Rig, SECOND, START, in_memory, in_redis, lanes, limits, model_with_lanes, server, unique_prefix};
+use common::{Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_with_lanes, server, unique_prefix};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
     Amounts, Decision, Dimension, Limits, ModelQuota, Quota, Request, Store, Ticket, memory, redis_store,
-    store::{Ask, Lesson, Pause, Settlement},
+    store::{Ask, Lesson, Meter, Override, Pause, Settlement, Verdict},
 };
+use tidegate_types::Tenant;
 
 /// One step of a random history.
 #[derive(Debug, Clone)]
@@ -26,6 +27,11 @@ enum Step {
     Reserve { id: u8, lane: usize, input: u64, output: u64, with_ticket: bool },
     Settle { id: u8, input: u64, output: u64 },
     Release { id: u8 },
+    Fail { id: u8, verdict: Verdict, seconds: u64 },
+    Meter { id: u8, used: u64, limit: u64 },
+    Charge { id: u8, tokens: u64 },
+    Renew { id: u8 },
+    Limit { combined: Option<u64>, concurrent: Option<u64> },
     Pause { seconds: u64 },
     Resume,
     Advance { millis: i64 },
@@ -37,6 +43,15 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(id, lane, input, output, with_ticket)| Step::Reserve { id, lane, input, output, with_ticket }),
         4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
         2 => (0_u8..40).prop_map(|id| Step::Release { id }),
+        2 => (0_u8..40, 0_usize..3, 0_u64..20).prop_map(|(id, verdict, seconds)| {
+            let verdict = [Verdict::Refused, Verdict::Overloaded, Verdict::Exhausted][verdict];
+            Step::Fail { id, verdict, seconds }
+        }),
+        1 => (0_u8..40, 0_u64..3_000, 1_000_u64..4_000).prop_map(|(id, used, limit)| Step::Meter { id, used, limit }),
+        1 => (0_u8..40, 0_u64..300).prop_map(|(id, tokens)| Step::Charge { id, tokens }),
+        1 => (0_u8..40).prop_map(|id| Step::Renew { id }),
+        1 => (proptest::option::of(500_u64..5_000), proptest::option::of(1_u64..12))
+            .prop_map(|(combined, concurrent)| Step::Limit { combined, concurrent }),
         1 => (1_u64..20).prop_map(|seconds| Step::Pause { seconds }),
         1 => Just(Step::Resume),
         6 => prop_oneof![0_i64..500, 0_i64..20_000, -2_000_i64..0].prop_map(|millis| Step::Advance { millis }),
@@ -52,16 +67,17 @@ fn lanes_and_dimensions() -> ModelQuota {
 /// Carries one step out and returns what the store said.
 async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step: &Step) -> String {
     let settle =
-        |id: u8, used, lesson| Settlement { reservation: format!("r{id}"), used, lesson, template: u64::from(id % 3), pause: None };
+        |id: u8, used, lesson| Settlement { used, lesson, template: u64::from(id % 3), ..Settlement::released(format!("r{id}")) };
     match step {
         Step::Reserve { id, lane, input, output, with_ticket } => {
             let slot = usize::from(*id) * 3 + lane;
             let ask = Ask {
-                reservation: format!("r{id}"),
                 lane: *lane,
-                amounts: Amounts([1, *input, *output, input + output]),
                 ticket: tickets[slot].filter(|_| *with_ticket),
                 template: u64::from(id % 3),
+                curious: *with_ticket,
+                tenant: Tenant::new(if id % 2 == 0 { "even" } else { "odd" }).unwrap(),
+                ..ask(format!("r{id}"), Amounts([1, *input, *output, input + output]))
             };
             let (decision, expectation) = rig.store.reserve(&rig.model, &ask).await.unwrap();
             if let Decision::Wait { ticket, .. } = decision {
@@ -75,6 +91,25 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
             format!("{:?}", rig.store.settle(&rig.model, &settle(*id, used, Some(lesson))).await.unwrap())
         }
         Step::Release { id } => format!("{:?}", rig.store.settle(&rig.model, &settle(*id, None, None)).await.unwrap()),
+        Step::Fail { id, verdict, seconds } => {
+            let pause = Pause { length: Duration::from_secs(*seconds), reason: "refused".to_owned() };
+            let settlement = Settlement { verdict: *verdict, pause: Some(pause), ..settle(*id, Some(Amounts([1, 0, 0, 0])), None) };
+            format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
+        }
+        Step::Meter { id, used, limit } => {
+            let meter = Meter { used: [None, None, None, Some(*used)], limits: [None, None, None, Some(*limit)] };
+            let settlement = Settlement { meter, ..settle(*id, Some(Amounts([1, 10, 5, 15])), None) };
+            format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
+        }
+        Step::Charge { id, tokens } => {
+            let used = Amounts([1, *tokens, 0, *tokens]);
+            format!("{:?}", rig.store.charge(&rig.model, &format!("away{id}"), usize::from(id % 3), used).await.unwrap())
+        }
+        Step::Renew { id } => format!("{:?}", rig.store.renew(&rig.model, &format!("r{id}")).await.unwrap()),
+        Step::Limit { combined, concurrent } => {
+            let limits = Override { limits: [None, None, None, Some(*combined)], concurrent: Some(*concurrent) };
+            format!("{:?}", rig.store.set_limits(&rig.model, &limits).await.unwrap())
+        }
         Step::Pause { seconds } => {
             let pause = Pause { length: Duration::from_secs(*seconds), reason: "test".to_owned() };
             format!("{:?}", rig.store.pause(&rig.model, &pause).await.unwrap())
@@ -94,12 +129,13 @@ fn totals_equal_the_ledger(connection: &mut redis::Connection, prefix: &str, use
     let mut sum = [0.0_f64; 4];
     for id in &ids {
         let entry: Vec<u8> = redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
-        for (dimension, bytes) in entry[24..].chunks(8).enumerate() {
+        for (dimension, bytes) in entry[10..].chunks(8).enumerate() {
             sum[dimension] += f64::from_le_bytes(bytes.try_into().unwrap());
         }
     }
     let entries: usize = redis::cmd("HLEN").arg(key("entries")).query(connection).unwrap();
-    prop_assert_eq!(entries, ids.len(), "an entry without a place in the ledger");
+    let leases: usize = redis::cmd("ZCARD").arg(key("leases")).query(connection).unwrap();
+    prop_assert_eq!(entries, ids.len() + leases, "an entry without a place in the ledger or a lease");
     for (dimension, sum) in sum.iter().enumerate() {
         prop_assert!((sum - used.0[dimension] as f64).abs() < 0.5, "ledger {} total {}", sum, used.0[dimension]);
     }
@@ -129,14 +165,16 @@ proptest! {
                 let (left, right) = (shared.store.inspect(&shared.model).await.unwrap(), local.store.inspect(&local.model).await.unwrap());
                 prop_assert_eq!(&left, &right, "after step {} {:?}", number, step);
                 if said.starts_with("Granted") && left.reservations > before.reservations {
-                    let limits = shared.model.limits.effective();
                     for dimension in Dimension::ALL {
-                        let grew = left.used.get(dimension) > before.used.get(dimension);
-                        prop_assert!(!grew || left.used.get(dimension) <= limits.get(dimension), "{} over its limit", dimension);
+                        let (now, before) = (left.get(dimension), before.get(dimension));
+                        prop_assert!(now.used <= before.used || now.used + now.others <= now.limit + 1, "{} over its limit", dimension);
                     }
+                    prop_assert!(left.in_flight.limit == 0 || left.in_flight.used <= left.in_flight.limit, "too many at once");
+                    let lanes: u64 = left.lanes.iter().map(|lane| lane.used.get(Dimension::Combined)).sum();
+                    prop_assert_eq!(lanes, left.get(Dimension::Combined).used, "lanes add up");
                 }
             }
-            let used = shared.store.inspect(&shared.model).await.unwrap().used;
+            let used = shared.store.inspect(&shared.model).await.unwrap().used();
             totals_equal_the_ledger(&mut connection, &prefix, used)
         })?;
     }
@@ -146,21 +184,27 @@ proptest! {
 async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     let prefix = unique_prefix();
     let Some(rig) = in_redis(lanes_and_dimensions(), &prefix) else { return };
-    let ask = rig.ask(10);
+    // One call outlives the window and holds a lease; another is refused and leaves a queue, a lesson, a pause and tuning.
+    rig.reserve(&rig.ask(10)).await;
+    rig.advance(Duration::from_secs(61));
+    let ask = rig.ask(2_000);
     rig.reserve(&ask).await;
+    rig.refused(&rig.ask(2_000)).await;
     let lesson = Lesson { estimated_input: 10, input: 9, output: 3 };
     let pause = Pause { length: Duration::from_secs(9), reason: "429".to_owned() };
-    let settlement = Settlement {
-        reservation: ask.reservation.clone(),
-        used: Some(ask.amounts),
-        lesson: Some(lesson),
-        template: 5,
-        pause: Some(pause),
-    };
-    rig.store.settle(&rig.model, &settlement).await.unwrap();
+    let taught = Settlement { lesson: Some(lesson), template: 5, ..Settlement::used(&ask.reservation, Amounts([1, 5, 5, 10])) };
+    rig.store.settle(&rig.model, &taught).await.unwrap();
+    let other = rig.ask(10);
+    rig.store
+        .settle(
+            &rig.model,
+            &Settlement { verdict: Verdict::Refused, pause: Some(pause), ..Settlement::released(&other.reservation) },
+        )
+        .await
+        .unwrap();
     let mut connection = server().unwrap().connection();
     let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
-    assert_eq!(keys.len(), 5, "{keys:?}");
+    assert_eq!(keys.len(), 8, "{keys:?}");
     for key in keys {
         assert!(key.starts_with(&format!("{prefix}:v1:{{test:model}}:")), "{key}");
         let ttl: i64 = redis::cmd("PTTL").arg(&key).query(&mut connection).unwrap();
@@ -230,35 +274,54 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
     let Some(server) = server() else { return };
     let mut connection = server.connection();
     let prefix = unique_prefix();
-    let good = ["id", "1", "0", "0", "60000000", "1000000", "1", "1", "1", "1", "9", "9", "9", "9", "0", "1", "1"];
+    let call = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
+    let model = [6e7, 1e6, 9e7, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
     let text = concat!(
         include_str!("../../lua/include/arguments.lua"),
         include_str!("../../lua/include/state.lua"),
         include_str!("../../lua/include/ledger.lua"),
-        include_str!("../../lua/include/lanes.lua"),
+        include_str!("../../lua/include/tuning.lua"),
         include_str!("../../lua/include/gate.lua"),
+        include_str!("../../lua/include/lanes.lua"),
+        include_str!("../../lua/include/queue.lua"),
         include_str!("../../lua/include/learned.lua"),
-        include_str!("../../lua/reserve-5.lua")
+        include_str!("../../lua/reserve-7.lua")
     );
-    let mut call = |arguments: &[&str]| {
-        let keys = ["ledger", "entries", "state", "gate", "learned"].map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
-        redis::cmd("EVAL").arg(text).arg(5).arg(&keys).arg(arguments).query::<Vec<i64>>(&mut connection)
+    let pack = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let mut reserve = |id: &str, call: &[u8], model: &[u8]| {
+        let keys = ["ledger", "entries", "state", "leases", "tuning", "learned", "tenants"]
+            .map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
+        redis::cmd("EVAL").arg(text).arg(7).arg(&keys).arg(id).arg(call).arg(model).arg("tenant").query::<Vec<i64>>(&mut connection)
     };
-    for index in 0..good.len() {
-        for bad in ["-1", "x", "nan", "inf"] {
-            let mut arguments = good;
-            arguments[index] = bad;
-            if index == 0 {
-                arguments[0] = "";
-            }
-            let error = call(&arguments).unwrap_err().to_string();
-            assert!(error.contains(&format!("argument {}", index + 1)), "{bad} as argument {}: {error}", index + 1);
+    for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        for index in 0..call.len() {
+            let mut call = call;
+            call[index] = bad;
+            let error = reserve("id", &pack(&call), &pack(&model)).unwrap_err().to_string();
+            assert!(error.contains("argument 2") && error.contains(&format!("number {}", index + 1)), "{bad}: {error}");
+        }
+        for index in 0..model.len() {
+            let mut model = model;
+            model[index] = bad;
+            let error = reserve("id", &pack(&call), &pack(&model)).unwrap_err().to_string();
+            assert!(error.contains("argument 3") && error.contains(&format!("number {}", index + 1)), "{bad}: {error}");
         }
     }
-    assert!(call(&good[..16]).unwrap_err().to_string().contains("wants 15 arguments"));
+    let mut other_lane = call;
+    other_lane[0] = 2.0;
+    for (error, says) in [
+        (reserve("", &pack(&call), &pack(&model)), "argument 1"),
+        (reserve("id", &pack(&other_lane), &pack(&model)), "lane from 1 to 1"),
+        (reserve("id", b"text", &pack(&model)), "argument 2"),
+        (reserve("id", &pack(&call[..8]), &pack(&model)), "at least 9"),
+        (reserve("id", &pack(&call), &pack(&model[..12])), "at least 13"),
+    ] {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("TIDEGATE") && error.contains(says), "{says}: {error}");
+    }
     let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut server.connection()).unwrap();
     assert!(keys.is_empty(), "{keys:?}");
-    assert_eq!(call(&good).unwrap()[0], 1);
+    assert_eq!(reserve("id", &pack(&call), &pack(&model)).unwrap()[0], 1);
 }
 
 /// Many tasks race for a small limit on the server's own clock; no window ever holds more than the limit.
@@ -285,13 +348,7 @@ async fn a_race_never_exceeds_the_limit() {
                     if started.elapsed() > Duration::from_secs(4) {
                         break;
                     }
-                    let ask = Ask {
-                        reservation: format!("{task}-{number}"),
-                        lane: 0,
-                        amounts: Amounts([1, 100, 0, 100]),
-                        ticket: turn,
-                        template: 0,
-                    };
+                    let ask = Ask { ticket: turn, ..ask(format!("{task}-{number}"), Amounts([1, 100, 0, 100])) };
                     match store.reserve(&model, &ask).await.unwrap().0 {
                         Decision::Granted => {
                             turn = None;
@@ -351,8 +408,7 @@ async fn while_redis_is_away_a_worker_keeps_to_its_share() {
 async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
     let store = memory::Store::new(Duration::from_secs(300));
     let model = model_with_lanes(Limits { window: Duration::from_millis(50), ..limits(100) }, tidegate_quota::Lanes::single());
-    let ask =
-        |id: &str, ticket| Ask { reservation: id.to_owned(), lane: 0, amounts: Amounts([1, 100, 0, 100]), ticket, template: 0 };
+    let ask = |id: &str, ticket| Ask { ticket, ..ask(id, Amounts([1, 100, 0, 100])) };
     assert_eq!(store.reserve(&model, &ask("a", None)).await.unwrap().0, Decision::Granted);
     let Decision::Wait { wait, ticket, .. } = store.reserve(&model, &ask("b", None)).await.unwrap().0 else { panic!("full") };
     assert!(wait <= Duration::from_millis(50));

@@ -3,27 +3,41 @@
 //! Times are microseconds as `f64`, because the scripts' are.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     time::Duration,
 };
+
+use tidegate_types::Tenant;
 
 use crate::{
     amounts::{Amounts, Dimension},
     limits::ModelQuota,
-    store::{Ask, Binding, Decision, Expectation, LaneSnapshot, Lesson, Pause, Settled, Settlement, Snapshot},
+    store::{
+        Ask, Binding, DayLimit, Decision, DimensionSnapshot, Expectation, LaneSnapshot, Lesson, Override, Pause, Settled,
+        Settlement, Snapshot, Verdict,
+    },
     ticket::Ticket,
+};
+
+use super::{
+    number::{duration, float, floats, floor, micros, whole, wholes},
+    tuning::{self, Tuning},
 };
 
 const STANDBY: f64 = 0.03;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const IDLE: f64 = 300e3;
+const GONE: f64 = 60e6;
 const SPACING: f64 = 0.85;
 const SHORTEST_WAIT: f64 = 1e3;
+const CANARY_PATIENCE: f64 = 1e6;
+const UNKNOWN_LATENCY: f64 = 1e6;
 const WALK: usize = 48;
 const FADE: f64 = 0.99;
 const FORGET: f64 = 0.1;
 const ENOUGH: f64 = 3.0;
+const IN_FLIGHT: usize = 4;
 
 /// Everything that is known about one model.
 #[derive(Debug)]
@@ -32,18 +46,44 @@ pub(super) struct State {
     latest: f64,
     ledger: VecDeque<(f64, String)>,
     entries: HashMap<String, Entry>,
-    total: [f64; 4],
+    leases: BTreeMap<String, f64>,
+    total: [f64; 5],
+    held: [f64; 4],
     pace: [f64; 4],
     lanes: Vec<LaneState>,
-    gate: Option<(f64, String)>,
+    gate: Option<Gate>,
+    canary: Canary,
+    latency: Option<f64>,
+    tuning: Option<Tuning>,
     learned: HashMap<u64, [f64; 5]>,
+}
+
+#[derive(Debug, Clone)]
+struct Gate {
+    until: f64,
+    exhausted: bool,
+    reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Canary {
+    None,
+    Wanted,
+    Admitted(f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Reserved,
+    Settled,
+    Outlived,
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
     admitted: f64,
     lane: usize,
-    settled: bool,
+    condition: Condition,
     amounts: [f64; 4],
 }
 
@@ -54,9 +94,10 @@ struct LaneState {
     head: f64,
     refused_at: Option<f64>,
     seen_at: Option<f64>,
-    in_flight: u64,
+    waiting: u64,
     yielded: Option<f64>,
-    used: [f64; 4],
+    used: [f64; 5],
+    tenants: HashMap<Tenant, f64>,
 }
 
 impl LaneState {
@@ -68,6 +109,17 @@ impl LaneState {
     fn about(&self, now: f64) -> bool {
         self.seen_at.is_some_and(|seen| now - seen < FORGOTTEN)
     }
+
+    /// The end of a tenant's queue after one more call: others in the queue make its turns rarer.
+    fn move_tail(&mut self, tenant: &Tenant, position: f64, shift: f64, turn: f64, now: f64) {
+        self.tenants.retain(|_, tail| *tail > now - shift);
+        self.tenants.insert(tenant.clone(), position);
+        #[expect(clippy::cast_precision_loss, reason = "a count of tenants")]
+        let tail = position + turn * SPACING * self.tenants.len() as f64;
+        // Redis keeps whole microseconds.
+        self.tenants.insert(tenant.clone(), tail.round_ties_even());
+        self.tail = self.tail.max(tail);
+    }
 }
 
 impl State {
@@ -77,10 +129,15 @@ impl State {
             latest: now,
             ledger: VecDeque::new(),
             entries: HashMap::new(),
-            total: [0.0; 4],
+            leases: BTreeMap::new(),
+            total: [0.0; 5],
+            held: [0.0; 4],
             pace: [now; 4],
             lanes: Vec::new(),
             gate: None,
+            canary: Canary::None,
+            latency: None,
+            tuning: None,
             learned: HashMap::new(),
         }
     }
@@ -91,44 +148,98 @@ impl State {
         if self.lanes.len() < model.lanes.iter().len() {
             self.lanes.resize_with(model.lanes.iter().len(), LaneState::default);
         }
-        let window = window(model);
-        while self.ledger.front().is_some_and(|(admitted, _)| *admitted <= self.latest - window) {
-            let Some((_, id)) = self.ledger.pop_front() else { break };
-            if let Some(entry) = self.entries.remove(&id) {
-                self.add(entry.lane, &entry.amounts, -1.0);
-                if !entry.settled {
-                    self.lanes[entry.lane].in_flight = self.lanes[entry.lane].in_flight.saturating_sub(1);
-                }
-            }
+        if model.limits.requests_per_day.is_some() || model.limits.tokens_per_day.is_some() {
+            self.tuning.get_or_insert_with(|| Tuning::new(now));
+        }
+        if let Some(tuning) = &mut self.tuning {
+            tuning.advance(model, self.latest);
         }
         self.latest
     }
 
+    /// Takes what has left the window out of the totals.
+    pub(super) fn expire(&mut self, model: &ModelQuota, now: f64) {
+        let (horizon, lease) = (now - micros(model.limits.window), micros(model.limits.lease()));
+        let mut outlived = false;
+        while self.ledger.front().is_some_and(|(admitted, _)| *admitted <= horizon) {
+            let Some((_, id)) = self.ledger.pop_front() else { break };
+            let Some(entry) = self.entries.get(&id).cloned() else { continue };
+            if entry.condition == Condition::Reserved {
+                self.add(entry.lane, &entry.amounts, -1.0, -1.0);
+                self.leases.insert(id.clone(), entry.admitted + lease);
+                self.entries.insert(id, Entry { condition: Condition::Outlived, ..entry });
+                outlived = true;
+            } else {
+                self.add(entry.lane, &entry.amounts, -1.0, 0.0);
+                self.entries.remove(&id);
+            }
+        }
+        if outlived {
+            self.end_leases(now);
+        }
+    }
+
+    /// Gives back the places of calls whose lease has ended.
+    pub(super) fn end_leases(&mut self, now: f64) {
+        let ended: Vec<String> = self.leases.iter().filter(|(_, end)| **end <= now).map(|(id, _)| id.clone()).collect();
+        for id in ended {
+            self.leases.remove(&id);
+            if let Some(entry) = self.entries.remove(&id) {
+                self.add_in_flight(entry.lane, -1.0);
+            }
+        }
+    }
+
+    pub(super) fn renew(&mut self, model: &ModelQuota, reservation: &str, now: f64) {
+        if let Some(end) = self.leases.get_mut(reservation) {
+            *end = now + micros(model.limits.lease());
+        }
+    }
+
+    pub(super) fn set_limits(&mut self, model: &ModelQuota, new: &Override, now: f64) {
+        let mut tuning = self.tuning.take().unwrap_or_else(|| Tuning::new(now));
+        tuning.set(model, new);
+        self.tuning = Some(tuning);
+    }
+
+    fn limits(&self, model: &ModelQuota) -> ([f64; 5], [f64; 5]) {
+        match &self.tuning {
+            Some(tuning) => tuning.limits(model),
+            None => (tuning::configured(model), tuning::configured(model)),
+        }
+    }
+
     pub(super) fn reserve(&mut self, model: &ModelQuota, ask: &Ask, now: f64) -> Decision {
-        let (window, limits, amounts, lane) = (window(model), floats(model.limits.effective()), floats(ask.amounts), ask.lane);
+        let (window, lane) = (micros(model.limits.window), ask.lane);
+        let [requests, input, output, combined] = floats(ask.amounts);
+        let amounts = [requests, input, output, combined, 1.0];
         self.lanes[lane].seen_at = Some(now);
         if self.entries.contains_key(&ask.reservation) {
             return Decision::Granted;
         }
-        let mut capacity = [0.0; 4];
-        for dimension in Dimension::ALL {
-            let index = dimension.index();
+        let (mut limits, whole_limits) = self.limits(model);
+        let mut capacity = [0.0; 5];
+        for index in 0..5 {
             if limits[index] > 0.0 {
-                let ceiling = ceiling(model, lane) * limits[index];
-                if amounts[index] > ceiling {
-                    return Decision::Never { dimension, capacity: whole(ceiling.ceil()) };
+                let ceiling = ceiling(model, lane) * whole_limits[index];
+                if let Some(dimension) = Dimension::ALL.get(index).filter(|_| amounts[index] > ceiling) {
+                    return Decision::Never { dimension: *dimension, capacity: whole(ceiling.ceil()) };
                 }
+                limits[index] = limits[index].max(amounts[index]);
                 capacity[index] = self.capacity(model, lane, index, limits[index], now).max(amounts[index]);
             }
         }
         let ticket = ask.ticket.filter(|ticket| ticket.epoch == self.epoch && ticket.position > 0);
-        let closed = self.closed(now);
-        if closed > 0.0 {
-            return Decision::Paused { wait: duration(closed), ticket };
+        if let Some(closed) = self.closed(now, ticket) {
+            return closed;
+        }
+        if let Some(spent) = self.day_spent(model, &amounts, now) {
+            return spent;
         }
 
         let shift = self.lanes[lane].shift;
-        let position = ticket.map_or_else(|| (now - shift).max(self.lanes[lane].tail), |ticket| float(ticket.position));
+        let queued = self.lanes[lane].tail > now - shift;
+        let position = ticket.map_or_else(|| self.join(lane, &ask.tenant, queued, now), |ticket| float(ticket.position));
         let due = position + shift;
         let pace_limit = now + self.tolerance(model, lane, &limits, now);
         let (mut wait, mut binding, mut deficit, mut turn) = (0.0, Binding::Turn, 0.0, 0.0_f64);
@@ -144,20 +255,48 @@ impl State {
                     (wait, binding, deficit) = (ahead, Binding::Limit(dimension), ahead * limit / window);
                 }
                 idle &= self.pace[index] < now - IDLE;
-                total_over[index] = (self.total[index] + amount - limit).max(0.0);
+                let foreign = self.tuning.as_ref().map_or(0.0, |tuning| tuning.foreign_use(index, limit, window, now));
+                total_over[index] = (self.total[index] + foreign + amount - limit).max(0.0);
                 lane_over[index] = (self.lanes[lane].used[index] + amount - capacity[index]).max(0.0);
             }
         }
         let crowded = total_over.iter().chain(&lane_over).any(|over| *over > 0.0);
-        if wait <= 0.0 && !crowded && (due <= now || idle) {
-            if due > now {
-                self.lanes[lane].shift = now - position;
+        turn *= self.lanes[lane].yielded.unwrap_or(1.0);
+        if limits[IN_FLIGHT] > 0.0 {
+            if self.over_in_flight(lane, &limits, &capacity) > 0.0 {
+                self.end_leases(now);
             }
-            self.admit(ask, &amounts, &limits, window, now);
+            let each = self.latency.filter(|latency| *latency > 0.0).unwrap_or(UNKNOWN_LATENCY) / limits[IN_FLIGHT];
+            let over = self.over_in_flight(lane, &limits, &capacity);
+            if over > 0.0 && over * each > wait {
+                (wait, binding, deficit) = (over * each, Binding::InFlight, over);
+            }
+            turn = turn.max(each);
+        }
+        if let Canary::Admitted(at) = self.canary {
+            let patience = at + CANARY_PATIENCE - now;
+            if patience <= 0.0 {
+                self.canary = Canary::None;
+            } else if patience > wait {
+                (wait, binding, deficit) = (patience, Binding::Canary, 0.0);
+            }
+        }
+        if wait <= 0.0 && !crowded && (due <= now || idle) {
+            let own = &mut self.lanes[lane];
+            if ticket.is_some() {
+                own.waiting = own.waiting.saturating_sub(1);
+            }
+            if due > now {
+                own.shift = now - position;
+            } else if queued && ticket.is_none() {
+                own.move_tail(&ask.tenant, position, shift, turn, now);
+            }
+            self.admit(model, ask, &limits, window, now);
             return Decision::Granted;
         }
 
         self.lanes[lane].refused_at = Some(now);
+        let mut shift = shift;
         if due > now {
             (wait, binding, deficit) = (due - now, Binding::Turn, 0.0);
         } else {
@@ -174,64 +313,167 @@ impl State {
                 }
             }
             wait = wait.max(SHORTEST_WAIT);
-            self.lanes[lane].shift = shift.max(now + wait - position);
+            shift = shift.max(now + wait - position);
+            self.lanes[lane].shift = shift;
             self.lanes[lane].head = now + wait;
         }
         if ticket.is_none() {
-            self.lanes[lane].tail = position + turn * self.lanes[lane].yielded.unwrap_or(1.0) * SPACING;
+            self.lanes[lane].move_tail(&ask.tenant, position, shift, turn, now);
+            self.lanes[lane].waiting += 1;
         }
         let ticket = Ticket { epoch: self.epoch, position: whole(position) };
         Decision::Wait { wait: duration(wait), binding, deficit: whole(deficit.ceil()), ticket }
     }
 
-    fn admit(&mut self, ask: &Ask, amounts: &[f64; 4], limits: &[f64; 4], window: f64, now: f64) {
-        self.ledger.push_back((now, ask.reservation.clone()));
-        self.entries.insert(ask.reservation.clone(), Entry { admitted: now, lane: ask.lane, settled: false, amounts: *amounts });
-        self.add(ask.lane, amounts, 1.0);
+    /// Where a newcomer stands: behind its tenant's others, if there is a queue at all.
+    fn join(&mut self, lane: usize, tenant: &Tenant, queued: bool, now: f64) -> f64 {
+        let lane = &mut self.lanes[lane];
+        let front = now - lane.shift;
+        if queued {
+            return lane.tenants.get(tenant).map_or(front, |tail| front.max(*tail));
+        }
+        if lane.tail < front - GONE {
+            lane.waiting = 0;
+        }
+        front
+    }
+
+    fn over_in_flight(&self, lane: usize, limits: &[f64; 5], capacity: &[f64; 5]) -> f64 {
+        let own = self.lanes[lane].used[IN_FLIGHT] + 1.0 - floor(capacity[IN_FLIGHT]).max(1.0);
+        own.max(self.total[IN_FLIGHT] + 1.0 - limits[IN_FLIGHT])
+    }
+
+    fn admit(&mut self, model: &ModelQuota, ask: &Ask, limits: &[f64; 5], window: f64, now: f64) {
+        let amounts = floats(ask.amounts);
+        self.enter(&ask.reservation, ask.lane, Condition::Reserved, amounts, now);
+        if let Some(tuning) = &mut self.tuning {
+            tuning.add_to_day(model, now, amounts[0], amounts[3]);
+        }
+        self.add_in_flight(ask.lane, 1.0);
         for index in 0..4 {
             if limits[index] > 0.0 {
                 self.pace[index] = self.pace[index].max(now) + amounts[index] * window / limits[index];
             }
         }
-        self.lanes[ask.lane].in_flight += 1;
+        if self.canary == Canary::Wanted {
+            self.canary = Canary::Admitted(now);
+        }
     }
 
-    pub(super) fn settle(&mut self, model: &ModelQuota, settlement: &Settlement, now: f64) -> Settled {
-        let (window, limits) = (window(model), floats(model.limits.effective()));
-        let Some(entry) = self.entries.get(&settlement.reservation).cloned() else { return Settled::Unknown };
-        if entry.settled {
-            return Settled::Before;
+    fn enter(&mut self, id: &str, lane: usize, condition: Condition, amounts: [f64; 4], now: f64) {
+        self.ledger.push_back((now, id.to_owned()));
+        self.entries.insert(id.to_owned(), Entry { admitted: now, lane, condition, amounts });
+        self.add(lane, &amounts, 1.0, if condition == Condition::Reserved { 1.0 } else { 0.0 });
+    }
+
+    pub(super) fn settle(&mut self, model: &ModelQuota, settlement: &Settlement, ttl: Duration, now: f64) -> Settled {
+        if matches!(settlement.verdict, Verdict::Refused | Verdict::Overloaded) && self.tuning.is_none() {
+            self.tuning = Some(Tuning::new(now));
         }
+        let outcome = match self.entries.get(&settlement.reservation).cloned() {
+            None => Settled::Unknown,
+            Some(Entry { condition: Condition::Settled, .. }) => Settled::Before,
+            Some(entry) => {
+                self.end(model, settlement, &entry, now);
+                Settled::Done
+            }
+        };
+        if settlement.verdict == Verdict::Refused
+            && let Some(tuning) = &mut self.tuning
+        {
+            tuning.lower(now);
+        }
+        let [requests, input, output, combined, _] = self.total;
+        tuning::observe(&mut self.tuning, model, &settlement.meter, &[requests, input, output, combined], now);
+        if let Some(pause) = &settlement.pause {
+            let exhausted = settlement.verdict == Verdict::Exhausted;
+            self.close(pause, settlement.longest_pause(ttl), exhausted, settlement.verdict == Verdict::Refused, now);
+        }
+        outcome
+    }
+
+    fn end(&mut self, model: &ModelQuota, settlement: &Settlement, entry: &Entry, now: f64) {
+        let id = &settlement.reservation;
         let used = floats(settlement.used.unwrap_or_default());
-        self.add(entry.lane, &entry.amounts, -1.0);
-        self.add(entry.lane, &used, 1.0);
+        if settlement.verdict == Verdict::Overloaded {
+            let in_flight = self.total[IN_FLIGHT];
+            if let Some(tuning) = &mut self.tuning {
+                tuning.cut(in_flight, now);
+            }
+        }
+        if entry.condition == Condition::Reserved {
+            self.add(entry.lane, &entry.amounts, -1.0, -1.0);
+            let (reserved_turn, used_turn) = self.move_pace(model, &used, &entry.amounts);
+            let lane = &mut self.lanes[entry.lane];
+            let yielded = lane.yielded.unwrap_or(1.0);
+            lane.move_queue(used_turn - reserved_turn * yielded);
+            if settlement.used.is_none() {
+                self.entries.remove(id);
+                self.ledger.retain(|(_, other)| other != id);
+            } else {
+                if reserved_turn > 0.0 {
+                    let seen = (used_turn / reserved_turn).clamp(0.1, 3.0);
+                    lane.yielded = Some(yielded + FORGET * (seen - yielded));
+                }
+                self.add(entry.lane, &used, 1.0, 0.0);
+                self.entries.insert(id.clone(), Entry { condition: Condition::Settled, amounts: used, ..entry.clone() });
+            }
+        } else {
+            self.leases.remove(id);
+            self.entries.remove(id);
+            if model.charge.unused_returns && settlement.used.is_some() {
+                let late = [0.0, 0.0, used[2], (used[3] - used[1]).max(0.0)];
+                self.move_pace(model, &late, &[0.0; 4]);
+                self.enter(id, entry.lane, Condition::Settled, late, now);
+            }
+        }
+        if let Some(tuning) = &mut self.tuning {
+            tuning.add_to_day(model, entry.admitted, used[0] - entry.amounts[0], used[3] - entry.amounts[3]);
+        }
+        self.add_in_flight(entry.lane, -1.0);
+        if settlement.used.is_some() && settlement.verdict == Verdict::None {
+            let latency = now - entry.admitted;
+            self.latency = Some(match self.latency.filter(|known| *known > 0.0) {
+                Some(known) => known + FORGET * (latency - known),
+                None => latency,
+            });
+            if let Some(tuning) = &mut self.tuning {
+                tuning.raise();
+            }
+            if let Some(lesson) = settlement.lesson.filter(|lesson| lesson.estimated_input > 0) {
+                self.learn(settlement.template, lesson, latency);
+            }
+        }
+        if self.canary == Canary::Admitted(entry.admitted) && settlement.verdict != Verdict::Refused {
+            self.canary = Canary::None;
+        }
+    }
+
+    pub(super) fn charge(&mut self, model: &ModelQuota, name: &str, lane: usize, used: Amounts, now: f64) {
+        if self.entries.contains_key(name) {
+            return;
+        }
+        let used = floats(used);
+        self.move_pace(model, &used, &[0.0; 4]);
+        if let Some(tuning) = &mut self.tuning {
+            tuning.add_to_day(model, now, used[0], used[3]);
+        }
+        self.enter(name, lane, Condition::Settled, used, now);
+    }
+
+    /// Moves the pace clocks by what was used beyond what was reserved, and says how long a turn each was.
+    fn move_pace(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) -> (f64, f64) {
+        let (limits, _) = self.limits(model);
         let (mut reserved_turn, mut used_turn) = (0.0_f64, 0.0_f64);
         for index in 0..4 {
             if limits[index] > 0.0 {
-                let rate = limits[index] / window;
-                self.pace[index] += (used[index] - entry.amounts[index]) / rate;
-                reserved_turn = reserved_turn.max(entry.amounts[index] / rate);
+                let rate = limits[index] / micros(model.limits.window);
+                self.pace[index] += (used[index] - reserved[index]) / rate;
+                reserved_turn = reserved_turn.max(reserved[index] / rate);
                 used_turn = used_turn.max(used[index] / rate);
             }
         }
-        let lane = &mut self.lanes[entry.lane];
-        let yielded = lane.yielded.unwrap_or(1.0);
-        lane.move_queue(used_turn - reserved_turn * yielded);
-        if settlement.used.is_some() && reserved_turn > 0.0 {
-            let seen = (used_turn / reserved_turn).clamp(0.1, 3.0);
-            lane.yielded = Some(yielded + FORGET * (seen - yielded));
-        }
-        lane.in_flight = lane.in_flight.saturating_sub(1);
-        if settlement.used.is_some() {
-            self.entries.insert(settlement.reservation.clone(), Entry { settled: true, amounts: used, ..entry });
-            if let Some(lesson) = settlement.lesson.filter(|lesson| lesson.estimated_input > 0) {
-                self.learn(settlement.template, lesson, now - entry.admitted);
-            }
-        } else {
-            self.entries.remove(&settlement.reservation);
-            self.ledger.retain(|(_, id)| *id != settlement.reservation);
-        }
-        Settled::Done
+        (reserved_turn, used_turn)
     }
 
     fn learn(&mut self, template: u64, lesson: Lesson, latency: f64) {
@@ -251,45 +493,99 @@ impl State {
     }
 
     pub(super) fn pause(&mut self, pause: &Pause, ttl: Duration, now: f64) -> Duration {
-        let before = self.closed(now);
+        self.close(pause, ttl, false, false, now)
+    }
+
+    fn close(&mut self, pause: &Pause, ttl: Duration, exhausted: bool, canary: bool, now: f64) -> Duration {
+        let before = self.closed_for(now);
         let length = micros(pause.length).min(micros(ttl));
+        if canary && length > 0.0 {
+            self.canary = Canary::Wanted;
+        }
         if length > before {
-            self.gate = Some((now + length, pause.reason.clone()));
+            self.gate = Some(Gate { until: now + length, exhausted, reason: pause.reason.clone() });
             self.shift_queues(length - before);
         }
         duration(length.max(before))
     }
 
     pub(super) fn resume(&mut self, now: f64) {
-        let before = self.closed(now);
-        self.gate = None;
+        let before = self.closed_for(now);
+        (self.gate, self.canary) = (None, Canary::None);
         self.shift_queues(-before);
     }
 
     pub(super) fn snapshot(&self, model: &ModelQuota, now: f64) -> Snapshot {
-        let pause = self.closed(now);
+        let pause = self.closed_for(now);
+        let gate = self.gate.as_ref().filter(|_| pause > 0.0);
+        let (limits, _) = self.limits(model);
+        let some = |limit: f64| (limit > 0.0).then(|| whole(limit.ceil()));
+        let tuning = self.tuning.clone().unwrap_or_else(|| Tuning::new(now));
+        let dimension = |index: usize| DimensionSnapshot {
+            limit: whole(limits[index]),
+            used: whole(self.total[index].ceil()),
+            held: self.held.get(index).map_or(0, |held| whole(held.ceil())),
+            others: tuning::windowed(index)
+                .map_or(0, |index| whole(tuning.foreign_use(index, limits[index], micros(model.limits.window), now).ceil())),
+            set: some(tuning.set[index]),
+            stated: tuning.stated.get(index).copied().and_then(some),
+            ahead: self.pace.get(index).map_or(Duration::ZERO, |pace| duration((pace - now).max(0.0))),
+        };
+        let lane = |state: &LaneState| {
+            let queue = (state.tail + state.shift - now).max(0.0);
+            let [requests, input, output, combined, in_flight] = state.used;
+            LaneSnapshot {
+                lane: tidegate_types::Lane::default(),
+                waiting: if queue > 0.0 { state.waiting } else { 0 },
+                queue: duration(queue),
+                next: duration((state.head - now).max(0.0)),
+                in_flight: whole(in_flight),
+                used: wholes(&[requests, input, output, combined]),
+            }
+        };
         Snapshot {
             pause: duration(pause),
-            reason: self.gate.as_ref().filter(|_| pause > 0.0).map_or_else(String::new, |(_, reason)| reason.clone()),
+            exhausted: gate.is_some_and(|gate| gate.exhausted),
+            reason: gate.map_or_else(String::new, |gate| gate.reason.clone()),
             reservations: self.ledger.len() as u64,
-            used: wholes(&self.total),
-            ahead: self.pace.map(|pace| duration((pace - now).max(0.0))),
+            latency: duration(self.latency.unwrap_or(0.0)),
+            factor: (tuning.factor * 1e6).ceil() / 1e6,
+            cap: Some(whole(tuning.cap)).filter(|cap| *cap > 0),
+            day_requests: whole(tuning.day_requests),
+            day_tokens: whole(tuning.day_tokens.ceil()),
+            day_left: duration(tuning::day_left(model, now)),
+            dimensions: [0, 1, 2, 3].map(dimension),
+            in_flight: dimension(IN_FLIGHT),
             lanes: model
                 .lanes
                 .iter()
                 .zip(&self.lanes)
-                .map(|((lane, _), state)| LaneSnapshot {
-                    lane: lane.clone(),
-                    in_flight: state.in_flight,
-                    queue: duration((state.tail + state.shift - now).max(0.0)),
-                    used: wholes(&state.used),
-                })
+                .map(|((name, _), state)| LaneSnapshot { lane: name.clone(), ..lane(state) })
                 .collect(),
         }
     }
 
-    fn closed(&self, now: f64) -> f64 {
-        self.gate.as_ref().map_or(0.0, |(until, _)| (until - now).max(0.0))
+    fn closed_for(&self, now: f64) -> f64 {
+        self.gate.as_ref().map_or(0.0, |gate| (gate.until - now).max(0.0))
+    }
+
+    fn closed(&self, now: f64, ticket: Option<Ticket>) -> Option<Decision> {
+        let gate = self.gate.as_ref().filter(|gate| gate.until > now)?;
+        let wait = duration(gate.until - now);
+        Some(if gate.exhausted { Decision::Exhausted { wait, day: None } } else { Decision::Paused { wait, ticket } })
+    }
+
+    fn day_spent(&self, model: &ModelQuota, amounts: &[f64; 5], now: f64) -> Option<Decision> {
+        let tuning = self.tuning.as_ref()?;
+        let over = |used: f64, amount: f64, limit: Option<u64>| limit.is_some_and(|limit| used + amount > float(limit));
+        let day = if over(tuning.day_requests, amounts[0], model.limits.requests_per_day) {
+            DayLimit::Requests
+        } else if over(tuning.day_tokens, amounts[3], model.limits.tokens_per_day) {
+            DayLimit::Tokens
+        } else {
+            return None;
+        };
+        Some(Decision::Exhausted { wait: duration(tuning::day_left(model, now)), day: Some(day) })
     }
 
     fn shift_queues(&mut self, by: f64) {
@@ -298,11 +594,17 @@ impl State {
         }
     }
 
-    fn add(&mut self, lane: usize, amounts: &[f64; 4], sign: f64) {
+    fn add(&mut self, lane: usize, amounts: &[f64; 4], sign: f64, held: f64) {
         for (index, amount) in amounts.iter().enumerate() {
             self.total[index] += sign * amount;
             self.lanes[lane].used[index] += sign * amount;
+            self.held[index] += held * amount;
         }
+    }
+
+    fn add_in_flight(&mut self, lane: usize, by: f64) {
+        self.total[IN_FLIGHT] = (self.total[IN_FLIGHT] + by).max(0.0);
+        self.lanes[lane].used[IN_FLIGHT] = (self.lanes[lane].used[IN_FLIGHT] + by).max(0.0);
     }
 
     fn capacity(&self, model: &ModelQuota, lane: usize, index: usize, limit: f64, now: f64) -> f64 {
@@ -318,7 +620,7 @@ impl State {
         (ceiling(model, lane) * limit).min((guaranteed * limit).max(limit - kept))
     }
 
-    fn tolerance(&self, model: &ModelQuota, lane: usize, limits: &[f64; 4], now: f64) -> f64 {
+    fn tolerance(&self, model: &ModelQuota, lane: usize, limits: &[f64; 5], now: f64) -> f64 {
         let guaranteed = model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed);
         let above = (0..4).any(|index| limits[index] > 0.0 && self.lanes[lane].used[index] > guaranteed * limits[index]);
         let company = self.lanes.iter().enumerate().any(|(other, state)| other != lane && state.about(now));
@@ -326,7 +628,7 @@ impl State {
         if above && company { tolerance / 2.0 } else { tolerance }
     }
 
-    fn room_at(&self, lane: usize, mut total: [f64; 4], mut own: [f64; 4], limits: &[f64; 4], now: f64, window: f64) -> f64 {
+    fn room_at(&self, lane: usize, mut total: [f64; 4], mut own: [f64; 4], limits: &[f64; 5], now: f64, window: f64) -> f64 {
         let mut last = now;
         for (_, id) in self.ledger.iter().take(WALK) {
             let Some(entry) = self.entries.get(id) else { continue };
@@ -351,34 +653,4 @@ impl State {
 
 fn ceiling(model: &ModelQuota, lane: usize) -> f64 {
     model.lanes.iter().nth(lane).map_or(1.0, |(_, share)| share.ceiling)
-}
-
-fn window(model: &ModelQuota) -> f64 {
-    micros(model.limits.window)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "amounts and times lie far below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates, which is what is wanted")]
-fn whole(number: f64) -> u64 {
-    number as u64
-}
-
-fn floats(amounts: Amounts) -> [f64; 4] {
-    amounts.0.map(float)
-}
-
-fn wholes(amounts: &[f64; 4]) -> Amounts {
-    Amounts(amounts.map(|amount| whole(amount.ceil())))
-}
-
-fn micros(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e6
-}
-
-fn duration(micros: f64) -> Duration {
-    Duration::from_micros(whole(micros.max(0.0).ceil()))
 }

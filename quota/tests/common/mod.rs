@@ -152,7 +152,7 @@ impl<S: Store> Rig<S> {
 
     pub fn ask(&self, tokens: u64) -> Ask {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        Ask { reservation: format!("r{id}"), lane: 0, amounts: Amounts([1, tokens, 0, tokens]), ticket: None, template: 0 }
+        ask(format!("r{id}"), Amounts([1, tokens, 0, tokens]))
     }
 
     pub async fn reserve(&self, ask: &Ask) -> Decision {
@@ -165,6 +165,18 @@ impl<S: Store> Rig<S> {
             Decision::Wait { wait, binding, ticket, .. } => (wait, binding, ticket),
             other => panic!("expected a refusal, got {other:?}"),
         }
+    }
+}
+
+pub fn ask(reservation: impl Into<String>, amounts: Amounts) -> Ask {
+    Ask {
+        reservation: reservation.into(),
+        lane: 0,
+        amounts,
+        ticket: None,
+        template: 0,
+        curious: false,
+        tenant: tidegate_types::Tenant::default(),
     }
 }
 

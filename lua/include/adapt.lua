@@ -1,0 +1,58 @@
+-- What answers of the provider change: limits, calls in flight, use by others.
+-- A refusal takes 2 % off, at most once in ten seconds and down to half; it begins to come back after a quiet minute.
+local STEP, LOWEST, ONCE_IN, QUIET = 0.02, 0.5, 10000000, 60000000
+-- An overload cuts the calls in flight to 70 %, at most once in two seconds; successes add 5 % of the peak each time
+-- that all have been round once.
+local CUT, CUT_ONCE_IN, RAISE = 0.7, 2000000, 0.05
+-- Differences of less than 3 % between a provider's meter and ours are rounding and calls in flight.
+local NOISE = 0.03
+
+local function lower_limits(tuning, now)
+  if now >= tuning[RECOVERED_TO] - QUIET + ONCE_IN or tuning[FACTOR] == 1 then
+    tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - STEP)
+    tuning[RECOVERED_TO] = now + QUIET
+  end
+end
+
+local function cut_in_flight(tuning, in_flight, now)
+  if tuning[CAP] == 0 or now - tuning[CAPPED_AT] > CUT_ONCE_IN then
+    if tuning[CAP] == 0 then
+      tuning[CAP], tuning[PEAK] = in_flight, in_flight
+    end
+    tuning[CAP] = math.max(1, math.min(tuning[CAP], in_flight) * CUT)
+    tuning[CAPPED_AT] = now
+  end
+end
+
+local function raise_in_flight(tuning)
+  if tuning and tuning[CAP] > 0 then
+    tuning[CAP] = tuning[CAP] + math.max(1, RAISE * tuning[PEAK]) / tuning[CAP]
+    if tuning[CAP] >= tuning[PEAK] then
+      tuning[CAP] = 0
+    end
+  end
+end
+
+-- A provider's meter above ours is use by others on the same account; a limit below the configured one is the truth.
+-- Tuning begins only when there is something to keep.
+local function observe(state, tuning, model, call, observed_at, stated_at, now)
+  for dimension = 1, WINDOWED do
+    local slot, limit = tuned_slot(dimension), model[LIMITS + dimension]
+    local stated, observed = call[stated_at + dimension], call[observed_at + dimension]
+    if limit > 0 and (stated > 0 or observed > 0) then
+      local lower = stated > 0 and stated < limit * 0.999
+      local foreign = observed > 0 and observed - 1 - state[dimension_slot(dimension) + TOTAL] or 0
+      local others = foreign > NOISE * limit
+      if not tuning and (lower or others) then
+        state[TUNED], tuning = 1, new_tuning(now)
+      end
+      if tuning and stated > 0 then
+        tuning[slot + STATED] = lower and stated or 0
+      end
+      if tuning and observed > 0 then
+        tuning[slot + FOREIGN] = others and now + foreign * model[WINDOW] / limit or 0
+      end
+    end
+  end
+  return tuning
+end

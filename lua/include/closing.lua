@@ -1,0 +1,38 @@
+-- Closing and opening the gate, and the queues that move with it.
+
+-- One number moves a lane's whole queue, and with it the time until which its head is blocked.
+local function shift_queue(state, lane, by)
+  local slot = lane_slot(lane)
+  state[slot + SHIFT] = state[slot + SHIFT] + by
+  state[slot + HEAD] = state[slot + HEAD] + by
+end
+
+local function shift_queues(state, by)
+  for lane = 1, state[LANES] do
+    shift_queue(state, lane, by)
+  end
+end
+
+-- Closes the gate until now + pause, never earlier than it was closed until before. Every queue moves by what was added.
+-- When a refusal closed it, one call goes first on reopening.
+local function close_gate(keys, state, now, pause, ttl, why, reason, canary)
+  local before = closed_for(state, now)
+  pause = math.min(pause, ttl)
+  if canary then
+    state[CANARY] = WANTED
+  end
+  if pause > before then
+    state[GATE], state[CLOSED_FOR] = now + pause, why
+    redis.call('SET', keys.gate, string.format('%.0f|', now + pause) .. reason, 'PX', math.ceil(pause / 1000))
+    shift_queues(state, pause - before)
+    return pause
+  end
+  return before
+end
+
+local function open_gate(keys, state, now)
+  local before = closed_for(state, now)
+  redis.call('DEL', keys.gate)
+  state[GATE], state[CLOSED_FOR], state[CANARY] = 0, OPEN, 0
+  shift_queues(state, -before)
+end

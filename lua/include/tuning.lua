@@ -1,0 +1,97 @@
+-- What makes a model's limits differ from the configured ones, and what is counted by the day. A key of its own, because
+-- most calls of most models need none of it; the state says whether it counts. Packed doubles:
+--   1 factor on every limit, 2 time up to which its recovery has been reckoned, 3 cap on calls in flight (0: none),
+--   4 calls in flight when the cap was set, 5 when, 6 day, 7 requests and 8 tokens of that day,
+--   then for each of five dimensions: until when use by others on the same account is in the window, limit set by an
+--   operator (0: none), lower limit that the provider states (0: none)
+local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT, DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 1, 2, 3, 4, 5, 6, 7, 8, 8
+local FOREIGN, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
+-- After a quiet minute 1 % a minute comes back; after five minutes without overload the cap goes.
+local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
+local FULL_DAY, TUNING_TTL = 86400000000, 2592000000
+
+local function tuned_slot(dimension)
+  return TUNING + (dimension - 1) * PER_TUNED
+end
+
+local function new_tuning(now)
+  local tuning = { 1, now, 0, 0, 0, 0, 0, 0 }
+  for slot = TUNING + 1, TUNING + IN_FLIGHT * PER_TUNED do
+    tuning[slot] = 0
+  end
+  return tuning
+end
+
+-- nil while every limit is as configured.
+local function load_tuning(keys, state, model, now)
+  local by_day = model[DAY_REQUEST_LIMIT] > 0 or model[DAY_TOKEN_LIMIT] > 0
+  if state[TUNED] == 0 and not by_day then
+    return nil
+  end
+  local count = TUNING + IN_FLIGHT * PER_TUNED
+  local packed = redis.call('GET', keys.tuning)
+  local tuning
+  if packed and #packed == count * 8 then
+    tuning = { struct.unpack('<' .. string.rep('d', count), packed) }
+    tuning[count + 1] = nil
+  else
+    tuning = new_tuning(now)
+  end
+  state[TUNED] = 1
+  if tuning[FACTOR] < 1 and now > tuning[RECOVERED_TO] then
+    tuning[FACTOR] = math.min(1, tuning[FACTOR] + (now - tuning[RECOVERED_TO]) * RECOVERY)
+    tuning[RECOVERED_TO] = now
+  end
+  if tuning[CAP] > 0 and now - tuning[CAPPED_AT] > CAP_FORGOTTEN then
+    tuning[CAP] = 0
+  end
+  local day = math.floor((now + model[DAY_OFFSET]) / FULL_DAY)
+  if day ~= tuning[DAY] then
+    tuning[DAY], tuning[DAY_REQUESTS], tuning[DAY_TOKENS] = day, 0, 0
+  end
+  return tuning
+end
+
+local function save_tuning(keys, tuning)
+  if tuning then
+    redis.call('SET', keys.tuning, struct.pack('<' .. string.rep('d', #tuning), unpack(tuning)), 'PX', TUNING_TTL)
+  end
+end
+
+-- The limits in force of all five dimensions (0: none), and the limits that waiting could restore: an operator's before
+-- the configured, the provider's own if lower, times the factor; and the cap on calls in flight.
+local function limits_now(model, tuning)
+  local limits = { model[LIMITS + 1], model[LIMITS + 2], model[LIMITS + 3], model[LIMITS + 4], model[CONCURRENT] }
+  if not tuning then
+    return limits, limits
+  end
+  local whole = {}
+  for dimension = 1, IN_FLIGHT do
+    local slot = tuned_slot(dimension)
+    local limit = limits[dimension]
+    if tuning[slot + ORDERED] > 0 then
+      limit = tuning[slot + ORDERED]
+    end
+    if limit > 0 and tuning[slot + STATED] > 0 then
+      limit = math.min(limit, tuning[slot + STATED])
+    end
+    whole[dimension] = limit
+    limits[dimension] = dimension <= WINDOWED and limit * tuning[FACTOR] or limit
+  end
+  if tuning[CAP] > 0 and (limits[IN_FLIGHT] == 0 or tuning[CAP] < limits[IN_FLIGHT]) then
+    limits[IN_FLIGHT] = math.floor(tuning[CAP])
+  end
+  return limits, whole
+end
+
+-- What others on the same account have in the window by now: it fades at the limit's rate.
+local function foreign_use(tuning, dimension, limit, window, now)
+  return tuning and math.max(0, tuning[tuned_slot(dimension) + FOREIGN] - now) * limit / window or 0
+end
+
+local function add_to_day(tuning, model, admitted, requests, tokens)
+  if tuning and math.floor((admitted + model[DAY_OFFSET]) / FULL_DAY) == tuning[DAY] then
+    tuning[DAY_REQUESTS] = math.max(0, tuning[DAY_REQUESTS] + requests)
+    tuning[DAY_TOKENS] = math.max(0, tuning[DAY_TOKENS] + tokens)
+  end
+end

@@ -1,0 +1,41 @@
+--[[
+Sets a model's limits for the whole fleet while it runs, or gives the configured ones back. Use in the window stays as it is.
+
+Guarantee: from the next question on, every program that shares the quota is measured by the new limits.
+
+Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua
+
+Arguments (numbers packed as little-endian doubles, times in microseconds)
+  ARGV[1]  6 numbers: for requests, input, output, combined and calls at once the new limit plus 1, 1 for the configured
+           one, 0 to leave it; then the clock for tests, 0 for the server's
+  ARGV[2]  the model, see include/arguments.lua
+
+Reply: integers
+  1 to 5  limit of each dimension now set, 0 when the configured one holds
+]]
+if #ARGV ~= 2 then
+  return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
+end
+local call, refused = numbers(1, 6)
+if refused then
+  return refused
+end
+local model, unusable = read_model(2)
+if unusable then
+  return unusable
+end
+local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5] }
+local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[6]))
+local tuning = load_tuning(keys, state, model, now) or new_tuning(now)
+state[TUNED] = 1
+local set = {}
+for dimension = 1, IN_FLIGHT do
+  local slot = tuned_slot(dimension) + ORDERED
+  if call[dimension] > 0 then
+    tuning[slot] = call[dimension] - 1
+  end
+  set[dimension] = math.ceil(tuning[slot])
+end
+save_tuning(keys, tuning)
+save_state(keys, state, model, now)
+return set

@@ -1,0 +1,166 @@
+--[[
+Ends a reservation: what the call really used, or that it was never sent, or that the provider refused it.
+
+Guarantees
+  * Each reservation is settled once: a second settlement or a late release changes nothing.
+  * Less than reserved is given back to totals, pace and queue at once; more is a debt that later admissions pay.
+  * A refusal by the provider closes the gate for the whole fleet in the same step, and lowers the limits for a while;
+    an overload lowers the number of calls in flight and closes nothing.
+
+Keys, all with the hash tag {provider:model}: the first six of reserve-7.lua, and
+  KEYS[7] gate     text for people, see include/gate.lua
+
+Arguments (numbers packed as little-endian doubles, times in microseconds)
+  ARGV[1]  reservation id
+  ARGV[2]  what became of it, 22 numbers:
+             1       0 released: not sent, nothing was used; 1 settled: the amounts below were used;
+                     2 charged: no reservation was made, and the amounts below were used (a worker without Redis)
+             2..5    amounts used: requests, input, output, combined tokens
+             6       lane, counted from 1; needed only for 2
+             7       1 if the provider counts output when the call ends, so that a call that outlived the window is
+                     charged for it now
+             8       estimated input before correction, 0 to learn nothing from this call
+             9, 10   real input and output tokens
+             11      the provider's verdict: 0 none, 1 refused for a rate, 2 overloaded, 3 exhausted until a reset or a payment
+             12      pause to impose, 0 for none
+             13      longest pause
+             14      clock for tests, 0 for the server's
+             15..18  use in the window by the provider's own meter, plus 1; 0 unknown
+             19..22  limits that the provider states, times the margin; 0 unknown
+  ARGV[3]  the model, see include/arguments.lua
+  ARGV[4]  reason of the pause
+
+Reply: integers
+  1 outcome     1 done, 2 settled before, 0 unknown (long gone, or a restarted server)
+  2 pause       microseconds until the gate opens, 0 when it is open
+  3 ratio       real over estimated input in millionths, 0 unknown
+  4 output      expected output tokens, 0 unknown
+]]
+local UNKNOWN, DONE, BEFORE = 0, 1, 2
+local RELEASED, CHARGED = 0, 2
+local REFUSED, OVERLOADED, SPENT = 1, 2, 3
+local FORGET, OBSERVED_AT, STATED_AT = 0.1, 14, 18
+
+if #ARGV ~= 4 then
+  return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
+end
+local id, reason = ARGV[1], ARGV[4]
+if id == '' then
+  return bad_argument(1, 'a reservation id')
+end
+local call, refused = numbers(2, 22)
+if refused then
+  return refused
+end
+local model, unusable = read_model(3)
+if unusable then
+  return unusable
+end
+local mode, verdict, lanes = call[1], call[11], (#model - LANE_SHARES) / 2
+if mode == CHARGED and (call[6] < 1 or call[6] > lanes or call[6] ~= math.floor(call[6])) then
+  return bad_argument(2, 'a call in a lane from 1 to ' .. lanes)
+end
+local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5], gate = KEYS[7] }
+local used, window = { call[2], call[3], call[4], call[5] }, model[WINDOW]
+if mode == RELEASED then
+  used = { 0, 0, 0, 0 }
+end
+
+-- Read.
+local state, now = load_state(keys, lanes, clock(call[14]))
+local tuning = load_tuning(keys, state, model, now)
+if not tuning and (verdict == REFUSED or verdict == OVERLOADED) then
+  state[TUNED] = 1
+  tuning = new_tuning(now)
+end
+expire(keys, state, model, now)
+local limits = limits_now(model, tuning)
+local packed = redis.call('HGET', keys.entries, id)
+local outcome, learned = UNKNOWN, nil
+
+-- Moves the pace clocks by what was used beyond what was reserved, and says how long a turn each was.
+local function move_pace(reserved)
+  local reserved_turn, used_turn = 0, 0
+  for dimension = 1, WINDOWED do
+    if limits[dimension] > 0 then
+      local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
+      state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / rate
+      reserved_turn = math.max(reserved_turn, reserved[dimension] / rate)
+      used_turn = math.max(used_turn, used[dimension] / rate)
+    end
+  end
+  return reserved_turn, used_turn
+end
+
+-- Write.
+if packed then
+  local admitted, lane, condition, reserved = unpack_entry(packed)
+  outcome = condition == SETTLED and BEFORE or DONE
+  if verdict == OVERLOADED and outcome == DONE then
+    cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
+  end
+  if condition == RESERVED then
+    -- The reservation keeps its time of admission, and so its place in the window.
+    add_to_totals(state, lane, reserved, -1, -1)
+    local reserved_turn, used_turn = move_pace(reserved)
+    local yield = lane_yield(state, lane)
+    shift_queue(state, lane, used_turn - reserved_turn * yield)
+    if mode == RELEASED then
+      redis.call('HDEL', keys.entries, id)
+      redis.call('ZREM', keys.ledger, id)
+      if admitted == state[OLDEST] then
+        refresh_oldest(keys, state)
+      end
+    else
+      if reserved_turn > 0 then
+        local seen = math.max(0.1, math.min(used_turn / reserved_turn, 3))
+        state[lane_slot(lane) + YIELD] = yield + FORGET * (seen - yield)
+      end
+      add_to_totals(state, lane, used, 1, 0)
+      redis.call('HSET', keys.entries, id, pack_entry(admitted, lane, SETTLED, used))
+    end
+    add_to_day(tuning, model, admitted, used[REQUESTS] - reserved[REQUESTS], used[WINDOWED] - reserved[WINDOWED])
+  elseif condition == OUTLIVED then
+    redis.call('ZREM', keys.leases, id)
+    add_to_day(tuning, model, admitted, used[REQUESTS] - reserved[REQUESTS], used[WINDOWED] - reserved[WINDOWED])
+    if call[7] > 0 and mode ~= RELEASED then
+      used = { 0, 0, used[3], math.max(0, used[4] - used[2]) }
+      move_pace({ 0, 0, 0, 0 })
+      enter(keys, state, now, id, lane, SETTLED, used)
+    else
+      redis.call('HDEL', keys.entries, id)
+    end
+  end
+  if outcome == DONE then
+    add_in_flight(state, lane, -1)
+    if mode ~= RELEASED and verdict == 0 then
+      state[LATENCY] = state[LATENCY] > 0 and state[LATENCY] + FORGET * (now - admitted - state[LATENCY]) or now - admitted
+      raise_in_flight(tuning)
+      if call[8] > 0 then
+        learned = learn(KEYS[6], call[8], call[9], call[10], now - admitted)
+      end
+    end
+    if state[CANARY] == admitted and verdict ~= REFUSED then
+      state[CANARY] = 0
+    end
+  end
+elseif mode == CHARGED then
+  outcome = DONE
+  move_pace({ 0, 0, 0, 0 })
+  add_to_day(tuning, model, now, used[REQUESTS], used[WINDOWED])
+  enter(keys, state, now, id, call[6], SETTLED, used)
+end
+if verdict == REFUSED then
+  lower_limits(tuning, now)
+end
+tuning = observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, now)
+local pause = call[12]
+if pause > 0 then
+  pause = close_gate(keys, state, now, pause, call[13], verdict == SPENT and EXHAUSTED or PAUSED, reason, verdict == REFUSED)
+else
+  pause = closed_for(state, now)
+end
+save_tuning(keys, tuning)
+save_state(keys, state, model, now)
+local ratio, output = expectation(learned or load_learned(KEYS[6]))
+return { outcome, math.ceil(pause), ratio, output }

@@ -1,0 +1,255 @@
+//! What the scripts are asked and what they answer, as `lua/README.md` describes it.
+
+use std::time::Duration;
+
+use redis::Value;
+
+use crate::{
+    amounts::{Amounts, Dimension},
+    error::Error,
+    limits::{Limits, ModelQuota},
+    store::{
+        Ask, Binding, DayLimit, Decision, DimensionSnapshot, Expectation, LaneSnapshot, Override, Settled, Settlement, Snapshot,
+        Verdict,
+    },
+    ticket::Ticket,
+};
+
+/// Numbers as packed little-endian doubles.
+#[derive(Default)]
+pub(crate) struct Packed(Vec<u8>);
+
+impl Packed {
+    pub(crate) fn number(self, number: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "amounts and microseconds lie far below 2^53")]
+        self.float(number as f64)
+    }
+
+    fn float(mut self, number: f64) -> Self {
+        self.0.extend_from_slice(&number.to_le_bytes());
+        self
+    }
+
+    fn numbers(self, numbers: impl IntoIterator<Item = u64>) -> Self {
+        numbers.into_iter().fold(self, Self::number)
+    }
+
+    pub(crate) fn micros(self, duration: Duration) -> Self {
+        self.number(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    pub(crate) fn done(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+pub(crate) fn model(model: &ModelQuota) -> Vec<u8> {
+    let limits = &model.limits;
+    let packed = Packed::default()
+        .micros(limits.window)
+        .micros(limits.burst)
+        .micros(limits.lease())
+        .numbers(limits.effective().0)
+        .number(limits.concurrent.unwrap_or(0))
+        .number(limits.requests_per_day.unwrap_or(0))
+        .number(limits.tokens_per_day.unwrap_or(0))
+        .micros(limits.day_offset);
+    model.lanes.iter().fold(packed, |packed, (_, share)| packed.float(share.guaranteed).float(share.ceiling)).done()
+}
+
+pub(crate) fn ask(ask: &Ask, clock: u64) -> Vec<u8> {
+    let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
+    Packed::default()
+        .number(ask.lane as u64 + 1)
+        .number(ticket.epoch)
+        .number(ticket.position)
+        .numbers(ask.amounts.0)
+        .number(u64::from(ask.curious))
+        .number(clock)
+        .done()
+}
+
+/// How a settlement is to be taken.
+#[derive(Clone, Copy)]
+pub(crate) enum Mode {
+    Released,
+    Settled,
+    /// Nothing was reserved; in this lane, counted from 0.
+    Charged(usize),
+}
+
+pub(crate) fn outcome(model: &ModelQuota, settlement: &Settlement, mode: Mode, pause_ttl: Duration, clock: u64) -> Vec<u8> {
+    let (mode, lane) = match mode {
+        Mode::Released => (0, 0),
+        Mode::Settled => (1, 0),
+        Mode::Charged(lane) => (2, lane as u64 + 1),
+    };
+    let lesson = settlement.lesson;
+    let verdict = match settlement.verdict {
+        Verdict::None => 0,
+        Verdict::Refused => 1,
+        Verdict::Overloaded => 2,
+        Verdict::Exhausted => 3,
+    };
+    Packed::default()
+        .number(mode)
+        .numbers(settlement.used.unwrap_or_default().0)
+        .number(lane)
+        .number(u64::from(model.charge.unused_returns))
+        .number(lesson.map_or(0, |lesson| lesson.estimated_input))
+        .number(lesson.map_or(0, |lesson| lesson.input))
+        .number(lesson.map_or(0, |lesson| lesson.output))
+        .number(verdict)
+        .micros(settlement.pause.as_ref().map_or(Duration::ZERO, |pause| pause.length))
+        .micros(settlement.longest_pause(pause_ttl))
+        .number(clock)
+        .numbers(settlement.meter.used.map(|used| used.map_or(0, |used| used.saturating_add(1))))
+        .numbers(settlement.meter.limits.map(|limit| limit.map_or(0, |limit| model.limits.with_margin(limit))))
+        .done()
+}
+
+pub(crate) fn limits(limits: &Limits, new: &Override, clock: u64) -> Vec<u8> {
+    let code = |set: Option<Option<u64>>, in_force: &dyn Fn(u64) -> u64| match set {
+        None => 0,
+        Some(None) => 1,
+        Some(Some(limit)) => in_force(limit).saturating_add(1),
+    };
+    Packed::default()
+        .numbers(new.limits.map(|set| code(set, &|limit| limits.with_margin(limit))))
+        .number(code(new.concurrent, &|limit| limit))
+        .number(clock)
+        .done()
+}
+
+pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
+    let [outcome, wait, dimension, deficit, epoch, position, ratio, output] = integers(reply)?;
+    let ticket = (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
+    let wait = Duration::from_micros(unsigned(wait));
+    let decision = match (outcome, ticket) {
+        (1, _) => Decision::Granted,
+        (2, Some(ticket)) => {
+            let binding = match dimension {
+                5 => Binding::InFlight,
+                7 => Binding::Canary,
+                code => Dimension::from_code(code).map_or(Binding::Turn, Binding::Limit),
+            };
+            Decision::Wait { wait, binding, deficit: unsigned(deficit), ticket }
+        }
+        (3, ticket) => Decision::Paused { wait, ticket },
+        (4, _) => Decision::Never {
+            dimension: Dimension::from_code(dimension).ok_or_else(|| unknown(reply))?,
+            capacity: unsigned(deficit),
+        },
+        (5, _) => {
+            let day = match dimension {
+                8 => Some(DayLimit::Requests),
+                9 => Some(DayLimit::Tokens),
+                _ => None,
+            };
+            Decision::Exhausted { wait, day }
+        }
+        _ => return Err(unknown(reply)),
+    };
+    Ok((decision, expectation(ratio, output)))
+}
+
+pub(crate) fn settled(reply: &[Value]) -> Result<(Settled, Option<Expectation>), Error> {
+    let [outcome, _, ratio, output] = integers(reply)?;
+    let settled = match outcome {
+        1 => Settled::Done,
+        2 => Settled::Before,
+        0 => Settled::Unknown,
+        _ => return Err(unknown(reply)),
+    };
+    Ok((settled, expectation(ratio, output)))
+}
+
+pub(crate) fn snapshot(model: &ModelQuota, reply: &[Value]) -> Result<Snapshot, Error> {
+    read_snapshot(model, reply).ok_or_else(|| unknown(reply))
+}
+
+fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
+    let (reason, numbers) = reply.split_last()?;
+    let numbers: Vec<u64> = numbers.iter().map(|value| integer(value).map(unsigned)).collect::<Option<_>>()?;
+    let mut numbers = numbers.into_iter();
+    let mut next = || numbers.next();
+    let _now = next()?;
+    let mut snapshot = Snapshot {
+        pause: Duration::from_micros(next()?),
+        exhausted: next()? == 2,
+        reservations: next()?,
+        latency: Duration::from_micros(next()?),
+        #[expect(clippy::cast_precision_loss, reason = "a factor in millionths lies far below 2^53")]
+        factor: next()? as f64 / 1e6,
+        cap: some(next()?),
+        day_requests: next()?,
+        day_tokens: next()?,
+        day_left: Duration::from_micros(next()?),
+        ..Snapshot::default()
+    };
+    let lanes = next()?;
+    let mut dimension = || {
+        Some(DimensionSnapshot {
+            limit: next()?,
+            used: next()?,
+            held: next()?,
+            others: next()?,
+            set: some(next()?),
+            stated: some(next()?),
+            ahead: Duration::from_micros(next()?),
+        })
+    };
+    for slot in &mut snapshot.dimensions {
+        *slot = dimension()?;
+    }
+    snapshot.in_flight = dimension()?;
+    let mut all = Vec::new();
+    for _ in 0..lanes {
+        let (waiting, queue, head) = (next()?, Duration::from_micros(next()?), Duration::from_micros(next()?));
+        let used = Amounts([next()?, next()?, next()?, next()?]);
+        all.push((waiting, queue, head, used, next()?));
+    }
+    let lanes = model.lanes.iter().zip(all);
+    snapshot.lanes = lanes
+        .map(|((lane, _), (waiting, queue, next, used, in_flight))| LaneSnapshot {
+            lane: lane.clone(),
+            waiting,
+            queue,
+            next,
+            in_flight,
+            used,
+        })
+        .collect();
+    let reason: String = redis::from_redis_value_ref(reason).ok()?;
+    snapshot.reason = reason.split_once('|').map_or(String::new(), |(_, reason)| reason.to_owned());
+    Some(snapshot)
+}
+
+pub(crate) fn integers<const N: usize>(reply: &[Value]) -> Result<[i64; N], Error> {
+    let numbers: Option<Vec<i64>> = reply.iter().map(integer).collect();
+    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(|| unknown(reply))
+}
+
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn some(number: u64) -> Option<u64> {
+    (number > 0).then_some(number)
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn expectation(ratio: i64, output: i64) -> Option<Expectation> {
+    #[expect(clippy::cast_precision_loss, reason = "a ratio in millionths lies far below 2^53")]
+    (ratio > 0).then(|| Expectation { input_ratio: ratio as f64 / 1e6, output: unsigned(output) })
+}
+
+fn unknown(reply: &[Value]) -> Error {
+    Error::Protocol(format!("{reply:?}").chars().take(200).collect())
+}
