@@ -67,6 +67,7 @@ async fn answer(services: &Services, attempt: &Attempt, shard: &Shard, text: &st
     spend_retry(services, attempt, shard).await?;
     let request = Request::new(job.model.clone(), attempt.reservation.clone())
         .lane(job.lane.clone())
+        .tenant(job.tenant.clone())
         .tokens(estimate::input_tokens(&job.instructions, text, job.schema.as_ref()), u64::from(job.max_output_tokens))
         .template(shard.template)
         .ticket(attempt.notes().ticket);

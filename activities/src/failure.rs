@@ -7,7 +7,7 @@
 //! | 529, 503 | `Overloaded` | yes | full jitter, at least Retry-After |
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | full jitter, at least Retry-After |
 //! | the object store fails | `Transient` | yes | full jitter |
-//! | credit, spend, per-day limits | `QuotaExhausted` | no | |
+//! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | the batch's retry budget is spent | `BudgetExceeded` | no | |
 //! | refused, too large, unreadable, wrong key, bad input | by name | no | |
 //!
@@ -99,6 +99,7 @@ impl Failure {
             Refused::Paused { wait, .. } => {
                 Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some((*wait).min(backoff.max)) }
             }
+            Refused::Exhausted { .. } => Self::never(failure_type::QUOTA_EXHAUSTED, message),
             Refused::NeverFits { .. } => Self::never(failure_type::TOO_LARGE, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
         }

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tidegate_providers::{Charged, Completion, Error, Kind, Provider, Request as Call};
-use tidegate_quota::{Permit, Quota, Refused, Request};
+use tidegate_providers::{Charged, Completion, Error, Kind, Observed, Provider, Request as Call};
+use tidegate_quota::{Permit, Quota, Refused, Request, store::Meter};
 use tidegate_workflows::contract::failure_type;
 
 use crate::{
@@ -12,6 +12,10 @@ use crate::{
     metrics,
     stopped::Stopped,
 };
+
+/// A spent account says when its day or month ends, or nothing. Then one call finds out again after this long, unless
+/// somebody opens the gate sooner.
+const UNKNOWN_RESET: Duration = Duration::from_secs(900);
 
 /// Stands between the documents and the providers.
 #[derive(Debug, Clone)]
@@ -44,6 +48,7 @@ impl Guard {
         match provider.complete(call).await {
             Ok(completion) => {
                 started.succeeded(completion.usage.as_ref());
+                permit.observed(meter(&completion.observed));
                 match &completion.usage {
                     Some(usage) => permit.settle(usage).await,
                     None => permit.keep_charged(),
@@ -52,6 +57,7 @@ impl Guard {
             }
             Err(error) => {
                 started.failed(error.kind);
+                permit.observed(meter(&error.observed));
                 self.settle_failure(permit, attempt, request, &error).await;
                 Err(Failure::from_provider(&error, &attempt.effort(), self.backoff))
             }
@@ -62,20 +68,22 @@ impl Guard {
         match refused {
             Refused::Wait { ticket, .. } => attempt.deferred(Some(*ticket)),
             Refused::Paused { ticket, .. } => attempt.deferred(*ticket),
-            Refused::NeverFits { .. } | Refused::UnknownModel(_) | Refused::UnknownLane(_) => {}
+            Refused::Exhausted { .. } | Refused::NeverFits { .. } | Refused::UnknownModel(_) | Refused::UnknownLane(_) => {}
         }
         Failure::refused(refused, self.backoff)
     }
 
-    /// What a failed call has cost; and a 429 closes the gate for the whole fleet in the same step.
+    /// What a failed call has cost, and what it means for the fleet in the same step: a 429 closes the gate, an overload
+    /// lowers the number of calls in flight, and a spent account or day closes the gate until its reset.
     async fn settle_failure(&self, permit: Permit, attempt: &Attempt, request: &Request, error: &Error) {
         match error.kind {
             Kind::RateLimited => {
                 attempt.rate_limited();
                 return permit.refused(error.retry_after.unwrap_or(self.backoff.base), "rate_limited").await;
             }
+            Kind::Overloaded => return permit.overloaded().await,
             Kind::QuotaExhausted => {
-                self.stopped.stop(&request.model, failure_type::QUOTA_EXHAUSTED, &error.message, Duration::from_secs(300))
+                return permit.exhausted(error.retry_after.unwrap_or(UNKNOWN_RESET), &error.message).await;
             }
             Kind::Unauthorized => {
                 self.stopped.stop(&request.model, failure_type::UNAUTHORIZED, &error.message, Duration::from_secs(30))
@@ -87,5 +95,16 @@ impl Guard {
             Charged::Usage(usage) => permit.settle(usage).await,
             Charged::Unknown => permit.keep_charged(),
         }
+    }
+}
+
+/// The provider's own count, in the limiter's order. Where input is told apart, Anthropic's `tokens` repeats the tightest
+/// of the others.
+fn meter(observed: &Observed) -> Meter {
+    let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
+    let windows = [observed.requests, observed.input_tokens, observed.output_tokens, combined];
+    Meter {
+        used: windows.map(|window| window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))),
+        limits: windows.map(|window| window.and_then(|window| window.limit)),
     }
 }

@@ -83,7 +83,7 @@ impl Rig {
     }
 
     async fn used(&self) -> u64 {
-        self.guard.quota.inspect(&self.model).await.unwrap().used.get(Dimension::Combined)
+        self.guard.quota.inspect(&self.model).await.unwrap().used().get(Dimension::Combined)
     }
 
     fn provider_calls(&self) -> u32 {

@@ -57,11 +57,11 @@ pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
 }
 
 /// What one dimension has, what is used, and what is left.
-fn dimensions(model: &ModelQuota, snapshot: &Snapshot) -> impl Iterator<Item = (Dimension, u64, u64, u64)> {
-    let (limits, effective, used) = (model.limits, model.limits.effective(), snapshot.used);
-    Dimension::ALL
-        .into_iter()
-        .filter_map(move |dimension| Some((dimension, limits.get(dimension)?, effective.get(dimension), used.get(dimension))))
+fn dimensions<'a>(model: &'a ModelQuota, snapshot: &'a Snapshot) -> impl Iterator<Item = (Dimension, u64, u64, u64)> + 'a {
+    Dimension::ALL.into_iter().filter_map(move |dimension| {
+        let state = snapshot.get(dimension);
+        Some((dimension, model.limits.get(dimension)?, state.limit, state.used))
+    })
 }
 
 fn text(model: &ModelQuota, snapshot: &Snapshot, style: style::Style) -> String {
@@ -93,7 +93,7 @@ fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
             "effective_limit": effective,
             "used": used,
             "headroom": effective.saturating_sub(used),
-            "pace_ahead_seconds": snapshot.ahead[dimension.index()].as_secs_f64(),
+            "pace_ahead_seconds": snapshot.get(dimension).ahead.as_secs_f64(),
         });
         (dimension.name().to_owned(), figures)
     });
@@ -131,7 +131,8 @@ mod tests {
         let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
         let quota = Quota::in_memory([model.clone()], Options::default());
         quota.pause(&model.id, Duration::from_secs(60), "holiday").await.unwrap();
-        let mut snapshot = Snapshot { used: tidegate_quota::Amounts([49, 0, 0, 0]), ..quota.inspect(&model.id).await.unwrap() };
+        let mut snapshot = quota.inspect(&model.id).await.unwrap();
+        snapshot.dimensions[0].used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
         let text = text(&model, &snapshot, style::Style::plain());
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  PER MINUTE   LIMIT  IN USE      OF"), "{text}");

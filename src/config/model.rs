@@ -1,5 +1,7 @@
 //! `[models."<provider:model>"]`: what a provider allows for one model.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use tidegate_quota::Limits;
 
@@ -21,18 +23,27 @@ pub struct Model {
     /// Output tokens a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub otpm: Option<u64>,
-    /// Requests a day. Not enforced yet.
+    /// Requests a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpd: Option<u64>,
-    /// Requests at once. Not enforced yet.
+    /// Input and output tokens a day, counted together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpd: Option<u64>,
+    /// When the provider's day begins, after 00:00 UTC: `8h` for midnight Pacific standard time.
+    pub day_begins: Span,
+    /// Requests at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
     /// How much of a minute may go at once.
     pub burst: Span,
+    /// How the provider counts; chooses margin and window.
+    pub algorithm: Algorithm,
     /// The part of each limit that is used.
-    pub margin: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
     /// The window in which the limits hold.
-    pub window: Span,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<Span>,
     /// What its calls cost, if that differs from the built-in table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -47,27 +58,52 @@ impl Default for Model {
             itpm: None,
             otpm: None,
             rpd: None,
+            tpd: None,
+            day_begins: Span(Duration::ZERO),
             concurrent: None,
             burst: Span(limits.burst),
-            margin: limits.margin,
-            window: Span(limits.window),
+            algorithm: Algorithm::default(),
+            margin: None,
+            window: None,
             price: None,
         }
     }
+}
+
+/// How a provider counts a minute.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// Nobody knows, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model tried refuses.
+    #[default]
+    Unknown,
+    /// A token bucket that refills steadily and holds a minute's worth: margin 1 over 60 s.
+    TokenBucket,
 }
 
 impl Model {
     /// The limits as the limiter wants them.
     #[must_use]
     pub fn limits(&self) -> Limits {
+        let (margin, window) = match self.algorithm {
+            Algorithm::Unknown => (Limits::default().margin, Limits::default().window),
+            Algorithm::TokenBucket => (1.0, Duration::from_secs(60)),
+        };
         Limits {
             requests: self.rpm,
             input: self.itpm,
             output: self.otpm,
             combined: self.tpm,
-            margin: self.margin,
-            window: *self.window,
+            concurrent: self.concurrent,
+            requests_per_day: self.rpd,
+            tokens_per_day: self.tpd,
+            day_offset: DAY.saturating_sub(*self.day_begins),
+            margin: self.margin.unwrap_or(margin),
+            window: self.window.map_or(window, |window| *window),
             burst: *self.burst,
+            ..Limits::default()
         }
     }
 }
+
+const DAY: Duration = Duration::from_secs(86_400);

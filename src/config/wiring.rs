@@ -95,13 +95,6 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        for (name, model) in &self.models {
-            for (key, value) in [("rpd", model.rpd), ("concurrent", model.concurrent)] {
-                if value.is_some() {
-                    warnings.push(format!("models.\"{name}\".{key} is not enforced yet; the other limits are"));
-                }
-            }
-        }
         warnings.extend(self.tenants.keys().map(|name| format!("tenants.{name}: budgets are not enforced yet")));
         warnings.extend(self.routes.keys().map(|name| format!("routes.{name}: routes are not used yet; name a model instead")));
         if self.models.is_empty() {
