@@ -187,7 +187,7 @@ if wait <= 0 and not crowded and (due <= now or idle) then
   if due > now then
     state[lane_at + SHIFT] = now - position
   elseif queued and not has_ticket then
-    move_tail(state, lane_at, KEYS[7], tenant, position, now - shift, turn, window)
+    move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, window)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
   add_to_day(tuning, model, now, amounts[REQUESTS], amounts[WINDOWED])
@@ -207,7 +207,8 @@ end
 -- Write: a turn. Whoever is due and blocked holds the lane: nobody behind goes first, so large documents do not starve.
 state[lane_at + REFUSED_AT] = now
 if due > now then
-  wait, binding, deficit = due - now, BY_TURN, 0
+  -- While several tenants wait, virtual time is as much slower than the clock.
+  wait, binding, deficit = (due - now) * math.max(1, redis.call('ZCARD', KEYS[7])), BY_TURN, 0
 else
   if crowded then
     local over_total, over_lane = { unpack(total_over) }, { unpack(lane_over) }
@@ -228,7 +229,7 @@ else
   state[lane_at + HEAD] = now + wait
 end
 if not has_ticket then
-  move_tail(state, lane_at, KEYS[7], tenant, position, now - shift, turn, window)
+  move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, window)
   state[lane_at + WAITING] = state[lane_at + WAITING] + 1
 end
 return reply(WAIT, wait, binding, deficit, position)

@@ -112,7 +112,7 @@ if packed then
         refresh_oldest(keys, state)
       end
     else
-      if reserved_turn > 0 then
+      if reserved_turn > 0 and verdict == 0 then
         local seen = math.max(0.1, math.min(used_turn / reserved_turn, 3))
         state[lane_slot(lane) + YIELD] = yield + FORGET * (seen - yield)
       end

@@ -13,26 +13,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{PAUSE_TTL, Rig, SECOND, START, in_memory, in_redis, lanes, limits, model, model_with_lanes, unique_prefix};
+use common::{PAUSE_TTL, Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
 use tidegate_quota::{
     Amounts, Decision, Dimension, Limits, Store,
     store::{Binding, Lesson, Pause, Settled, Settlement},
 };
-
-macro_rules! both_stores {
-    ($($name:ident($model:expr);)+) => {
-        mod memory {
-            use super::*;
-            $(#[tokio::test] async fn $name() { super::$name(&in_memory($model)).await; })+
-        }
-        mod redis {
-            use super::*;
-            $(#[tokio::test] async fn $name() {
-                if let Some(rig) = in_redis($model, &unique_prefix()) { super::$name(&rig).await; }
-            })+
-        }
-    };
-}
 
 both_stores! {
     the_window_holds_exactly_the_limit(model(limits(1_000)));

@@ -110,12 +110,9 @@ impl LaneState {
         self.seen_at.is_some_and(|seen| now - seen < FORGOTTEN)
     }
 
-    /// The end of a tenant's queue after one more call: others in the queue make its turns rarer.
-    fn move_tail(&mut self, tenant: &Tenant, position: f64, shift: f64, turn: f64, now: f64) {
-        self.tenants.retain(|_, tail| *tail > now - shift);
-        self.tenants.insert(tenant.clone(), position);
-        #[expect(clippy::cast_precision_loss, reason = "a count of tenants")]
-        let tail = position + turn * SPACING * self.tenants.len() as f64;
+    /// Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now.
+    fn move_tail(&mut self, tenant: &Tenant, tail: f64, front: f64) {
+        self.tenants.retain(|_, tail| *tail > front);
         // Redis keeps whole microseconds.
         self.tenants.insert(tenant.clone(), tail.round_ties_even());
         self.tail = self.tail.max(tail);
@@ -289,7 +286,7 @@ impl State {
             if due > now {
                 own.shift = now - position;
             } else if queued && ticket.is_none() {
-                own.move_tail(&ask.tenant, position, shift, turn, now);
+                own.move_tail(&ask.tenant, position + turn * SPACING, now - shift);
             }
             self.admit(model, ask, &limits, window, now);
             return Decision::Granted;
@@ -298,7 +295,9 @@ impl State {
         self.lanes[lane].refused_at = Some(now);
         let mut shift = shift;
         if due > now {
-            (wait, binding, deficit) = (due - now, Binding::Turn, 0.0);
+            #[expect(clippy::cast_precision_loss, reason = "a count of tenants")]
+            let tenants = self.lanes[lane].tenants.len().max(1) as f64;
+            (wait, binding, deficit) = ((due - now) * tenants, Binding::Turn, 0.0);
         } else {
             if crowded {
                 let room = self.room_at(lane, total_over, lane_over, &limits, now, window);
@@ -318,7 +317,7 @@ impl State {
             self.lanes[lane].head = now + wait;
         }
         if ticket.is_none() {
-            self.lanes[lane].move_tail(&ask.tenant, position, shift, turn, now);
+            self.lanes[lane].move_tail(&ask.tenant, position + turn * SPACING, now - shift);
             self.lanes[lane].waiting += 1;
         }
         let ticket = Ticket { epoch: self.epoch, position: whole(position) };
@@ -411,7 +410,7 @@ impl State {
                 self.entries.remove(id);
                 self.ledger.retain(|(_, other)| other != id);
             } else {
-                if reserved_turn > 0.0 {
+                if reserved_turn > 0.0 && settlement.verdict == Verdict::None {
                     let seen = (used_turn / reserved_turn).clamp(0.1, 3.0);
                     lane.yielded = Some(yielded + FORGET * (seen - yielded));
                 }

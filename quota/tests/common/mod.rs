@@ -2,6 +2,8 @@
 
 #![allow(
     dead_code,
+    unused_imports,
+    unused_macros,
     unreachable_pub,
     missing_docs,
     missing_debug_implementations,
@@ -204,3 +206,20 @@ pub fn lanes(shares: &[(&str, f64, f64)]) -> Lanes {
     };
     Lanes::new(shares.iter().map(lane).collect::<BTreeMap<_, _>>()).unwrap()
 }
+
+/// Makes of each promise one test on the store in memory and one on a real Redis.
+macro_rules! both_stores {
+    ($($name:ident($model:expr);)+) => {
+        mod memory {
+            use super::*;
+            $(#[tokio::test] async fn $name() { super::$name(&crate::common::in_memory($model)).await; })+
+        }
+        mod redis {
+            use super::*;
+            $(#[tokio::test] async fn $name() {
+                if let Some(rig) = crate::common::in_redis($model, &crate::common::unique_prefix()) { super::$name(&rig).await; }
+            })+
+        }
+    };
+}
+pub(crate) use both_stores;

@@ -1,0 +1,368 @@
+//! What moves the limits while a fleet runs: refusals, overloads, other users, operators, days, calls at once, tenants. Kept
+//! by both stores.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
+use tidegate_quota::{
+    Amounts, Decision, Dimension, Limits, ModelQuota, Store,
+    store::{Ask, Binding, DayLimit, Meter, Override, Pause, Settlement, Verdict},
+};
+use tidegate_types::Tenant;
+
+both_stores! {
+    calls_at_once_are_bounded(at_once(3));
+    a_call_that_outlives_the_window_is_still_in_flight(at_once(2));
+    a_lane_has_its_part_of_the_calls_at_once(shared_at_once());
+    a_day_s_limit_ends_with_the_day(model(Limits { requests_per_day: Some(5), ..limits(1_000_000) }));
+    tokens_of_a_day_are_settled(model(Limits { tokens_per_day: Some(1_000), ..limits(1_000_000) }));
+    a_refusal_lowers_the_limits_and_quiet_time_restores_them(model(limits(1_000)));
+    a_call_as_large_as_the_whole_limit_survives_a_refusal(model(limits(1_000)));
+    use_by_others_on_the_account_counts_and_fades(model(limits(1_000)));
+    a_provider_that_states_less_is_believed(model(limits(1_000)));
+    limits_set_act_at_once_and_keep_what_is_used(model(limits(1_000)));
+    an_overload_cuts_the_calls_in_flight_and_closes_nothing(model(limits(1_000_000)));
+    after_a_refusal_one_call_goes_first(model(limits(1_000)));
+    a_refused_canary_closes_the_gate_again(model(limits(1_000)));
+    what_is_exhausted_says_so_until_somebody_opens_it(model(limits(1_000)));
+    tenants_of_a_lane_get_equal_parts(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
+    what_was_spent_elsewhere_is_charged_once(model(limits(1_000)));
+    a_lane_without_a_share_is_not_starved(greedy());
+}
+
+fn at_once(calls: u64) -> ModelQuota {
+    model(Limits { concurrent: Some(calls), lease: Duration::from_secs(120), ..Limits::default() })
+}
+
+fn shared_at_once() -> ModelQuota {
+    let limits = Limits { concurrent: Some(10), ..Limits::default() };
+    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0)]))
+}
+
+fn greedy() -> ModelQuota {
+    model_with_lanes(limits(1_000), lanes(&[("batch", 0.0, 1.0), ("interactive", 1.0, 1.0)]))
+}
+
+fn pause(seconds: u64) -> Option<Pause> {
+    Some(Pause { length: Duration::from_secs(seconds), reason: "says the provider".to_owned() })
+}
+
+async fn used<S: Store>(rig: &Rig<S>, ask: &Ask, tokens: u64) {
+    rig.store.settle(&rig.model, &Settlement::used(&ask.reservation, Amounts([1, tokens, 0, tokens]))).await.unwrap();
+}
+
+async fn refused<S: Store>(rig: &Rig<S>, ask: &Ask, verdict: Verdict, pause: Option<Pause>) {
+    let settlement = Settlement { verdict, pause, ..Settlement::used(&ask.reservation, Amounts([1, 0, 0, 0])) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
+
+async fn limit<S: Store>(rig: &Rig<S>) -> u64 {
+    rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).limit
+}
+
+async fn calls_at_once_are_bounded<S: Store>(rig: &Rig<S>) {
+    let first = rig.ask(1);
+    assert_eq!(rig.reserve(&first).await, Decision::Granted);
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+    let mut next = rig.ask(1);
+    let (wait, binding, ticket) = rig.refused(&next).await;
+    assert_eq!((wait, binding), (Duration::from_secs(1) / 3, Binding::InFlight).into_rounded_up());
+    rig.advance(Duration::from_secs(5));
+    used(rig, &first, 1).await;
+    next.ticket = Some(ticket);
+    assert_eq!(rig.reserve(&next).await, Decision::Granted, "a place came free");
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().in_flight.used, 3);
+}
+
+trait RoundedUp {
+    fn into_rounded_up(self) -> Self;
+}
+
+impl RoundedUp for (Duration, Binding) {
+    /// Replies are whole microseconds.
+    fn into_rounded_up(self) -> Self {
+        (Duration::from_micros(self.0.as_nanos().div_ceil(1_000).try_into().unwrap()), self.1)
+    }
+}
+
+async fn a_call_that_outlives_the_window_is_still_in_flight<S: Store>(rig: &Rig<S>) {
+    let (long, dead) = (rig.ask(1), rig.ask(1));
+    rig.reserve(&long).await;
+    rig.reserve(&dead).await;
+    for _ in 0..5 {
+        rig.advance(Duration::from_secs(30));
+        rig.store.renew(&rig.model, &long.reservation).await.unwrap();
+        rig.store.inspect(&rig.model).await.unwrap();
+    }
+    assert_eq!(
+        rig.store.inspect(&rig.model).await.unwrap().in_flight.used,
+        1,
+        "the dead worker's place came back, the living one's not"
+    );
+    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
+    assert_eq!(rig.refused(&rig.ask(1)).await.1, Binding::InFlight);
+    // This provider counts output when the call ends: 70 tokens now, though the call began 150 s ago.
+    rig.store.settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100]))).await.unwrap();
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((seen.in_flight.used, seen.used()), (1, Amounts([1, 1, 70, 71])));
+    rig.store.settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100]))).await.unwrap();
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used(), Amounts([1, 1, 70, 71]), "once");
+}
+
+async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig<S>) {
+    let in_lane = |lane| Ask { lane, ..rig.ask(1) };
+    rig.reserve(&in_lane(1)).await;
+    let mut batch = 0;
+    while rig.reserve(&in_lane(0)).await == Decision::Granted {
+        batch += 1;
+    }
+    assert!((7..=8).contains(&batch), "what interactive does not use, less a stand-by: {batch}");
+    assert_eq!(rig.reserve(&in_lane(1)).await, Decision::Granted, "a place is left for the guaranteed lane");
+}
+
+async fn a_day_s_limit_ends_with_the_day<S: Store>(rig: &Rig<S>) {
+    for _ in 0..5 {
+        assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
+    }
+    let left = Duration::from_micros(86_400 * SECOND - START % (86_400 * SECOND));
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Exhausted { wait: left, day: Some(DayLimit::Requests) });
+    rig.advance(left - Duration::from_micros(1));
+    assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::Exhausted { .. }));
+    rig.advance(Duration::from_micros(1));
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted, "a new day");
+}
+
+async fn tokens_of_a_day_are_settled<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(900);
+    rig.reserve(&ask).await;
+    assert!(matches!(rig.reserve(&rig.ask(200)).await, Decision::Exhausted { day: Some(DayLimit::Tokens), .. }));
+    used(rig, &ask, 500).await;
+    assert_eq!(rig.reserve(&rig.ask(200)).await, Decision::Granted);
+    rig.advance(Duration::from_secs(3_600));
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().day_tokens, 700, "an hour's silence forgets nothing of the day");
+}
+
+async fn a_refusal_lowers_the_limits_and_quiet_time_restores_them<S: Store>(rig: &Rig<S>) {
+    for expected in [980, 980, 960] {
+        let ask = rig.ask(10);
+        rig.reserve(&ask).await;
+        refused(rig, &ask, Verdict::Refused, None).await;
+        assert_eq!(limit(rig).await, expected, "2 % at most once in ten seconds");
+        rig.advance(Duration::from_secs(5));
+    }
+    rig.advance(Duration::from_secs(55));
+    assert_eq!(limit(rig).await, 960, "a minute of quiet first");
+    rig.advance(Duration::from_secs(120));
+    assert_eq!(limit(rig).await, 980, "then 1 % a minute");
+    rig.advance(Duration::from_secs(600));
+    assert_eq!(limit(rig).await, 1_000, "and never above the configured limit");
+}
+
+async fn a_call_as_large_as_the_whole_limit_survives_a_refusal<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    refused(rig, &ask, Verdict::Refused, None).await;
+    rig.advance(Duration::from_secs(60));
+    assert_eq!(rig.reserve(&rig.ask(1_000)).await, Decision::Granted);
+}
+
+async fn use_by_others_on_the_account_counts_and_fades<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(100);
+    rig.reserve(&ask).await;
+    let meter = Meter { used: [None, None, None, Some(700)], limits: [None; 4] };
+    let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 100, 0, 100])) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+    let seen = *rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined);
+    assert_eq!((seen.used, seen.others), (100, 600));
+    let mut ask = rig.ask(400);
+    ask.ticket = Some(rig.refused(&ask).await.2);
+    rig.advance(Duration::from_secs(30));
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).others, 100, "it fades at the limit's rate");
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+}
+
+async fn a_provider_that_states_less_is_believed<S: Store>(rig: &Rig<S>) {
+    let state = async |stated| {
+        let ask = rig.ask(1);
+        rig.reserve(&ask).await;
+        let meter = Meter { used: [None; 4], limits: [None, None, None, Some(stated)] };
+        let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 1, 0, 1])) };
+        rig.store.settle(&rig.model, &settlement).await.unwrap();
+        limit(rig).await
+    };
+    assert_eq!(state(5_000).await, 1_000, "never more than is configured");
+    assert_eq!(state(400).await, 400);
+    assert_eq!(rig.reserve(&rig.ask(401)).await, Decision::Never { dimension: Dimension::Combined, capacity: 400 });
+    assert_eq!(state(1_000).await, 1_000, "the tier was raised again");
+}
+
+async fn limits_set_act_at_once_and_keep_what_is_used<S: Store>(rig: &Rig<S>) {
+    let set = async |limit| {
+        let limits = Override { limits: [None, None, None, Some(limit)], concurrent: None };
+        rig.store.set_limits(&rig.model, &limits).await.unwrap();
+    };
+    rig.reserve(&rig.ask(600)).await;
+    set(Some(500)).await;
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    let combined = seen.get(Dimension::Combined);
+    assert_eq!((combined.limit, combined.used, combined.set), (500, 600, Some(500)));
+    assert_eq!(rig.refused(&rig.ask(1)).await.0, Duration::from_secs(60), "nothing fits until the use has left the window");
+    set(Some(2_000)).await;
+    rig.advance(Duration::from_secs(61));
+    assert_eq!(rig.reserve(&rig.ask(1_900)).await, Decision::Granted);
+    rig.advance(Duration::from_secs(3_600));
+    assert_eq!(limit(rig).await, 2_000, "an hour's silence forgets nothing");
+    set(None).await;
+    assert_eq!(limit(rig).await, 1_000, "as configured");
+}
+
+async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: &Rig<S>) {
+    let mut all: Vec<Ask> = Vec::new();
+    for _ in 0..20 {
+        let ask = rig.ask(10);
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+        all.push(ask);
+    }
+    refused(rig, &all.pop().unwrap(), Verdict::Overloaded, None).await;
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((seen.cap, seen.in_flight.used, seen.pause), (Some(14), 19, Duration::ZERO));
+    assert_eq!(rig.refused(&rig.ask(10)).await.1, Binding::InFlight);
+    rig.advance(Duration::from_secs(1));
+    for ask in all.drain(..) {
+        used(rig, &ask, 10).await;
+    }
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
+    let cap = rig.store.inspect(&rig.model).await.unwrap().cap;
+    assert!(cap > Some(14), "successes raise it: {cap:?}");
+    rig.advance(Duration::from_secs(301));
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().cap, None, "five quiet minutes end it");
+}
+
+async fn after_a_refusal_one_call_goes_first<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    refused(rig, &ask, Verdict::Refused, pause(20)).await;
+    assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::Paused { .. }));
+    rig.advance(Duration::from_secs(20));
+    let canary = rig.ask(10);
+    assert_eq!(rig.reserve(&canary).await, Decision::Granted);
+    let mut next = rig.ask(10);
+    let (wait, binding, ticket) = rig.refused(&next).await;
+    assert_eq!((wait, binding), (Duration::from_secs(1), Binding::Canary));
+    next.ticket = Some(ticket);
+    rig.advance(Duration::from_millis(400));
+    used(rig, &canary, 10).await;
+    rig.advance(Duration::from_millis(600));
+    assert_eq!(rig.reserve(&next).await, Decision::Granted);
+}
+
+async fn a_refused_canary_closes_the_gate_again<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    refused(rig, &ask, Verdict::Refused, pause(20)).await;
+    rig.advance(Duration::from_secs(20));
+    let canary = rig.ask(10);
+    rig.reserve(&canary).await;
+    rig.advance(Duration::from_millis(200));
+    refused(rig, &canary, Verdict::Refused, pause(30)).await;
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Paused { wait: Duration::from_secs(30), ticket: None });
+    rig.advance(Duration::from_secs(30));
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted, "the next canary");
+    assert_eq!(rig.refused(&rig.ask(10)).await.1, Binding::Canary);
+}
+
+async fn what_is_exhausted_says_so_until_somebody_opens_it<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    refused(rig, &ask, Verdict::Exhausted, pause(10 * 3_600)).await;
+    rig.advance(Duration::from_secs(3_600));
+    let wait = Duration::from_secs(9 * 3_600);
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Exhausted { wait, day: None }, "longer than any pause");
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((seen.exhausted, seen.pause, seen.reason.as_str()), (true, wait, "says the provider"));
+    rig.store.resume(&rig.model).await.unwrap();
+    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
+}
+
+/// One tenant has a thousand documents waiting, another comes later with a few at a time: each gets its half.
+async fn tenants_of_a_lane_get_equal_parts<S: Store>(rig: &Rig<S>) {
+    let of = |tenant: &str| Ask { tenant: Tenant::new(tenant).unwrap(), ..rig.ask(1_000) };
+    while rig.reserve(&of("large")).await == Decision::Granted {}
+    let mut waiting: Vec<(u64, Ask)> = Vec::new();
+    let due = |rig: &Rig<S>, wait: Duration| rig.now() + u64::try_from(wait.as_micros()).unwrap();
+    for _ in 0..300 {
+        let mut ask = of("large");
+        let (wait, _, ticket) = rig.refused(&ask).await;
+        ask.ticket = Some(ticket);
+        waiting.push((due(rig, wait), ask));
+    }
+    let (mut large, mut small, start) = (0, 0, rig.now());
+    for _ in 0..5 {
+        waiting.push((start, of("small")));
+    }
+    while rig.now() < start + 60 * SECOND {
+        waiting.sort_by_key(|(due, _)| *due);
+        let (at, mut ask) = waiting.remove(0);
+        rig.at(at.max(rig.now()));
+        match rig.reserve(&ask).await {
+            Decision::Granted if ask.tenant.as_str() == "small" => {
+                small += 1;
+                waiting.push((rig.now(), of("small")));
+            }
+            Decision::Granted => large += 1,
+            Decision::Wait { wait, ticket, .. } => {
+                ask.ticket = Some(ticket);
+                waiting.push((due(rig, wait), ask));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let all = large + small;
+    assert!(all >= 50, "{all} of 60");
+    assert!(small * 100 / all >= 40 && small * 100 / all <= 60, "small {small}, large {large}");
+}
+
+async fn what_was_spent_elsewhere_is_charged_once<S: Store>(rig: &Rig<S>) {
+    for _ in 0..3 {
+        rig.store.charge(&rig.model, "away:1", 0, Amounts([4, 300, 100, 400])).await.unwrap();
+    }
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((seen.used(), seen.in_flight.used), (Amounts([4, 300, 100, 400]), 0));
+    assert_eq!(rig.refused(&rig.ask(601)).await.0, Duration::from_secs(60));
+}
+
+/// Shares guarantee, they do not forbid: a lane without one still gets a call now and then.
+async fn a_lane_without_a_share_is_not_starved<S: Store>(rig: &Rig<S>) {
+    let in_lane = |lane| Ask { lane, ..rig.ask(50) };
+    let mut waiting = in_lane(0);
+    let (mut batch, mut turns) = (0, Vec::new());
+    for _ in 0..600 {
+        rig.advance(Duration::from_millis(500));
+        let mut ask = turns.pop().unwrap_or_else(|| in_lane(1));
+        if let Decision::Wait { ticket, .. } = rig.reserve(&ask).await {
+            ask.ticket = Some(ticket);
+            turns.push(ask);
+        }
+        match rig.reserve(&waiting).await {
+            Decision::Granted => {
+                batch += 1;
+                waiting = in_lane(0);
+            }
+            Decision::Wait { ticket, .. } => waiting.ticket = Some(ticket),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(batch >= 2, "{batch} calls in five minutes");
+}
