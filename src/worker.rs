@@ -1,22 +1,31 @@
-//! One worker process: workflows and activities on one task queue, until told to stop.
+//! One worker process, until told to stop: batches on one task queue, and each lane's documents on one of its own.
+//!
+//! * [`slots`]: the pool of slots that the lanes share
+//! * `supplier`: how Temporal's SDK takes slots from it
+//! * [`backpressure`]: how many slots the models' limits can use
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
+use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::telemetry::TelemetryOptions;
-use temporalio_sdk::{
-    Runtime, Worker, WorkerOptions,
-    runtime::{
-        RuntimeOptions,
-        worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
-    },
-};
-use tidegate_activities::{DocumentActivities, Services, guard::Guard};
+use temporalio_sdk::{Worker, WorkerOptions, runtime::PollerBehavior};
+use temporalio_sdk_core::{CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder};
+use tidegate_activities::{DocumentActivities, Services, guard::Guard, waiting::WaitingRoom};
 use tidegate_providers::Providers;
-use tidegate_workflows::{ProcessDocuments, ProcessShard};
+use tidegate_types::Lane;
+use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
 use tracing::{info, warn};
 
+use self::{
+    slots::{Part, Pool},
+    supplier::LaneSlots,
+};
 use crate::{config::Config, telemetry::Telemetry, temporal};
+
+pub mod backpressure;
+pub mod slots;
+mod supplier;
 
 /// After a worker is killed, its workflows' next task waits this long on its own queue before another worker gets it.
 /// The SDK's 10 s would be the longest part of a failover.
@@ -28,6 +37,12 @@ const BEAT: Duration = Duration::from_secs(4);
 /// Workflow tasks are short: they only decide.
 const WORKFLOW_SLOTS: usize = 50;
 
+/// Plans, seals and finishes, which stream from and to the object store.
+const BATCH_SLOTS: usize = 20;
+
+/// Most polls of one lane that are open at once; the SDK's own number.
+const POLLS: usize = 5;
+
 /// Works until `shutdown` resolves, then finishes or hands back what is in flight.
 ///
 /// # Errors
@@ -36,10 +51,11 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
     for warning in config.warnings() {
         warn!("{warning}");
     }
-    let services = services(config)?;
-    let quota = services.guard.quota.clone();
+    let process = Process::new(config)?;
+    let (quota, little) = (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.little));
+    let pool = Arc::clone(&process.pool);
     let identity = identity();
-    let mut worker = boxed_worker(config, telemetry, &identity, services).await?;
+    let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
 
     let (stopped, gone) = tokio::sync::oneshot::channel::<()>();
@@ -59,6 +75,7 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
         let result = tokio::select! {
             result = worker.run => result,
             () = watch => Ok(()),
+            () = backpressure::keep(&pool, &quota, &little, config.worker.max_concurrent_documents) => Ok(()),
         };
         drop(stopped);
         result
@@ -98,50 +115,89 @@ pub fn services(config: &Config) -> Result<Services> {
         storage: config.storage()?,
         providers: Providers::new(config.provider_settings()?).context("setting up the providers")?,
         prices: config.prices()?,
-        guard: Guard { quota, backoff: config.backoff(), stopped: Arc::default() },
+        guard: Guard { quota, backoff: config.backoff(), stopped: Arc::default(), waiting: Arc::default(), little: Arc::default() },
         shards: tidegate_activities::job::Shards::default(),
     })
 }
 
-/// The SDK's worker future, behind a pointer: its code is generated here once, and not in every crate that polls it.
+/// What the workers of this process share.
+struct Process {
+    services: Arc<Services>,
+    lanes: Vec<Lane>,
+    pool: Arc<Pool>,
+}
+
+impl Process {
+    fn new(config: &Config) -> Result<Self> {
+        let lanes = config.quota_lanes()?;
+        let parts = lanes.iter().map(|(_, share)| Part { share: share.guaranteed, burst: share.ceiling }).collect();
+        let pool = Arc::new(Pool::new(parts, config.worker.max_concurrent_documents));
+        let mut services = services(config)?;
+        services.guard.waiting = Arc::new(WaitingRoom::new({
+            let (pool, lanes) = (Arc::clone(&pool), lanes.clone());
+            move |lane| lanes.index(lane).map_or(0, |lane| pool.reach(lane))
+        }));
+        Ok(Self { services: Arc::new(services), lanes: lanes.iter().map(|(lane, _)| lane.clone()).collect(), pool })
+    }
+}
+
+/// The SDK's worker futures, behind a pointer: its code is generated here once, and not in every crate that polls it.
 struct BoxedWorker {
     run: Pin<Box<dyn Future<Output = Result<()>>>>,
     stop: Option<Box<dyn FnOnce()>>,
 }
 
-async fn boxed_worker(config: &Config, telemetry: &Telemetry, identity: &str, services: Services) -> Result<BoxedWorker> {
+async fn boxed_worker(config: &Config, telemetry: &Telemetry, identity: &str, process: Process) -> Result<BoxedWorker> {
     let metrics = TelemetryOptions::builder().maybe_metrics(telemetry.meter()).build();
     let options = RuntimeOptions::builder().telemetry_options(metrics).build().map_err(anyhow::Error::msg)?;
-    let runtime = Runtime::from_current_tokio(options).context("starting Temporal's runtime")?;
+    let runtime = CoreRuntime::new_assume_tokio(options).context("starting Temporal's runtime")?;
     let temporal = temporal::connect(config, telemetry.client_meter()).await?;
-    let slots = FixedSizeSlotSupplier::new;
-    let tuner = TunerHolder::builder()
-        .workflow_task_slot_supplier(slots(WORKFLOW_SLOTS))
-        .activity_task_slot_supplier(slots(config.worker.max_concurrent_documents))
-        .local_activity_task_slot_supplier(slots(1))
-        .nexus_task_slot_supplier(slots(1))
-        .build();
-    let options = WorkerOptions::new(config.temporal.task_queue.clone())
-        .client_identity_override(identity.to_owned())
-        .tuner(tuner)
-        .max_eager_activity_reservations_per_workflow_task(0)
-        .sticky_queue_schedule_to_start_timeout(STICKY)
-        .max_heartbeat_throttle_interval(BEAT)
-        .default_heartbeat_throttle_interval(BEAT)
-        .graceful_shutdown_period(*config.worker.shutdown_grace)
-        .register_activities(DocumentActivities::new(services))
+    let common = |task_queue: String| {
+        WorkerOptions::new(task_queue)
+            .client_identity_override(identity.to_owned())
+            .max_eager_activity_reservations_per_workflow_task(0)
+            .sticky_queue_schedule_to_start_timeout(STICKY)
+            .max_heartbeat_throttle_interval(BEAT)
+            .default_heartbeat_throttle_interval(BEAT)
+            .graceful_shutdown_period(*config.worker.shutdown_grace)
+            .register_activities(DocumentActivities::shared(&process.services))
+    };
+    let batches = common(config.temporal.task_queue.clone())
         .register_workflow::<ProcessDocuments>()?
         .register_workflow::<ProcessShard>()?
         .build();
-    let mut worker = Worker::new(&runtime, temporal.client().clone(), options)
-        .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))?;
-    let stop = worker.shutdown_handle();
+    let mut tuner = TunerBuilder::default();
+    tuner.workflow_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(WORKFLOW_SLOTS)));
+    tuner.activity_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(BATCH_SLOTS)));
+    let mut workers = vec![sdk_worker(&runtime, temporal.client(), batches, tuner.build())?];
+    for (number, lane) in process.lanes.iter().enumerate() {
+        let queue = policy::lane_queue(&config.temporal.task_queue, lane);
+        // A poll holds a slot while it waits: as many as are never lent, or idle lanes would keep slots from busy ones.
+        let polls = process.pool.never_lent(number).min(POLLS);
+        let options = common(queue).activity_task_poller_behavior(PollerBehavior::SimpleMaximum(polls)).build();
+        let mut tuner = TunerBuilder::default();
+        tuner.activity_slot_supplier(Arc::new(LaneSlots::new(Arc::clone(&process.pool), number)));
+        workers.push(sdk_worker(&runtime, temporal.client(), options, tuner.build())?);
+    }
+    let stops: Vec<_> = workers.iter().map(Worker::shutdown_handle).collect();
     let run = Box::pin(async move {
-        // The runtime must outlive the worker.
+        // The runtime must outlive the workers.
         let _runtime = runtime;
-        worker.run().await.map_err(|error| anyhow::anyhow!("the Temporal worker ended: {error}"))
+        let run =
+            async |worker: &mut Worker| worker.run().await.map_err(|error| anyhow::anyhow!("the Temporal worker ended: {error}"));
+        futures::future::try_join_all(workers.iter_mut().map(run)).await.map(drop)
     });
-    Ok(BoxedWorker { run, stop: Some(Box::new(stop)) })
+    Ok(BoxedWorker { run, stop: Some(Box::new(move || stops.iter().for_each(|stop| stop()))) })
+}
+
+/// A worker of the SDK with slots of our own, for which it has a way only through its core.
+fn sdk_worker(runtime: &CoreRuntime, client: &Client, options: WorkerOptions, tuner: TunerHolder) -> Result<Worker> {
+    let mut core = options.to_core_options(client.namespace(), client.identity()).map_err(anyhow::Error::msg)?;
+    core.tuner = Some(Arc::new(tuner));
+    let core =
+        temporalio_sdk_core::init_worker(runtime, core, client.connection().clone()).context("starting the Temporal worker")?;
+    Worker::new_from_core_options(Arc::new(core), client.options().clone(), options)
+        .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))
 }
 
 /// Shown in Temporal's UI and counted in the fleet: unique to this process.

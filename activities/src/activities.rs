@@ -39,7 +39,13 @@ impl DocumentActivities {
     /// Activities on these services.
     #[must_use]
     pub fn new(services: Services) -> Self {
-        Self { services: Arc::new(services) }
+        Self::shared(&Arc::new(services))
+    }
+
+    /// Activities on services that others use too.
+    #[must_use]
+    pub fn shared(services: &Arc<Services>) -> Self {
+        Self { services: Arc::clone(services) }
     }
 }
 

@@ -1,9 +1,13 @@
 //! Admit → one call → settle. Every provider call goes through this function.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tidegate_providers::{Charged, Completion, Error, Kind, Observed, Provider, Request as Call};
-use tidegate_quota::{Permit, Quota, Refused, Request, store::Meter};
+use tidegate_quota::{Permit, Quota, Refused, Request, little::Little, store::Meter};
+use tidegate_types::Usage;
 use tidegate_workflows::contract::failure_type;
 
 use crate::{
@@ -11,6 +15,7 @@ use crate::{
     failure::{Backoff, Failure},
     metrics,
     stopped::Stopped,
+    waiting::WaitingRoom,
 };
 
 /// A spent account says when its day or month ends, or nothing. Then one call finds out again after this long, unless
@@ -26,6 +31,10 @@ pub struct Guard {
     pub backoff: Backoff,
     /// Models that nobody should ask for a while.
     pub stopped: Arc<Stopped>,
+    /// Who may wait in a slot.
+    pub waiting: Arc<WaitingRoom>,
+    /// Learns how long calls take and what they use.
+    pub little: Arc<Little>,
 }
 
 impl Guard {
@@ -41,7 +50,11 @@ impl Guard {
         call: &Call<'_>,
     ) -> Result<Completion, Failure> {
         self.stopped.check(&request.model)?;
-        let mut permit = self.quota.admit(request).await.map_err(|refused| self.defer(attempt, &refused))?;
+        let (patient, place) = self.waiting.enter(request);
+        let mut permit = self.quota.admit(&patient).await.map_err(|refused| self.defer(attempt, &refused))?;
+        drop(place);
+        let clock = Instant::now();
+        self.little.begun(&request.model, clock);
         let started = metrics::Call::start(&request.model);
         attempt.calling();
         permit.sent();
@@ -49,6 +62,7 @@ impl Guard {
             Ok(completion) => {
                 started.succeeded(completion.usage.as_ref());
                 permit.observed(meter(&completion.observed));
+                self.learn(request, clock, completion.usage.as_ref());
                 match &completion.usage {
                     Some(usage) => permit.settle(usage).await,
                     None => permit.keep_charged(),
@@ -61,6 +75,15 @@ impl Guard {
                 self.settle_failure(permit, attempt, request, &error).await;
                 Err(Failure::from_provider(&error, &attempt.effort(), self.backoff))
             }
+        }
+    }
+
+    /// How long the call took, and what it used.
+    fn learn(&self, request: &Request, clock: Instant, usage: Option<&Usage>) {
+        let model = self.quota.models().find(|model| model.id == request.model);
+        let used = model.zip(usage).map(|(model, usage)| model.charge.used(usage, request.max_output_tokens));
+        if let Some(used) = used {
+            self.little.ended(&request.model, clock.elapsed(), used, Instant::now());
         }
     }
 

@@ -15,6 +15,7 @@
 //! * [`storage`], [`text`], [`estimate`], [`outcome`]: roots and objects, text, tokens, the result object
 //! * [`services`]: what all of them work with
 //! * [`stopped`]: models that nobody should ask for a while
+//! * [`waiting`]: how many slots may hold attempts that only wait
 //! * [`metrics`]: every metric of this crate, by name
 
 pub mod activities;
@@ -34,6 +35,7 @@ pub mod source;
 pub mod stopped;
 pub mod storage;
 pub mod text;
+pub mod waiting;
 
 pub use activities::DocumentActivities;
 pub use services::Services;

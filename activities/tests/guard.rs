@@ -68,7 +68,13 @@ impl Rig {
         let limits = Limits { combined: Some(combined), margin: 1.0, burst: Duration::from_secs(60), ..Limits::default() };
         let quota = ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
         let options = Options { max_slot_wait: Duration::ZERO, jitter: Duration::from_secs(3), ..Options::default() };
-        let guard = Guard { quota: Quota::in_memory([quota], options), backoff: Backoff::default(), stopped: Arc::default() };
+        let guard = Guard {
+            quota: Quota::in_memory([quota], options),
+            backoff: Backoff::default(),
+            stopped: Arc::default(),
+            waiting: Arc::default(),
+            little: Arc::default(),
+        };
         let provider = Scripted { answers: Mutex::new(answers.into()), calls: AtomicU32::new(0) };
         Self { guard, provider, attempt: Attempt::new("a".to_owned(), "batch".to_owned(), 0, Notes::default()), model, calls: 0 }
     }

@@ -31,6 +31,7 @@
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
 //! * `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to
+//! * [`little`]: how many calls in flight a limit can use
 //! * [`metrics`]: every metric of this crate, by name
 
 pub mod amounts;
@@ -40,6 +41,7 @@ pub mod error;
 mod fleet;
 pub mod key;
 pub mod limits;
+pub mod little;
 pub mod memory;
 pub mod metrics;
 pub mod permit;

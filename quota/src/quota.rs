@@ -31,6 +31,9 @@ const UNKNOWN_OUTPUT: u64 = 3;
 /// Whoever waits in place asks again at least this often: capacity may come free sooner than anybody knew.
 const LONGEST_NAP: Duration = Duration::from_secs(3);
 
+/// A closed gate is waited for in place no longer than this: nobody knows whether it will open then.
+const LONGEST_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
+
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -174,7 +177,11 @@ impl Quota {
                     (wait, wait, Refused::Paused { model: model.id.clone(), wait, ticket })
                 }
             };
-            if started.elapsed() + wait > shared.options.max_slot_wait {
+            let patience = match refused {
+                Refused::Paused { .. } => shared.options.max_slot_wait.min(LONGEST_PAUSE_IN_PLACE),
+                _ => shared.options.max_slot_wait,
+            };
+            if started.elapsed() + wait > request.max_wait.map_or(patience, |most| most.min(patience)) {
                 return Err(refused);
             }
             tokio::time::sleep(nap).await;
@@ -277,6 +284,12 @@ impl Quota {
         if let Err(error) = self.shared.fleet.leave(redis, worker).await {
             warn!(%error, "could not leave the fleet; the others count this worker for 15 s more");
         }
+    }
+
+    /// Live workers of the fleet as of the last beat, this one included.
+    #[must_use]
+    pub fn live_workers(&self) -> u64 {
+        self.shared.fleet.size()
     }
 
     /// Whether Redis is known to be away.

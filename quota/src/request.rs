@@ -1,5 +1,7 @@
 //! What a caller asks for.
 
+use std::time::Duration;
+
 use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::ticket::Ticket;
@@ -23,6 +25,8 @@ pub struct Request {
     pub template: u64,
     /// From an earlier refusal.
     pub ticket: Option<Ticket>,
+    /// The longest wait in place, where it is shorter than [`crate::Options::max_slot_wait`].
+    pub max_wait: Option<Duration>,
 }
 
 impl Request {
@@ -38,6 +42,7 @@ impl Request {
             max_output_tokens: 0,
             template: 0,
             ticket: None,
+            max_wait: None,
         }
     }
 
@@ -69,5 +74,11 @@ impl Request {
     #[must_use]
     pub fn ticket(self, ticket: Option<Ticket>) -> Self {
         Self { ticket, ..self }
+    }
+
+    /// Sets the longest wait in place. A wait of nothing gets its refusal, and its ticket, at once.
+    #[must_use]
+    pub fn max_wait(self, max_wait: Duration) -> Self {
+        Self { max_wait: Some(max_wait), ..self }
     }
 }

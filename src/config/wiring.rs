@@ -16,7 +16,7 @@ impl Config {
     /// # Errors
     /// Names the model or lane that cannot be used; never after [`Config::load`] has accepted the configuration.
     pub fn quota_models(&self) -> anyhow::Result<Vec<ModelQuota>> {
-        let lanes = Arc::new(lane::all(&self.lanes).context("lanes")?);
+        let lanes = Arc::new(self.quota_lanes()?);
         let quota = |(name, model): (&String, &super::model::Model)| {
             let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
             let vendor = self.providers.get(id.provider()).and_then(|provider| provider.vendor(id.provider()));
@@ -35,6 +35,14 @@ impl Config {
             jitter: *self.gate.jitter,
             pause_ttl: *self.gate.pause_ttl,
         }
+    }
+
+    /// The lanes, in the limiter's order.
+    ///
+    /// # Errors
+    /// The shares cannot be.
+    pub fn quota_lanes(&self) -> anyhow::Result<tidegate_quota::Lanes> {
+        lane::all(&self.lanes).context("lanes")
     }
 
     /// The limiter that this fleet shares. It connects at the first use.

@@ -8,7 +8,8 @@ use super::span::Span;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Worker {
-    /// Documents that are worked on at once.
+    /// Documents that are worked on at once: the slots that the lanes share, each at least one. A worker uses fewer when its
+    /// models' limits cannot use them all.
     pub max_concurrent_documents: usize,
     /// A longer wait for quota goes back to Temporal.
     pub max_slot_wait: Span,

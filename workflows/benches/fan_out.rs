@@ -86,7 +86,8 @@ impl Bare {
 impl Bare {
     async fn lane(ctx: WorkflowContext<Self>) -> WorkflowResult<()> {
         while let Some(document) = ctx.state_mut(Self::take) {
-            ctx.execute_activity(Noop::noop, document, policy::document(&Lane::default(), &Tenant::default())).await?;
+            ctx.execute_activity(Noop::noop, document, policy::document(ctx.task_queue(), &Lane::default(), &Tenant::default()))
+                .await?;
         }
         Ok(())
     }
@@ -105,17 +106,18 @@ async fn main() {
     let Some(server) = Server::start(&[]) else { return };
     let client = server.client().await;
     let runtime = Runtime::from_current_tokio(RuntimeOptions::default()).unwrap();
-    let mut worker = Worker::new(&runtime, client.clone(), worker_options(documents)).unwrap();
-    let stop = worker.shutdown_handle();
+    let [mut worker, mut lane] = worker_options(documents).map(|options| Worker::new(&runtime, client.clone(), options).unwrap());
+    let stops = [worker.shutdown_handle(), lane.shutdown_handle()];
     let rounds = Box::pin(async {
         rounds(&client, documents).await;
-        stop();
+        stops.iter().for_each(|stop| stop());
     });
-    let (run, ()) = tokio::join!(Box::pin(worker.run()), rounds);
-    run.unwrap();
+    let (run, documents, ()) = tokio::join!(Box::pin(worker.run()), Box::pin(lane.run()), rounds);
+    run.and(documents).unwrap();
 }
 
-fn worker_options(documents: u32) -> WorkerOptions {
+/// One for the workflows, one for the documents of the lane.
+fn worker_options(documents: u32) -> [WorkerOptions; 2] {
     let slots = FixedSizeSlotSupplier::new;
     let tuner = TunerHolder::builder()
         .workflow_task_slot_supplier(slots(100))
@@ -123,8 +125,8 @@ fn worker_options(documents: u32) -> WorkerOptions {
         .local_activity_task_slot_supplier(slots(1))
         .nexus_task_slot_supplier(slots(1))
         .build();
-    WorkerOptions::new(QUEUE)
-        .tuner(tuner)
+    let workflows = WorkerOptions::new(QUEUE)
+        .tuner(tuner.clone())
         .max_eager_activity_reservations_per_workflow_task(0)
         .register_workflow::<Bare>()
         .unwrap()
@@ -132,9 +134,14 @@ fn worker_options(documents: u32) -> WorkerOptions {
         .unwrap()
         .register_workflow::<ProcessShard>()
         .unwrap()
+        .register_activities(Fake::willing(documents.into(), SHARD_SIZE))
+        .build();
+    let documents = WorkerOptions::new(policy::lane_queue(QUEUE, &Lane::default()))
+        .tuner(tuner)
         .register_activities(Noop)
         .register_activities(Fake::willing(documents.into(), SHARD_SIZE))
-        .build()
+        .build();
+    [workflows, documents]
 }
 
 /// A warm-up of both, then the rounds in turn.

@@ -15,17 +15,25 @@ const DOCUMENT: Duration = Duration::from_secs(30 * 60);
 /// Listing, sealing and finishing stream through every document.
 const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Options of `tidegate.process_document`.
+/// The task queue of one lane's documents, beside the task queue of the workflows: a worker reserves a slot before it knows
+/// what for, so only a queue of its own keeps a lane's slots from the others.
+#[must_use]
+pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
+    format!("{task_queue}-lane-{lane}")
+}
+
+/// Options of `tidegate.process_document`, for a workflow on `task_queue`.
 ///
 /// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at once. Failures carry
 /// their own delay; the policy counts for what carries none, a lost worker above all. Never eager: an eager activity goes
 /// round the task queue, and with it round priority and fairness.
 #[must_use]
-pub fn document(lane: &Lane, tenant: &Tenant) -> ActivityOptions {
+pub fn document(task_queue: &str, lane: &Lane, tenant: &Tenant) -> ActivityOptions {
     let mut priority = Priority::default();
     priority.priority_key = Some(priority_key(lane));
     priority.fairness_key = Some(fairness_key(tenant));
     ActivityOptions::with_start_to_close_timeout(DOCUMENT)
+        .task_queue(lane_queue(task_queue, lane))
         .heartbeat_timeout(HEARTBEAT)
         .do_not_eagerly_execute(true)
         .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)

@@ -24,8 +24,9 @@ use crate::{
     tally,
 };
 
-/// Most shards that run at once. Each has its part of the batch's window.
-const SHARDS_AT_ONCE: u32 = 4;
+/// Most shards that run at once. Each has its part of the batch's window. Two keep a server busy; more only multiply the
+/// workflow tasks in which documents are handed out.
+const SHARDS_AT_ONCE: u32 = 2;
 
 /// One batch of documents.
 #[workflow]
@@ -63,8 +64,11 @@ pub struct State {
     max_in_flight: u32,
     plan: Option<Plan>,
     next_shard: u32,
+    #[serde(default)]
     totals: Totals,
+    #[serde(default)]
     paused: bool,
+    #[serde(default)]
     started_at: Option<SystemTime>,
 }
 
@@ -97,7 +101,8 @@ impl ProcessDocuments {
         };
         let plan = Self::plan(ctx, job).await?;
         let lanes = async {
-            let lanes: Vec<_> = (0..ctx.state(|batch| batch.at_once(&plan))).map(|_| Self::shards(ctx.clone(), &plan)).collect();
+            let lanes: Vec<_> =
+                (0..ctx.state(|batch| batch.at_once(&plan))).map(|place| Self::shards(ctx.clone(), &plan, place)).collect();
             workflows::join_all(lanes).await;
             ctx.state_mut(|batch| batch.over = true);
         };
@@ -162,7 +167,7 @@ impl ProcessDocuments {
     }
 
     /// One lane of shards: starts one, waits for its end, starts the next.
-    async fn shards(ctx: WorkflowContext<Self>, plan: &Plan) {
+    async fn shards(ctx: WorkflowContext<Self>, plan: &Plan, place: u32) {
         loop {
             if ctx.continue_as_new_suggested() {
                 ctx.state_mut(|batch| batch.draining = true);
@@ -170,7 +175,7 @@ impl ProcessDocuments {
             if ctx.cancellation_token().is_cancelled() {
                 return;
             }
-            let Some(input) = ctx.state_mut(|batch| batch.take(plan, ctx.workflow_id())) else { return };
+            let Some(input) = ctx.state_mut(|batch| batch.take(plan, place, ctx.workflow_id())) else { return };
             let shard = input.shard;
             let ended = Self::shard(&ctx, input).await;
             ctx.state_mut(|batch| batch.record(shard, ended));
@@ -199,13 +204,14 @@ impl ProcessDocuments {
         SHARDS_AT_ONCE.min(plan.shards()).min(in_flight).max(1)
     }
 
-    fn take(&mut self, plan: &Plan, parent: &str) -> Option<ShardInput> {
+    /// The next shard for this lane of shards, with its part of the window: over all lanes they add up to it.
+    fn take(&mut self, plan: &Plan, place: u32, parent: &str) -> Option<ShardInput> {
         if self.draining || self.broken.is_some() {
             return None;
         }
         let at_once = self.at_once(plan);
         let Ok(state) = &mut self.input else { return None };
-        let window = (state.max_in_flight / at_once).max(1);
+        let window = (state.max_in_flight / at_once + u32::from(place < state.max_in_flight % at_once)).max(1);
         if state.next_shard >= plan.shards() {
             return None;
         }

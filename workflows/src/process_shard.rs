@@ -16,8 +16,8 @@ use crate::{
     request, tally,
 };
 
-/// A shard tells its batch how far it is this many times.
-const REPORTS: u64 = 25;
+/// A shard tells its batch how far it is this many times: each report costs the batch a workflow task.
+const REPORTS: u64 = 5;
 
 /// One shard of a batch.
 #[workflow]
@@ -94,7 +94,7 @@ impl ProcessShard {
             }
             let Some(task) = ctx.state_mut(Self::take) else { return };
             let index = task.index;
-            let options = ctx.state(|shard| policy::document(&shard.input.lane, &shard.input.tenant));
+            let options = ctx.state(|shard| policy::document(ctx.task_queue(), &shard.input.lane, &shard.input.tenant));
             let ended = ctx.execute_activity(Activities::process_document, task, options).await;
             if !ctx.state_mut(|shard| shard.record(index, &ended)) {
                 return;

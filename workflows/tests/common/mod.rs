@@ -32,9 +32,11 @@ use temporalio_protos::temporal::api::{
     history::v1::{HistoryEvent, history_event::Attributes},
 };
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use tidegate_types::Lane;
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
     contract::{Progress, Totals},
+    policy,
 };
 
 /// Longest wait for anything that a test expects, on a machine that is busy with other things.
@@ -75,24 +77,33 @@ pub async fn with_worker<T>(server: Option<&Server>, fake: Fake, test: impl Asyn
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
+/// One worker for the workflows and one for the documents of each lane that a test uses, as the real worker process does it.
 fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
     let runtime = Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
-    let options = WorkerOptions::new(queue)
-        .register_workflow::<ProcessDocuments>()
-        .unwrap()
-        .register_workflow::<ProcessShard>()
-        .unwrap()
-        .register_activities(fake)
-        // Cancellation comes back with a beat.
-        .max_heartbeat_throttle_interval(Duration::from_millis(50))
-        .build();
-    let mut worker = Worker::new(&runtime, client.clone(), options).unwrap();
-    let stop = Box::new(worker.shutdown_handle());
+    // Cancellation comes back with a beat.
+    let beat = Duration::from_millis(50);
+    let mut options = vec![
+        WorkerOptions::new(queue)
+            .register_workflow::<ProcessDocuments>()
+            .unwrap()
+            .register_workflow::<ProcessShard>()
+            .unwrap()
+            .register_activities(fake.clone())
+            .max_heartbeat_throttle_interval(beat)
+            .build(),
+    ];
+    options.extend(["interactive", "batch", "backfill"].map(|lane| {
+        let queue = policy::lane_queue(queue, &Lane::new(lane).unwrap());
+        WorkerOptions::new(queue).register_activities(fake.clone()).max_heartbeat_throttle_interval(beat).build()
+    }));
+    let mut workers: Vec<_> = options.into_iter().map(|options| Worker::new(&runtime, client.clone(), options).unwrap()).collect();
+    let stops: Vec<_> = workers.iter().map(Worker::shutdown_handle).collect();
     let run = Box::pin(async move {
-        worker.run().await.unwrap();
+        let ended = futures::future::join_all(workers.iter_mut().map(Worker::run)).await;
+        assert!(ended.iter().all(Result::is_ok), "{ended:?}");
         drop(runtime);
     });
-    (run, stop)
+    (run, Box::new(move || stops.iter().for_each(|stop| stop())))
 }
 
 impl Rig {

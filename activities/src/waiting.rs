@@ -1,0 +1,111 @@
+//! The waiting room: how many slots may hold attempts that only wait for quota.
+//!
+//! An attempt that waits in place starts the moment its turn comes; one that goes back to Temporal keeps its turn too, by its
+//! ticket, and holds no slot. So a few may wait here, and the others leave the slots to whoever can use them: a model that
+//! is paused or has no quota fills at most half of what its lane could use, a second one half of the rest.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tidegate_quota::Request;
+use tidegate_types::{Lane, ModelId};
+
+type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
+
+/// Who waits in this worker.
+#[derive(Default)]
+pub struct WaitingRoom {
+    slots: Option<Box<Slots>>,
+    waiting: Mutex<HashMap<(Lane, ModelId), usize>>,
+}
+
+impl fmt::Debug for WaitingRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitingRoom").field("waiting", &self.waiting).finish_non_exhaustive()
+    }
+}
+
+impl WaitingRoom {
+    /// A room for lanes that could use this many slots now. [`Self::default`] has room for everybody.
+    #[must_use]
+    pub fn new(slots: impl Fn(&Lane) -> usize + Send + Sync + 'static) -> Self {
+        Self { slots: Some(Box::new(slots)), waiting: Mutex::default() }
+    }
+
+    /// The same request, with the time that it may wait in place, and its place: to be dropped when it waits no more. Whoever
+    /// finds the room full asks without waiting.
+    pub fn enter(self: &Arc<Self>, request: &Request) -> (Request, Option<Place>) {
+        let key = (request.lane.clone(), request.model.clone());
+        let slots = self.slots.as_ref().map_or(usize::MAX, |slots| slots(&request.lane));
+        let mut waiting = self.lock();
+        let others: usize =
+            waiting.iter().filter(|((lane, model), _)| *lane == key.0 && *model != key.1).map(|(_, count)| count).sum();
+        let mine = waiting.entry(key.clone()).or_default();
+        if *mine >= (slots.saturating_sub(others) / 2).max(1) {
+            return (request.clone().max_wait(Duration::ZERO), None);
+        }
+        *mine += 1;
+        (request.clone().max_wait(Duration::MAX), Some(Place { room: Arc::clone(self), key }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(Lane, ModelId), usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A place in the room, until it is dropped.
+#[derive(Debug)]
+#[must_use = "a place is given up when it is dropped"]
+pub struct Place {
+    room: Arc<WaitingRoom>,
+    key: (Lane, ModelId),
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut waiting = self.room.lock();
+        let left = waiting.get(&self.key).map_or(0, |count| count.saturating_sub(1));
+        if left == 0 {
+            waiting.remove(&self.key);
+        } else {
+            waiting.insert(self.key.clone(), left);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    fn request(model: &str) -> Request {
+        Request::new(model.parse().unwrap(), "r")
+    }
+
+    /// Comes until somebody finds the room full.
+    fn fill(room: &Arc<WaitingRoom>, model: &str) -> Vec<Place> {
+        std::iter::from_fn(|| room.enter(&request(model)).1).collect()
+    }
+
+    #[test]
+    fn a_model_may_fill_half_of_the_slots_and_the_next_half_of_the_rest() {
+        let room = Arc::new(WaitingRoom::new(|_| 16));
+        let one = fill(&room, "a:one");
+        assert_eq!(one.len(), 8);
+        assert_eq!(fill(&room, "a:two").len(), 4);
+        assert_eq!(room.enter(&request("a:one")).0.max_wait, Some(Duration::ZERO));
+        drop(one);
+        assert_eq!(fill(&room, "a:two").len(), 8);
+        assert!(room.lock().is_empty());
+    }
+
+    #[test]
+    fn a_lane_with_one_slot_has_room_for_one() {
+        let room = Arc::new(WaitingRoom::new(|_| 1));
+        assert_eq!(fill(&room, "a:one").len(), 1);
+    }
+}

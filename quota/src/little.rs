@@ -1,0 +1,179 @@
+//! Little's law: how many calls in flight a limit can use.
+//!
+//! L = λ × W (J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3), 1961): the calls in flight
+//! are the rate at which the limit admits them times the time that each takes. More than that only wait. Twice as many keep
+//! the limit used while the next ones get ready; what is beyond that is better left where it is queued.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tidegate_types::ModelId;
+
+use crate::{
+    amounts::{Amounts, Dimension},
+    limits::{Limits, ModelQuota},
+};
+
+/// Calls taken in for each call that the limit can use.
+pub const HEADROOM: f64 = 2.0;
+
+/// How much the latest call counts in the means: the last 20 or so decide.
+const LATEST: f64 = 0.1;
+
+/// A model that was not called for this long needs no slots.
+const RECENT: Duration = Duration::from_secs(300);
+
+/// What calls to one model are like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Typical {
+    /// Mean seconds from the start of a call to its end.
+    pub seconds: f64,
+    /// Mean use of each dimension, in the order of [`Dimension::ALL`].
+    pub used: [f64; 4],
+}
+
+/// Calls a second that the limits admit when each uses this much: the tightest dimension decides. `None` where none of the
+/// limits is a rate.
+#[must_use]
+pub fn admission_rate(limits: &Limits, used: &[f64; 4]) -> Option<f64> {
+    let window = limits.window.as_secs_f64();
+    let stated = Dimension::ALL.into_iter().filter(|dimension| limits.get(*dimension).is_some());
+    let rates = stated.filter_map(|dimension| {
+        let used = used[dimension.index()];
+        (used > 0.0).then(|| float(limits.effective().get(dimension)) / window / used)
+    });
+    rates.min_by(f64::total_cmp)
+}
+
+/// Calls in flight that can be useful: rate × time in system × [`HEADROOM`], and no more than the limit on calls at once
+/// lets through, with the same headroom. `None` where the limits bound neither.
+#[must_use]
+pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
+    let flow = admission_rate(limits, &typical.used).map(|rate| rate * typical.seconds);
+    let at_once = limits.concurrent.map(float);
+    [flow, at_once].into_iter().flatten().min_by(f64::total_cmp).map(|calls| calls * HEADROOM)
+}
+
+/// One process's part of the calls in flight that `workers` live processes share, within `floor..=most`. `most` while
+/// something is not known or not bounded.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "slots are few, and a cast of a float saturates")]
+pub fn slots(in_flight: impl IntoIterator<Item = Option<f64>>, workers: u64, floor: usize, most: usize) -> usize {
+    let sum: Option<f64> = in_flight.into_iter().sum();
+    let part = sum.filter(|sum| *sum > 0.0).map(|sum| (sum / float(workers.max(1))).ceil() as usize);
+    part.map_or(most, |part| part.max(floor)).min(most)
+}
+
+/// Learns what calls are like from those of this process.
+#[derive(Debug, Default)]
+pub struct Little(Mutex<HashMap<ModelId, Seen>>);
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    last: Instant,
+    typical: Option<Typical>,
+}
+
+impl Little {
+    /// A call to this model begins. Until one has ended, nobody knows how many are useful.
+    pub fn begun(&self, model: &ModelId, now: Instant) {
+        let mut models = self.lock();
+        models.entry(model.clone()).or_insert(Seen { last: now, typical: None }).last = now;
+    }
+
+    /// A call has ended after `took`, and used this much.
+    pub fn ended(&self, model: &ModelId, took: Duration, used: Amounts, now: Instant) {
+        let latest = Typical { seconds: took.as_secs_f64(), used: used.0.map(float) };
+        let mut models = self.lock();
+        let seen = models.entry(model.clone()).or_insert(Seen { last: now, typical: None });
+        let blend = |mean: f64, latest: f64| mean + LATEST * (latest - mean);
+        seen.last = now;
+        seen.typical = Some(seen.typical.map_or(latest, |mean| Typical {
+            seconds: blend(mean.seconds, latest.seconds),
+            used: std::array::from_fn(|index| blend(mean.used[index], latest.used[index])),
+        }));
+    }
+
+    /// What calls to this model are like, if one has ended.
+    #[must_use]
+    pub fn typical(&self, model: &ModelId) -> Option<Typical> {
+        self.lock().get(model)?.typical
+    }
+
+    /// [`max_in_flight`] of each model that was called lately, for the whole fleet; `None` while that is not known.
+    #[must_use]
+    pub fn in_flight<'a>(&self, models: impl Iterator<Item = &'a ModelQuota>, now: Instant) -> Vec<(&'a ModelId, Option<f64>)> {
+        let known = self.lock();
+        let recent = models.filter_map(|model| Some((model, known.get(&model.id)?)));
+        let recent = recent.filter(|(_, seen)| now.saturating_duration_since(seen.last) < RECENT);
+        recent.map(|(model, seen)| (&model.id, seen.typical.and_then(|typical| max_in_flight(&model.limits, &typical)))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ModelId, Seen>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "limits and tokens lie far below 2^53")]
+fn float(amount: u64) -> f64 {
+    amount as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::limits::{Charge, Lanes};
+
+    fn limits() -> Limits {
+        Limits { combined: Some(120_000), margin: 1.0, window: Duration::from_secs(60), ..Limits::default() }
+    }
+
+    const TYPICAL: Typical = Typical { seconds: 3.0, used: [1.0, 900.0, 100.0, 1_000.0] };
+
+    #[test]
+    fn two_calls_a_second_of_three_seconds_can_use_twice_six() {
+        assert_eq!(admission_rate(&limits(), &TYPICAL.used), Some(2.0));
+        assert_eq!(max_in_flight(&limits(), &TYPICAL), Some(12.0));
+    }
+
+    #[test]
+    fn the_tightest_limit_decides_and_calls_at_once_are_one_of_them() {
+        let requests = Limits { requests: Some(60), ..limits() };
+        assert_eq!(max_in_flight(&requests, &TYPICAL), Some(6.0));
+        assert_eq!(max_in_flight(&Limits { concurrent: Some(2), ..requests }, &TYPICAL), Some(4.0));
+        assert_eq!(max_in_flight(&Limits { combined: None, ..limits() }, &TYPICAL), None);
+    }
+
+    #[test]
+    fn the_fleet_shares_what_is_useful_between_a_floor_and_the_most() {
+        assert_eq!(slots([Some(60.0), Some(31.0)], 3, 8, 200), 31);
+        assert_eq!(slots([Some(60.0)], 30, 8, 200), 8);
+        assert_eq!(slots([Some(900.0)], 1, 8, 200), 200);
+        assert_eq!(slots([Some(60.0), None], 3, 8, 200), 200);
+        assert_eq!(slots([], 3, 8, 200), 200);
+        assert_eq!(slots([Some(1.0)], 1, 8, 4), 4, "a floor above the most");
+    }
+
+    #[test]
+    fn a_model_counts_from_its_first_call_is_known_from_its_end_and_is_forgotten_when_it_rests() {
+        let model = ModelQuota::new("test:model".parse().unwrap(), limits(), Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let (little, start) = (Little::default(), Instant::now());
+        let in_flight = |now| little.in_flight([&model].into_iter(), now).into_iter().map(|(_, calls)| calls).collect::<Vec<_>>();
+        assert!(in_flight(start).is_empty());
+        little.begun(&model.id, start);
+        assert_eq!(in_flight(start), [None]);
+        for _ in 0..100 {
+            little.ended(&model.id, Duration::from_secs(3), Amounts([1, 900, 100, 1_000]), start);
+        }
+        assert!((in_flight(start)[0].unwrap() - 12.0).abs() < 1e-6);
+        // Slower calls move the mean, and no single one decides.
+        little.ended(&model.id, Duration::from_secs(13), Amounts([1, 900, 100, 1_000]), start);
+        assert!((in_flight(start)[0].unwrap() - 16.0).abs() < 1e-6);
+        assert!(in_flight(start + RECENT).is_empty());
+    }
+}

@@ -1,0 +1,46 @@
+//! A worker takes no more work than quota × latency × 2 can use: the rest of a backlog stays in Temporal, where priority and
+//! fairness order it and every other worker can take it.
+
+use std::time::{Duration, Instant};
+
+use tidegate_quota::{
+    Quota,
+    little::{self, Little},
+};
+use tracing::{debug, info};
+
+use super::slots::Pool;
+
+/// The slots follow what the calls are like at this interval.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Never fewer slots, however slow the quota: documents also read, write and wait for their turn.
+const FLOOR: usize = 8;
+
+/// Slots that this process's part of the fleet can use now; `most` while that is not known.
+#[must_use]
+pub fn useful_slots(quota: &Quota, learned: &Little, most: usize) -> usize {
+    let in_flight = learned.in_flight(quota.models(), Instant::now());
+    little::slots(in_flight.into_iter().map(|(_, calls)| calls), quota.live_workers(), FLOOR, most)
+}
+
+/// Keeps the pool as large as is useful. Never ends.
+pub(super) async fn keep(pool: &Pool, quota: &Quota, learned: &Little, most: usize) {
+    let mut advised = false;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let slots = useful_slots(quota, learned, most);
+        if slots == pool.limit() {
+            continue;
+        }
+        if !advised && slots < most {
+            advised = true;
+            info!(
+                slots,
+                most, "the models' limits can use fewer documents at once than this worker allows; the others stay in Temporal"
+            );
+        }
+        debug!(slots, "slots follow the quota");
+        pool.resize(slots);
+    }
+}

@@ -1,0 +1,180 @@
+//! The documents' slots of one worker process: one pool, of which each lane has its part.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// The part of a lane's guaranteed slots that is never lent: whoever comes to an idle lane starts at once. The rest is lent,
+/// and comes back with the first documents of other lanes that end.
+const NEVER_LENT: f64 = 0.25;
+
+/// What one lane may have of the slots, as parts of 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Part {
+    /// Guaranteed.
+    pub share: f64,
+    /// The most it may borrow when the others are idle.
+    pub burst: f64,
+}
+
+/// A pool of slots that lanes share.
+///
+/// Each lane has one slot, and its share of the others. Of these it always finds a quarter free; the rest may be lent to
+/// lanes that need more. Slots that come free go to lanes that wait below their share before anybody borrows.
+#[derive(Debug)]
+pub struct Pool {
+    parts: Vec<Part>,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    limit: usize,
+    held: Vec<usize>,
+    waiting: Vec<usize>,
+}
+
+impl Pool {
+    /// A pool of `limit` slots, and never fewer than one for each lane.
+    #[must_use]
+    pub fn new(parts: Vec<Part>, limit: usize) -> Self {
+        let lanes = parts.len();
+        let state = State { limit: limit.max(lanes), held: vec![0; lanes], waiting: vec![0; lanes] };
+        Self { parts, state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    /// Changes the number of slots. What is held above it comes back as documents end.
+    pub fn resize(&self, limit: usize) {
+        self.lock().limit = limit.max(self.parts.len());
+        self.changed.notify_waiters();
+    }
+
+    /// All slots.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.lock().limit
+    }
+
+    /// Slots that a lane holds.
+    #[must_use]
+    pub fn held(&self, lane: usize) -> usize {
+        self.lock().held[lane]
+    }
+
+    /// Slots that a lane holds or could come to hold while the others hold what they do.
+    #[must_use]
+    pub fn reach(&self, lane: usize) -> usize {
+        let state = self.lock();
+        let others = (0..self.parts.len()).filter(|other| *other != lane);
+        let taken: usize = others.map(|other| state.held[other].max(self.part(state.limit, other, NEVER_LENT))).sum();
+        state.limit.saturating_sub(taken).min(self.ceiling(state.limit, lane))
+    }
+
+    /// A lane's own slots.
+    #[must_use]
+    pub fn guaranteed(&self, lane: usize) -> usize {
+        self.part(self.lock().limit, lane, 1.0)
+    }
+
+    /// Of [`Self::guaranteed`], what no other lane borrows.
+    #[must_use]
+    pub fn never_lent(&self, lane: usize) -> usize {
+        self.part(self.lock().limit, lane, NEVER_LENT)
+    }
+
+    /// Waits for a slot. Dropped before the end, it takes none.
+    pub async fn take(&self, lane: usize) {
+        let _waiting = Waiting::new(self, lane);
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Before the look: a slot that comes free between the look and the wait must wake us.
+            changed.as_mut().enable();
+            if self.try_take(lane) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Takes a slot if one is free for this lane.
+    pub fn try_take(&self, lane: usize) -> bool {
+        let mut state = self.lock();
+        let free = self.is_free(&state, lane);
+        if free {
+            state.held[lane] += 1;
+        }
+        free
+    }
+
+    /// Gives a slot back.
+    pub fn give_back(&self, lane: usize) {
+        let mut state = self.lock();
+        state.held[lane] = state.held[lane].saturating_sub(1);
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    fn is_free(&self, state: &State, lane: usize) -> bool {
+        let held = state.held[lane];
+        let total: usize = state.held.iter().sum();
+        if total >= state.limit {
+            return false;
+        }
+        if held < self.part(state.limit, lane, NEVER_LENT) {
+            return true;
+        }
+        let others = (0..self.parts.len()).filter(|other| *other != lane);
+        let kept: usize =
+            others.clone().map(|other| self.part(state.limit, other, NEVER_LENT).saturating_sub(state.held[other])).sum();
+        if total + kept >= state.limit {
+            return false;
+        }
+        let short = |lane: usize| state.held[lane] < self.part(state.limit, lane, 1.0);
+        short(lane)
+            || (held < self.ceiling(state.limit, lane) && !others.clone().any(|other| state.waiting[other] > 0 && short(other)))
+    }
+
+    /// One slot, and this part of the lane's share of the others: over all lanes never more than `limit`.
+    fn part(&self, limit: usize, lane: usize, part: f64) -> usize {
+        1 + scaled(limit - self.parts.len(), self.parts[lane].share * part)
+    }
+
+    fn ceiling(&self, limit: usize, lane: usize) -> usize {
+        scaled(limit, self.parts[lane].burst).max(self.part(limit, lane, 1.0))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "slots are few")]
+fn scaled(slots: usize, part: f64) -> usize {
+    (slots as f64 * part + 1e-9) as usize
+}
+
+/// Counts who waits, for as long as it waits.
+struct Waiting<'a> {
+    pool: &'a Pool,
+    lane: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(pool: &'a Pool, lane: usize) -> Self {
+        pool.lock().waiting[lane] += 1;
+        Self { pool, lane }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.pool.lock().waiting[self.lane] -= 1;
+        // Whoever was kept from borrowing by us may look again.
+        self.pool.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop at the first fault")]
+
+use std::{sync::Arc, time::Duration};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const BATCH: usize = 0;
+const INTERACTIVE: usize = 1;
+const STANDARD: usize = 2;
+
+fn pool(limit: usize) -> Pool {
+    let part = |share| Part { share, burst: 1.0 };
+    Pool::new(vec![part(0.1), part(0.6), part(0.3)], limit)
+}
+
+fn fill(pool: &Pool, lane: usize) -> usize {
+    (0..).take_while(|_| pool.try_take(lane)).count()
+}
+
+#[test]
+fn a_lane_borrows_what_idle_lanes_have_but_not_what_is_never_lent() {
+    let pool = pool(103);
+    assert_eq!([BATCH, INTERACTIVE, STANDARD].map(|lane| pool.guaranteed(lane)), [11, 61, 31]);
+    assert_eq!([BATCH, INTERACTIVE, STANDARD].map(|lane| pool.never_lent(lane)), [3, 16, 8]);
+    assert_eq!(pool.reach(BATCH), 103 - 16 - 8);
+    assert_eq!(fill(&pool, BATCH), pool.reach(BATCH));
+    assert_eq!(pool.reach(INTERACTIVE), 16);
+    assert_eq!(fill(&pool, INTERACTIVE), 16);
+    assert_eq!(fill(&pool, STANDARD), 8);
+}
+
+#[tokio::test]
+async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybody_borrows_again() {
+    let pool = Arc::new(pool(23));
+    fill(&pool, BATCH);
+    fill(&pool, INTERACTIVE);
+    fill(&pool, STANDARD);
+    let before = pool.held(INTERACTIVE);
+    let waiter = tokio::spawn({
+        let pool = Arc::clone(&pool);
+        async move { pool.take(INTERACTIVE).await }
+    });
+    while pool.lock().waiting[INTERACTIVE] == 0 {
+        tokio::task::yield_now().await;
+    }
+    pool.give_back(BATCH);
+    assert!(!pool.try_take(BATCH), "a borrower came first");
+    tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("nobody woke the waiter").unwrap();
+    assert_eq!(pool.held(INTERACTIVE), before + 1);
+}
+
+#[tokio::test]
+async fn a_wait_that_is_dropped_keeps_nobody_from_borrowing() {
+    let pool = pool(8);
+    let borrowed = fill(&pool, BATCH);
+    while pool.try_take(INTERACTIVE) {}
+    assert!(tokio::time::timeout(Duration::ZERO, pool.take(INTERACTIVE)).await.is_err());
+    pool.give_back(BATCH);
+    assert!(pool.try_take(BATCH));
+    assert_eq!(pool.held(BATCH), borrowed);
+}
+
+#[test]
+fn a_ceiling_is_kept_when_all_else_is_idle() {
+    let pool = Pool::new(vec![Part { share: 0.1, burst: 0.5 }, Part { share: 0.5, burst: 1.0 }], 100);
+    assert_eq!(fill(&pool, 0), 50);
+}
+
+#[tokio::test]
+async fn a_smaller_pool_hands_out_nothing_until_enough_came_back_and_a_larger_one_wakes_who_waits() {
+    let pool = pool(30);
+    let held = fill(&pool, BATCH);
+    pool.resize(10);
+    assert!(![BATCH, INTERACTIVE, STANDARD].into_iter().any(|lane| pool.try_take(lane)));
+    for _ in 0..held - 9 {
+        pool.give_back(BATCH);
+    }
+    assert!(pool.try_take(INTERACTIVE) && !pool.try_take(STANDARD));
+    tokio::time::timeout(Duration::from_secs(10), async {
+        tokio::join!(pool.take(STANDARD), async { pool.resize(30) });
+    })
+    .await
+    .expect("nobody woke the waiter");
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Take(usize),
+    GiveBack(usize),
+    Resize(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..4_usize).prop_map(Step::Take),
+        2 => (0..4_usize).prop_map(Step::GiveBack),
+        1 => (0..60_usize).prop_map(Step::Resize),
+    ]
+}
+
+proptest! {
+    /// Never above the limit, and from any state every lane comes to its guaranteed part once the others give back.
+    #[test]
+    fn the_limit_and_every_guarantee_hold(
+        shares in prop::collection::vec(0.0..0.25_f64, 4),
+        limit in 0..60_usize,
+        steps in prop::collection::vec(step(), 0..200),
+        lane in 0..4_usize,
+    ) {
+        let pool = Pool::new(shares.iter().map(|share| Part { share: *share, burst: 1.0 }).collect(), limit);
+        for step in steps {
+            let before: usize = (0..4).map(|lane| pool.held(lane)).sum();
+            match step {
+                Step::Take(lane) => {
+                    if pool.try_take(lane) {
+                        prop_assert!(before < pool.limit());
+                    }
+                }
+                Step::GiveBack(lane) => pool.give_back(lane),
+                Step::Resize(limit) => pool.resize(limit),
+            }
+        }
+        prop_assert!((0..4).map(|lane| pool.guaranteed(lane)).sum::<usize>() <= pool.limit());
+        for other in (0..4).filter(|other| *other != lane) {
+            while pool.held(other) > pool.guaranteed(other) {
+                pool.give_back(other);
+            }
+        }
+        while pool.held(lane) < pool.guaranteed(lane) {
+            prop_assert!(pool.try_take(lane), "{pool:?}");
+        }
+    }
+}

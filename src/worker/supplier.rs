@@ -1,0 +1,61 @@
+//! How Temporal's SDK takes a lane's slots from the pool.
+
+use std::sync::Arc;
+
+use temporalio_sdk_core::{
+    ActivitySlotKind, SlotMarkUsedContext, SlotReleaseContext, SlotReservationContext, SlotSupplier, SlotSupplierPermit,
+};
+
+use super::slots::Pool;
+
+/// One lane's slots. The SDK reserves one for each open poll, before it knows what comes.
+#[derive(Debug)]
+pub(super) struct LaneSlots {
+    pool: Arc<Pool>,
+    lane: usize,
+}
+
+impl LaneSlots {
+    pub(super) fn new(pool: Arc<Pool>, lane: usize) -> Self {
+        Self { pool, lane }
+    }
+
+    fn permit(&self) -> SlotSupplierPermit {
+        SlotSupplierPermit::with_user_data(Slot { pool: Arc::clone(&self.pool), lane: self.lane })
+    }
+}
+
+#[async_trait::async_trait]
+impl SlotSupplier for LaneSlots {
+    type SlotKind = ActivitySlotKind;
+
+    async fn reserve_slot(&self, _: &dyn SlotReservationContext) -> SlotSupplierPermit {
+        self.pool.take(self.lane).await;
+        self.permit()
+    }
+
+    fn try_reserve_slot(&self, _: &dyn SlotReservationContext) -> Option<SlotSupplierPermit> {
+        self.pool.try_take(self.lane).then(|| self.permit())
+    }
+
+    fn mark_slot_used(&self, _: &dyn SlotMarkUsedContext<SlotKind = Self::SlotKind>) {}
+
+    /// The slot goes back when its permit is dropped, right after this.
+    fn release_slot(&self, _: &dyn SlotReleaseContext<SlotKind = Self::SlotKind>) {}
+
+    fn slot_supplier_kind(&self) -> String {
+        "Lane".to_owned()
+    }
+}
+
+/// A slot that is held.
+struct Slot {
+    pool: Arc<Pool>,
+    lane: usize,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.pool.give_back(self.lane);
+    }
+}
