@@ -15,7 +15,7 @@ use super::slots::Pool;
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Never fewer slots, however slow the quota: documents also read, write and wait for their turn.
-const FLOOR: usize = 8;
+const FLOOR: usize = 16;
 
 /// Slots that this process's part of the fleet can use now; `most` while that is not known.
 #[must_use]

@@ -98,16 +98,16 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn progress_counts_what_has_ended_and_what_is_in_flight() {
     let gate = Gate::default();
-    with_worker(server(), Fake::waiting(40, 20, &gate), async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
-        rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
-        until("the batch knows of its full window", async || batch.progress().await.totals.in_flight == 8).await;
-        gate.pass(10);
-        rig.fake.until("the window moves on", |calls| calls.started.len() == 18).await;
-        until("the batch knows of ten documents", async || batch.progress().await.totals.succeeded == 10).await;
+    with_worker(server(), Fake::waiting(10, 5, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+        rig.fake.until("a full window", |calls| calls.started.len() == 4).await;
+        until("the batch knows of its full window", async || batch.progress().await.totals.in_flight == 4).await;
+        gate.pass(4);
+        rig.fake.until("the window moves on", |calls| calls.started.len() == 8).await;
+        until("the batch knows of four documents", async || batch.progress().await.totals.succeeded == 4).await;
 
         let progress = batch.progress().await;
-        assert_eq!((progress.documents, progress.totals.in_flight, progress.done), (40, 8, false), "{progress:?}");
+        assert_eq!((progress.documents, progress.totals.in_flight, progress.done), (10, 4, false), "{progress:?}");
         assert!(progress.started_at.is_some() && progress.eta.is_some(), "{progress:?}");
         gate.open();
         let result = batch.result().await.unwrap();
@@ -213,13 +213,13 @@ async fn a_cancelled_batch_seals_and_reports_what_it_has() {
         let calls = rig.fake.calls();
         assert_eq!((calls.started.len(), calls.ended.len()), (26, 26));
         let sealed: BTreeSet<_> = calls.seals.iter().map(|seal| seal.shard).collect();
-        assert_eq!((sealed, calls.seals.len()), ((0..4).collect(), 4));
+        assert_eq!((sealed, calls.seals.len()), ((0..2).collect(), 2));
         assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()), "a cancelled document has not failed");
         let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
         let totals = finish.progress.totals;
         assert_eq!((totals.succeeded, totals.failed, totals.in_flight, totals.provider_calls), (10, 0, 0, 10));
         assert!(!finish.progress.done);
-        for shard in 0..4 {
+        for shard in 0..2 {
             assert_eq!(batch.shard_status(shard).await, WorkflowExecutionStatus::Canceled);
         }
     })

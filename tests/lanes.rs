@@ -1,0 +1,94 @@
+//! Lanes and models inside one worker process: nobody fills the slots that another one needs.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Fleet, MODEL, fleet};
+use serde_json::json;
+
+const OTHER: &str = "anthropic:claude-haiku-4-5";
+
+/// One call takes this long.
+const CALL: Duration = Duration::from_secs(12);
+
+/// All slots that a batch can get are in long calls, which began together, and more of its documents wait. A document of a
+/// lane above it begins at once: it does not wait until they end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
+    let settings = format!("[models.\"{MODEL}\"]\ntpm = 2_000_000\n[worker]\nmax-concurrent-documents = 6\n");
+    let Some(mut fleet) = fleet("[latency]\nbase = \"12s\"\n", &settings).await else { return };
+    fleet.documents(60, 60);
+    fleet.worker();
+    let mut batch = fleet.batch("out");
+    batch["max_in_flight"] = json!(60);
+    fleet.start("backlog", &batch).await;
+    calls(&fleet, 4).await;
+
+    let began = Instant::now();
+    let one = json!({
+        "documents": [fleet.uri("in/report-0001.md")], "output": fleet.uri("urgent"), "lane": "interactive",
+        "instructions": "Summarise in three points.", "model": MODEL, "max_output_tokens": 256,
+    });
+    fleet.start("urgent", &one).await;
+    fleet.result("urgent").await.unwrap();
+    let took = began.elapsed();
+    let backlog = fleet.progress("backlog").await.unwrap();
+    println!("interactive: {:.1} s, of which its call {:.0} s; the batch: {backlog}", took.as_secs_f64(), CALL.as_secs_f64());
+    assert!(took < CALL + CALL / 2, "it waited for a slot: {took:?}");
+    assert!(backlog["succeeded"].as_u64() < Some(12), "the batch was nearly over: {backlog}");
+    fleet.stop().await;
+}
+
+/// A closed gate that many documents wait for, each of them willing to wait for a minute in its slot, delays no other model.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_model_does_not_fill_the_slots_of_another() {
+    let settings = format!(
+        "[models.\"{MODEL}\"]\ntpm = 2_000_000\n[models.\"{OTHER}\"]\ntpm = 2_000_000\n[gate]\njitter = \"1s\"\n\
+         [worker]\nmax-concurrent-documents = 8\nmax-slot-wait = \"90s\"\n"
+    );
+    let Some(mut fleet) = fleet("", &settings).await else { return };
+    fleet.documents(40, 60);
+    fleet.worker();
+    let paused = tokio::process::Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        .args(["pause", MODEL, "--for", "80s", "--reason", "a test", "--config"])
+        .arg(fleet.path("tidegate.toml"))
+        .env("SIMULATED_KEY", "sk-simulated-secret")
+        .output()
+        .await
+        .unwrap();
+    assert!(paused.status.success(), "{}", String::from_utf8_lossy(&paused.stderr));
+    fleet.start("paused", &fleet.batch("paused")).await;
+    fleet.until("paused", |progress| progress["in_flight"].as_u64() >= Some(20)).await;
+
+    let began = Instant::now();
+    let mut other = fleet.batch("other");
+    other["model"] = json!(OTHER);
+    fleet.start("other", &other).await;
+    assert_eq!(fleet.result("other").await.unwrap()["succeeded"], json!(40));
+    let took = began.elapsed();
+    println!("the other model's 40 documents: {:.1} s", took.as_secs_f64());
+    assert!(took < Duration::from_secs(30), "it waited for the paused model: {took:?}");
+    assert_eq!(fleet.progress("paused").await.unwrap()["succeeded"], json!(0), "the gate was open");
+    fleet.stop().await;
+}
+
+/// Until the provider has been called this often.
+async fn calls(fleet: &Fleet, count: u64) {
+    for _ in 0..600 {
+        if fleet.account().requests >= count {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the provider was never called {count} times: {:?}", fleet.account());
+}
