@@ -136,7 +136,9 @@ local due = position + shift
 local pace_limit = now + lane_tolerance(state, model, lane, lanes, limits, now)
 local wait, binding, deficit, turn = 0, 0, 0, 0
 local idle = state[lane_at + HEAD] < now - IDLE
-local total_over, lane_over, crowded = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, false
+-- Whoever is nearly due and finds room need not wait for a turn that was reckoned too late.
+local near = has_ticket and state[lane_at + HEAD] <= now and due - now < 2 * model[TOLERANCE]
+local total_over, lane_over, crowded, fading = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, false, 0
 for dimension = 1, WINDOWED do
   local limit, amount = limits[dimension], amounts[dimension]
   if limit > 0 and amount > 0 then
@@ -147,13 +149,16 @@ for dimension = 1, WINDOWED do
       wait, binding, deficit = ahead, dimension, ahead * limit / window
     end
     idle = idle and state[slot + PACE] < now - IDLE
-    local over = state[slot + TOTAL] + foreign_use(tuning, dimension, limit, window, now) + amount - limit
+    near = near and state[slot + PACE] < now + model[TOLERANCE] / 2
+    local foreign = foreign_use(tuning, dimension, limit, window, now)
+    local over = state[slot + TOTAL] + foreign + amount - limit
     if over > 0 then
       total_over[dimension], crowded = over, true
+      fading = over <= foreign and math.max(fading, over * window / limit) or math.huge
     end
     over = state[lane_at + USED + dimension] + amount - capacity[dimension]
     if over > 0 then
-      lane_over[dimension], crowded = over, true
+      lane_over[dimension], crowded, fading = over, true, math.huge
     end
   end
 end
@@ -178,11 +183,14 @@ if state[CANARY] > WANTED then
   end
 end
 
-if wait <= 0 and not crowded and (due <= now or idle) then
+if wait <= 0 and not crowded and (due <= now or idle or near) then
   -- Write: admitted. An idle pace and no blocked head mean that those with earlier turns are late or gone: the queue
   -- moves up.
   if has_ticket then
     state[lane_at + WAITING] = math.max(0, state[lane_at + WAITING] - 1)
+    if state[lane_at + WAITING] == 0 then
+      state[lane_at + BACKLOGGED_AT] = 0
+    end
   end
   if due > now then
     state[lane_at + SHIFT] = now - position
@@ -195,7 +203,7 @@ if wait <= 0 and not crowded and (due <= now or idle) then
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot = dimension_slot(dimension) + PACE
-      state[slot] = math.max(state[slot], now) + amounts[dimension] * window / limits[dimension]
+      state[slot] = math.max(state[slot], now) + amounts[dimension] * window / (limits[dimension] * HASTE)
     end
   end
   if state[CANARY] == WANTED then
@@ -205,14 +213,21 @@ if wait <= 0 and not crowded and (due <= now or idle) then
 end
 
 -- Write: a turn. Whoever is due and blocked holds the lane: nobody behind goes first, so large documents do not starve.
-state[lane_at + REFUSED_AT] = now
 if due > now then
   -- While several tenants wait, virtual time is as much slower than the clock.
   wait, binding, deficit = (due - now) * math.max(1, redis.call('ZCARD', KEYS[7])), BY_TURN, 0
 else
   if crowded then
+    state[lane_at + BACKLOGGED_AT] = now
     local over_total, over_lane = { unpack(total_over) }, { unpack(lane_over) }
-    local room = room_at(keys, lane, total_over, lane_over, limits, now, window)
+    -- What leaves the window of a lane that is not backlogged is this lane's to borrow.
+    local gives = {}
+    for other = 1, lanes do
+      gives[other] = other == lane or now - state[lane_slot(other) + BACKLOGGED_AT] >= BACKLOGGED
+    end
+    local room = room_at(keys, gives, total_over, lane_over, limits, now, window)
+    -- Use by others fades steadily and may be all that is in the way.
+    room = math.min(room, now + fading)
     if room - now > wait then
       wait = room - now
       for dimension = 1, WINDOWED do

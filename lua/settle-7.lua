@@ -84,7 +84,7 @@ local function move_pace(reserved)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
-      state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / rate
+      state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / (rate * HASTE)
       reserved_turn = math.max(reserved_turn, reserved[dimension] / rate)
       used_turn = math.max(used_turn, used[dimension] / rate)
     end

@@ -13,8 +13,8 @@ local function move_tail(state, lane_at, tenants_key, tenant, tail, front, windo
 end
 
 -- When enough will have left the window: `total_over` and `lane_over` say by how much each dimension is over, in all
--- and in the caller's lane. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
-local function room_at(keys, lane, total_over, lane_over, limits, now, window)
+-- and in the caller's lane; `gives` which lanes' entries leave room to it. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
+local function room_at(keys, gives, total_over, lane_over, limits, now, window)
   local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
   local last = now
   if #ids > 0 then
@@ -25,7 +25,7 @@ local function room_at(keys, lane, total_over, lane_over, limits, now, window)
         local enough = true
         for dimension = 1, WINDOWED do
           total_over[dimension] = total_over[dimension] - amounts[dimension]
-          if entry_lane == lane then
+          if gives[entry_lane] then
             lane_over[dimension] = lane_over[dimension] - amounts[dimension]
           end
           if total_over[dimension] > 0 or lane_over[dimension] > 0 then

@@ -6,13 +6,16 @@
 --              11 mean time from admission to settlement
 --   dimension  total in the window, pace clock, of the total: not settled yet
 --              (requests, input, output, combined; then calls at once, whose total is what is in flight)
---   lane       tail and shift of its queue, until when its head is blocked, last refusal, last request, callers waiting,
+--   lane       tail and shift of its queue, until when its head is blocked, when it last found no room, last request,
+--              callers waiting,
 --              its yield (what calls use of what they reserve; 0: unknown), total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED, GATE, CLOSED_FOR, CANARY, LATENCY = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
 local TOTAL, PACE, HELD = 1, 2, 3
-local TAIL, SHIFT, HEAD, REFUSED_AT, SEEN_AT, WAITING, YIELD, USED = 1, 2, 3, 4, 5, 6, 7, 7
+local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, YIELD, USED = 1, 2, 3, 4, 5, 6, 7, 7
 local REQUESTS, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 4, 5, 11, 3, 12
-local LAYOUT_VERSION = 2
+-- The pace clock runs a little faster than the limit, so that what a blocked head left unused is caught up with; the window
+-- still holds the limit.
+local LAYOUT_VERSION, HASTE = 2, 1.03
 
 local function dimension_slot(dimension)
   return HEADER + (dimension - 1) * PER_DIMENSION

@@ -28,8 +28,8 @@ const REMEMBERED_TEMPLATES: usize = 10_000;
 /// The part of a call's bound on output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
 
-/// Whoever waits in place asks again at least this often: capacity may come free sooner than anybody knew.
-const LONGEST_NAP: Duration = Duration::from_secs(3);
+/// Whoever waits in place asks again at least this often: a limit may have been raised or a gate opened.
+const LONGEST_NAP: Duration = Duration::from_secs(5);
 
 /// A closed gate is waited for in place no longer than this: nobody knows whether it will open then.
 const LONGEST_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
@@ -426,5 +426,5 @@ impl Shared {
 
 /// A long wait is cut short, because the queue moves up when calls use less than was held; a short one is waited for exactly.
 fn early(wait: Duration) -> Duration {
-    if wait > Duration::from_secs(2) { wait.mul_f64(0.85).min(LONGEST_NAP) } else { wait }
+    if wait > Duration::from_secs(2) { wait.mul_f64(0.9).min(LONGEST_NAP) } else { wait }
 }

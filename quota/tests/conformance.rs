@@ -280,17 +280,22 @@ async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store>(rig: &Rig
     }
     assert!((900..=970).contains(&batch), "batch borrows all but what interactive uses and a stand-by: {batch}");
     // Interactive wants its share: batch gets nothing that leaves the window until interactive has it.
-    let (mut interactive, mut waiting) = (10, None);
+    let (mut interactive, callers) = (10, [1, 1, 1, 1, 1, 0, 0]);
+    let mut waiting = [None; 7];
     for _ in 0..240 {
         rig.advance(Duration::from_millis(500));
-        let mut next = ask(1);
-        next.ticket = waiting;
-        match rig.reserve(&next).await {
-            Decision::Granted => (interactive, waiting) = (interactive + 10, None),
-            Decision::Wait { ticket, .. } => waiting = Some(ticket),
-            other => panic!("{other:?}"),
+        for (caller, lane) in callers.into_iter().enumerate() {
+            let mut next = ask(lane);
+            next.ticket = waiting[caller];
+            match rig.reserve(&next).await {
+                Decision::Granted => {
+                    interactive += 10 * lane;
+                    waiting[caller] = None;
+                }
+                Decision::Wait { ticket, .. } => waiting[caller] = Some(ticket),
+                other => panic!("{other:?}"),
+            }
         }
-        rig.reserve(&ask(0)).await;
     }
     let lanes = rig.store.inspect(&rig.model).await.unwrap().lanes;
     let share = lanes[1].used.get(Dimension::Combined);

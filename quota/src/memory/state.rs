@@ -24,7 +24,8 @@ use super::{
     tuning::{self, Tuning},
 };
 
-const STANDBY: f64 = 0.03;
+const STANDBY: f64 = 0.02;
+const HASTE: f64 = 1.03;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const IDLE: f64 = 300e3;
@@ -92,7 +93,7 @@ struct LaneState {
     tail: f64,
     shift: f64,
     head: f64,
-    refused_at: Option<f64>,
+    backlogged_at: Option<f64>,
     seen_at: Option<f64>,
     waiting: u64,
     yielded: Option<f64>,
@@ -108,6 +109,10 @@ impl LaneState {
 
     fn about(&self, now: f64) -> bool {
         self.seen_at.is_some_and(|seen| now - seen < FORGOTTEN)
+    }
+
+    fn backlogged(&self, now: f64) -> bool {
+        self.backlogged_at.is_some_and(|at| now - at < BACKLOGGED)
     }
 
     /// Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now.
@@ -241,7 +246,9 @@ impl State {
         let pace_limit = now + self.tolerance(model, lane, &limits, now);
         let (mut wait, mut binding, mut deficit, mut turn) = (0.0, Binding::Turn, 0.0, 0.0_f64);
         let mut idle = self.lanes[lane].head < now - IDLE;
-        let (mut total_over, mut lane_over) = ([0.0_f64; 4], [0.0_f64; 4]);
+        let tolerance = micros(model.limits.burst);
+        let mut near = ticket.is_some() && self.lanes[lane].head <= now && due - now < 2.0 * tolerance;
+        let (mut total_over, mut lane_over, mut fading) = ([0.0_f64; 4], [0.0_f64; 4], 0.0_f64);
         for dimension in Dimension::ALL {
             let index = dimension.index();
             let (limit, amount) = (limits[index], amounts[index]);
@@ -252,9 +259,17 @@ impl State {
                     (wait, binding, deficit) = (ahead, Binding::Limit(dimension), ahead * limit / window);
                 }
                 idle &= self.pace[index] < now - IDLE;
+                near &= self.pace[index] < now + tolerance / 2.0;
                 let foreign = self.tuning.as_ref().map_or(0.0, |tuning| tuning.foreign_use(index, limit, window, now));
                 total_over[index] = (self.total[index] + foreign + amount - limit).max(0.0);
+                if total_over[index] > 0.0 {
+                    let fades = total_over[index] <= foreign;
+                    fading = if fades { fading.max(total_over[index] * window / limit) } else { f64::INFINITY };
+                }
                 lane_over[index] = (self.lanes[lane].used[index] + amount - capacity[index]).max(0.0);
+                if lane_over[index] > 0.0 {
+                    fading = f64::INFINITY;
+                }
             }
         }
         let crowded = total_over.iter().chain(&lane_over).any(|over| *over > 0.0);
@@ -278,10 +293,13 @@ impl State {
                 (wait, binding, deficit) = (patience, Binding::Canary, 0.0);
             }
         }
-        if wait <= 0.0 && !crowded && (due <= now || idle) {
+        if wait <= 0.0 && !crowded && (due <= now || idle || near) {
             let own = &mut self.lanes[lane];
             if ticket.is_some() {
                 own.waiting = own.waiting.saturating_sub(1);
+                if own.waiting == 0 {
+                    own.backlogged_at = None;
+                }
             }
             if due > now {
                 own.shift = now - position;
@@ -292,7 +310,6 @@ impl State {
             return Decision::Granted;
         }
 
-        self.lanes[lane].refused_at = Some(now);
         let mut shift = shift;
         if due > now {
             #[expect(clippy::cast_precision_loss, reason = "a count of tenants")]
@@ -300,7 +317,8 @@ impl State {
             (wait, binding, deficit) = ((due - now) * tenants, Binding::Turn, 0.0);
         } else {
             if crowded {
-                let room = self.room_at(lane, total_over, lane_over, &limits, now, window);
+                self.lanes[lane].backlogged_at = Some(now);
+                let room = self.room_at(lane, total_over, lane_over, &limits, now, window).min(now + fading);
                 if room - now > wait {
                     wait = room - now;
                     for dimension in Dimension::ALL {
@@ -351,7 +369,7 @@ impl State {
         self.add_in_flight(ask.lane, 1.0);
         for index in 0..4 {
             if limits[index] > 0.0 {
-                self.pace[index] = self.pace[index].max(now) + amounts[index] * window / limits[index];
+                self.pace[index] = self.pace[index].max(now) + amounts[index] * window / (limits[index] * HASTE);
             }
         }
         if self.canary == Canary::Wanted {
@@ -467,7 +485,7 @@ impl State {
         for index in 0..4 {
             if limits[index] > 0.0 {
                 let rate = limits[index] / micros(model.limits.window);
-                self.pace[index] += (used[index] - reserved[index]) / rate;
+                self.pace[index] += (used[index] - reserved[index]) / (rate * HASTE);
                 reserved_turn = reserved_turn.max(reserved[index] / rate);
                 used_turn = used_turn.max(used[index] / rate);
             }
@@ -611,8 +629,7 @@ impl State {
         for (other, ((_, share), state)) in model.lanes.iter().zip(&self.lanes).enumerate() {
             if other != lane && state.about(now) {
                 let guaranteed = share.guaranteed * limit;
-                let backlogged = state.refused_at.is_some_and(|refused| now - refused < BACKLOGGED);
-                kept += if backlogged { guaranteed } else { guaranteed.min(state.used[index] + STANDBY * limit) };
+                kept += if state.backlogged(now) { guaranteed } else { guaranteed.min(state.used[index] + STANDBY * limit) };
             }
         }
         let guaranteed = model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed);
@@ -628,12 +645,14 @@ impl State {
     }
 
     fn room_at(&self, lane: usize, mut total: [f64; 4], mut own: [f64; 4], limits: &[f64; 5], now: f64, window: f64) -> f64 {
+        let gives: Vec<bool> =
+            self.lanes.iter().enumerate().map(|(other, state)| other == lane || !state.backlogged(now)).collect();
         let mut last = now;
         for (_, id) in self.ledger.iter().take(WALK) {
             let Some(entry) = self.entries.get(id) else { continue };
             for index in 0..4 {
                 total[index] -= entry.amounts[index];
-                if entry.lane == lane {
+                if gives[entry.lane] {
                     own[index] -= entry.amounts[index];
                 }
             }
