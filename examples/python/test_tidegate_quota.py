@@ -1,0 +1,89 @@
+"""Run with `python3 -m unittest` in this folder; needs no Redis."""
+
+import re
+import struct
+import unittest
+from unittest import mock
+
+import tidegate_quota
+from tidegate_quota import LUA, Answer, Limits, Quota, Refused, Ticket, micros, pack, spent
+
+
+class Packing(unittest.TestCase):
+    def test_numbers_are_little_endian_doubles(self) -> None:
+        self.assertEqual(pack(1, 0.5), bytes.fromhex("000000000000f03f000000000000e03f"))
+
+    def test_seconds_are_whole_microseconds(self) -> None:
+        self.assertEqual((micros(60.5), micros(0.1 + 0.2)), (60_500_000, 300_000))
+
+    def test_a_model_is_eleven_numbers_and_two_for_each_lane_by_name(self) -> None:
+        limits = Limits(requests=500, combined=200_000, concurrent=40, tokens_per_day=7)
+        block = limits.pack({"standard": (0.25, 0.5), "batch": (0.75, 1.0)})
+        self.assertEqual(
+            struct.unpack("<15d", block),
+            (60_500_000, 1_000_000, 120_000_000, 490, 0, 0, 196_000, 40, 0, 7, 0, 0.75, 1.0, 0.25, 0.5),
+        )
+
+    def test_a_limit_is_never_rounded_to_none_and_a_lease_outlives_the_window(self) -> None:
+        numbers = struct.unpack("<13d", Limits(requests=1, window=100.0).pack({"batch": (1.0, 1.0)}))
+        self.assertEqual((numbers[2], numbers[3]), (150_000_000, 1))
+
+    def test_a_call_counts_in_four_dimensions(self) -> None:
+        self.assertEqual(spent(30, 12), (1, 30, 12, 42))
+
+
+class Scripts(unittest.TestCase):
+    def test_they_are_joined_as_the_workers_and_the_document_join_them(self) -> None:
+        source = (LUA.parent / "quota" / "src" / "script.rs").read_text()
+        joined = {name: parts.replace('"', "").replace(",", "").split() for name, parts in re.findall(r'script!\("([^"]+)", ([^)]+)\)', source)}
+        document = (LUA / "README.md").read_text()
+        for name, parts in tidegate_quota.INCLUDES.items():
+            self.assertEqual(parts.split(), joined[name])
+            row = rf"^\| \[`{name}\.lua`\]\({name}\.lua\) .*\| `{parts}` \|$"
+            self.assertRegex(document, re.compile(row, re.MULTILINE))
+
+    def test_a_text_is_its_parts_and_then_itself(self) -> None:
+        text = tidegate_quota.script("renew-1")
+        self.assertTrue(text.startswith((LUA / "include" / "arguments.lua").read_bytes()))
+        self.assertTrue(text.endswith((LUA / "renew-1.lua").read_bytes()))
+
+
+class Waiting(unittest.TestCase):
+    def setUp(self) -> None:
+        self.quota = Quota("redis://127.0.0.1:1", "test:model", Limits(requests=1), jitter=0.0)
+        self.sleeps = self.started(mock.patch.object(tidegate_quota.time, "sleep"))
+
+    def started(self, context: "mock._patch") -> mock.MagicMock:
+        self.addCleanup(context.stop)
+        return context.start()
+
+    def test_a_refused_caller_comes_back_with_its_ticket(self) -> None:
+        answers = [Answer(2, 100_000, 4, 9, 77, 5, 0, 0), Answer(3, 50_000, 0, 0, 0, 0, 0, 0), Answer(1, 0, 0, 0, 0, 0, 0, 0)]
+        with mock.patch.object(self.quota, "reserve", side_effect=answers) as reserve:
+            self.quota.admit("a")
+        self.assertEqual([call.args[5] for call in reserve.call_args_list], [None, Ticket(77, 5), Ticket(77, 5)])
+        self.assertEqual([call.args[0] for call in self.sleeps.call_args_list], [0.1, 0.05])
+
+    def test_a_long_wait_is_cut_short_and_one_beyond_the_limit_is_handed_back(self) -> None:
+        answers = [Answer(2, 4_000_000, 6, 0, 77, 5, 0, 0), Answer(2, 60_000_000, 6, 0, 77, 5, 0, 0)]
+        with mock.patch.object(self.quota, "reserve", side_effect=answers), self.assertRaises(Refused) as refused:
+            self.quota.admit("a", max_wait=30.0)
+        self.assertEqual(self.sleeps.call_args.args[0], 3.0)
+        self.assertEqual((refused.exception.ticket, refused.exception.wait), (Ticket(77, 5), 60.0))
+
+    def test_what_never_fits_is_not_waited_for(self) -> None:
+        with mock.patch.object(self.quota, "reserve", return_value=Answer(4, 0, 4, 1_000, 0, 0, 0, 0)):
+            with self.assertRaisesRegex(Refused, "1000 tokens is the most"):
+                self.quota.admit("a")
+        self.sleeps.assert_not_called()
+
+    def test_what_calls_really_use_is_reserved_for_the_next(self) -> None:
+        granted = Answer(1, 0, 0, 0, 0, 0, 1_500_000, 20)
+        with mock.patch.object(self.quota, "reserve", return_value=granted) as reserve:
+            self.quota.admit("a", input_tokens=100, max_output_tokens=100)
+            self.quota.admit("b", input_tokens=101, max_output_tokens=100)
+        self.assertEqual([call.args[1] for call in reserve.call_args_list], [(1, 100, 34, 134), (1, 152, 20, 172)])
+
+
+if __name__ == "__main__":
+    unittest.main()

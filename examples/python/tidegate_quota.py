@@ -1,0 +1,298 @@
+"""Shares an LLM quota with tidegate's workers, or with any program that speaks `lua/README.md`.
+
+Needs Python 3.9 and nothing else. One `Quota` is one model on one Redis; threads may share it.
+
+    quota = Quota("redis://127.0.0.1", "openai:gpt-6-mini", Limits(requests=500, combined=200_000))
+    permit = quota.admit("invoice-17:attempt-1", input_tokens=1_200, max_output_tokens=400)
+    answer = call_the_provider()
+    permit.settle(answer.input_tokens, answer.output_tokens)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import socket
+import ssl
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Mapping, NamedTuple, Optional
+from urllib.parse import unquote, urlsplit
+
+LUA = Path(__file__).resolve().parents[2] / "lua"
+INCLUDES = {
+    "reserve-7": "arguments state ledger tuning gate lanes queue learned",
+    "settle-7": "arguments state ledger tuning adapt gate closing learned",
+    "pause-6": "arguments state gate closing",
+    "inspect-6": "arguments state ledger tuning gate",
+    "renew-1": "arguments state",
+}
+GRANTED, WAIT, PAUSED, NEVER, EXHAUSTED = 1, 2, 3, 4, 5
+RELEASED, SETTLED = 0, 1
+BINDING = ("the provider", "requests", "input", "output", "tokens", "in_flight", "turn", "canary", "requests a day", "tokens a day")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a provider allows, as it states it; 0 is no limit. Whoever shares a model states the same limits. Times in seconds."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    combined: int = 0
+    concurrent: int = 0
+    requests_per_day: int = 0
+    tokens_per_day: int = 0
+    day_offset: float = 0.0
+    margin: float = 0.98
+    window: float = 60.5
+    burst: float = 1.0
+    lease: float = 120.0
+
+    def pack(self, lanes: Mapping[str, tuple[float, float]]) -> bytes:
+        """The model block: these limits, then share and ceiling of each lane in the order of the lanes' names."""
+        stated = (self.requests, self.input, self.output, self.combined)
+        return pack(
+            *map(micros, (self.window, self.burst, max(self.lease, 1.5 * self.window))),
+            *(max(1, int(limit * self.margin)) if limit else 0 for limit in stated),
+            *(self.concurrent, self.requests_per_day, self.tokens_per_day, micros(self.day_offset)),
+            *(part for lane in sorted(lanes) for part in lanes[lane]),
+        )
+
+
+class Ticket(NamedTuple):
+    """Keeps a caller's turn. Any client may redeem it."""
+
+    epoch: int
+    position: int
+
+
+class Answer(NamedTuple):
+    """What `reserve` answers; `wait` in microseconds."""
+
+    outcome: int
+    wait: int
+    dimension: int
+    deficit: int
+    epoch: int
+    position: int
+    ratio: int
+    output: int
+
+
+class Refused(Exception):
+    """No quota. Unless it never fits, come back after `wait` seconds with the ticket."""
+
+    def __init__(self, answer: Answer, wait: float) -> None:
+        self.outcome, self.wait, self.binding = answer.outcome, wait, BINDING[answer.dimension]
+        self.ticket = Ticket(answer.epoch, answer.position) if answer.epoch else None
+        super().__init__({
+            WAIT: f"no quota for {wait:.1f} s: {self.binding} binds",
+            PAUSED: f"the model is paused for {wait:.1f} s",
+            NEVER: f"the call never fits: {answer.deficit} {self.binding} is the most that is ever free; make it smaller",
+            EXHAUSTED: f"nothing more for {wait:.0f} s: {self.binding} gives no more; pay or wait",
+        }[answer.outcome])
+
+
+class Quota:
+    """One model's quota, shared through Redis: `redis://` or `rediss://`, with user, password and database if need be."""
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        limits: Limits,
+        lanes: Optional[Mapping[str, tuple[float, float]]] = None,
+        prefix: str = "tidegate",
+        jitter: float = 30.0,
+        pause_ttl: float = 300.0,
+    ) -> None:
+        lanes = lanes or {"batch": (1.0, 1.0)}
+        self.clock = 0  # for tests: microseconds that the scripts take for the time; 0 for the server's
+        self.jitter, self.pause_ttl = jitter, pause_ttl
+        self._lanes, self._model = {name: number for number, name in enumerate(sorted(lanes), 1)}, limits.pack(lanes)
+        self._lease, self._stem = micros(max(limits.lease, 1.5 * limits.window)), f"{prefix}:v1:{{{model}}}:"
+        self._redis, self._expected = Redis(url), {}  # template -> (real over estimated input, expected output)
+
+    def admit(self, reservation: str, *, lane: str = "batch", tenant: str = "default", input_tokens: int = 0,
+              max_output_tokens: int = 0, template: int = 0, ticket: Optional[Ticket] = None, max_wait: float = 10.0) -> Permit:
+        """Waits for at most `max_wait` seconds, in which nothing is held. `reservation` names this attempt and no other."""
+        until = time.monotonic() + max_wait
+        while True:
+            known = self._expected.get(template)
+            amounts = self._amounts(known, input_tokens, max_output_tokens)
+            answer = self.reserve(reservation, amounts, lane, tenant, template, ticket, curious=not known)
+            self._remember(template, answer.ratio, answer.output)
+            if answer.outcome == GRANTED:
+                return Permit(self, reservation, input_tokens, template)
+            wait = answer.wait / 1e6
+            nap = min(0.85 * wait, 3.0) if answer.outcome == WAIT and wait > 2.0 else wait
+            if answer.outcome == PAUSED:
+                nap = wait = wait + random.uniform(0.0, self.jitter)
+            if answer.outcome in (NEVER, EXHAUSTED) or time.monotonic() + wait > until:
+                raise Refused(answer, wait)
+            ticket = Ticket(answer.epoch, answer.position) if answer.epoch else ticket
+            time.sleep(nap)
+
+    def reserve(self, reservation: str, amounts: tuple[int, int, int, int], lane: str = "batch", tenant: str = "default",
+                template: int = 0, ticket: Optional[Ticket] = None, curious: bool = False) -> Answer:
+        """Asks once. `amounts` are requests, input, output and combined tokens."""
+        call = pack(self._lanes[lane], *(ticket or (0, 0)), *amounts, curious, self.clock)
+        keys = (f"learned:{template:016x}", f"tenants:{self._lanes[lane]}")
+        return Answer(*self._run("reserve-7", keys, reservation, call, self._model, tenant))
+
+    def settle(self, reservation: str, mode: int, amounts: tuple[int, int, int, int], template: int = 0,
+               lesson: tuple[int, int, int] = (0, 0, 0), verdict: int = 0, pause: float = 0.0, reason: str = "") -> list[int]:
+        """Ends a reservation; `Permit` is the convenient way. Once is enough, twice is harmless."""
+        ends = pack(mode, *amounts, 0, 1, *lesson, verdict, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 8)
+        answer = self._run("settle-7", (f"learned:{template:016x}", "gate"), reservation, ends, self._model, reason)
+        self._remember(template, *answer[2:])
+        return answer
+
+    def pause(self, seconds: float, reason: str) -> float:
+        """Closes the gate for everybody, or opens it with 0; says for how many seconds it is closed now."""
+        call = pack(micros(seconds), micros(self.pause_ttl), self.clock)
+        return self._run("pause-6", ("gate",), reason, call, self._model)[0] / 1e6
+
+    def renew(self, reservation: str) -> bool:
+        """Keeps a call that has outlived the window among the calls in flight for one more lease."""
+        keys = [self._stem + "leases"]
+        return self._redis.script("renew-1", keys, [reservation, pack(self._lease, self.clock)]) == [1]
+
+    def inspect(self) -> dict[str, Any]:
+        """Pause in seconds with its reason, reservations, and limit, use and what is held of it for each dimension."""
+        reply = self._run("inspect-6", ("gate",), pack(self.clock), self._model)
+        seen = {"pause": reply[1] / 1e6, "reason": reply[-1].decode().partition("|")[2], "reservations": reply[3]}
+        for number, name in enumerate(("requests", "input", "output", "tokens", "in_flight")):
+            seen[name] = dict(zip(("limit", "used", "held"), reply[11 + 7 * number:]))
+        return seen
+
+    def _run(self, name: str, more: tuple[str, ...], *arguments: Any) -> list[Any]:
+        keys = [self._stem + key for key in ("ledger", "entries", "state", "leases", "tuning", *more)]
+        return self._redis.script(name, keys, arguments)
+
+    def _amounts(self, known: Optional[tuple[float, int]], input_tokens: int, bound: int) -> tuple[int, int, int, int]:
+        if known:
+            real = -int(-input_tokens * known[0] // 1)
+            return spent(real, min(known[1], bound))
+        return spent(input_tokens, -(-bound // 3))  # answers rarely use a third of their bound
+
+    def _remember(self, template: int, ratio: int, output: int) -> None:
+        if ratio:
+            self._expected[template] = (ratio / 1e6, output)
+
+
+@dataclass(frozen=True)
+class Permit:
+    """Leave for one provider call. Never ended, it stays charged until it leaves the window: right after a time-out."""
+
+    quota: Quota
+    reservation: str
+    estimated_input: int
+    template: int
+
+    def settle(self, input_tokens: int, output_tokens: int) -> None:
+        """The call used so much; the rest comes back at once, and calls like it are estimated better."""
+        lesson = (self.estimated_input, input_tokens, output_tokens)
+        self.quota.settle(self.reservation, SETTLED, spent(input_tokens, output_tokens), self.template, lesson)
+
+    def release(self) -> None:
+        """The request never left."""
+        self.quota.settle(self.reservation, RELEASED, (0, 0, 0, 0), self.template)
+
+    def refused(self, pause: float, reason: str = "429") -> None:
+        """The provider refused for a rate: the gate closes for everybody for `pause` seconds, and one call goes first after."""
+        self.quota.settle(self.reservation, SETTLED, spent(0, 0), self.template, verdict=1, pause=pause, reason=reason)
+
+    def overloaded(self) -> None:
+        """The provider is overloaded: fewer calls in flight for a while."""
+        self.quota.settle(self.reservation, SETTLED, spent(0, 0), self.template, verdict=2)
+
+    def renew(self) -> None:
+        """Call this every third of the lease once the call has outlived the window."""
+        self.quota.renew(self.reservation)
+
+
+class Redis:
+    """Just enough of Redis: one connection, one command at a time. All that is sent here may safely be sent twice."""
+
+    def __init__(self, url: str) -> None:
+        self._url, self._lock, self._file = urlsplit(url), threading.Lock(), None
+
+    def script(self, name: str, keys: list[str], arguments: Any) -> list[Any]:
+        """Runs a script by its hash; sends its text where the server has lost it."""
+        text = script(name)
+        try:
+            return self.command("EVALSHA", hashlib.sha1(text).hexdigest(), len(keys), *keys, *arguments)
+        except RuntimeError as error:
+            if not str(error).startswith("NOSCRIPT"):
+                raise
+            return self.command("EVAL", text, len(keys), *keys, *arguments)
+
+    def command(self, *words: Any) -> Any:
+        """Raises `OSError` while Redis is away and `RuntimeError` for what it says is wrong."""
+        with self._lock:
+            try:
+                return self._exchange(words)
+            except OSError:
+                self._file = None
+                return self._exchange(words)
+
+    def _exchange(self, words: tuple[Any, ...]) -> Any:
+        if self._file is None:
+            self._connect()
+        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        self._file.write(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded))
+        self._file.flush()
+        return self._read()
+
+    def _connect(self) -> None:
+        url = self._url
+        connection = socket.create_connection((url.hostname or "127.0.0.1", url.port or 6379), timeout=2.0)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if url.scheme == "rediss":
+            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=url.hostname)
+        self._file = connection.makefile("rwb")
+        if url.password:
+            self._exchange(("AUTH", *filter(None, (unquote(url.username or ""), unquote(url.password)))))
+        if url.path.strip("/"):
+            self._exchange(("SELECT", url.path.strip("/")))
+
+    def _read(self) -> Any:
+        line = self._file.readline()
+        if not line.endswith(b"\r\n"):
+            raise ConnectionError("Redis closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            raise RuntimeError(rest.decode())
+        if kind == b"$":
+            return self._file.read(int(rest) + 2)[:-2] if rest != b"-1" else None
+        if kind == b"*":
+            return [self._read() for _ in range(int(rest))]
+        return int(rest) if kind == b":" else rest
+
+
+def script(name: str, known: dict[str, bytes] = {}) -> bytes:
+    """A script's text: its parts and then its own."""
+    if name not in known:
+        parts = [LUA / "include" / f"{part}.lua" for part in INCLUDES[name].split()]
+        known[name] = b"".join(path.read_bytes() for path in (*parts, LUA / f"{name}.lua"))
+    return known[name]
+
+
+def pack(*numbers: float) -> bytes:
+    """Little-endian doubles."""
+    return struct.pack(f"<{len(numbers)}d", *numbers)
+
+
+def micros(seconds: float) -> int:
+    """Whole microseconds, the protocol's unit of time."""
+    return round(seconds * 1e6)
+
+
+def spent(input_tokens: int, output_tokens: int) -> tuple[int, int, int, int]:
+    """Amounts of one request with so many tokens."""
+    return (1, input_tokens, output_tokens, input_tokens + output_tokens)

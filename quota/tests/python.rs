@@ -1,0 +1,325 @@
+//! A program in another language shares a quota with this crate, by what `lua/README.md` says alone.
+
+mod common;
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Write as _},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use common::{START, Server, in_redis, limits, model, server, unique_prefix};
+use tidegate_quota::{
+    Amounts, Decision, Limits, Options, Quota, Refused, Request, Snapshot, Store as _, Ticket,
+    store::{Settled, Settlement},
+};
+use tidegate_types::ModelId;
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python");
+const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/agent.py");
+
+/// `None`, said aloud, where there is no Python or no Redis; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+fn services() -> Option<&'static Server> {
+    if python().arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("SKIPPED: python3 is not on the PATH");
+        assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"), "python3 is required");
+        return None;
+    }
+    server()
+}
+
+fn python() -> Command {
+    let mut command = Command::new("python3");
+    command.current_dir(EXAMPLES).env("PYTHONPATH", EXAMPLES).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+/// The Python client, told what to do line by line.
+struct Agent {
+    child: Child,
+    orders: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Agent {
+    fn start(server: &Server, prefix: &str, combined: u64) -> Self {
+        let mut child = python()
+            .args([AGENT, &server.url, prefix, &combined.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (orders, answers) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        Self { child, orders, answers }
+    }
+
+    fn tell(&mut self, order: &str) -> String {
+        writeln!(self.orders, "{order}").unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        assert!(answer.ends_with('\n'), "the agent died at: {order}");
+        answer.trim_end().to_owned()
+    }
+
+    fn reserve(&mut self, id: &str, tokens: u64, ticket: Option<Ticket>) -> String {
+        let ticket = ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
+        self.tell(&format!("reserve {id} {tokens} {} {}", ticket.epoch, ticket.position))
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A decision as the agent writes it.
+fn written(decision: &Decision) -> String {
+    match *decision {
+        Decision::Granted => "granted 0 - 0 0 0".to_owned(),
+        Decision::Wait { wait, binding, deficit, ticket } => {
+            format!("wait {} {binding} {deficit} {} {}", wait.as_micros(), ticket.epoch, ticket.position)
+        }
+        Decision::Paused { wait, ticket } => {
+            let ticket = ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
+            format!("paused {} - 0 {} {}", wait.as_micros(), ticket.epoch, ticket.position)
+        }
+        Decision::Never { capacity, .. } => format!("never 0 - {capacity} 0 0"),
+        Decision::Exhausted { wait, .. } => format!("exhausted {} - 0 0 0", wait.as_micros()),
+    }
+}
+
+/// A snapshot as the agent writes it.
+fn seen(snapshot: &Snapshot) -> String {
+    let dimensions = snapshot.dimensions.iter().chain([&snapshot.in_flight]);
+    let numbers = dimensions.flat_map(|dimension| [dimension.limit, dimension.used, dimension.held]);
+    let pause = u64::try_from(snapshot.pause.as_micros()).unwrap();
+    [pause, snapshot.reservations].into_iter().chain(numbers).map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn ticket_in(answer: &str) -> Ticket {
+    let numbers: Vec<&str> = answer.split(' ').collect();
+    assert_eq!(numbers[0], "wait", "{answer}");
+    Ticket { epoch: numbers[4].parse().unwrap(), position: numbers[5].parse().unwrap() }
+}
+
+fn next(random: &mut u64, below: u64) -> u64 {
+    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*random >> 33) % below
+}
+
+#[test]
+fn the_python_unit_tests_pass() {
+    if services().is_none() {
+        return;
+    }
+    let output = python().args(["-m", "unittest", "-v"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("\nOK") && !said.contains("Ran 0 tests"), "{said}");
+}
+
+/// The two send different texts, this crate's with its constants folded, and pack their numbers by different code.
+#[tokio::test]
+async fn the_same_history_gets_the_same_answers_in_both_languages() {
+    let Some(server) = services() else { return };
+    let (rust, combined) = (in_redis(model(limits(1_000)), &unique_prefix()).unwrap(), 1_000);
+    let mut python = Agent::start(server, &unique_prefix(), combined);
+    let (mut random, mut waiting, mut outcomes) = (7, Vec::<(String, u64, Ticket)>::new(), BTreeMap::<String, u64>::new());
+    for step in 0..600 {
+        rust.advance(Duration::from_millis(next(&mut random, 4_000)));
+        python.tell(&format!("at {}", rust.now()));
+        let (ours, theirs) = match next(&mut random, 10) {
+            0..=5 => {
+                let returns = !waiting.is_empty() && next(&mut random, 2) == 0;
+                let (id, tokens, ticket) = if returns {
+                    let (id, tokens, ticket) = waiting.remove(0);
+                    (id, tokens, Some(ticket))
+                } else {
+                    (format!("r{step}"), 1 + next(&mut random, 1_010), None)
+                };
+                let ask = common::ask(id.clone(), Amounts([1, tokens, 0, tokens]));
+                let decision = rust.reserve(&tidegate_quota::store::Ask { ticket, ..ask }).await;
+                if let Decision::Wait { ticket, .. } = decision {
+                    waiting.push((id.clone(), tokens, ticket));
+                }
+                (written(&decision), python.reserve(&id, tokens, ticket))
+            }
+            kind @ (6 | 7) => {
+                let id = format!("r{}", next(&mut random, step + 1));
+                let used = next(&mut random, 1_000);
+                let (settlement, order) = if kind == 6 {
+                    (Settlement::used(id.clone(), Amounts([1, used, 0, used])), format!("settle {id} {used}"))
+                } else {
+                    (Settlement::released(id.clone()), format!("release {id}"))
+                };
+                let settled = match rust.store.settle(&rust.model, &settlement).await.unwrap().0 {
+                    Settled::Done => "1",
+                    Settled::Before => "2",
+                    Settled::Unknown => "0",
+                };
+                (settled.to_owned(), python.tell(&order))
+            }
+            _ => (seen(&rust.store.inspect(&rust.model).await.unwrap()), python.tell("inspect")),
+        };
+        assert_eq!(ours, theirs, "step {step}");
+        *outcomes.entry(ours.split(' ').next().unwrap().to_owned()).or_default() += 1;
+    }
+    for outcome in ["granted", "wait", "never"] {
+        assert!(outcomes.get(outcome).is_some_and(|count| *count > 3), "the history must try {outcome}: {outcomes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
+    let Some(server) = services() else { return };
+    let prefix = unique_prefix();
+    let rust = in_redis(model(limits(1_000)), &prefix).unwrap();
+    let mut python = Agent::start(server, &prefix, 1_000);
+    python.tell(&format!("at {START}"));
+    assert_eq!(python.reserve("full", 1_000, None), "granted 0 - 0 0 0");
+    let (_, _, first) = rust.refused(&rust.ask(500)).await;
+    let second = ticket_in(&python.reserve("second", 500, None));
+    let (_, _, third) = rust.refused(&rust.ask(500)).await;
+    assert!(first.epoch == second.epoch && first.position < second.position && second.position < third.position);
+
+    rust.advance(Duration::from_secs(60));
+    python.tell(&format!("at {}", rust.now()));
+    assert!(python.reserve("newcomer", 500, None).starts_with("wait"), "a newcomer stands behind the tickets");
+    assert_eq!(python.reserve("first", 500, Some(first)), "granted 0 - 0 0 0");
+    let refused = rust.reserve(&tidegate_quota::store::Ask { ticket: Some(third), ..rust.ask(500) }).await;
+    assert!(matches!(refused, Decision::Wait { .. }), "the third goes after the second: {refused:?}");
+    let turn = Duration::from_micros(second.position - first.position);
+    rust.advance(turn);
+    assert_eq!(rust.reserve(&tidegate_quota::store::Ask { ticket: Some(second), ..rust.ask(500) }).await, Decision::Granted);
+}
+
+#[tokio::test]
+async fn settlements_and_pauses_are_seen_by_the_other_language() {
+    let Some(server) = services() else { return };
+    let prefix = unique_prefix();
+    let rust = in_redis(model(limits(1_000)), &prefix).unwrap();
+    let mut python = Agent::start(server, &prefix, 1_000);
+    python.tell(&format!("at {START}"));
+
+    assert_eq!(python.reserve("a", 800, None), "granted 0 - 0 0 0");
+    let held = rust.store.inspect(&rust.model).await.unwrap();
+    assert_eq!((held.used().0[3], held.dimensions[3].held, held.in_flight.used), (800, 800, 1));
+    assert_eq!(python.tell("settle a 300"), "1");
+    let settled = rust.store.inspect(&rust.model).await.unwrap();
+    assert_eq!((settled.used().0[3], settled.dimensions[3].held, settled.in_flight.used), (300, 0, 0));
+    let again = rust.store.settle(&rust.model, &Settlement::used("a", Amounts([1, 9, 0, 9]))).await.unwrap().0;
+    assert_eq!(again, Settled::Before, "once is once, in whatever language");
+
+    let pause = tidegate_quota::store::Pause { length: Duration::from_secs(20), reason: "a test".to_owned() };
+    rust.store.pause(&rust.model, &pause).await.unwrap();
+    assert_eq!(python.reserve("b", 10, None), "paused 20000000 - 0 0 0");
+    rust.store.resume(&rust.model).await.unwrap();
+    assert_eq!(python.reserve("b", 10, None), "granted 0 - 0 0 0");
+
+    assert_eq!(python.tell("refused b 30"), "ok");
+    let refused = rust.reserve(&rust.ask(10)).await;
+    assert_eq!(refused, Decision::Paused { wait: Duration::from_secs(30), ticket: None });
+    let snapshot = rust.store.inspect(&rust.model).await.unwrap();
+    assert_eq!((snapshot.reason.as_str(), snapshot.factor < 1.0), ("429", true));
+}
+
+/// One admission as the ledger tells it.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    admitted: f64,
+    tokens: f64,
+}
+
+fn entries(connection: &mut redis::Connection, prefix: &str, into: &mut BTreeMap<String, Entry>) {
+    let hash = format!("{prefix}:v1:{{test:model}}:entries");
+    let all: BTreeMap<String, Vec<u8>> = redis::cmd("HGETALL").arg(hash).query(connection).unwrap();
+    for (id, packed) in all {
+        let double = |at: usize| f64::from_le_bytes(packed[at..at + 8].try_into().unwrap());
+        into.insert(id, Entry { admitted: double(0), tokens: double(34) });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_python_and_a_rust_program_keep_one_limit_together() {
+    const CALLS: usize = 30;
+    const TOKENS: u64 = 100;
+    const LIMIT: u64 = 1_000;
+    const WINDOW: f64 = 1.0;
+    let Some(server) = services() else { return };
+    let prefix = unique_prefix();
+    let window = Duration::from_secs_f64(WINDOW);
+    let limits = Limits { combined: Some(LIMIT), margin: 1.0, window, burst: window, ..Limits::default() };
+    let options = Options { key_prefix: prefix.clone(), max_slot_wait: Duration::from_secs(60), ..Options::default() };
+    let quota = Quota::with_redis(&server.url, [model(limits)], options).unwrap();
+    let id: ModelId = "test:model".parse().unwrap();
+
+    let common = ["--url", &server.url, "--prefix", &prefix, "--model", "test:model", "--name", "python", "--margin", "1"];
+    let (calls, tokens, limit, seconds) = (CALLS.to_string(), TOKENS.to_string(), LIMIT.to_string(), WINDOW.to_string());
+    let sizes = ["--calls", &calls, "--tokens", &tokens, "--combined", &limit, "--window", &seconds, "--burst", &seconds];
+    let mut child = python().arg("share.py").args(common).args(sizes).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
+    // Python needs a moment to start; the race begins with its first call.
+    let mut lines = vec![printed.next().unwrap().unwrap()];
+
+    let rust = tokio::spawn({
+        let (quota, id) = (quota.clone(), id.clone());
+        async move {
+            for number in 0..CALLS {
+                let request = Request::new(id.clone(), format!("rust-{number}")).tokens(TOKENS, 0);
+                let mut permit = quota.admit(&request).await.unwrap();
+                permit.sent();
+                permit.settle(&tidegate_types::Usage { uncached_input: TOKENS, ..Default::default() }).await;
+            }
+        }
+    });
+    let (mut connection, mut ledger) = (server.connection(), BTreeMap::new());
+    // Each entry stays for a window at least, so that looking ten times in one misses none.
+    while ledger.len() < 2 * CALLS {
+        entries(&mut connection, &prefix, &mut ledger);
+        let snapshot = quota.inspect(&id).await.unwrap();
+        assert!(snapshot.used().0[3] <= LIMIT, "{snapshot:?}");
+        if rust.is_finished() && child.try_wait().unwrap().is_some() {
+            entries(&mut connection, &prefix, &mut ledger);
+            break;
+        }
+        tokio::time::sleep(window / 20).await;
+    }
+    rust.await.unwrap();
+    lines.extend(printed.map(Result::unwrap));
+    assert!(child.wait().unwrap().success());
+    assert_eq!(lines.len(), CALLS, "one line for each admission: {lines:#?}");
+
+    let mut admissions: Vec<(&str, Entry)> = ledger.iter().map(|(id, entry)| (id.split_once('-').unwrap().0, *entry)).collect();
+    admissions.sort_by(|a, b| a.1.admitted.total_cmp(&b.1.admitted));
+    for language in ["python", "rust"] {
+        assert_eq!(admissions.iter().filter(|(name, _)| *name == language).count(), CALLS, "{language} gets all its calls");
+    }
+    let turns = admissions.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
+    assert!(turns > CALLS / 3, "they are admitted by turns, not one after the other: {turns} changes");
+    for (_, last) in &admissions {
+        let begin = last.admitted - WINDOW * 1e6;
+        let inside = admissions.iter().filter(|(_, entry)| entry.admitted > begin && entry.admitted <= last.admitted);
+        let total: f64 = inside.map(|(_, entry)| entry.tokens).sum();
+        assert!(total <= 1_000.0, "{total} tokens in the window that ends at {}", last.admitted);
+    }
+    let spent = admissions.last().unwrap().1.admitted - admissions[0].1.admitted;
+    assert!(spent >= WINDOW * 1e6 * 4.0, "six windows' worth takes more than four windows: {spent}");
+}
+
+/// The handles, and not only the scripts: what Python is told holds back `Quota::admit`.
+#[tokio::test]
+async fn a_pause_by_python_stops_a_rust_quota() {
+    let Some(server) = services() else { return };
+    let prefix = unique_prefix();
+    let options = Options { key_prefix: prefix.clone(), max_slot_wait: Duration::ZERO, ..Options::default() };
+    let quota = Quota::with_redis(&server.url, [model(limits(1_000))], options).unwrap();
+    let mut python = Agent::start(server, &prefix, 1_000);
+    let id: ModelId = "test:model".parse().unwrap();
+    quota.admit(&Request::new(id.clone(), "before").tokens(1, 0)).await.unwrap().release().await;
+    assert!(python.reserve("p", 10, None).starts_with("granted"));
+    python.tell("refused p 45");
+    let refused = quota.admit(&Request::new(id, "after").tokens(1, 0)).await.unwrap_err();
+    assert!(matches!(&refused, Refused::Paused { wait, .. } if *wait > Duration::from_secs(40)), "{refused}");
+}
