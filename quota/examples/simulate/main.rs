@@ -52,6 +52,10 @@ fn main() -> ExitCode {
         eprintln!("there is no scenario \"{unknown}\"; give one of {}, or none for all", known.join(", "));
         return ExitCode::from(2);
     }
+    if flag("--write") && (flag("--quick") || !names.is_empty()) {
+        eprintln!("--write wants the whole simulation; leave out --quick and the scenarios' names");
+        return ExitCode::from(2);
+    }
     let server = driver::Server::start();
     let mut bench = Bench { server: &server, quick: flag("--quick"), plots: plot::Plots::default() };
     let mut tables = Vec::new();
