@@ -1,0 +1,192 @@
+//! The only place that knows the limiter: a private Redis, the real scripts on virtual time, and what a caller keeps.
+
+use std::{
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use tidegate_quota::{
+    Amounts, Decision, Error, ModelQuota, Store, Ticket, redis_store,
+    store::{Ask, Expectation, Lesson, Pause, Settlement},
+};
+use tokio::runtime::Runtime;
+
+use crate::{
+    documents::{Document, MAX_OUTPUT},
+    event::Micros,
+};
+
+/// Whether [`Call::tenant`] reaches the store.
+pub(crate) const TENANTS: bool = false;
+
+/// Virtual time 0: midnight of some day in 2026, in microseconds.
+const EPOCH: Micros = 1_790_000_000_000_000;
+
+/// The part of a call's bound on output that is held while nothing is known (`UNKNOWN_OUTPUT` in `quota/src/quota.rs`).
+const UNKNOWN_OUTPUT: u64 = 3;
+
+/// An answer lost on a busy machine is asked for again so often.
+const TRIES: usize = 20;
+
+/// A Redis server that ends with the value.
+pub(crate) struct Server {
+    child: Child,
+    url: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let socket = folder.path().join("redis.sock");
+        let child = ["redis-server", "valkey-server"].iter().find_map(|program| spawn(program, &socket));
+        let child = child.expect("neither redis-server nor valkey-server is on the PATH; install one");
+        let server = Self { child, url: format!("unix://{}", socket.display()), _folder: folder };
+        for _ in 0..500 {
+            if server.connection().is_some() {
+                return server;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("Redis did not answer on {}", server.url);
+    }
+
+    fn connection(&self) -> Option<redis::Connection> {
+        redis::Client::open(self.url.as_str()).ok()?.get_connection().ok()
+    }
+}
+
+fn spawn(program: &str, socket: &Path) -> Option<Child> {
+    Command::new(program)
+        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+        .arg(socket)
+        .stdout(Stdio::null())
+        .spawn()
+        .ok()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One call that wants to go.
+pub(crate) struct Call<'a> {
+    pub(crate) id: String,
+    pub(crate) lane: usize,
+    pub(crate) tenant: u64,
+    pub(crate) document: &'a Document,
+    pub(crate) ticket: Option<Ticket>,
+}
+
+/// The limiter's answer.
+pub(crate) enum Answer {
+    Granted(Held),
+    Wait { wait: Micros, ticket: Ticket },
+    Paused { wait: Micros, ticket: Option<Ticket> },
+}
+
+/// A reservation until it is settled.
+pub(crate) struct Held {
+    id: String,
+}
+
+/// One model's limiter, as a fleet of workers uses it.
+pub(crate) struct Limiter {
+    runtime: Runtime,
+    store: redis_store::Store,
+    commands: redis::Connection,
+    model: ModelQuota,
+    known: Option<Expectation>,
+}
+
+impl Limiter {
+    /// Starts from an empty server.
+    pub(crate) fn new(server: &Server, model: ModelQuota) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let store = runtime
+            .block_on(async { redis_store::Store::open(&server.url, "simulation", Duration::from_secs(300)) })
+            .expect("a store");
+        let commands = server.connection().expect("a connection");
+        let mut limiter = Self { runtime, store, commands, model, known: None };
+        limiter.flush();
+        limiter
+    }
+
+    pub(crate) fn reserve(&mut self, now: Micros, call: Call<'_>) -> Answer {
+        let ask =
+            Ask { reservation: call.id, lane: call.lane, amounts: self.amounts(call.document), ticket: call.ticket, template: 0 };
+        let _ = call.tenant;
+        let (decision, known) = self.at(now, async |store, model| store.reserve(model, &ask).await);
+        self.remember(known);
+        match decision {
+            Decision::Granted => Answer::Granted(Held { id: ask.reservation }),
+            Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
+            Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
+            Decision::Never { dimension, capacity } => panic!("a document exceeds the whole limit of {capacity} {dimension}"),
+        }
+    }
+
+    /// As `Permit::settle`.
+    pub(crate) fn settle(&mut self, now: Micros, held: Held, document: &Document) {
+        let lesson = Lesson { estimated_input: document.estimated_input, input: document.input, output: document.output };
+        let used = self.model.charge.amounts(document.input, document.output);
+        self.end(now, Settlement { reservation: held.id, used: Some(used), lesson: Some(lesson), template: 0, pause: None });
+    }
+
+    /// As `Permit::refused`: the provider answered 429.
+    pub(crate) fn refused(&mut self, now: Micros, held: Held, pause: Micros) {
+        let used = self.model.charge.amounts(0, 0);
+        let pause = Pause { length: Duration::from_micros(pause), reason: "429".to_owned() };
+        self.end(now, Settlement { reservation: held.id, used: Some(used), lesson: None, template: 0, pause: Some(pause) });
+    }
+
+    /// An operator closes the gate.
+    pub(crate) fn pause(&mut self, now: Micros, length: Micros) {
+        let pause = Pause { length: Duration::from_micros(length), reason: "operator".to_owned() };
+        self.at(now, async |store, model| store.pause(model, &pause).await);
+    }
+
+    /// Redis loses everything.
+    pub(crate) fn flush(&mut self) {
+        redis::cmd("FLUSHALL").exec(&mut self.commands).expect("FLUSHALL");
+    }
+
+    fn end(&mut self, now: Micros, settlement: Settlement) {
+        let (_, known) = self.at(now, async |store, model| store.settle(model, &settlement).await);
+        self.remember(known);
+    }
+
+    /// As `Shared::amounts` in `quota/src/quota.rs`, for providers that count real output.
+    fn amounts(&self, document: &Document) -> Amounts {
+        let estimate = document.estimated_input;
+        let (input, output) = match self.known {
+            Some(known) => ((estimate as f64 * known.input_ratio).ceil() as u64, known.output.min(MAX_OUTPUT)),
+            None => (estimate, MAX_OUTPUT.div_ceil(UNKNOWN_OUTPUT)),
+        };
+        self.model.charge.amounts(input, output)
+    }
+
+    fn remember(&mut self, known: Option<Expectation>) {
+        self.known = known.or(self.known);
+    }
+
+    fn at<T>(&self, now: Micros, work: impl AsyncFn(&redis_store::Store, &ModelQuota) -> Result<T, Error>) -> T {
+        self.store.set_test_clock(EPOCH + now);
+        for _ in 0..TRIES {
+            match self.runtime.block_on(work(&self.store, &self.model)) {
+                Ok(answer) => return answer,
+                Err(Error::Away(_)) => std::thread::sleep(Duration::from_millis(50)),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        panic!("Redis did not answer {TRIES} times");
+    }
+}
+
+fn micros(duration: Duration) -> Micros {
+    duration.as_micros() as Micros
+}

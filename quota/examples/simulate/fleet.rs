@@ -1,0 +1,314 @@
+//! A fleet of clients in virtual time: who asks, waits, calls, is refused, comes back, or dies.
+
+use tidegate_quota::Ticket;
+
+use crate::{
+    documents::{Chance, Document},
+    driver::{Answer, Call, Held, Limiter},
+    event::{Events, Micros, SECOND},
+    provider::Provider,
+    report::Report,
+};
+
+/// `Options::default()` in `quota/src/quota.rs`: the longest wait in place, and the spread of wake-ups after a pause.
+const MAX_SLOT_WAIT: Micros = 10 * SECOND;
+const JITTER: Micros = 30 * SECOND;
+
+/// `LONGEST_NAP` in `quota/src/quota.rs`.
+const LONGEST_NAP: Micros = 3 * SECOND;
+
+/// `EARLY`, `EARLY_PART` and `Backoff::default()` in `activities/src/failure.rs`.
+const EARLY: Micros = 2 * SECOND;
+const EARLY_PART: f64 = 0.6;
+const BACKOFF_BASE: Micros = 10 * SECOND;
+const BACKOFF_MAX: Micros = 60 * SECOND;
+
+/// The first bound of the naive clients' back-off; it doubles up to [`BACKOFF_MAX`].
+const NAIVE_BASE: Micros = SECOND;
+
+/// Interactive and batch, as the scenarios with lanes order them.
+pub(crate) const BATCH: usize = 0;
+pub(crate) const INTERACTIVE: usize = 1;
+
+/// What happens in a run besides documents.
+#[derive(Clone, Copy)]
+pub(crate) enum Disturbance {
+    Pause(Micros),
+    Flush,
+}
+
+/// One run of the simulation.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    /// Length and the start of the steady state.
+    pub(crate) end: Micros,
+    pub(crate) steady: Micros,
+    /// Clients with an endless backlog in lane [`BATCH`].
+    pub(crate) workers: usize,
+    /// Calls a second that arrive in lane [`INTERACTIVE`], by chance.
+    pub(crate) interactive: f64,
+    /// The part of documents whose client vanishes at its first refusal.
+    pub(crate) vanish: f64,
+    /// The part of settlements that never reach the store.
+    pub(crate) lost: f64,
+    /// From our admission to the provider's: shortest and longest.
+    pub(crate) skew: (Micros, Micros),
+    pub(crate) disturbance: Option<(Micros, Disturbance)>,
+    /// The tenant of each worker.
+    pub(crate) tenant: fn(usize) -> u64,
+    pub(crate) seed: u64,
+}
+
+impl Plan {
+    /// Endless batch work and nothing else.
+    pub(crate) fn new(end: Micros, steady: Micros, workers: usize) -> Self {
+        Self {
+            end,
+            steady,
+            workers,
+            interactive: 0.0,
+            vanish: 0.0,
+            lost: 0.0,
+            skew: (0, 0),
+            disturbance: None,
+            tenant: |_| 0,
+            seed: 20_261_120,
+        }
+    }
+}
+
+enum Event {
+    Ask(usize),
+    Arrive(usize),
+    Complete(usize),
+    Interactive,
+    Disturbance(Disturbance),
+}
+
+struct Client {
+    lane: usize,
+    tenant: u64,
+    /// Takes the next document when this one is done.
+    endless: bool,
+    document: Document,
+    vanishes: bool,
+    since: Micros,
+    /// When the present call of `admit` began; `None` after a return to the queue.
+    admitting: Option<Micros>,
+    attempt: u32,
+    refusals: u32,
+    ticket: Option<Ticket>,
+    held: Option<Held>,
+    waiting: bool,
+}
+
+/// Runs a fleet against a provider, with the limiter or, for comparison, without any.
+pub(crate) fn run(plan: &Plan, provider: Box<dyn Provider>, limiter: Option<Limiter>) -> Report {
+    let chance = Chance::new(plan.seed);
+    let report = Report::new(plan.steady, plan.end);
+    let fleet = Fleet { plan, provider, limiter, chance, events: Events::new(), clients: Vec::new(), report };
+    fleet.run()
+}
+
+struct Fleet<'a> {
+    plan: &'a Plan,
+    provider: Box<dyn Provider>,
+    limiter: Option<Limiter>,
+    chance: Chance,
+    events: Events<Event>,
+    clients: Vec<Client>,
+    report: Report,
+}
+
+impl Fleet<'_> {
+    fn run(mut self) -> Report {
+        for worker in 0..self.plan.workers {
+            self.hire(0, BATCH, (self.plan.tenant)(worker), true);
+            let start = self.chance.within(SECOND);
+            self.clients[worker].since = start;
+            self.events.plan(start, Event::Ask(worker));
+        }
+        if self.plan.interactive > 0.0 {
+            self.events.plan(0, Event::Interactive);
+        }
+        if let Some((at, disturbance)) = self.plan.disturbance {
+            self.events.plan(at, Event::Disturbance(disturbance));
+        }
+        while let Some((now, event)) = self.events.next_before(self.plan.end) {
+            match event {
+                Event::Ask(client) => self.ask(now, client),
+                Event::Arrive(client) => self.arrive(now, client),
+                Event::Complete(client) => self.complete(now, client),
+                Event::Interactive => self.interactive(now),
+                Event::Disturbance(disturbance) => self.disturb(now, disturbance),
+            }
+        }
+        // Interactive calls that still wait have waited at least so long.
+        for client in self.clients.iter().filter(|client| client.waiting && !client.endless) {
+            self.report.waited(self.plan.end, client.lane, client.tenant, &client.document, client.since);
+        }
+        self.report
+    }
+
+    fn hire(&mut self, now: Micros, lane: usize, tenant: u64, endless: bool) -> usize {
+        let document = Document::draw(&mut self.chance);
+        let vanishes = self.chance.part() < self.plan.vanish;
+        self.clients.push(Client {
+            lane,
+            tenant,
+            endless,
+            document,
+            vanishes,
+            since: now,
+            admitting: None,
+            attempt: 0,
+            refusals: 0,
+            ticket: None,
+            held: None,
+            waiting: true,
+        });
+        self.clients.len() - 1
+    }
+
+    fn next_document(&mut self, now: Micros, at: usize) {
+        if !self.clients[at].endless {
+            self.clients[at].waiting = false;
+            return;
+        }
+        let document = Document::draw(&mut self.chance);
+        let vanishes = self.chance.part() < self.plan.vanish;
+        let client = &mut self.clients[at];
+        *client = Client {
+            document,
+            vanishes,
+            since: now,
+            admitting: None,
+            attempt: client.attempt + 1,
+            refusals: 0,
+            ticket: None,
+            held: None,
+            waiting: true,
+            ..*client
+        };
+        self.events.plan(now, Event::Ask(at));
+    }
+
+    fn ask(&mut self, now: Micros, at: usize) {
+        let client = &mut self.clients[at];
+        let Some(limiter) = &mut self.limiter else {
+            return self.send(now, at);
+        };
+        let started = *client.admitting.get_or_insert(now);
+        let call = Call {
+            id: format!("{at}#{}", client.attempt),
+            lane: client.lane,
+            tenant: client.tenant,
+            document: &client.document,
+            ticket: client.ticket,
+        };
+        self.report.asked(now);
+        let (nap, wait, back) = match limiter.reserve(now, call) {
+            Answer::Granted(held) => {
+                client.held = Some(held);
+                return self.send(now, at);
+            }
+            Answer::Wait { wait, ticket } => {
+                client.ticket = Some(ticket);
+                (early(wait), wait, come_back(wait))
+            }
+            Answer::Paused { wait, ticket } => {
+                client.ticket = ticket.or(client.ticket);
+                let wait = wait + self.chance.within(JITTER);
+                (wait, wait, wait.min(BACKOFF_MAX))
+            }
+        };
+        if client.vanishes {
+            return self.next_document(now, at);
+        }
+        if now - started + wait > MAX_SLOT_WAIT {
+            client.admitting = None;
+            client.attempt += 1;
+            self.events.plan(now + back, Event::Ask(at));
+        } else {
+            self.events.plan(now + nap, Event::Ask(at));
+        }
+    }
+
+    fn send(&mut self, now: Micros, at: usize) {
+        let (least, most) = self.plan.skew;
+        let delay = least + self.chance.within(most - least);
+        self.events.plan(now + delay, Event::Arrive(at));
+        let client = &self.clients[at];
+        if self.limiter.is_some() {
+            self.report.waited(now, client.lane, client.tenant, &client.document, client.since);
+        }
+    }
+
+    fn arrive(&mut self, now: Micros, at: usize) {
+        let client = &mut self.clients[at];
+        match self.provider.admit(now, &client.document) {
+            Ok(()) => {
+                client.waiting = false;
+                self.report.taken(now, client.lane, client.tenant, &client.document);
+                if self.limiter.is_none() {
+                    self.report.waited(now, client.lane, client.tenant, &client.document, client.since);
+                }
+                self.events.plan(now + client.document.latency, Event::Complete(at));
+            }
+            Err(retry_after) => {
+                self.report.refused(now);
+                let (base, floor) = match (&mut self.limiter, client.held.take()) {
+                    (Some(limiter), Some(held)) => {
+                        limiter.refused(now, held, retry_after);
+                        (BACKOFF_BASE, retry_after.min(BACKOFF_MAX))
+                    }
+                    _ => (NAIVE_BASE, 0),
+                };
+                let bound = (base << client.refusals.min(16)).min(BACKOFF_MAX);
+                client.refusals += 1;
+                client.attempt += 1;
+                client.admitting = None;
+                client.ticket = None;
+                let delay = self.chance.within(bound).max(floor);
+                self.events.plan(now + delay, Event::Ask(at));
+            }
+        }
+    }
+
+    fn complete(&mut self, now: Micros, at: usize) {
+        let client = &mut self.clients[at];
+        self.provider.complete(now, &client.document);
+        let settled = client.held.take();
+        if let (Some(limiter), Some(held)) = (&mut self.limiter, settled)
+            && self.chance.part() >= self.plan.lost
+        {
+            limiter.settle(now, held, &client.document);
+        }
+        self.next_document(now, at);
+    }
+
+    fn interactive(&mut self, now: Micros) {
+        let client = self.hire(now, INTERACTIVE, 0, false);
+        self.events.plan(now, Event::Ask(client));
+        let gap = self.chance.gap(self.plan.interactive);
+        self.events.plan(now + gap, Event::Interactive);
+    }
+
+    fn disturb(&mut self, now: Micros, disturbance: Disturbance) {
+        let Some(limiter) = &mut self.limiter else { return };
+        match disturbance {
+            Disturbance::Pause(length) => limiter.pause(now, length),
+            Disturbance::Flush => limiter.flush(),
+        }
+    }
+}
+
+/// `early` in `quota/src/quota.rs`.
+fn early(wait: Micros) -> Micros {
+    if wait > EARLY { ((wait as f64 * 0.85) as Micros).min(LONGEST_NAP) } else { wait }
+}
+
+/// `Failure::refused` in `activities/src/failure.rs`.
+fn come_back(wait: Micros) -> Micros {
+    ((wait as f64 * EARLY_PART) as Micros).saturating_sub(EARLY).clamp(SECOND, BACKOFF_MAX)
+}

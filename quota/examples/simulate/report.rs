@@ -1,0 +1,149 @@
+//! What a run is judged by.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    documents::Document,
+    event::{Micros, SECOND},
+};
+
+/// Documents above this are big.
+const BIG: u64 = 20_000;
+
+/// The plots' grain.
+pub(crate) const BIN: Micros = 10 * SECOND;
+
+/// Counts of one run; figures are of the steady state, refusals of the whole run.
+pub(crate) struct Report {
+    steady: Micros,
+    end: Micros,
+    asks: u64,
+    admitted: u64,
+    tokens: [f64; 3],
+    by_tenant: BTreeMap<u64, u64>,
+    waits: Vec<Wait>,
+    refusals: Vec<Micros>,
+    calls: u64,
+    /// Tokens that the provider took in each [`BIN`], from the start of the run.
+    pub(crate) series: Vec<u64>,
+}
+
+/// How long one document waited.
+struct Wait {
+    at: Micros,
+    lane: usize,
+    big: bool,
+    seconds: f64,
+}
+
+impl Report {
+    pub(crate) fn new(steady: Micros, end: Micros) -> Self {
+        Self {
+            steady,
+            end,
+            asks: 0,
+            admitted: 0,
+            tokens: [0.0; 3],
+            by_tenant: BTreeMap::new(),
+            waits: Vec::new(),
+            refusals: Vec::new(),
+            calls: 0,
+            series: vec![0; (end / BIN) as usize + 1],
+        }
+    }
+
+    pub(crate) fn asked(&mut self, now: Micros) {
+        self.asks += u64::from(now >= self.steady);
+    }
+
+    pub(crate) fn waited(&mut self, now: Micros, lane: usize, _tenant: u64, document: &Document, since: Micros) {
+        let seconds = (now - since) as f64 / SECOND as f64;
+        self.waits.push(Wait { at: now, lane, big: document.tokens() > BIG, seconds });
+        self.admitted += u64::from(now >= self.steady);
+    }
+
+    pub(crate) fn taken(&mut self, now: Micros, _lane: usize, tenant: u64, document: &Document) {
+        self.calls += 1;
+        self.series[(now / BIN) as usize] += document.tokens();
+        if now >= self.steady {
+            self.tokens[0] += document.input as f64;
+            self.tokens[1] += document.output as f64;
+            self.tokens[2] += document.tokens() as f64;
+            *self.by_tenant.entry(tenant).or_default() += document.tokens();
+        }
+    }
+
+    pub(crate) fn refused(&mut self, now: Micros) {
+        self.calls += 1;
+        self.refusals.push(now);
+    }
+
+    /// Part of a limit of tokens a minute that was used.
+    pub(crate) fn used(&self, limit: u64) -> f64 {
+        self.part(2, limit)
+    }
+
+    /// Part of the tighter of a limit of input and one of output.
+    pub(crate) fn used_of(&self, input: u64, output: u64) -> f64 {
+        self.part(0, input).max(self.part(1, output))
+    }
+
+    fn part(&self, kind: usize, limit: u64) -> f64 {
+        let minutes = (self.end - self.steady) as f64 / (60 * SECOND) as f64;
+        self.tokens[kind] / minutes / limit as f64
+    }
+
+    pub(crate) fn asks_per_admission(&self) -> f64 {
+        self.asks as f64 / self.admitted.max(1) as f64
+    }
+
+    pub(crate) fn refusals(&self) -> usize {
+        self.refusals.len()
+    }
+
+    pub(crate) fn refusals_between(&self, from: Micros, to: Micros) -> usize {
+        self.refusals.iter().filter(|at| (from..to).contains(*at)).count()
+    }
+
+    /// Part of the calls that the provider refused.
+    pub(crate) fn refused_part(&self) -> f64 {
+        self.refusals.len() as f64 / self.calls.max(1) as f64
+    }
+
+    /// A quantile of the waits, in seconds.
+    pub(crate) fn wait(&self, quantile: f64) -> f64 {
+        self.quantile(quantile, |_| true)
+    }
+
+    pub(crate) fn wait_of_big(&self, quantile: f64) -> f64 {
+        self.quantile(quantile, |wait| wait.big)
+    }
+
+    pub(crate) fn wait_in(&self, lane: usize, quantile: f64) -> f64 {
+        self.quantile(quantile, |wait| wait.lane == lane)
+    }
+
+    /// The waits of a lane as points of time and wait, in seconds: the longest of each [`BIN`].
+    pub(crate) fn longest_waits(&self, lane: usize) -> Vec<(f64, f64)> {
+        let mut longest = vec![0.0_f64; self.series.len()];
+        for wait in self.waits.iter().filter(|wait| wait.lane == lane && wait.at < self.end) {
+            let bin = &mut longest[(wait.at / BIN) as usize];
+            *bin = bin.max(wait.seconds);
+        }
+        longest.pop();
+        longest.into_iter().enumerate().map(|(bin, wait)| ((bin as u64 * BIN / SECOND) as f64, wait)).collect()
+    }
+
+    /// Tokens of each tenant.
+    pub(crate) fn tenants(&self) -> &BTreeMap<u64, u64> {
+        &self.by_tenant
+    }
+
+    fn quantile(&self, quantile: f64, which: impl Fn(&Wait) -> bool) -> f64 {
+        let mut seconds: Vec<f64> =
+            self.waits.iter().filter(|wait| wait.at >= self.steady && which(wait)).map(|wait| wait.seconds).collect();
+        seconds.sort_by(f64::total_cmp);
+        let last = seconds.len().saturating_sub(1);
+        seconds.get((last as f64 * quantile).round() as usize).copied().unwrap_or(0.0)
+    }
+}

@@ -1,0 +1,329 @@
+//! The scenarios, each a table with the bounds that it must keep.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Share};
+use tidegate_types::Lane;
+
+use crate::{
+    documents::{MEAN_INPUT, MEAN_OUTPUT},
+    driver::{Limiter, Server},
+    event::SECOND,
+    fleet::{BATCH, Disturbance, INTERACTIVE, Plan, run},
+    plot::Plots,
+    provider::{Kind, Provider, Split, split},
+    report::Report,
+    table::{Table, percent, seconds},
+};
+
+/// The limits of the scenarios, in tokens a minute.
+const LARGE: u64 = 2_000_000;
+const SMALL: u64 = 400_000;
+
+/// The fleet of most scenarios.
+const WORKERS: usize = 200;
+
+/// What the scenarios run on.
+pub(crate) struct Bench<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) quick: bool,
+    pub(crate) plots: Plots,
+}
+
+/// A scenario, by the name that selects it on the command line.
+pub(crate) type Scenario = (&'static str, fn(&mut Bench<'_>) -> Table);
+
+pub(crate) const ALL: [Scenario; 8] = [
+    ("known-bucket", known_bucket),
+    ("safe-preset", safe_preset),
+    ("asks", asks),
+    ("lanes", lanes),
+    ("sizes", sizes),
+    ("deaths", deaths),
+    ("disturbances", disturbances),
+    ("naive", naive),
+];
+
+impl Bench<'_> {
+    /// 1,200 virtual seconds, of which the last 900 count; when quick 480, of which the last 300 count.
+    pub(crate) fn plan(&self, workers: usize) -> Plan {
+        let (end, steady) = if self.quick { (480, 180) } else { (1_200, 300) };
+        Plan::new(end * SECOND, steady * SECOND, workers)
+    }
+
+    pub(crate) fn limiter(&self, limits: Limits, lanes: Lanes) -> Limiter {
+        let id = "simulated:model".parse().expect("a model id");
+        let model = ModelQuota::new(id, limits, Charge::default(), Arc::new(lanes)).expect("good limits");
+        Limiter::new(self.server, model)
+    }
+
+    pub(crate) fn run(&self, plan: &Plan, provider: Box<dyn Provider>, limits: Limits, lanes: Lanes) -> Report {
+        run(plan, provider, Some(self.limiter(limits, lanes)))
+    }
+}
+
+/// The preset for a provider that is known to be a bucket.
+pub(crate) fn known(limit: u64) -> Limits {
+    Limits { combined: Some(limit), margin: 1.0, window: Duration::from_secs(60), ..Limits::default() }
+}
+
+/// The safe preset for this provider.
+fn safe(kind: Kind, limit: u64) -> Limits {
+    if kind == Kind::Split {
+        let (input, output) = split(limit, 1.07);
+        return Limits { input: Some(input), output: Some(output), ..Limits::default() };
+    }
+    Limits { combined: Some(limit), ..Limits::default() }
+}
+
+fn used(kind: Kind, report: &Report, limit: u64) -> f64 {
+    if kind == Kind::Split {
+        let (input, output) = split(limit, 1.07);
+        return report.used_of(input, output);
+    }
+    report.used(limit)
+}
+
+fn known_bucket(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "A known bucket",
+        "Margin 1.00 over 60 s, 200 workers with an endless backlog, 2 M tokens a minute.",
+        &["provider", "use", "429s", "asks per admission", "wait p50 s", "wait p99 s"],
+    );
+    for kind in [Kind::Bucket60, Kind::Bucket5] {
+        let report = bench.run(&bench.plan(WORKERS), kind.provider(LARGE), known(LARGE), Lanes::single());
+        let part = report.used(LARGE);
+        table.row([
+            kind.name().to_owned(),
+            percent(part),
+            report.refusals().to_string(),
+            format!("{:.1}", report.asks_per_admission()),
+            seconds(report.wait(0.5)),
+            seconds(report.wait(0.99)),
+        ]);
+        table.check(part >= 0.99, format!("{}: use {} ≥ 99 %", kind.name(), percent(part)));
+        table.check(report.refusals() == 0, format!("{}: {} refusals, none allowed", kind.name(), report.refusals()));
+        if kind == Kind::Bucket60 {
+            bench.plots.using("limiter, bucket 60 s deep", &report, LARGE);
+        }
+    }
+    table
+}
+
+fn safe_preset(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "The safe preset",
+        "Margin 0.98 over 60.5 s, 200 workers with an endless backlog: 97.2 % are attainable. At 400 k tokens a minute a single \
+         document is up to 15 % of the limit; no bound is set there.",
+        &["provider", "limit", "use", "429s", "asks per admission", "wait p99 s"],
+    );
+    let limits: &[u64] = if bench.quick { &[LARGE] } else { &[LARGE, SMALL] };
+    for &limit in limits {
+        for kind in Kind::ALL {
+            let plan = Plan { skew: kind.skew(), ..bench.plan(WORKERS) };
+            let report = bench.run(&plan, kind.provider(limit), safe(kind, limit), Lanes::single());
+            let part = used(kind, &report, limit);
+            table.row([
+                kind.name().to_owned(),
+                format!("{} k", limit / 1_000),
+                percent(part),
+                report.refusals().to_string(),
+                format!("{:.1}", report.asks_per_admission()),
+                seconds(report.wait(0.99)),
+            ]);
+            if limit == LARGE {
+                table.check(part >= 0.965, format!("{}: use {} ≥ 96.5 %", kind.name(), percent(part)));
+                table.check(report.refusals() == 0, format!("{}: {} refusals, none allowed", kind.name(), report.refusals()));
+            }
+        }
+    }
+    table
+}
+
+fn asks(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "Asks per admission",
+        "Known bucket, 2 M tokens a minute; with two dimensions, input and output limits bind in turn.",
+        &["waiters", "dimensions that bind", "asks per admission", "use", "429s", "wait p99 s"],
+    );
+    let fleets: &[usize] = if bench.quick { &[200] } else { &[200, 5_000] };
+    for &workers in fleets {
+        let plan = bench.plan(workers);
+        let report = bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());
+        asks_row(&mut table, workers, 1, &report, report.used(LARGE), 6.0);
+        let (input, output) = split(LARGE, 1.0);
+        let limits = Limits { combined: None, input: Some(input), output: Some(output), ..known(LARGE) };
+        let report = bench.run(&plan, Box::new(Split::new(input, output)), limits, Lanes::single());
+        asks_row(&mut table, workers, 2, &report, report.used_of(input, output), 10.0);
+    }
+    table
+}
+
+fn asks_row(table: &mut Table, workers: usize, dimensions: u64, report: &Report, used: f64, bound: f64) {
+    let asks = report.asks_per_admission();
+    table.row([
+        workers.to_string(),
+        dimensions.to_string(),
+        format!("{asks:.1}"),
+        percent(used),
+        report.refusals().to_string(),
+        seconds(report.wait(0.99)),
+    ]);
+    table.check(asks <= bound, format!("{workers} waiters, {dimensions} binding: {asks:.1} asks ≤ {bound}"));
+}
+
+fn two_lanes() -> Lanes {
+    let lane = |name: &str, guaranteed| (Lane::new(name).expect("a lane"), Share { guaranteed, ceiling: 1.0 });
+    let lanes = Lanes::new([lane("batch", 0.7), lane("interactive", 0.3)].into()).expect("two lanes");
+    debug_assert_eq!(lanes.index(&Lane::new("batch").expect("a lane")), Some(BATCH));
+    lanes
+}
+
+fn lanes(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "Lanes",
+        "Batch saturates; interactive calls arrive by chance and have 30 % guaranteed. Known bucket, 2 M tokens a minute.",
+        &["interactive offered", "use", "429s", "interactive p50 s", "p95 s", "p99 s", "batch p99 s", "asks per admission"],
+    );
+    let offers: &[f64] = if bench.quick { &[0.15] } else { &[0.15, 0.0, 0.28, 0.45] };
+    for &offered in offers {
+        let interactive = offered * LARGE as f64 / (MEAN_INPUT + MEAN_OUTPUT) / 60.0;
+        let plan = Plan { interactive, ..bench.plan(WORKERS) };
+        let report = bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), two_lanes());
+        let (part, p99) = (report.used(LARGE), report.wait_in(INTERACTIVE, 0.99));
+        table.row([
+            percent(offered),
+            percent(part),
+            report.refusals().to_string(),
+            seconds(report.wait_in(INTERACTIVE, 0.5)),
+            seconds(report.wait_in(INTERACTIVE, 0.95)),
+            seconds(p99),
+            seconds(report.wait_in(BATCH, 0.99)),
+            format!("{:.1}", report.asks_per_admission()),
+        ]);
+        if offered == 0.15 {
+            table.check(p99 <= 1.0, format!("interactive wait p99 {} s ≤ 1 s at 15 % offered", seconds(p99)));
+            table.check(part >= 0.96, format!("use {} ≥ 96 % at 15 % offered", percent(part)));
+            bench.plots.waiting("batch", &report, BATCH);
+            bench.plots.waiting("interactive, 15 % offered", &report, INTERACTIVE);
+        }
+    }
+    table
+}
+
+fn sizes(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "Fairness of size",
+        "Known bucket, 200 workers with an endless backlog; big documents have more than 20,000 tokens.",
+        &["limit", "all p50 s", "all p99 s", "big p50 s", "big p99 s", "big / all p99"],
+    );
+    let limits: &[u64] = if bench.quick { &[LARGE] } else { &[LARGE, SMALL] };
+    for &limit in limits {
+        let report = bench.run(&bench.plan(WORKERS), Kind::Bucket60.provider(limit), known(limit), Lanes::single());
+        let ratio = report.wait_of_big(0.99) / report.wait(0.99);
+        table.row([
+            format!("{} k", limit / 1_000),
+            seconds(report.wait(0.5)),
+            seconds(report.wait(0.99)),
+            seconds(report.wait_of_big(0.5)),
+            seconds(report.wait_of_big(0.99)),
+            format!("{ratio:.2}"),
+        ]);
+        table.check(ratio <= 1.5, format!("{} k: big documents' p99 is {ratio:.2} ≤ 1.5 times everyone's", limit / 1_000));
+    }
+    table
+}
+
+fn deaths(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "Silent deaths",
+        "Known bucket, 2 M tokens a minute, 200 workers. A client that dies was refused once and never comes back with its \
+         ticket; its worker takes another document. A lost settlement never reaches the store.",
+        &["what", "part", "use", "429s", "asks per admission", "wait p99 s"],
+    );
+    let cases: &[(&str, f64, f64, Option<f64>)] = if bench.quick {
+        &[("refused clients die", 0.20, 0.0, Some(0.90))]
+    } else {
+        &[
+            ("nothing", 0.0, 0.0, None),
+            ("refused clients die", 0.05, 0.0, None),
+            ("refused clients die", 0.20, 0.0, Some(0.90)),
+            ("settlements lost", 0.0, 0.05, None),
+            ("settlements lost", 0.0, 0.20, None),
+        ]
+    };
+    for &(what, vanish, lost, bound) in cases {
+        let plan = Plan { vanish, lost, ..bench.plan(WORKERS) };
+        let report = bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());
+        let part = report.used(LARGE);
+        table.row([
+            what.to_owned(),
+            percent(vanish + lost),
+            percent(part),
+            report.refusals().to_string(),
+            format!("{:.1}", report.asks_per_admission()),
+            seconds(report.wait(0.99)),
+        ]);
+        if let Some(bound) = bound {
+            table.check(part >= bound, format!("{} of {what}: use {} ≥ {}", percent(vanish + lost), percent(part), percent(bound)));
+        }
+    }
+    table
+}
+
+fn disturbances(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "A pause, and a Redis that forgets",
+        "A pause of 60 s or FLUSHALL at 600 s (quick: 240 s), 200 workers, 2 M tokens a minute; refusals in the two minutes after \
+         the disturbance or the end of the pause.",
+        &["what", "preset", "provider", "429s after", "429s in all", "use in the 2 min after"],
+    );
+    let at = if bench.quick { 240 } else { 600 } * SECOND;
+    let pause = 60 * SECOND;
+    for (what, disturbance, from) in
+        [("pause of 60 s", Disturbance::Pause(pause), at + pause), ("FLUSHALL", Disturbance::Flush, at)]
+    {
+        for kind in [Kind::Bucket60, Kind::Bucket5, Kind::StrictLog] {
+            let plan = Plan { end: from + 120 * SECOND, steady: from, disturbance: Some((at, disturbance)), ..bench.plan(WORKERS) };
+            let report = bench.run(&plan, kind.provider(LARGE), safe(kind, LARGE), Lanes::single());
+            table.row([
+                what.to_owned(),
+                "safe".to_owned(),
+                kind.name().to_owned(),
+                report.refusals_between(at, plan.end).to_string(),
+                report.refusals().to_string(),
+                percent(report.used(LARGE)),
+            ]);
+        }
+    }
+    table
+}
+
+fn naive(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "Without a limiter",
+        "For comparison: the same 200 workers send at once and back off after a 429, with full jitter from 1 s, doubling to 60 s.",
+        &["provider", "use", "calls refused", "wait p50 s", "wait p99 s", "big documents' p99 s"],
+    );
+    let kinds: &[Kind] = if bench.quick { &[Kind::Bucket60, Kind::StrictLog] } else { &Kind::ALL };
+    for &kind in kinds {
+        let plan = Plan { skew: kind.skew(), ..bench.plan(WORKERS) };
+        let report = run(&plan, kind.provider(LARGE), None);
+        table.row([
+            kind.name().to_owned(),
+            percent(used(kind, &report, LARGE)),
+            percent(report.refused_part()),
+            seconds(report.wait(0.5)),
+            seconds(report.wait(0.99)),
+            seconds(report.wait_of_big(0.99)),
+        ]);
+        if kind == Kind::Bucket60 {
+            bench.plots.using("back-off only, bucket 60 s deep", &report, LARGE);
+        }
+        if kind == Kind::StrictLog {
+            bench.plots.using("back-off only, strict log", &report, LARGE);
+        }
+    }
+    table
+}
