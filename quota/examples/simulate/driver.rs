@@ -8,8 +8,9 @@ use std::{
 
 use tidegate_quota::{
     Amounts, Decision, Error, ModelQuota, Store, Ticket, redis_store,
-    store::{Ask, Expectation, Lesson, Pause, Settlement},
+    store::{Ask, Expectation, Lesson, Pause, Settlement, Verdict},
 };
+use tidegate_types::Tenant;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// Whether [`Call::tenant`] reaches the store.
-pub(crate) const TENANTS: bool = false;
+pub(crate) const TENANTS: bool = true;
 
 /// Virtual time 0: midnight of some day in 2026, in microseconds.
 const EPOCH: Micros = 1_790_000_000_000_000;
@@ -117,15 +118,22 @@ impl Limiter {
     }
 
     pub(crate) fn reserve(&mut self, now: Micros, call: Call<'_>) -> Answer {
-        let ask =
-            Ask { reservation: call.id, lane: call.lane, amounts: self.amounts(call.document), ticket: call.ticket, template: 0 };
-        let _ = call.tenant;
+        let ask = Ask {
+            reservation: call.id,
+            lane: call.lane,
+            amounts: self.amounts(call.document),
+            ticket: call.ticket,
+            template: 0,
+            curious: true,
+            tenant: Tenant::new(format!("tenant-{}", call.tenant)).expect("a name"),
+        };
         let (decision, known) = self.at(now, async |store, model| store.reserve(model, &ask).await);
         self.remember(known);
         match decision {
             Decision::Granted => Answer::Granted(Held { id: ask.reservation }),
             Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
             Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
+            Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
             Decision::Never { dimension, capacity } => panic!("a document exceeds the whole limit of {capacity} {dimension}"),
         }
     }
@@ -134,14 +142,14 @@ impl Limiter {
     pub(crate) fn settle(&mut self, now: Micros, held: Held, document: &Document) {
         let lesson = Lesson { estimated_input: document.estimated_input, input: document.input, output: document.output };
         let used = self.model.charge.amounts(document.input, document.output);
-        self.end(now, Settlement { reservation: held.id, used: Some(used), lesson: Some(lesson), template: 0, pause: None });
+        self.end(now, Settlement { lesson: Some(lesson), ..Settlement::used(held.id, used) });
     }
 
     /// As `Permit::refused`: the provider answered 429.
     pub(crate) fn refused(&mut self, now: Micros, held: Held, pause: Micros) {
         let used = self.model.charge.amounts(0, 0);
         let pause = Pause { length: Duration::from_micros(pause), reason: "429".to_owned() };
-        self.end(now, Settlement { reservation: held.id, used: Some(used), lesson: None, template: 0, pause: Some(pause) });
+        self.end(now, Settlement { verdict: Verdict::Refused, pause: Some(pause), ..Settlement::used(held.id, used) });
     }
 
     /// An operator closes the gate.
