@@ -126,7 +126,8 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
     let Some(server) = services() else { return };
     let (rust, combined) = (in_redis(model(limits(1_000)), &unique_prefix()).unwrap(), 1_000);
     let mut python = Agent::start(server, &unique_prefix(), combined);
-    let (mut random, mut waiting, mut outcomes) = (7, Vec::<(String, u64, Ticket)>::new(), BTreeMap::<String, u64>::new());
+    let (mut random, mut waiting, mut granted) = (7, Vec::<(String, u64, Ticket)>::new(), Vec::<String>::new());
+    let mut outcomes = BTreeMap::<String, u64>::new();
     for step in 0..600 {
         rust.advance(Duration::from_millis(next(&mut random, 4_000)));
         python.tell(&format!("at {}", rust.now()));
@@ -137,17 +138,21 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                     let (id, tokens, ticket) = waiting.remove(0);
                     (id, tokens, Some(ticket))
                 } else {
-                    (format!("r{step}"), 1 + next(&mut random, 1_010), None)
+                    let largest = if next(&mut random, 10) == 0 { 2_000 } else { 400 };
+                    (format!("r{step}"), 1 + next(&mut random, largest), None)
                 };
                 let ask = common::ask(id.clone(), Amounts([1, tokens, 0, tokens]));
                 let decision = rust.reserve(&tidegate_quota::store::Ask { ticket, ..ask }).await;
-                if let Decision::Wait { ticket, .. } = decision {
-                    waiting.push((id.clone(), tokens, ticket));
+                match decision {
+                    Decision::Wait { ticket, .. } => waiting.push((id.clone(), tokens, ticket)),
+                    Decision::Granted => granted.push(id.clone()),
+                    _ => {}
                 }
                 (written(&decision), python.reserve(&id, tokens, ticket))
             }
-            kind @ (6 | 7) => {
-                let id = format!("r{}", next(&mut random, step + 1));
+            kind @ (6 | 7) if !granted.is_empty() => {
+                let recent = next(&mut random, granted.len().min(8) as u64);
+                let id = granted[granted.len() - 1 - usize::try_from(recent).unwrap()].clone();
                 let used = next(&mut random, 1_000);
                 let (settlement, order) = if kind == 6 {
                     (Settlement::used(id.clone(), Amounts([1, used, 0, used])), format!("settle {id} {used}"))
@@ -155,9 +160,9 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                     (Settlement::released(id.clone()), format!("release {id}"))
                 };
                 let settled = match rust.store.settle(&rust.model, &settlement).await.unwrap().0 {
-                    Settled::Done => "1",
-                    Settled::Before => "2",
-                    Settled::Unknown => "0",
+                    Settled::Done => "done",
+                    Settled::Before => "before",
+                    Settled::Unknown => "unknown",
                 };
                 (settled.to_owned(), python.tell(&order))
             }
@@ -166,7 +171,7 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
         assert_eq!(ours, theirs, "step {step}");
         *outcomes.entry(ours.split(' ').next().unwrap().to_owned()).or_default() += 1;
     }
-    for outcome in ["granted", "wait", "never"] {
+    for outcome in ["granted", "wait", "never", "done", "before", "unknown"] {
         assert!(outcomes.get(outcome).is_some_and(|count| *count > 3), "the history must try {outcome}: {outcomes:?}");
     }
 }
@@ -206,7 +211,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     assert_eq!(python.reserve("a", 800, None), "granted 0 - 0 0 0");
     let held = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!((held.used().0[3], held.dimensions[3].held, held.in_flight.used), (800, 800, 1));
-    assert_eq!(python.tell("settle a 300"), "1");
+    assert_eq!(python.tell("settle a 300"), "done");
     let settled = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!((settled.used().0[3], settled.dimensions[3].held, settled.in_flight.used), (300, 0, 0));
     let again = rust.store.settle(&rust.model, &Settlement::used("a", Amounts([1, 9, 0, 9]))).await.unwrap().0;
