@@ -31,40 +31,56 @@ class Redis:
         """Raises `OSError` while Redis is away and `RuntimeError` for what it says is wrong."""
         with self._lock:
             try:
-                return self._exchange(words)
+                answer = self._exchange(words)
             except OSError:
-                self._file = None
-                return self._exchange(words)
+                answer = self._exchange(words)
+        if isinstance(answer, RuntimeError):
+            raise answer
+        return answer
 
-    def _exchange(self, words: tuple[Any, ...]) -> Any:
-        if self._file is None:
-            self._connect()
-        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self._file.write(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded))
-        self._file.flush()
-        return self._read()
+    def _exchange(self, words: Sequence[Any]) -> Any:
+        # Whatever interrupts us, no later command may read what was meant for this one.
+        file, self._file = self._file or self._connect(), None
+        answer = ask(file, words)
+        self._file = file
+        return answer
 
-    def _connect(self) -> None:
+    def _connect(self) -> BinaryIO:
         url = self._url
         connection = socket.create_connection((url.hostname or "127.0.0.1", url.port or 6379), timeout=2.0)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if url.scheme == "rediss":
             connection = ssl.create_default_context().wrap_socket(connection, server_hostname=url.hostname)
-        self._file = connection.makefile("rwb")
-        if url.password:
-            self._exchange(("AUTH", *filter(None, (unquote(url.username or ""), unquote(url.password)))))
+        file = connection.makefile("rwb")
+        user = [unquote(url.username)] if url.username else []
+        hello = [["AUTH", *user, unquote(url.password)]] if url.password else []
         if url.path.strip("/"):
-            self._exchange(("SELECT", url.path.strip("/")))
+            hello.append(["SELECT", url.path.strip("/")])
+        for words in hello:
+            refused = ask(file, words)
+            if isinstance(refused, RuntimeError):
+                raise refused
+        return file
 
-    def _read(self) -> Any:
-        line = self._file.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionError("Redis closed the connection")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            raise RuntimeError(rest.decode())
-        if kind == b"$":
-            return self._file.read(int(rest) + 2)[:-2] if rest != b"-1" else None
-        if kind == b"*":
-            return [self._read() for _ in range(int(rest))]
-        return int(rest) if kind == b":" else rest
+
+def ask(file: BinaryIO, words: Sequence[Any]) -> Any:
+    """Sends one command and reads its answer; an error answer is returned, not raised, so that all of it is read."""
+    encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    file.write(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded))
+    file.flush()
+    return read(file)
+
+
+def read(file: BinaryIO) -> Any:
+    """One answer: `int`, `bytes`, `None`, a list of them, or a `RuntimeError`."""
+    line = file.readline()
+    if not line.endswith(b"\r\n"):
+        raise ConnectionError("Redis closed the connection")
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"-":
+        return RuntimeError(rest.decode())
+    if kind == b"$":
+        return file.read(int(rest) + 2)[:-2] if rest != b"-1" else None
+    if kind == b"*":
+        return [read(file) for _ in range(int(rest))]
+    return int(rest) if kind == b":" else rest

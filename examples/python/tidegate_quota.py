@@ -15,6 +15,7 @@ import random
 import struct
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Optional
 
@@ -213,12 +214,11 @@ class Permit:
         self.quota.renew(self.reservation)
 
 
-def script(name: str, known: dict[str, bytes] = {}) -> bytes:
+@lru_cache(maxsize=None)
+def script(name: str) -> bytes:
     """A script's text: its parts and then its own."""
-    if name not in known:
-        parts = [LUA / "include" / f"{part}.lua" for part in INCLUDES[name].split()]
-        known[name] = b"".join(path.read_bytes() for path in (*parts, LUA / f"{name}.lua"))
-    return known[name]
+    parts = [LUA / "include" / f"{part}.lua" for part in INCLUDES[name].split()]
+    return b"".join(path.read_bytes() for path in (*parts, LUA / f"{name}.lua"))
 
 
 def pack(*numbers: float) -> bytes:

@@ -283,8 +283,9 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     // Each entry stays for a window at least, so that looking ten times in one misses none.
     while ledger.len() < 2 * CALLS {
         entries(&mut connection, &prefix, &mut ledger);
-        let snapshot = quota.inspect(&id).await.unwrap();
-        assert!(snapshot.used().0[3] <= LIMIT, "{snapshot:?}");
+        if let Ok(snapshot) = quota.inspect(&id).await {
+            assert!(snapshot.used().0[3] <= LIMIT, "{snapshot:?}");
+        }
         if rust.is_finished() && child.try_wait().unwrap().is_some() {
             entries(&mut connection, &prefix, &mut ledger);
             break;
@@ -292,6 +293,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
         tokio::time::sleep(window / 20).await;
     }
     rust.await.unwrap();
+    assert!(!quota.is_degraded(), "Redis must answer while this is measured");
     lines.extend(printed.map(Result::unwrap));
     assert!(child.wait().unwrap().success());
     assert_eq!(lines.len(), CALLS, "one line for each admission: {lines:#?}");
