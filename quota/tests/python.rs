@@ -1,5 +1,7 @@
 //! A program in another language shares a quota with this crate, by what `lua/README.md` says alone.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first fault")]
+
 mod common;
 
 use std::{
