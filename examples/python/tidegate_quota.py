@@ -1,6 +1,6 @@
 """Shares an LLM quota with tidegate's workers, or with any program that speaks `lua/README.md`.
 
-Needs Python 3.9 and nothing else. One `Quota` is one model on one Redis; threads may share it.
+Needs Python 3.9, `resp.py` beside it and nothing else. One `Quota` is one model on one Redis; threads may share it.
 
     quota = Quota("redis://127.0.0.1", "openai:gpt-6-mini", Limits(requests=500, combined=200_000))
     permit = quota.admit("invoice-17:attempt-1", input_tokens=1_200, max_output_tokens=400)
@@ -10,17 +10,16 @@ Needs Python 3.9 and nothing else. One `Quota` is one model on one Redis; thread
 
 from __future__ import annotations
 
-import hashlib
+import math
 import random
-import socket
-import ssl
 import struct
-import threading
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Optional
-from urllib.parse import unquote, urlsplit
+
+from resp import Redis
 
 LUA = Path(__file__).resolve().parents[2] / "lua"
 INCLUDES = {
@@ -160,7 +159,7 @@ class Quota:
     def renew(self, reservation: str) -> bool:
         """Keeps a call that has outlived the window among the calls in flight for one more lease."""
         keys = [self._stem + "leases"]
-        return self._redis.script("renew-1", keys, [reservation, pack(self._lease, self.clock)]) == [1]
+        return self._redis.script(script("renew-1"), keys, [reservation, pack(self._lease, self.clock)]) == [1]
 
     def inspect(self) -> dict[str, Any]:
         """Pause in seconds with its reason, reservations, and limit, use and what is held of it for each dimension."""
@@ -172,12 +171,11 @@ class Quota:
 
     def _run(self, name: str, more: tuple[str, ...], *arguments: Any) -> list[Any]:
         keys = [self._stem + key for key in ("ledger", "entries", "state", "leases", "tuning", *more)]
-        return self._redis.script(name, keys, arguments)
+        return self._redis.script(script(name), keys, arguments)
 
     def _amounts(self, known: Optional[tuple[float, int]], input_tokens: int, bound: int) -> tuple[int, int, int, int]:
         if known:
-            real = -int(-input_tokens * known[0] // 1)
-            return spent(real, min(known[1], bound))
+            return spent(math.ceil(input_tokens * known[0]), min(known[1], bound))
         return spent(input_tokens, -(-bound // 3))  # answers rarely use a third of their bound
 
     def _remember(self, template: int, ratio: int, output: int) -> None:
@@ -216,71 +214,11 @@ class Permit:
         self.quota.renew(self.reservation)
 
 
-class Redis:
-    """Just enough of Redis: one connection, one command at a time. All that is sent here may safely be sent twice."""
-
-    def __init__(self, url: str) -> None:
-        self._url, self._lock, self._file = urlsplit(url), threading.Lock(), None
-
-    def script(self, name: str, keys: list[str], arguments: Any) -> list[Any]:
-        """Runs a script by its hash; sends its text where the server has lost it."""
-        text = script(name)
-        try:
-            return self.command("EVALSHA", hashlib.sha1(text).hexdigest(), len(keys), *keys, *arguments)
-        except RuntimeError as error:
-            if not str(error).startswith("NOSCRIPT"):
-                raise
-            return self.command("EVAL", text, len(keys), *keys, *arguments)
-
-    def command(self, *words: Any) -> Any:
-        """Raises `OSError` while Redis is away and `RuntimeError` for what it says is wrong."""
-        with self._lock:
-            try:
-                return self._exchange(words)
-            except OSError:
-                self._file = None
-                return self._exchange(words)
-
-    def _exchange(self, words: tuple[Any, ...]) -> Any:
-        if self._file is None:
-            self._connect()
-        encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-        self._file.write(b"*%d\r\n" % len(encoded) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded))
-        self._file.flush()
-        return self._read()
-
-    def _connect(self) -> None:
-        url = self._url
-        connection = socket.create_connection((url.hostname or "127.0.0.1", url.port or 6379), timeout=2.0)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if url.scheme == "rediss":
-            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=url.hostname)
-        self._file = connection.makefile("rwb")
-        if url.password:
-            self._exchange(("AUTH", *filter(None, (unquote(url.username or ""), unquote(url.password)))))
-        if url.path.strip("/"):
-            self._exchange(("SELECT", url.path.strip("/")))
-
-    def _read(self) -> Any:
-        line = self._file.readline()
-        if not line.endswith(b"\r\n"):
-            raise ConnectionError("Redis closed the connection")
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            raise RuntimeError(rest.decode())
-        if kind == b"$":
-            return self._file.read(int(rest) + 2)[:-2] if rest != b"-1" else None
-        if kind == b"*":
-            return [self._read() for _ in range(int(rest))]
-        return int(rest) if kind == b":" else rest
-
-
-def script(name: str, known: dict[str, bytes] = {}) -> bytes:
+@lru_cache(maxsize=None)
+def script(name: str) -> bytes:
     """A script's text: its parts and then its own."""
-    if name not in known:
-        parts = [LUA / "include" / f"{part}.lua" for part in INCLUDES[name].split()]
-        known[name] = b"".join(path.read_bytes() for path in (*parts, LUA / f"{name}.lua"))
-    return known[name]
+    parts = [LUA / "include" / f"{part}.lua" for part in INCLUDES[name].split()]
+    return b"".join(path.read_bytes() for path in (*parts, LUA / f"{name}.lua"))
 
 
 def pack(*numbers: float) -> bytes:

@@ -1,5 +1,7 @@
 //! A program in another language shares a quota with this crate, by what `lua/README.md` says alone.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first fault")]
+
 mod common;
 
 use std::{
@@ -126,7 +128,8 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
     let Some(server) = services() else { return };
     let (rust, combined) = (in_redis(model(limits(1_000)), &unique_prefix()).unwrap(), 1_000);
     let mut python = Agent::start(server, &unique_prefix(), combined);
-    let (mut random, mut waiting, mut outcomes) = (7, Vec::<(String, u64, Ticket)>::new(), BTreeMap::<String, u64>::new());
+    let (mut random, mut waiting, mut granted) = (7, Vec::<(String, u64, Ticket)>::new(), Vec::<String>::new());
+    let mut outcomes = BTreeMap::<String, u64>::new();
     for step in 0..600 {
         rust.advance(Duration::from_millis(next(&mut random, 4_000)));
         python.tell(&format!("at {}", rust.now()));
@@ -137,17 +140,21 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                     let (id, tokens, ticket) = waiting.remove(0);
                     (id, tokens, Some(ticket))
                 } else {
-                    (format!("r{step}"), 1 + next(&mut random, 1_010), None)
+                    let largest = if next(&mut random, 10) == 0 { 2_000 } else { 400 };
+                    (format!("r{step}"), 1 + next(&mut random, largest), None)
                 };
                 let ask = common::ask(id.clone(), Amounts([1, tokens, 0, tokens]));
                 let decision = rust.reserve(&tidegate_quota::store::Ask { ticket, ..ask }).await;
-                if let Decision::Wait { ticket, .. } = decision {
-                    waiting.push((id.clone(), tokens, ticket));
+                match decision {
+                    Decision::Wait { ticket, .. } => waiting.push((id.clone(), tokens, ticket)),
+                    Decision::Granted => granted.push(id.clone()),
+                    _ => {}
                 }
                 (written(&decision), python.reserve(&id, tokens, ticket))
             }
-            kind @ (6 | 7) => {
-                let id = format!("r{}", next(&mut random, step + 1));
+            kind @ (6 | 7) if !granted.is_empty() => {
+                let recent = next(&mut random, granted.len().min(8) as u64);
+                let id = granted[granted.len() - 1 - usize::try_from(recent).unwrap()].clone();
                 let used = next(&mut random, 1_000);
                 let (settlement, order) = if kind == 6 {
                     (Settlement::used(id.clone(), Amounts([1, used, 0, used])), format!("settle {id} {used}"))
@@ -155,9 +162,9 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                     (Settlement::released(id.clone()), format!("release {id}"))
                 };
                 let settled = match rust.store.settle(&rust.model, &settlement).await.unwrap().0 {
-                    Settled::Done => "1",
-                    Settled::Before => "2",
-                    Settled::Unknown => "0",
+                    Settled::Done => "done",
+                    Settled::Before => "before",
+                    Settled::Unknown => "unknown",
                 };
                 (settled.to_owned(), python.tell(&order))
             }
@@ -166,7 +173,7 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
         assert_eq!(ours, theirs, "step {step}");
         *outcomes.entry(ours.split(' ').next().unwrap().to_owned()).or_default() += 1;
     }
-    for outcome in ["granted", "wait", "never"] {
+    for outcome in ["granted", "wait", "never", "done", "before", "unknown"] {
         assert!(outcomes.get(outcome).is_some_and(|count| *count > 3), "the history must try {outcome}: {outcomes:?}");
     }
 }
@@ -206,7 +213,7 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     assert_eq!(python.reserve("a", 800, None), "granted 0 - 0 0 0");
     let held = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!((held.used().0[3], held.dimensions[3].held, held.in_flight.used), (800, 800, 1));
-    assert_eq!(python.tell("settle a 300"), "1");
+    assert_eq!(python.tell("settle a 300"), "done");
     let settled = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!((settled.used().0[3], settled.dimensions[3].held, settled.in_flight.used), (300, 0, 0));
     let again = rust.store.settle(&rust.model, &Settlement::used("a", Amounts([1, 9, 0, 9]))).await.unwrap().0;
@@ -278,8 +285,9 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     // Each entry stays for a window at least, so that looking ten times in one misses none.
     while ledger.len() < 2 * CALLS {
         entries(&mut connection, &prefix, &mut ledger);
-        let snapshot = quota.inspect(&id).await.unwrap();
-        assert!(snapshot.used().0[3] <= LIMIT, "{snapshot:?}");
+        if let Ok(snapshot) = quota.inspect(&id).await {
+            assert!(snapshot.used().0[3] <= LIMIT, "{snapshot:?}");
+        }
         if rust.is_finished() && child.try_wait().unwrap().is_some() {
             entries(&mut connection, &prefix, &mut ledger);
             break;
@@ -287,6 +295,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
         tokio::time::sleep(window / 20).await;
     }
     rust.await.unwrap();
+    assert!(!quota.is_degraded(), "Redis must answer while this is measured");
     lines.extend(printed.map(Result::unwrap));
     assert!(child.wait().unwrap().success());
     assert_eq!(lines.len(), CALLS, "one line for each admission: {lines:#?}");

@@ -5,6 +5,7 @@ import sys
 from tidegate_quota import BINDING, RELEASED, SETTLED, Limits, Quota, Ticket, spent
 
 OUTCOMES = ("", "granted", "wait", "paused", "never", "exhausted")
+ENDS = ("unknown", "done", "before")
 
 
 def main() -> None:
@@ -25,15 +26,16 @@ def answer(quota: Quota, verb: str, rest: "list[str]") -> str:
         binding = BINDING[reply.dimension] if reply.outcome == 2 else "-"
         return f"{OUTCOMES[reply.outcome]} {reply.wait} {binding} {reply.deficit} {reply.epoch} {reply.position}"
     if verb == "settle":
-        return str(quota.settle(rest[0], SETTLED, spent(int(rest[1]), 0))[0])
+        return ENDS[quota.settle(rest[0], SETTLED, spent(int(rest[1]), 0))[0]]
     if verb == "release":
-        return str(quota.settle(rest[0], RELEASED, (0, 0, 0, 0))[0])
+        return ENDS[quota.settle(rest[0], RELEASED, (0, 0, 0, 0))[0]]
     if verb == "refused":
         quota.settle(rest[0], SETTLED, spent(0, 0), verdict=1, pause=float(rest[1]), reason="429")
         return "ok"
     if verb == "inspect":
         seen = quota.inspect()
-        numbers = [seen[name][what] for name in ("requests", "input", "output", "tokens", "in_flight") for what in ("limit", "used", "held")]
+        dimensions = [seen[name] for name in ("requests", "input", "output", "tokens", "in_flight")]
+        numbers = [dimension[what] for dimension in dimensions for what in ("limit", "used", "held")]
         return " ".join(map(str, [round(seen["pause"] * 1e6), seen["reservations"], *numbers]))
     raise SystemExit(f"what is {verb}?")
 
