@@ -1,7 +1,9 @@
 --[[
 Sets a model's limits for the whole fleet while it runs, or gives the configured ones back. Use in the window stays as it is.
 
-Guarantee: from the next question on, every program that shares the quota is measured by the new limits.
+Guarantees
+  * From the next question on, every program that shares the quota is measured by the new limits.
+  * Where all limits rise, every queue moves up in proportion: turns were spaced by the old ones.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua
 
@@ -28,6 +30,7 @@ local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KE
 local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[6]))
 local tuning = load_tuning(keys, state, model, now) or new_tuning(now)
 state[TUNED] = 1
+local before = limits_now(model, tuning)
 local set = {}
 for dimension = 1, IN_FLIGHT do
   local slot = tuned_slot(dimension) + ORDERED
@@ -35,6 +38,18 @@ for dimension = 1, IN_FLIGHT do
     tuning[slot] = call[dimension] - 1
   end
   set[dimension] = math.ceil(tuning[slot])
+end
+local after, slower = limits_now(model, tuning), 0
+for dimension = 1, IN_FLIGHT do
+  if before[dimension] > 0 then
+    slower = math.max(slower, after[dimension] > 0 and before[dimension] / after[dimension] or 0)
+  end
+end
+if slower > 0 and slower < 1 then
+  for lane = 1, state[LANES] do
+    local slot = lane_slot(lane)
+    shift_queue(state, lane, -math.max(0, state[slot + TAIL] + state[slot + SHIFT] - now) * (1 - slower))
+  end
 end
 save_tuning(keys, tuning)
 save_state(keys, state, model, now)

@@ -43,7 +43,7 @@ Reply: integers
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
 local BY_TURN, BY_CANARY, BY_DAY_REQUESTS, BY_DAY_TOKENS = 6, 7, 8, 9
 -- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
-local CANARY_PATIENCE, IDLE = 1000000, 300000
+local CANARY_PATIENCE, IDLE, NEAR = 1000000, 300000, 2000000
 -- Turns that nobody has taken for a minute belong to callers who are gone.
 local GONE, SHORTEST_WAIT, UNKNOWN_LATENCY = 60000000, 1000, 1000000
 
@@ -104,7 +104,7 @@ for dimension = 1, IN_FLIGHT do
     limits[dimension] = math.max(limit, amount)
   end
 end
-local capacity = lane_capacity(state, model, lane, lanes, limits, amounts, now)
+local capacity, usual = lane_capacity(state, model, lane, lanes, limits, amounts, now)
 local has_ticket = epoch == state[EPOCH] and position > 0
 local pause = closed_for(state, now)
 if pause > 0 then
@@ -133,23 +133,24 @@ if not has_ticket then
   end
 end
 local due = position + shift
-local pace_limit = now + lane_tolerance(state, model, lane, lanes, limits, now)
+local borrows, tolerance = borrows_in_company(state, model, lane, lanes, limits, now), model[TOLERANCE]
 local wait, binding, deficit, turn = 0, 0, 0, 0
 local idle = state[lane_at + HEAD] < now - IDLE
 -- Whoever is nearly due and finds room need not wait for a turn that was reckoned too late.
-local near = has_ticket and state[lane_at + HEAD] <= now and due - now < 2 * model[TOLERANCE]
+local near = has_ticket and state[lane_at + HEAD] <= now and due - now < NEAR
 local total_over, lane_over, crowded, fading = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, false, 0
 for dimension = 1, WINDOWED do
   local limit, amount = limits[dimension], amounts[dimension]
   if limit > 0 and amount > 0 then
     local slot = dimension_slot(dimension)
-    turn = math.max(turn, amount * window / capacity[dimension])
-    local ahead = state[slot + PACE] - pace_limit
+    -- A call may start while the pace is within its tolerance; a borrower's must also end there if it can.
+    local own = amount * window / (limit * HASTE)
+    local ahead = state[slot + PACE] - now - (borrows and math.max(0, tolerance - own) or tolerance)
     if ahead > wait then
       wait, binding, deficit = ahead, dimension, ahead * limit / window
     end
     idle = idle and state[slot + PACE] < now - IDLE
-    near = near and state[slot + PACE] < now + model[TOLERANCE] / 2
+    near = near and state[slot + PACE] < now + tolerance / 2
     local foreign = foreign_use(tuning, dimension, limit, window, now)
     local over = state[slot + TOTAL] + foreign + amount - limit
     if over > 0 then
@@ -162,7 +163,10 @@ for dimension = 1, WINDOWED do
     end
   end
 end
-turn = turn * lane_yield(state, lane)
+local slowest = fullest(state, limits)
+if slowest > 0 then
+  turn = amounts[slowest] * window / usual[slowest] * lane_yield(state, lane)
+end
 if limits[IN_FLIGHT] > 0 then
   if over_in_flight(state, lane_at, limits, capacity) > 0 then
     end_leases(keys, state, now)

@@ -80,13 +80,14 @@ local outcome, learned = UNKNOWN, nil
 
 -- Moves the pace clocks by what was used beyond what was reserved, and says how long a turn each was.
 local function move_pace(reserved)
-  local reserved_turn, used_turn = 0, 0
+  local reserved_turn, used_turn, slowest = 0, 0, fullest(state, limits)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
       state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / (rate * HASTE)
-      reserved_turn = math.max(reserved_turn, reserved[dimension] / rate)
-      used_turn = math.max(used_turn, used[dimension] / rate)
+      if dimension == slowest then
+        reserved_turn, used_turn = reserved[dimension] / rate, used[dimension] / rate
+      end
     end
   end
   return reserved_turn, used_turn
@@ -101,8 +102,8 @@ if packed then
   end
   if condition == RESERVED then
     -- The reservation keeps its time of admission, and so its place in the window.
-    add_to_totals(state, lane, reserved, -1, -1)
     local reserved_turn, used_turn = move_pace(reserved)
+    add_to_totals(state, lane, reserved, -1, -1)
     local yield = lane_yield(state, lane)
     shift_queue(state, lane, used_turn - reserved_turn * yield)
     if mode == RELEASED then

@@ -4,9 +4,10 @@
 -- been seen for five minutes.
 local STANDBY, BACKLOGGED, FORGOTTEN = 0.02, 2000000, 300000000
 
--- The part of each limit that `lane` may use now.
+-- The part of each limit that `lane` may use now, and the part that it can count on while the others' use stays as it is:
+-- its turns are spaced by that, because backlogs of the others come and go.
 local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
-  local kept = { 0, 0, 0, 0, 0 }
+  local kept, kept_usually = { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }
   for other = 1, lanes do
     local slot = lane_slot(other)
     if other ~= lane and now - state[slot + SEEN_AT] < FORGOTTEN then
@@ -15,19 +16,22 @@ local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
         local limit = limits[dimension]
         if limit > 0 then
           local guaranteed, standing_by = share * limit, state[slot + USED + dimension] + STANDBY * limit
-          kept[dimension] = kept[dimension] + ((backlogged or guaranteed < standing_by) and guaranteed or standing_by)
+          local usually = math.min(guaranteed, standing_by)
+          kept[dimension] = kept[dimension] + (backlogged and guaranteed or usually)
+          kept_usually[dimension] = kept_usually[dimension] + usually
         end
       end
     end
   end
   local share, ceiling = model[LANE_SHARES + 2 * lane - 1], model[LANE_SHARES + 2 * lane]
   for dimension = 1, IN_FLIGHT do
-    local limit = limits[dimension]
-    local capacity = math.min(ceiling * limit, math.max(share * limit, limit - kept[dimension]))
+    local limit, amount = limits[dimension], amounts[dimension]
+    local least, most = share * limit, ceiling * limit
     -- A document larger than what the others leave still fits when they are quiet, and must not wait for ever.
-    kept[dimension] = math.max(capacity, amounts[dimension])
+    kept[dimension] = math.max(math.min(most, math.max(least, limit - kept[dimension])), amount)
+    kept_usually[dimension] = math.max(math.min(most, math.max(least, limit - kept_usually[dimension])), amount)
   end
-  return kept
+  return kept, kept_usually
 end
 
 -- By how many calls one more would be too many, in all or in this lane.
@@ -36,19 +40,18 @@ local function over_in_flight(state, lane_at, limits, capacity)
   return math.max(total, state[lane_at + USED + IN_FLIGHT] + 1 - math.max(1, math.floor(capacity[IN_FLIGHT])))
 end
 
--- How far ahead of the pace clock this lane may run: the whole tolerance, or half of it for a lane above its share
--- while others are about, so that a lane within its guarantee always finds the other half free.
-local function lane_tolerance(state, model, lane, lanes, limits, now)
-  local tolerance, share, used = model[TOLERANCE], model[LANE_SHARES + 2 * lane - 1], lane_slot(lane) + USED
+-- Whether a lane above its share is in company: then it leaves the pace's tolerance to the others.
+local function borrows_in_company(state, model, lane, lanes, limits, now)
+  local share, used = model[LANE_SHARES + 2 * lane - 1], lane_slot(lane) + USED
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 and state[used + dimension] > share * limits[dimension] then
       for other = 1, lanes do
         if other ~= lane and now - state[lane_slot(other) + SEEN_AT] < FORGOTTEN then
-          return tolerance / 2
+          return true
         end
       end
-      return tolerance
+      return false
     end
   end
-  return tolerance
+  return false
 end

@@ -97,3 +97,18 @@ local function lane_yield(state, lane)
   local known = state[lane_slot(lane) + YIELD]
   return known > 0 and known or 1
 end
+
+-- The dimension that is fullest, and so sets the rate at which turns come: a turn as long as each call's largest dimension
+-- would add up to more than there is when now one binds and now another.
+local function fullest(state, limits)
+  local found, most = 0, -1
+  for dimension = 1, WINDOWED do
+    if limits[dimension] > 0 then
+      local part = state[dimension_slot(dimension) + TOTAL] / limits[dimension]
+      if part > most then
+        found, most = dimension, part
+      end
+    end
+  end
+  return found
+end

@@ -20,7 +20,7 @@ macro_rules! script {
 const RESERVE: &str = script!("reserve-7", "arguments", "state", "ledger", "tuning", "gate", "lanes", "queue", "learned");
 const SETTLE: &str = script!("settle-7", "arguments", "state", "ledger", "tuning", "adapt", "gate", "closing", "learned");
 const PAUSE: &str = script!("pause-6", "arguments", "state", "gate", "closing");
-const LIMITS: &str = script!("limits-5", "arguments", "state", "tuning");
+const LIMITS: &str = script!("limits-5", "arguments", "state", "tuning", "closing");
 const INSPECT: &str = script!("inspect-6", "arguments", "state", "ledger", "tuning", "gate");
 const RENEW: &str = script!("renew-1", "arguments", "state");
 
@@ -96,7 +96,7 @@ fn fold(text: &str) -> String {
         while let Some(start) = rest.find(is_name) {
             let end = rest[start..].find(|c| !is_name(c)).map_or(rest.len(), |length| start + length);
             folded.push_str(&rest[..start]);
-            folded.push_str(constants.get(&rest[start..end]).unwrap_or(&&rest[start..end]));
+            folded.push_str(constants.get(&rest[start..end]).copied().unwrap_or_else(|| &rest[start..end]));
             rest = &rest[end..];
         }
         folded.push_str(rest);

@@ -29,6 +29,7 @@ const HASTE: f64 = 1.03;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const IDLE: f64 = 300e3;
+const NEAR: f64 = 2e6;
 const GONE: f64 = 60e6;
 const SPACING: f64 = 0.85;
 const SHORTEST_WAIT: f64 = 1e3;
@@ -199,9 +200,19 @@ impl State {
     }
 
     pub(super) fn set_limits(&mut self, model: &ModelQuota, new: &Override, now: f64) {
+        let (before, _) = self.limits(model);
         let mut tuning = self.tuning.take().unwrap_or_else(|| Tuning::new(now));
         tuning.set(model, new);
         self.tuning = Some(tuning);
+        let (after, _) = self.limits(model);
+        let raised = before.iter().zip(after).filter(|(before, _)| **before > 0.0);
+        let slower = raised.map(|(before, after)| if after > 0.0 { before / after } else { 0.0 }).fold(0.0, f64::max);
+        if slower > 0.0 && slower < 1.0 {
+            for lane in &mut self.lanes {
+                let queue = (lane.tail + lane.shift - now).max(0.0);
+                lane.move_queue(-queue * (1.0 - slower));
+            }
+        }
     }
 
     fn limits(&self, model: &ModelQuota) -> ([f64; 5], [f64; 5]) {
@@ -220,7 +231,7 @@ impl State {
             return Decision::Granted;
         }
         let (mut limits, whole_limits) = self.limits(model);
-        let mut capacity = [0.0; 5];
+        let (mut capacity, mut usual) = ([0.0; 5], [0.0; 5]);
         for index in 0..5 {
             if limits[index] > 0.0 {
                 let ceiling = ceiling(model, lane) * whole_limits[index];
@@ -228,7 +239,8 @@ impl State {
                     return Decision::Never { dimension: *dimension, capacity: whole(ceiling.ceil()) };
                 }
                 limits[index] = limits[index].max(amounts[index]);
-                capacity[index] = self.capacity(model, lane, index, limits[index], now).max(amounts[index]);
+                let (now, usually) = self.capacity(model, lane, index, limits[index], now);
+                (capacity[index], usual[index]) = (now.max(amounts[index]), usually.max(amounts[index]));
             }
         }
         let ticket = ask.ticket.filter(|ticket| ticket.epoch == self.epoch && ticket.position > 0);
@@ -243,18 +255,18 @@ impl State {
         let queued = self.lanes[lane].tail > now - shift;
         let position = ticket.map_or_else(|| self.join(lane, &ask.tenant, queued, now), |ticket| float(ticket.position));
         let due = position + shift;
-        let pace_limit = now + self.tolerance(model, lane, &limits, now);
-        let (mut wait, mut binding, mut deficit, mut turn) = (0.0, Binding::Turn, 0.0, 0.0_f64);
+        let borrows = self.borrows_in_company(model, lane, &limits, now);
+        let (mut wait, mut binding, mut deficit, mut turn) = (0.0, Binding::Turn, 0.0, 0.0);
         let mut idle = self.lanes[lane].head < now - IDLE;
         let tolerance = micros(model.limits.burst);
-        let mut near = ticket.is_some() && self.lanes[lane].head <= now && due - now < 2.0 * tolerance;
+        let mut near = ticket.is_some() && self.lanes[lane].head <= now && due - now < NEAR;
         let (mut total_over, mut lane_over, mut fading) = ([0.0_f64; 4], [0.0_f64; 4], 0.0_f64);
         for dimension in Dimension::ALL {
             let index = dimension.index();
             let (limit, amount) = (limits[index], amounts[index]);
             if limit > 0.0 && amount > 0.0 {
-                turn = turn.max(amount * window / capacity[index]);
-                let ahead = self.pace[index] - pace_limit;
+                let own = amount * window / (limit * HASTE);
+                let ahead = self.pace[index] - now - if borrows { (tolerance - own).max(0.0) } else { tolerance };
                 if ahead > wait {
                     (wait, binding, deficit) = (ahead, Binding::Limit(dimension), ahead * limit / window);
                 }
@@ -273,7 +285,9 @@ impl State {
             }
         }
         let crowded = total_over.iter().chain(&lane_over).any(|over| *over > 0.0);
-        turn *= self.lanes[lane].yielded.unwrap_or(1.0);
+        if let Some(slowest) = self.fullest(&limits) {
+            turn = amounts[slowest] * window / usual[slowest] * self.lanes[lane].yielded.unwrap_or(1.0);
+        }
         if limits[IN_FLIGHT] > 0.0 {
             if self.over_in_flight(lane, &limits, &capacity) > 0.0 {
                 self.end_leases(now);
@@ -419,8 +433,8 @@ impl State {
             }
         }
         if entry.condition == Condition::Reserved {
-            self.add(entry.lane, &entry.amounts, -1.0, -1.0);
             let (reserved_turn, used_turn) = self.move_pace(model, &used, &entry.amounts);
+            self.add(entry.lane, &entry.amounts, -1.0, -1.0);
             let lane = &mut self.lanes[entry.lane];
             let yielded = lane.yielded.unwrap_or(1.0);
             lane.move_queue(used_turn - reserved_turn * yielded);
@@ -481,13 +495,14 @@ impl State {
     /// Moves the pace clocks by what was used beyond what was reserved, and says how long a turn each was.
     fn move_pace(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) -> (f64, f64) {
         let (limits, _) = self.limits(model);
-        let (mut reserved_turn, mut used_turn) = (0.0_f64, 0.0_f64);
+        let (mut reserved_turn, mut used_turn, slowest) = (0.0, 0.0, self.fullest(&limits));
         for index in 0..4 {
             if limits[index] > 0.0 {
                 let rate = limits[index] / micros(model.limits.window);
                 self.pace[index] += (used[index] - reserved[index]) / (rate * HASTE);
-                reserved_turn = reserved_turn.max(reserved[index] / rate);
-                used_turn = used_turn.max(used[index] / rate);
+                if slowest == Some(index) {
+                    (reserved_turn, used_turn) = (reserved[index] / rate, used[index] / rate);
+                }
             }
         }
         (reserved_turn, used_turn)
@@ -582,6 +597,18 @@ impl State {
         }
     }
 
+    /// The dimension that is fullest, and so sets the rate at which turns come.
+    fn fullest(&self, limits: &[f64; 5]) -> Option<usize> {
+        let mut fullest: Option<(usize, f64)> = None;
+        for index in (0..4).filter(|index| limits[*index] > 0.0) {
+            let part = self.total[index] / limits[index];
+            if fullest.is_none_or(|(_, most)| part > most) {
+                fullest = Some((index, part));
+            }
+        }
+        fullest.map(|(index, _)| index)
+    }
+
     fn closed_for(&self, now: f64) -> f64 {
         self.gate.as_ref().map_or(0.0, |gate| (gate.until - now).max(0.0))
     }
@@ -624,24 +651,26 @@ impl State {
         self.lanes[lane].used[IN_FLIGHT] = (self.lanes[lane].used[IN_FLIGHT] + by).max(0.0);
     }
 
-    fn capacity(&self, model: &ModelQuota, lane: usize, index: usize, limit: f64, now: f64) -> f64 {
-        let mut kept = 0.0;
+    /// What the lane may use now, and what it can count on while the others' use stays as it is.
+    fn capacity(&self, model: &ModelQuota, lane: usize, index: usize, limit: f64, now: f64) -> (f64, f64) {
+        let (mut kept, mut kept_usually) = (0.0, 0.0);
         for (other, ((_, share), state)) in model.lanes.iter().zip(&self.lanes).enumerate() {
             if other != lane && state.about(now) {
                 let guaranteed = share.guaranteed * limit;
-                kept += if state.backlogged(now) { guaranteed } else { guaranteed.min(state.used[index] + STANDBY * limit) };
+                let usually = guaranteed.min(state.used[index] + STANDBY * limit);
+                kept += if state.backlogged(now) { guaranteed } else { usually };
+                kept_usually += usually;
             }
         }
-        let guaranteed = model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed);
-        (ceiling(model, lane) * limit).min((guaranteed * limit).max(limit - kept))
+        let guaranteed = model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed) * limit;
+        let most = ceiling(model, lane) * limit;
+        (most.min(guaranteed.max(limit - kept)), most.min(guaranteed.max(limit - kept_usually)))
     }
 
-    fn tolerance(&self, model: &ModelQuota, lane: usize, limits: &[f64; 5], now: f64) -> f64 {
+    fn borrows_in_company(&self, model: &ModelQuota, lane: usize, limits: &[f64; 5], now: f64) -> bool {
         let guaranteed = model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed);
         let above = (0..4).any(|index| limits[index] > 0.0 && self.lanes[lane].used[index] > guaranteed * limits[index]);
-        let company = self.lanes.iter().enumerate().any(|(other, state)| other != lane && state.about(now));
-        let tolerance = micros(model.limits.burst);
-        if above && company { tolerance / 2.0 } else { tolerance }
+        above && self.lanes.iter().enumerate().any(|(other, state)| other != lane && state.about(now))
     }
 
     fn room_at(&self, lane: usize, mut total: [f64; 4], mut own: [f64; 4], limits: &[f64; 5], now: f64, window: f64) -> f64 {
