@@ -30,6 +30,7 @@ mod status;
 mod style;
 mod summary;
 mod table;
+mod why;
 mod worker;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -66,6 +67,7 @@ enum Command {
     Worker(worker::Args),
     Run(run::Args),
     Status(status::Args),
+    Why(why::Args),
     Quota(quota::Args),
     Limits(limits::Args),
     Pause(pause::Args),
@@ -109,6 +111,7 @@ impl Cli {
             Command::Worker(args) => worker::run(args, &config()?).await,
             Command::Run(args) => run::run(args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
+            Command::Why(args) => why::run(args, &config()?).await,
             Command::Quota(args) => quota::run(args, &config()?).await,
             Command::Limits(args) => limits::run(args, &config()?).await,
             Command::Pause(args) => pause::run(args, &config()?).await,
