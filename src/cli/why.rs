@@ -50,11 +50,14 @@ struct Waits {
     backing_off: BTreeMap<String, u64>,
     /// For a worker's slot.
     slot: u64,
-    /// What bound those that wait for their turn, the most frequent.
+    /// What bound those that wait for their turn: the most frequent limit, or that others come first.
     binding: Option<String>,
     /// When the first and the last of those that wait are tried again.
     next: Option<(SystemTime, SystemTime)>,
 }
+
+/// What binds those that others come before. It says nothing of what the first of them waits for.
+const TURN: &str = "turn";
 
 /// The activity of one document.
 const DOCUMENT: &str = "tidegate.process_document";
@@ -130,7 +133,8 @@ fn waits(pending: &[Pending]) -> Waits {
             }
         }
     }
-    waits.binding = bindings.into_iter().max_by_key(|(_, documents)| *documents).map(|(binding, _)| binding);
+    waits.binding =
+        bindings.into_iter().max_by_key(|(binding, documents)| (*binding != TURN, *documents)).map(|(binding, _)| binding);
     waits
 }
 
@@ -165,9 +169,8 @@ fn answer(
         return format!("it waits for {binds}; `tidegate resume {}` opens it now", model.id);
     }
     if waits.turn > 0 {
-        let by = waits.binding.clone().unwrap_or_default();
-        let seen = quota::binds(model, snapshot).map(|binds| format!(" ({binds})")).unwrap_or_default();
-        return format!("it waits for quota: {by} binds{seen}");
+        let named = || waits.binding.clone().unwrap_or_default();
+        return format!("it waits for quota: {}", quota::binds(model, snapshot).unwrap_or_else(named));
     }
     if let Some((kind, documents)) = waits.backing_off.iter().max_by_key(|(_, documents)| **documents) {
         return format!("{} documents back off after {kind}", count(*documents));
@@ -266,7 +269,7 @@ mod tests {
         let turn = Waits { turn: 7, binding: Some("tokens".into()), ..Waits::default() };
         let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
         let told = |waits: &Waits, snapshot: &Snapshot| answer(&class, waits, None, None, Some((&model, snapshot)));
-        assert_eq!(told(&turn, &snapshot), "it waits for quota: tokens binds");
+        assert_eq!(told(&turn, &snapshot), "it waits for quota: tokens");
         let slot = Waits { slot: 3, ..Waits::default() };
         assert!(told(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
         (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());
