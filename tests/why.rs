@@ -43,13 +43,16 @@ async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -> bool) -> 
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_batch_says_why_and_goes_on_when_limits_are_raised() {
-    // Three documents a minute; the others wait in Temporal and look again every few seconds.
-    let settings = format!(
+/// Three documents a minute; the others wait in Temporal and look again every few seconds.
+fn small() -> String {
+    format!(
         "[models.\"{MODEL}\"]\ntpm = 2_000\n[worker]\nmax-slot-wait = \"1s\"\n[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\njitter = \"1s\"\n"
-    );
-    let Some(mut fleet) = fleet("", &settings).await else { return };
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_batch_says_why() {
+    let Some(mut fleet) = fleet("", &small()).await else { return };
     fleet.documents(60, 400);
     fleet.start("small", &fleet.batch("out")).await;
     let told = why(&fleet, "small", |told| told["why"].as_str().is_some_and(|why| why.contains("tidegate worker"))).await;
@@ -74,6 +77,29 @@ async fn a_waiting_batch_says_why_and_goes_on_when_limits_are_raised() {
 
     let refused = tidegate(&fleet, &["limits", "set", MODEL, "--tpm", "0"]).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
+    assert_eq!(set[0]["limits"]["tpm"], json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 }));
+    let seen = value(&fleet, &["quota", MODEL, "--json"]).await;
+    assert!(seen[0]["limits"]["tokens"]["used"].as_u64() >= Some(400), "use in the window is forgotten: {seen}");
+
+    let cleared = value(&fleet, &["limits", "clear", MODEL, "--json"]).await;
+    assert_eq!(cleared[0]["limits"]["tpm"]["in_force"], 1_960);
+    assert!(fleet.cli(&["workflow", "cancel", "--workflow-id", "small"]).await.status.success());
+    fleet.result("small").await.unwrap_err();
+    let told = value(&fleet, &["why", "small", "--json"]).await;
+    assert!(told["why"].as_str().unwrap().contains("waits for nothing"), "{told}");
+    let unknown = tidegate(&fleet, &["why", "nobody"]).await;
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no batch called nobody"));
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raised_limit_moves_the_queue() {
+    let Some(mut fleet) = fleet("", &small()).await else { return };
+    fleet.documents(60, 400);
+    fleet.worker();
+    fleet.start("raised", &fleet.batch("out")).await;
+    why(&fleet, "raised", |told| told["waiting_for_turn"].as_u64() >= Some(10)).await;
     let before = fleet.account().requests;
     assert!(before < 20, "the quota was not small: {before}");
     let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
@@ -84,15 +110,6 @@ async fn a_waiting_batch_says_why_and_goes_on_when_limits_are_raised() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     println!("ten calls within {:?} of raising the limit", raised.elapsed());
-    let seen = value(&fleet, &["quota", MODEL, "--json"]).await;
-    assert!(seen[0]["limits"]["tokens"]["used"].as_u64() > Some(1_000), "use in the window is forgotten: {seen}");
-
-    fleet.result("small").await.unwrap();
-    let told = value(&fleet, &["why", "small", "--json"]).await;
-    assert!(told["why"].as_str().unwrap().contains("waits for nothing"), "{told}");
-    let unknown = tidegate(&fleet, &["why", "nobody"]).await;
-    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no batch called nobody"));
-    let cleared = value(&fleet, &["limits", "clear", MODEL, "--json"]).await;
-    assert_eq!(cleared[0]["limits"]["tpm"]["in_force"], 1_960);
+    fleet.result("raised").await.unwrap();
     fleet.stop().await;
 }
