@@ -126,7 +126,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
     for model in models {
         let snapshot = limiter.inspect(&model.id).await.context("the quota cannot be seen; `tidegate doctor` looks closer")?;
         let mut limits = serde_json::Map::new();
-        for (name, configured, set, in_force) in rows(model, &snapshot) {
+        for (name, [configured, set, in_force]) in rows(model, &snapshot) {
             let cell = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), count);
             table.row(vec![model.id.to_string(), name.to_owned(), cell(configured), cell(set), cell(in_force)]);
             limits.insert(name.to_owned(), json!({ "configured": configured, "set": set, "in_force": in_force }));
@@ -142,7 +142,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
 }
 
 /// Name, as configured, as set (margin and all), and in force (margin and all) of each limit that there is.
-fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, Option<u64>, Option<u64>, Option<u64>)> {
+fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, [Option<u64>; 3])> {
     let names = ["rpm", "itpm", "otpm", "tpm"];
     let window = names
         .into_iter()
@@ -150,8 +150,8 @@ fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, Option<u6
         .map(|(name, dimension)| (name, model.limits.get(dimension), *snapshot.get(dimension)));
     window
         .chain([("concurrent", model.limits.concurrent, snapshot.in_flight)])
-        .map(|(name, configured, seen)| (name, configured, seen.set, Some(seen.limit).filter(|limit| *limit > 0)))
-        .filter(|(_, configured, set, in_force)| configured.is_some() || set.is_some() || in_force.is_some())
+        .map(|(name, configured, seen)| (name, [configured, seen.set, Some(seen.limit).filter(|limit| *limit > 0)]))
+        .filter(|(_, limits)| limits.iter().any(Option::is_some))
         .collect()
 }
 
@@ -181,9 +181,9 @@ mod tests {
         let limiter = Quota::in_memory([model.clone()], Options::default());
         limiter.set_limits(&model.id, &Set { tpm: Some(100_000), ..set() }.check().unwrap()).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
-        assert_eq!(rows(&model, &seen), [("tpm", Some(1_000), Some(98_000), Some(98_000))]);
+        assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), Some(98_000), Some(98_000)])]);
         limiter.set_limits(&model.id, &Override { limits: [Some(None); 4], concurrent: Some(None) }).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
-        assert_eq!(rows(&model, &seen), [("tpm", Some(1_000), None, Some(980))]);
+        assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), None, Some(980)])]);
     }
 }
