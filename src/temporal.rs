@@ -2,6 +2,10 @@
 //!
 //! Every call is boxed here, so that no other file instantiates the SDK's large futures.
 
+mod waits;
+
+pub use waits::Pending;
+
 use std::{
     fmt,
     time::{Duration, SystemTime},

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! * one file each: `demo`, `dev`, `worker`, `run`, `status`, `quota`, `pause`, `resume`, `doctor`, `config`, `simulator`
+//! * one file each: `demo`, `dev`, `worker`, `run`, `status`, `why`, `quota`, `limits`, `pause`, `resume`, `doctor`, `config`, `simulator`
 //! * `exit`: exit codes, and what deserves which
 //! * `output`, `table`, `style`: stdout, stderr, columns, colour
 //! * `figures`: numbers, times and rates for people
@@ -18,6 +18,7 @@ mod doctor;
 mod exit;
 mod figures;
 mod follow;
+mod limits;
 mod output;
 mod pause;
 mod place;
@@ -29,6 +30,7 @@ mod status;
 mod style;
 mod summary;
 mod table;
+mod why;
 mod worker;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -65,7 +67,9 @@ enum Command {
     Worker(worker::Args),
     Run(run::Args),
     Status(status::Args),
+    Why(why::Args),
     Quota(quota::Args),
+    Limits(limits::Args),
     Pause(pause::Args),
     Resume(resume::Args),
     Doctor(doctor::Args),
@@ -107,7 +111,9 @@ impl Cli {
             Command::Worker(args) => worker::run(args, &config()?).await,
             Command::Run(args) => run::run(args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
+            Command::Why(args) => why::run(args, &config()?).await,
             Command::Quota(args) => quota::run(args, &config()?).await,
+            Command::Limits(args) => limits::run(args, &config()?).await,
             Command::Pause(args) => pause::run(args, &config()?).await,
             Command::Resume(args) => resume::run(args, &config()?).await,
             // The one command that goes on when the configuration is at fault.

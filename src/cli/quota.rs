@@ -1,15 +1,17 @@
 //! `tidegate quota`.
 
+use std::time::SystemTime;
+
 use anyhow::Context;
 use serde_json::{Value, json};
-use tidegate_quota::{Dimension, ModelQuota, Quota, Snapshot};
+use tidegate_quota::{Dimension, ModelQuota, Quota, Snapshot, store::DimensionSnapshot};
 use tidegate_types::ModelId;
 
 use crate::config::Config;
 
 use super::{
     exit::{Outcome, usage},
-    figures::{count, percent, ratio, span},
+    figures::{self, count, percent, ratio, span},
     output, style,
     table::Table,
 };
@@ -56,46 +58,186 @@ pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
     Err(usage(format!("no limits are configured for {id}; configured: {names}")))
 }
 
-/// What one dimension has, what is used, and what is left.
-fn dimensions<'a>(model: &'a ModelQuota, snapshot: &'a Snapshot) -> impl Iterator<Item = (Dimension, u64, u64, u64)> + 'a {
-    Dimension::ALL.into_iter().filter_map(move |dimension| {
-        let state = snapshot.get(dimension);
-        Some((dimension, model.limits.get(dimension)?, state.limit, state.used))
-    })
+/// One row: a dimension of the window, or calls at once.
+struct Row {
+    name: &'static str,
+    configured: Option<u64>,
+    seen: DimensionSnapshot,
+}
+
+impl Row {
+    fn free(&self) -> u64 {
+        self.seen.limit.saturating_sub(self.seen.used)
+    }
+
+    /// How full it is; nothing without a limit.
+    fn part(&self) -> f64 {
+        ratio(self.seen.used, self.seen.limit)
+    }
+}
+
+/// Every limit that is configured or in force: the four of the window, then calls at once.
+fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<Row> {
+    let window = Dimension::ALL.into_iter().map(|dimension| Row {
+        name: dimension.name(),
+        configured: model.limits.get(dimension),
+        seen: *snapshot.get(dimension),
+    });
+    let at_once = Row { name: IN_FLIGHT, configured: model.limits.concurrent, seen: snapshot.in_flight };
+    window.chain([at_once]).filter(|row| row.configured.is_some() || row.seen.limit > 0).collect()
+}
+
+const IN_FLIGHT: &str = "in_flight";
+
+/// Why the limit in force is not the configured one.
+fn reasons(model: &ModelQuota, snapshot: &Snapshot, row: &Row) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let at_once = row.name == IN_FLIGHT;
+    if let Some(set) = row.seen.set {
+        reasons.push(format!("set to {} by an operator", count(set)));
+    } else if !at_once && model.limits.margin < 1.0 {
+        reasons.push(format!("margin {}", model.limits.margin));
+    }
+    if let Some(stated) = row.seen.stated {
+        reasons.push(format!("the provider states {}", count(stated)));
+    }
+    if !at_once && snapshot.factor < 1.0 {
+        reasons.push(format!("after refusals × {:.2}", snapshot.factor));
+    }
+    if at_once && let Some(cap) = snapshot.cap {
+        reasons.push(format!("capped at {} after overloads", count(cap)));
+    }
+    if row.seen.others > 0 {
+        reasons.push(format!("others on this account use {}", count(row.seen.others)));
+    }
+    reasons
+}
+
+/// Calls in flight that keep a dimension busy, by Little's law: calls a second × seconds a call.
+fn useful_in_flight(model: &ModelQuota, snapshot: &Snapshot) -> Option<u64> {
+    let calls = snapshot.get(Dimension::Requests).used;
+    if snapshot.latency.is_zero() || calls == 0 {
+        return None;
+    }
+    // What the tightest dimension admits in a window, in calls of the size that the window holds now.
+    let admitted = Dimension::ALL.into_iter().filter_map(|dimension| {
+        let seen = snapshot.get(dimension);
+        (seen.limit > 0 && seen.used > 0).then(|| ratio(seen.limit, seen.used) * ratio(calls, 1))
+    });
+    let calls = admitted.fold(f64::INFINITY, f64::min);
+    let useful = calls / model.limits.window.as_secs_f64() * snapshot.latency.as_secs_f64();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number above 0")]
+    useful.is_finite().then(|| useful.ceil() as u64)
+}
+
+/// From here on a limit is said to bind: pacing keeps the last part free.
+const FULL: f64 = 0.9;
+
+/// One sentence: what holds documents back, if anything does.
+pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
+    if snapshot.exhausted || !snapshot.pause.is_zero() {
+        return Some(format!("the gate: {}", gate(snapshot)));
+    }
+    let days = [
+        ("requests a day", model.limits.requests_per_day, snapshot.day_requests),
+        ("tokens a day", model.limits.tokens_per_day, snapshot.day_tokens),
+    ];
+    let spent = days.iter().find(|(_, limit, used)| limit.is_some_and(|limit| *used >= limit));
+    if let Some((name, _, _)) = spent {
+        return Some(format!("{name}: spent; a new day begins in {}", span(snapshot.day_left)));
+    }
+    let fullest = rows(model, snapshot).into_iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
+    let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
+    let is_full = fullest.part() >= FULL || waiting > 0;
+    is_full.then(|| format!("{}: {} used, {} free", fullest.name, percent(fullest.part()), count(fullest.free())))
+}
+
+/// `paused for 1m 0s (until …): reason`.
+fn gate(snapshot: &Snapshot) -> String {
+    let state = if snapshot.exhausted { "exhausted" } else { "paused" };
+    let why = if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
+    format!("{state} for {}{why}", span(snapshot.pause))
 }
 
 fn text(model: &ModelQuota, snapshot: &Snapshot, style: style::Style) -> String {
-    let gate = if snapshot.pause.is_zero() {
-        style.good("open")
-    } else {
-        let why = if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
-        style.bad(&format!("paused for {}{why}", span(snapshot.pause)))
-    };
-    let mut text = format!("{}  {gate}\n", style.strong(model.id.as_str()));
-    let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED"]);
-    for (dimension, limit, effective, used) in dimensions(model, snapshot) {
-        let free = effective.saturating_sub(used);
-        let row = [count(limit), count(used), count(effective), count(free), percent(ratio(used, effective))];
-        limits.row([format!("  {dimension}")].into_iter().chain(row).collect());
+    let closed = snapshot.exhausted || !snapshot.pause.is_zero();
+    let state = if closed { style.bad(&gate(snapshot)) } else { style.good("open") };
+    let mut text = format!("{}  {state}\n", style.strong(model.id.as_str()));
+    if closed {
+        let end = figures::stamp(SystemTime::now() + snapshot.pause);
+        text += &format!("  until {end}; `tidegate resume {}` opens it now\n", model.id);
+    } else if let Some(binds) = binds(model, snapshot) {
+        text += &format!("  {} {binds}\n", style.doubtful("binds"));
+    }
+    let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED", "HELD"]);
+    let rows = rows(model, snapshot);
+    for row in &rows {
+        let name = if row.name == IN_FLIGHT { "calls at once" } else { row.name };
+        limits.row(vec![
+            format!("  {name}"),
+            row.configured.map_or_else(|| "-".to_owned(), count),
+            count(row.seen.used),
+            count(row.seen.limit),
+            count(row.free()),
+            percent(row.part()),
+            count(row.seen.held),
+        ]);
     }
     text += &limits.text();
-    let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE"]);
+    for row in &rows {
+        let reasons = reasons(model, snapshot, row);
+        if row.configured != Some(row.seen.limit) && !reasons.is_empty() {
+            text += &style.faint(&format!("  {}: {}", row.name, reasons.join("; ")));
+            text.push('\n');
+        }
+    }
+    text += &format!("  in flight {}", count(snapshot.in_flight.used));
+    if !snapshot.latency.is_zero() {
+        text += &format!(", a call takes {}", span(snapshot.latency));
+    }
+    if let Some(useful) = useful_in_flight(model, snapshot) {
+        text += &format!("; the quota keeps {} busy", count(useful));
+    }
+    text.push('\n');
+    let days = [
+        ("requests", model.limits.requests_per_day, snapshot.day_requests),
+        ("tokens", model.limits.tokens_per_day, snapshot.day_tokens),
+    ];
+    for (name, limit, used) in days {
+        if let Some(limit) = limit {
+            let (used, limit, left) = (count(used), count(limit), span(snapshot.day_left));
+            text += &format!("  {name} today {used} of {limit}; a new day begins in {left}\n");
+        }
+    }
+    let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING", "NEXT"]);
     for (lane, (_, share)) in snapshot.lanes.iter().zip(model.lanes.iter()) {
-        lanes.row(vec![format!("  {}", lane.lane), percent(share.guaranteed), count(lane.in_flight), span(lane.queue)]);
+        lanes.row(vec![
+            format!("  {}", lane.lane),
+            percent(share.guaranteed),
+            count(lane.in_flight),
+            span(lane.queue),
+            count(lane.waiting),
+            span(lane.next),
+        ]);
     }
     text + &lanes.text()
 }
 
-fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
-    let limits = dimensions(model, snapshot).map(|(dimension, limit, effective, used)| {
+pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
+    let limits = rows(model, snapshot).into_iter().map(|row| {
         let figures = json!({
-            "limit": limit,
-            "effective_limit": effective,
-            "used": used,
-            "headroom": effective.saturating_sub(used),
-            "pace_ahead_seconds": snapshot.get(dimension).ahead.as_secs_f64(),
+            "limit": row.configured,
+            "effective_limit": row.seen.limit,
+            "why": reasons(model, snapshot, &row),
+            "set": row.seen.set,
+            "stated": row.seen.stated,
+            "used": row.seen.used,
+            "reserved": row.seen.held,
+            "others": row.seen.others,
+            "headroom": row.free(),
+            "pace_ahead_seconds": row.seen.ahead.as_secs_f64(),
         });
-        (dimension.name().to_owned(), figures)
+        (row.name.to_owned(), figures)
     });
     let lanes = snapshot.lanes.iter().zip(model.lanes.iter()).map(|(lane, (_, share))| {
         let figures = json!({
@@ -103,6 +245,8 @@ fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
             "burst": share.ceiling,
             "in_flight": lane.in_flight,
             "queue_seconds": lane.queue.as_secs_f64(),
+            "waiting": lane.waiting,
+            "next_grant_seconds": lane.next.as_secs_f64(),
         });
         (lane.lane.to_string(), figures)
     });
@@ -111,6 +255,20 @@ fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
         "window_seconds": model.limits.window.as_secs_f64(),
         "paused_seconds": snapshot.pause.as_secs_f64(),
         "pause_reason": Some(&snapshot.reason).filter(|reason| !reason.is_empty()),
+        "exhausted": snapshot.exhausted,
+        "binds": binds(model, snapshot),
+        "factor": snapshot.factor,
+        "overload_cap": snapshot.cap,
+        "in_flight": snapshot.in_flight.used,
+        "call_seconds": snapshot.latency.as_secs_f64(),
+        "useful_in_flight": useful_in_flight(model, snapshot),
+        "day": {
+            "requests_limit": model.limits.requests_per_day,
+            "requests": snapshot.day_requests,
+            "tokens_limit": model.limits.tokens_per_day,
+            "tokens": snapshot.day_tokens,
+            "left_seconds": snapshot.day_left.as_secs_f64(),
+        },
         "reservations": snapshot.reservations,
         "limits": limits.collect::<serde_json::Map<_, _>>(),
         "lanes": lanes.collect::<serde_json::Map<_, _>>(),
@@ -135,12 +293,40 @@ mod tests {
         snapshot.dimensions[0].used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
         let text = text(&model, &snapshot, style::Style::plain());
-        assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  PER MINUTE   LIMIT  IN USE      OF"), "{text}");
-        assert!(text.contains("  requests       100      49      98      49  50.0 %\n"), "{text}");
-        assert!(text.contains("  batch  100.0 %          0   0.0s\n"), "{text}");
+        assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
+        assert!(text.contains("`tidegate resume a:b` opens it now"), "{text}");
+        assert!(text.contains("  requests       100      49      98      49  50.0 %     0\n"), "{text}");
+        assert!(text.contains("  requests: margin 0.98\n"), "{text}");
+        assert!(text.contains("  batch  100.0 %          0   0.0s        0  0.0s\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let value = value(&model, &snapshot);
         assert_eq!(value["limits"]["requests"]["headroom"], 49);
         assert_eq!(value["pause_reason"], "holiday");
         assert!(known(&quota, "a:c").unwrap_err().to_string().contains("configured: a:b"));
+    }
+
+    #[test]
+    fn every_reason_for_a_lower_limit_is_named() {
+        let limits = Limits { requests: Some(600), combined: Some(60_000), tokens_per_day: Some(9_000), ..Limits::default() };
+        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let seen = |limit, used| DimensionSnapshot { limit, used, ..DimensionSnapshot::default() };
+        let mut snapshot = Snapshot { factor: 0.9, cap: Some(8), latency: Duration::from_secs(5), ..Snapshot::default() };
+        snapshot.dimensions[0] = DimensionSnapshot { set: Some(294), ..seen(264, 10) };
+        snapshot.dimensions[3] = DimensionSnapshot { stated: Some(49_000), others: 700, ..seen(44_100, 44_000) };
+        snapshot.in_flight = seen(8, 3);
+        let text = text(&model, &snapshot, style::Style::plain());
+        for part in [
+            "binds tokens: 99.8 % used, 100 free",
+            "requests: set to 294 by an operator; after refusals × 0.90",
+            "tokens: margin 0.98; the provider states 49,000; after refusals × 0.90; others on this account use 700",
+            "in_flight: capped at 8 after overloads",
+            // 10 calls of 4,400 tokens: the quota admits 10 a window of 60.5 s, and each takes 5 s.
+            "in flight 3, a call takes 5.0s; the quota keeps 1 busy",
+            "tokens today 0 of 9,000",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        snapshot.day_tokens = 9_000;
+        assert!(binds(&model, &snapshot).unwrap().starts_with("tokens a day: spent"));
     }
 }

@@ -1,0 +1,115 @@
+//! What an operator sees of a batch that waits, and what limits do that are set while it runs.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::{process::Output, time::Duration};
+
+use common::{Fleet, MODEL, fleet};
+use serde_json::{Value, json};
+use tokio::{process::Command, time::Instant};
+
+async fn tidegate(fleet: &Fleet, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args(arguments).arg("--config").arg(fleet.path("tidegate.toml")).env("SIMULATED_KEY", "sk-simulated-secret");
+    command.kill_on_drop(true).output().await.unwrap()
+}
+
+async fn value(fleet: &Fleet, arguments: &[&str]) -> Value {
+    let output = tidegate(fleet, arguments).await;
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Asks until the batch says so.
+async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
+    let started = Instant::now();
+    loop {
+        let told = value(fleet, &["why", id, "--json"]).await;
+        if ready(&told) {
+            return told;
+        }
+        assert!(started.elapsed() < Duration::from_secs(60), "{told}");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+/// Three documents a minute; the others wait in Temporal and look again every few seconds.
+fn small() -> String {
+    format!(
+        "[models.\"{MODEL}\"]\ntpm = 2_000\n[worker]\nmax-slot-wait = \"1s\"\n[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\njitter = \"1s\"\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_batch_says_why() {
+    let Some(mut fleet) = fleet("", &small()).await else { return };
+    fleet.documents(60, 400);
+    fleet.start("small", &fleet.batch("out")).await;
+    let told = why(&fleet, "small", |told| told["why"].as_str().is_some_and(|why| why.contains("tidegate worker"))).await;
+    assert_eq!((&told["model"], &told["lane"]), (&json!(MODEL), &json!("batch")));
+
+    fleet.worker();
+    let told = why(&fleet, "small", |told| {
+        told["waiting_for_turn"].as_u64() >= Some(10) && told["why"].as_str().is_some_and(|why| why.contains("tokens"))
+    })
+    .await;
+    assert!(told["why"].as_str().unwrap().starts_with("it waits for quota: tokens: "), "{told}");
+    assert!(told["next_attempt"].is_string(), "{told}");
+    println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["why", "small"]).await.stdout));
+    println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["quota"]).await.stdout));
+
+    // The gate is the graver cause.
+    let pause = ["pause", MODEL, "--for", "120s", "--reason", "holiday"];
+    assert!(tidegate(&fleet, &pause).await.status.success());
+    let told = why(&fleet, "small", |told| told["why"].as_str().is_some_and(|why| why.contains("holiday"))).await;
+    assert!(told["why"].as_str().unwrap().contains(&format!("`tidegate resume {MODEL}`")), "{told}");
+    assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
+
+    let refused = tidegate(&fleet, &["limits", "set", MODEL, "--tpm", "0"]).await;
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
+    assert_eq!(set[0]["limits"]["tpm"], json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 }));
+    let seen = value(&fleet, &["quota", MODEL, "--json"]).await;
+    assert!(seen[0]["limits"]["tokens"]["used"].as_u64() >= Some(400), "use in the window is forgotten: {seen}");
+
+    let cleared = value(&fleet, &["limits", "clear", MODEL, "--json"]).await;
+    assert_eq!(cleared[0]["limits"]["tpm"]["in_force"], 1_960);
+    assert!(fleet.cli(&["workflow", "cancel", "--workflow-id", "small"]).await.status.success());
+    fleet.result("small").await.unwrap_err();
+    let told = value(&fleet, &["why", "small", "--json"]).await;
+    assert!(told["why"].as_str().unwrap().contains("waits for nothing"), "{told}");
+    let unknown = tidegate(&fleet, &["why", "nobody"]).await;
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no batch called nobody"));
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raised_limit_moves_the_queue() {
+    let Some(mut fleet) = fleet("", &small()).await else { return };
+    fleet.documents(60, 400);
+    fleet.worker();
+    fleet.start("raised", &fleet.batch("out")).await;
+    why(&fleet, "raised", |told| told["waiting_for_turn"].as_u64() >= Some(10)).await;
+    let before = fleet.account().requests;
+    assert!(before < 20, "the quota was not small: {before}");
+    let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
+    assert_eq!(set[0]["limits"]["tpm"], json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 }));
+    let raised = Instant::now();
+    while fleet.account().requests < before + 10 {
+        assert!(raised.elapsed() < Duration::from_secs(15), "the limits did not act: {:?}", fleet.account());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    println!("ten calls within {:?} of raising the limit", raised.elapsed());
+    fleet.result("raised").await.unwrap();
+    fleet.stop().await;
+}
