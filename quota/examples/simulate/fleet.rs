@@ -56,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) disturbance: Option<(Micros, Disturbance)>,
     /// The tenant of each worker.
     pub(crate) tenant: fn(usize) -> u64,
+    /// The longest time that a caller stays away with its ticket.
+    pub(crate) longest_delay: Micros,
     pub(crate) seed: u64,
 }
 
@@ -72,6 +74,7 @@ impl Plan {
             skew: (0, 0),
             disturbance: None,
             tenant: |_| 0,
+            longest_delay: BACKOFF_MAX,
             seed: 20_261_120,
         }
     }
@@ -214,7 +217,7 @@ impl Fleet<'_> {
             }
             Answer::Wait { wait, ticket } => {
                 client.ticket = Some(ticket);
-                (early(wait), wait, come_back(wait))
+                (early(wait), wait, come_back(wait, self.plan.longest_delay))
             }
             Answer::Paused { wait, ticket } => {
                 client.ticket = ticket.or(client.ticket);
@@ -309,6 +312,6 @@ fn early(wait: Micros) -> Micros {
 }
 
 /// `Failure::refused` in `activities/src/failure.rs`.
-fn come_back(wait: Micros) -> Micros {
-    ((wait as f64 * EARLY_PART) as Micros).saturating_sub(EARLY).clamp(SECOND, BACKOFF_MAX)
+fn come_back(wait: Micros, longest: Micros) -> Micros {
+    ((wait as f64 * EARLY_PART) as Micros).saturating_sub(EARLY).clamp(SECOND, longest)
 }
