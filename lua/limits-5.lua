@@ -3,7 +3,8 @@ Sets a model's limits for the whole fleet while it runs, or gives the configured
 
 Guarantees
   * From the next question on, every program that shares the quota is measured by the new limits.
-  * Where all limits rise, every queue moves up in proportion: turns were spaced by the old ones.
+  * A pace clock that was ahead is as far ahead as the new limit would have put it, and where all limits rise every queue
+    moves up in proportion: both were reckoned with the old limits.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua
 
@@ -42,7 +43,9 @@ end
 local after, slower = limits_now(model, tuning), 0
 for dimension = 1, IN_FLIGHT do
   if before[dimension] > 0 then
-    slower = math.max(slower, after[dimension] > 0 and before[dimension] / after[dimension] or 0)
+    local ratio, pace = after[dimension] > 0 and before[dimension] / after[dimension] or 0, dimension_slot(dimension) + PACE
+    slower = math.max(slower, ratio)
+    state[pace] = now + math.max(0, state[pace] - now) * ratio
   end
 end
 if slower > 0 and slower < 1 then

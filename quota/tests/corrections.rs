@@ -39,6 +39,7 @@ both_stores! {
     tenants_of_a_lane_get_equal_parts(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
     what_was_spent_elsewhere_is_charged_once(model(limits(1_000)));
     a_lane_without_a_share_is_not_starved(greedy());
+    a_raised_limit_moves_the_queue(model(Limits { burst: Duration::from_secs(1), ..limits(600) }));
 }
 
 fn at_once(calls: u64) -> ModelQuota {
@@ -365,4 +366,18 @@ async fn a_lane_without_a_share_is_not_starved<S: Store>(rig: &Rig<S>) {
         }
     }
     assert!(batch >= 2, "{batch} calls in five minutes");
+}
+
+async fn a_raised_limit_moves_the_queue<S: Store>(rig: &Rig<S>) {
+    rig.reserve(&rig.ask(600)).await;
+    let mut last = rig.ask(600);
+    for _ in 0..10 {
+        last = rig.ask(600);
+        last.ticket = Some(rig.refused(&last).await.2);
+    }
+    assert!(rig.refused(&last).await.0 > Duration::from_secs(300), "ten minutes of turns");
+    let limits = Override { limits: [None, None, None, Some(Some(600_000))], concurrent: None };
+    rig.store.set_limits(&rig.model, &limits).await.unwrap();
+    rig.advance(Duration::from_secs(1));
+    assert_eq!(rig.reserve(&last).await, Decision::Granted);
 }

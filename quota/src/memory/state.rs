@@ -205,6 +205,10 @@ impl State {
         tuning.set(model, new);
         self.tuning = Some(tuning);
         let (after, _) = self.limits(model);
+        for index in (0..4).filter(|index| before[*index] > 0.0) {
+            let ratio = if after[index] > 0.0 { before[index] / after[index] } else { 0.0 };
+            self.pace[index] = now + (self.pace[index] - now).max(0.0) * ratio;
+        }
         let raised = before.iter().zip(after).filter(|(before, _)| **before > 0.0);
         let slower = raised.map(|(before, after)| if after > 0.0 { before / after } else { 0.0 }).fold(0.0, f64::max);
         if slower > 0.0 && slower < 1.0 {
