@@ -15,7 +15,7 @@ local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, YIELD, USED = 1, 2, 3,
 local REQUESTS, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 4, 5, 11, 3, 12
 -- The pace clock runs a little faster than the limit, so that what a blocked head left unused is caught up with; the window
 -- still holds the limit.
-local LAYOUT_VERSION, HASTE = 2, 1.03
+local LAYOUT_VERSION, HASTE = 2, 1.04
 
 local function dimension_slot(dimension)
   return HEADER + (dimension - 1) * PER_DIMENSION

@@ -25,7 +25,7 @@ use super::{
 };
 
 const STANDBY: f64 = 0.02;
-const HASTE: f64 = 1.03;
+const HASTE: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const IDLE: f64 = 300e3;
