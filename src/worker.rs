@@ -11,7 +11,7 @@ use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::telemetry::TelemetryOptions;
 use temporalio_sdk::{Worker, WorkerOptions, runtime::PollerBehavior};
 use temporalio_sdk_core::{CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder};
-use tidegate_activities::{DocumentActivities, Services, guard::Guard, waiting::WaitingRoom};
+use tidegate_activities::{DocumentActivities, Services, budgets::Budgets, guard::Guard, waiting::WaitingRoom};
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
 use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
@@ -110,11 +110,12 @@ pub async fn beside<T>(config: &Config, telemetry: &Telemetry, work: impl Future
 /// # Errors
 /// When the configuration cannot be used.
 pub fn services(config: &Config) -> Result<Services> {
-    let quota = config.quota()?;
+    let (quota, prices) = (config.quota()?, config.prices()?);
     Ok(Services {
         storage: config.storage()?,
         providers: Providers::new(config.provider_settings()?).context("setting up the providers")?,
-        prices: config.prices()?,
+        budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
+        prices,
         guard: Guard { quota, backoff: config.backoff(), stopped: Arc::default(), waiting: Arc::default(), little: Arc::default() },
         shards: tidegate_activities::job::Shards::default(),
     })

@@ -78,7 +78,8 @@ async fn answer(services: &Services, attempt: &Attempt, shard: &Shard, text: &st
         max_output_tokens: job.max_output_tokens,
         schema: job.schema.as_ref(),
     };
-    services.guard.call(attempt, provider, &request, &call).await
+    let purse = services.budgets.purse(attempt, &request, job.budget_usd)?;
+    services.guard.call(attempt, provider, &request, &call, &purse).await
 }
 
 /// Calls beyond a document's first come out of the batch's retry budget. An attempt that only waits for quota and

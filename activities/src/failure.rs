@@ -8,7 +8,8 @@
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | full jitter, at least Retry-After |
 //! | the object store fails | `Transient` | yes | full jitter |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
-//! | the batch's retry budget is spent | `BudgetExceeded` | no | |
+//! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
+//! | Redis is away and a budget must be kept | `Transient` | yes | full jitter |
 //! | refused, too large, unreadable, wrong key, bad input | by name | no | |
 //!
 //! No delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use tidegate_providers as providers;
-use tidegate_quota::Refused;
+use tidegate_quota::{Refused, budget::BudgetRefused};
 use tidegate_workflows::contract::{Effort, failure_type};
 
 /// Calls that a document may spend on faults of the provider before it is given up. Refusals for quota do not count.
@@ -103,6 +104,12 @@ impl Failure {
             Refused::NeverFits { .. } => Self::never(failure_type::TOO_LARGE, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
         }
+    }
+
+    /// A budget has too little left; no call was made.
+    #[must_use]
+    pub fn over_budget(refused: &BudgetRefused) -> Self {
+        Self::never(failure_type::BUDGET_EXCEEDED, refused.to_string())
     }
 
     /// A provider call failed. `effort` counts it already.

@@ -12,6 +12,7 @@ use tidegate_workflows::contract::failure_type;
 
 use crate::{
     attempt::Attempt,
+    budgets::Purse,
     failure::{Backoff, Failure},
     metrics,
     stopped::Stopped,
@@ -38,7 +39,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Makes one call if the quota allows it now or soon.
+    /// Makes one call if the quota allows it now or soon, and the purse can pay.
     ///
     /// # Errors
     /// A [`Failure`] that says when to come back, if ever. [`Attempt`] then knows the document's turn.
@@ -48,16 +49,20 @@ impl Guard {
         provider: &dyn Provider,
         request: &Request,
         call: &Call<'_>,
+        purse: &Purse<'_>,
     ) -> Result<Completion, Failure> {
         self.stopped.check(&request.model)?;
+        purse.check()?;
         let (patient, place) = self.waiting.enter(request);
         let mut permit = self.quota.admit(&patient).await.map_err(|refused| self.defer(attempt, &refused))?;
         drop(place);
+        let mut holds = purse.hold(attempt, self.backoff).await?;
         let clock = Instant::now();
         self.little.begun(&request.model, clock);
         let started = metrics::Call::start(&request.model);
         attempt.calling();
         permit.sent();
+        holds.sent();
         match provider.complete(call).await {
             Ok(completion) => {
                 started.succeeded(completion.usage.as_ref());
@@ -67,12 +72,14 @@ impl Guard {
                     Some(usage) => permit.settle(usage).await,
                     None => permit.keep_charged(),
                 }
+                holds.settle(completion.usage.as_ref()).await;
                 Ok(completion)
             }
             Err(error) => {
                 started.failed(error.kind);
                 permit.observed(meter(&error.observed));
                 self.settle_failure(permit, attempt, request, &error).await;
+                holds.settle_failure(&error.charged).await;
                 Err(Failure::from_provider(&error, &attempt.effort(), self.backoff))
             }
         }

@@ -9,6 +9,7 @@
 //! * [`guard`]: admit → one call → settle
 //! * [`document`]: one document's way, from its URI to its result
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
+//! * [`budgets`]: who pays for a call, and whether they can
 //! * [`failure`]: error kind → Temporal failure
 //! * [`plan`], [`source`], [`job`]: from a batch's input to shards of document ids
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
@@ -20,6 +21,7 @@
 
 pub mod activities;
 pub mod attempt;
+pub mod budgets;
 pub mod document;
 pub mod estimate;
 pub mod failure;

@@ -8,6 +8,7 @@ use std::{
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tidegate_providers::Kind;
+use tidegate_quota::budget::Payer;
 use tidegate_types::{ModelId, Tenant, Usage};
 
 use crate::outcome::DocumentResult;
@@ -19,6 +20,7 @@ const DOCUMENTS: &str = "tidegate_documents_total";
 const TOKENS: &str = "tidegate_tokens_total";
 const CACHE_HIT_RATIO: &str = "tidegate_cache_hit_ratio";
 const COST: &str = "tidegate_cost_usd_total";
+const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 
 /// Little's law is reckoned over the calls that ended within this time.
@@ -33,6 +35,7 @@ pub fn describe() {
     describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
     describe_gauge!(CACHE_HIT_RATIO, "Input tokens read from the provider's prompt cache, as a part of all input");
     describe_gauge!(COST, "US dollars, of calls whose price is known");
+    describe_gauge!(BUDGET_LEFT, "US dollars that a tenant may still spend today, as this worker last saw it");
     describe_gauge!(CALLS_PER_DOCUMENT, "Provider calls of this worker for each answered document; 1 is perfect");
 }
 
@@ -121,6 +124,13 @@ pub(crate) fn answered(result: &DocumentResult, tenant: &Tenant) {
     let mut sums = sums();
     sums.answered += 1.0;
     gauge!(CALLS_PER_DOCUMENT).set(sums.calls / sums.answered);
+}
+
+/// Batches come and go, so they have no gauge.
+pub(crate) fn budget_left(payer: &Payer, usd: f64) {
+    if let Payer::Tenant(tenant) = payer {
+        gauge!(BUDGET_LEFT, "tenant" => tenant.to_string()).set(usd);
+    }
 }
 
 /// An attempt at a document ended.

@@ -23,6 +23,7 @@ const RETRIES_PER_DOCUMENT: u64 = 3;
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
 pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
     check_model(services, job)?;
+    services.budgets.check(job, workflow_id)?;
     let output = source::resolve(&services.storage, "output", &job.output)?;
     let folder = job::folder(&output, workflow_id, run_id);
     let documents = source::documents(&services.storage, &job.source, &output).await?;

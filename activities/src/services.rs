@@ -2,7 +2,7 @@
 
 use tidegate_providers::{Prices, Providers};
 
-use crate::{guard::Guard, job::Shards, storage::Storage};
+use crate::{budgets::Budgets, guard::Guard, job::Shards, storage::Storage};
 
 /// Made once for each worker process.
 #[derive(Debug)]
@@ -13,6 +13,8 @@ pub struct Services {
     pub providers: Providers,
     /// What it costs.
     pub prices: Prices,
+    /// Who must not spend more.
+    pub budgets: Budgets,
     /// Stands before every call.
     pub guard: Guard,
     /// Manifests at hand.

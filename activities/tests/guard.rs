@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use tidegate_activities::{attempt::Attempt, attempt::Notes, failure::Backoff, failure::Failure, guard::Guard};
+use tidegate_activities::{attempt::Attempt, attempt::Notes, budgets::Budgets, failure::Backoff, failure::Failure, guard::Guard};
 use tidegate_providers::{BoxFuture, Charged, Completion, Error, Kind, Observed, Provider, Request as Call, StopReason};
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::{ModelId, Usage};
@@ -85,7 +85,9 @@ impl Rig {
             .tokens(input, max_output)
             .ticket(self.attempt.notes().ticket);
         let call = Call { model: "model", instructions: "", document: "", max_output_tokens: 1, schema: None };
-        self.guard.call(&self.attempt, &self.provider, &request, &call).await
+        let budgets = Budgets::default();
+        let purse = budgets.purse(&self.attempt, &request, None)?;
+        self.guard.call(&self.attempt, &self.provider, &request, &call, &purse).await
     }
 
     async fn used(&self) -> u64 {

@@ -1,6 +1,6 @@
 //! The only file that spells a Redis key.
 
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, Tenant};
 
 /// The version of the key layout: workers with another layout do not meet in the same keys.
 const LAYOUT: &str = "v1";
@@ -53,6 +53,18 @@ pub fn workers(prefix: &str) -> String {
 #[must_use]
 pub fn retries(prefix: &str, batch: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", batch.replace(['{', '}'], "_"))
+}
+
+/// What a tenant has spent today.
+#[must_use]
+pub fn tenant_budget(prefix: &str, tenant: &Tenant) -> String {
+    format!("{prefix}:{LAYOUT}:{{tenant:{tenant}}}:budget")
+}
+
+/// What a batch has spent.
+#[must_use]
+pub fn batch_budget(prefix: &str, batch: &str) -> String {
+    format!("{prefix}:{LAYOUT}:{{batch:{}}}:budget", batch.replace(['{', '}'], "_"))
 }
 
 /// Whether a prefix can be used.

@@ -29,6 +29,7 @@
 //! * [`request`], [`permit`], [`ticket`]: what callers hold
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
+//! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch
 //! * `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to
 //! * [`little`]: how many calls in flight a limit can use
@@ -36,6 +37,7 @@
 
 pub mod amounts;
 mod breaker;
+pub mod budget;
 mod connection;
 pub mod error;
 mod fleet;
@@ -54,6 +56,7 @@ pub mod ticket;
 mod wire;
 
 pub use amounts::{Amounts, Dimension};
+pub use budget::{Budget, Budgets};
 pub use error::{Error, Refused};
 pub use limits::{Charge, Lanes, LimitError, Limits, ModelQuota, OutputHold, Share};
 pub use permit::Permit;

@@ -12,6 +12,7 @@ use tracing::{error, info, warn};
 use crate::{
     amounts::Amounts,
     breaker::Breaker,
+    budget::Budgets,
     error::{Error, Refused},
     fleet::{self, Fleet},
     limits::{ModelQuota, OutputHold},
@@ -245,6 +246,12 @@ impl Quota {
             Some(redis) => redis.resume(model).await,
             None => Ok(()),
         }
+    }
+
+    /// Budgets in US dollars, over the same connection.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        Budgets::new(self.shared.redis.clone())
     }
 
     /// Counts one more provider call beyond the first of a document, and says how many the batch has spent; `None` while

@@ -66,7 +66,7 @@ impl Store {
         &self.prefix
     }
 
-    fn clock(&self) -> u64 {
+    pub(crate) fn clock(&self) -> u64 {
         self.clock.load(Ordering::SeqCst)
     }
 

@@ -24,6 +24,10 @@ const LIMITS: &str = script!("limits-5", "arguments", "state", "tuning", "closin
 const INSPECT: &str = script!("inspect-6", "arguments", "state", "ledger", "tuning", "gate");
 const RENEW: &str = script!("renew-1", "arguments", "state");
 
+/// The scripts of a budget stand alone: they share nothing with the limiter's.
+pub(crate) const BUDGET_RESERVE: &str = include_str!("../../lua/budget-reserve-1.lua");
+pub(crate) const BUDGET_SETTLE: &str = include_str!("../../lua/budget-settle-1.lua");
+
 /// All scripts of the limiter.
 #[derive(Debug)]
 pub(crate) struct Scripts {
@@ -49,7 +53,7 @@ impl Scripts {
 }
 
 impl Script {
-    fn new(text: &'static str) -> Self {
+    pub(crate) fn new(text: &'static str) -> Self {
         let text = fold(text);
         Self { hash: redis::Script::new(&text).get_hash().to_owned(), text }
     }
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn no_constant_has_the_name_of_a_command_or_is_set_twice() {
-        for script in [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW] {
+        for script in [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW, BUDGET_RESERVE, BUDGET_SETTLE] {
             let mut names = std::collections::HashSet::new();
             for (name, _) in script.lines().filter_map(constants_of).flatten() {
                 assert!(names.insert(name), "{name} is set twice");

@@ -52,6 +52,9 @@ pub(super) struct Args {
     /// Provider calls beyond the first of each document, for the whole batch [default: three for each document]
     #[arg(long, value_name = "N")]
     retry_budget: Option<u64>,
+    /// US dollars that the batch may spend in all [default: no limit of its own]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    budget_usd: Option<f64>,
     /// The batch's name; the same again skips what is done [default: made from the source and the time]
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
@@ -140,12 +143,18 @@ fn input(args: &Args) -> anyhow::Result<Value> {
     set("max_output_tokens", args.max_output_tokens.map(Value::from));
     set("max_in_flight", args.max_in_flight.map(Value::from));
     set("retry_budget", args.retry_budget.map(Value::from));
+    set("budget_usd", args.budget_usd.map(Value::from));
     if let Some(file) = &args.schema {
         let text = read("--schema", file)?;
         let schema = serde_json::from_str(&text).map_err(|error| usage(format!("--schema: {file} is not JSON: {error}")))?;
         set("schema", Some(schema));
     }
     Ok(fields.into())
+}
+
+/// Not a number and infinity would vanish on their way through JSON, and with them the budget.
+fn dollars(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|usd: &f64| usd.is_finite()).ok_or_else(|| "write US dollars as a number, such as 2.50".to_owned())
 }
 
 fn read(option: &str, file: &str) -> anyhow::Result<String> {
@@ -197,6 +206,12 @@ mod tests {
         let sent = input(&args(&["-i", "x", "--lane", "standard", "--max-in-flight", "9", "--retry-budget", "0"])).unwrap();
         assert_eq!((&sent["lane"], &sent["max_in_flight"], &sent["retry_budget"]), (&json!("standard"), &json!(9), &json!(0)));
         request::parse(&temporal::json(&sent)).unwrap();
+        let sent = input(&args(&["-i", "x", "--budget-usd", "2.50"])).unwrap();
+        assert_eq!(sent["budget_usd"], json!(2.5));
+        for bad in ["nan", "inf", "$2"] {
+            let line = ["x", "s3://b/in/", "--output", "s3://b/out/", "--model", "a:b", "-i", "x", "--budget-usd", bad];
+            assert!(Line::try_parse_from(line).is_err_and(|error| error.to_string().contains("write US dollars")), "{bad}");
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The configuration as the other crates want it.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use anyhow::Context;
 use tidegate_activities::{failure::Backoff, storage::Storage};
 use tidegate_providers::{Prices, Settings};
 use tidegate_quota::{ModelQuota, Options};
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, Tenant};
 
 use super::{Config, lane, provider};
 
@@ -93,6 +96,15 @@ impl Config {
         Ok(prices.overlaid_with(Prices::parse(&own.to_string()).context("models.….price")?))
     }
 
+    /// What each tenant with a budget may spend in a day, in US dollars.
+    ///
+    /// # Errors
+    /// Names the tenant that cannot be; never after [`Config::load`] has accepted the configuration.
+    pub fn daily_budgets(&self) -> anyhow::Result<HashMap<Tenant, f64>> {
+        let budgets = self.tenants.iter().filter_map(|(name, tenant)| Some((name, tenant.daily_budget_usd?)));
+        budgets.map(|(name, usd)| Ok((Tenant::new(name.clone()).with_context(|| format!("tenants.{name}"))?, usd))).collect()
+    }
+
     /// How retry delays grow.
     #[must_use]
     pub fn backoff(&self) -> Backoff {
@@ -103,7 +115,6 @@ impl Config {
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
-        warnings.extend(self.tenants.keys().map(|name| format!("tenants.{name}: budgets are not enforced yet")));
         warnings.extend(self.routes.keys().map(|name| format!("routes.{name}: routes are not used yet; name a model instead")));
         if self.models.is_empty() {
             warnings.push("no model is configured; add a [models.\"provider:model\"] section with its limits".to_owned());

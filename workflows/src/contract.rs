@@ -65,6 +65,9 @@ pub struct Job {
     /// Provider calls beyond the first of each document, for the whole batch; `None` is three for each document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<u64>,
+    /// US dollars that the batch may spend in all; `None` is no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
 }
 
 /// Where a batch's documents come from: exactly one of the three in the input.

@@ -18,7 +18,7 @@ const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 1_024;
 const LARGEST_OUTPUT: u64 = 1_000_000;
 const CONTINUED: &str = "continued";
 
-const FIELDS: [&str; 13] = [
+const FIELDS: [&str; 14] = [
     "source",
     "documents",
     "manifest",
@@ -32,6 +32,7 @@ const FIELDS: [&str; 13] = [
     "schema",
     "max_in_flight",
     "retry_budget",
+    "budget_usd",
 ];
 
 /// A checked input.
@@ -115,6 +116,7 @@ fn check(value: Value) -> Result<Batch, String> {
     let max_output_tokens = integer(&mut fields, "max_output_tokens", 1, LARGEST_OUTPUT)?.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS);
     let max_in_flight = integer(&mut fields, "max_in_flight", 1, u64::from(u32::MAX))?.unwrap_or(MAX_IN_FLIGHT).min(MAX_IN_FLIGHT);
     let retry_budget = integer(&mut fields, "retry_budget", 0, u64::MAX)?;
+    let budget_usd = dollars(&mut fields, "budget_usd")?;
     let schema = match fields.remove("schema") {
         None => None,
         Some(schema @ Value::Object(_)) => Some(schema),
@@ -130,6 +132,7 @@ fn check(value: Value) -> Result<Batch, String> {
         max_output_tokens: u32::try_from(max_output_tokens).unwrap_or(u32::MAX),
         schema,
         retry_budget,
+        budget_usd,
     };
     Ok(Batch { job, max_in_flight: u32::try_from(max_in_flight).unwrap_or(u32::MAX) })
 }
@@ -197,6 +200,16 @@ fn integer(fields: &mut Map<String, Value>, field: &str, least: u64, most: u64) 
         Some(value) => match value.as_u64().filter(|number| (least..=most).contains(number)) {
             Some(number) => Ok(Some(number)),
             None => Err(format!("{field} must be a whole number {bounds}, not {}", short(&value))),
+        },
+    }
+}
+
+fn dollars(fields: &mut Map<String, Value>, field: &str) -> Result<Option<f64>, String> {
+    match fields.remove(field) {
+        None => Ok(None),
+        Some(value) => match value.as_f64().filter(|usd| *usd > 0.0) {
+            Some(usd) => Ok(Some(usd)),
+            None => Err(format!("{field} must be a number of US dollars above 0, not {}", short(&value))),
         },
     }
 }

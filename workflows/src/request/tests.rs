@@ -50,6 +50,8 @@ fn every_fault_has_its_sentence() {
         (with("max_output_tokens", json!("many")),  "not \"many\""),
         (with("max_in_flight", json!(-1)),          "max_in_flight must be a whole number from 1"),
         (with("retry_budget", json!(1.5)),          "retry_budget must be a whole number at least 0, not 1.5"),
+        (with("budget_usd", json!(0)),              "budget_usd must be a number of US dollars above 0, not 0"),
+        (with("budget_usd", json!("2")),            "budget_usd must be a number of US dollars above 0, not \"2\""),
         (with("schema", json!("object")),           "schema must be a JSON Schema object, not a text"),
     ];
     for (input, expected) in cases {
@@ -74,7 +76,10 @@ fn what_is_no_json_at_all_has_its_sentence_too() {
 
 #[test]
 fn what_is_continued_comes_back_whole() {
-    let batch = parsed(&with("retry_budget", json!(7))).unwrap();
+    let mut input = with("retry_budget", json!(7));
+    input["budget_usd"] = json!(2.5);
+    let batch = parsed(&input).unwrap();
+    assert_eq!((batch.job.retry_budget, batch.job.budget_usd), (Some(7), Some(2.5)));
     let raw = continue_with(&batch.job).unwrap();
     assert_eq!(continued::<Job>(&raw), Some(batch.job));
     assert_eq!(continued::<Job>(&RawValue::new(Vec::new())), None);

@@ -1,0 +1,187 @@
+//! Who pays for a document's call: its tenant's day, its batch, both, or mostly nobody who counts.
+//!
+//! Only a call that a budget applies to asks anything of Redis.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use chrono::Utc;
+use futures::future::{join_all, try_join_all};
+use tidegate_providers::{Charged, Prices};
+use tidegate_quota::{
+    Budget, Request,
+    budget::{BudgetRefused, Hold, Payer, Unheld},
+};
+use tidegate_types::{ModelId, Tenant, Usage};
+use tidegate_workflows::contract::Job;
+
+use crate::{
+    attempt::Attempt,
+    failure::{Backoff, Failure},
+    metrics,
+};
+
+/// A refusal is remembered for this long: the documents behind it fail without taking quota. Then one asks again, because
+/// calls that cost less than was held give the rest back.
+const REMEMBERED: Duration = Duration::from_secs(5);
+
+/// Refusals are forgotten all at once beyond this many. Each costs one question more then.
+const MOST_REMEMBERED: usize = 1_000;
+
+/// The budgets that this worker knows.
+#[derive(Debug, Default)]
+pub struct Budgets {
+    ledger: tidegate_quota::Budgets,
+    daily_usd: HashMap<Tenant, f64>,
+    prices: Prices,
+    refused: Mutex<HashMap<Payer, (Instant, BudgetRefused)>>,
+}
+
+impl Budgets {
+    /// `daily_usd` is what each tenant with a budget may spend in a day (UTC), in US dollars.
+    #[must_use]
+    pub fn new(ledger: tidegate_quota::Budgets, daily_usd: HashMap<Tenant, f64>, prices: Prices) -> Self {
+        Self { ledger, daily_usd, prices, refused: Mutex::default() }
+    }
+
+    /// Whether the budgets of a batch can be kept.
+    ///
+    /// # Errors
+    /// `InvalidInput` when there are some and the model has no price.
+    pub fn check(&self, job: &Job, batch: &str) -> Result<(), Failure> {
+        self.bound(&self.applying(&job.tenant, batch, job.budget_usd), &job.model, &Usage::default()).map(drop)
+    }
+
+    /// What pays for one call of a document. `batch_usd` is what its batch may spend in all, in US dollars.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn purse<'a>(&'a self, attempt: &Attempt, request: &'a Request, batch_usd: Option<f64>) -> Result<Purse<'a>, Failure> {
+        let budgets = self.applying(&request.tenant, &attempt.batch, batch_usd);
+        let usage = Usage { uncached_input: request.input_tokens, output: request.max_output_tokens, ..Usage::default() };
+        let bound_usd = self.bound(&budgets, &request.model, &usage)?;
+        Ok(Purse { worker: self, request, budgets, bound_usd })
+    }
+
+    fn applying(&self, tenant: &Tenant, batch: &str, batch_usd: Option<f64>) -> Vec<Budget> {
+        let daily = self.daily_usd.get(tenant).map(|usd| Budget::daily(tenant.clone(), *usd));
+        daily.into_iter().chain(batch_usd.map(|usd| Budget::of_batch(batch, usd))).collect()
+    }
+
+    /// The most that a call should cost, in US dollars.
+    fn bound(&self, budgets: &[Budget], model: &ModelId, usage: &Usage) -> Result<f64, Failure> {
+        let Some(budget) = budgets.first() else { return Ok(0.0) };
+        self.cost_usd(model, usage).ok_or_else(|| {
+            Failure::invalid_input(format!(
+                "no price is known for {model}, so the budget of {} cannot be kept; add price = {{ input-usd-per-mtok = …, output-usd-per-mtok = … }} to [models.\"{model}\"] in the workers' configuration",
+                budget.payer
+            ))
+        })
+    }
+
+    fn cost_usd(&self, model: &ModelId, usage: &Usage) -> Option<f64> {
+        self.prices.cost_usd(model, usage, Utc::now().date_naive())
+    }
+
+    fn remember(&self, refused: &BudgetRefused) {
+        let until = Instant::now() + refused.reset.map_or(REMEMBERED, |reset| reset.min(REMEMBERED));
+        let mut all = self.lock();
+        if all.len() >= MOST_REMEMBERED {
+            all.clear();
+        }
+        all.insert(refused.payer.clone(), (until, refused.clone()));
+    }
+
+    /// What `budget` would say again, if it lately refused as much.
+    fn remembered(&self, budget: &Budget, needed_usd: f64) -> Option<BudgetRefused> {
+        let all = self.lock();
+        let (until, refused) = all.get(&budget.payer)?;
+        let holds = Instant::now() < *until && refused.budget_usd >= budget.usd && refused.left_usd < needed_usd;
+        holds.then(|| BudgetRefused { needed_usd, ..refused.clone() })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Payer, (Instant, BudgetRefused)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What pays for one call. Empty for most.
+#[derive(Debug)]
+pub struct Purse<'a> {
+    worker: &'a Budgets,
+    request: &'a Request,
+    budgets: Vec<Budget>,
+    bound_usd: f64,
+}
+
+impl Purse<'_> {
+    /// Fails what a budget refused a moment ago, before it takes quota.
+    ///
+    /// # Errors
+    /// `BudgetExceeded`.
+    pub fn check(&self) -> Result<(), Failure> {
+        let refused = self.budgets.iter().find_map(|budget| self.worker.remembered(budget, self.bound_usd));
+        refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
+    }
+
+    /// Holds in every budget what the call may cost: in all of them or in none.
+    ///
+    /// # Errors
+    /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
+    pub async fn hold(&self, attempt: &Attempt, backoff: Backoff) -> Result<Holds<'_>, Failure> {
+        let reserve = |budget| self.worker.ledger.reserve(budget, &self.request.reservation, self.bound_usd);
+        match try_join_all(self.budgets.iter().map(reserve)).await {
+            Ok(holds) => {
+                for (budget, hold) in self.budgets.iter().zip(&holds) {
+                    metrics::budget_left(&budget.payer, hold.left_usd);
+                }
+                Ok(Holds { purse: self, holds })
+            }
+            Err(Unheld::Refused(refused)) => {
+                metrics::budget_left(&refused.payer, refused.left_usd);
+                self.worker.remember(&refused);
+                Err(Failure::over_budget(&refused))
+            }
+            Err(unknown @ Unheld::Unknown(_)) => {
+                let before = attempt.effort().deferrals;
+                attempt.deferred(None);
+                Err(Failure::transient(unknown.to_string(), backoff, before))
+            }
+        }
+    }
+}
+
+/// What is held for one call. Dropped before it is sent, everything is given back; after it, everything stays charged.
+#[derive(Debug)]
+#[must_use = "holds that are dropped are given back"]
+pub struct Holds<'a> {
+    purse: &'a Purse<'a>,
+    holds: Vec<Hold>,
+}
+
+impl Holds<'_> {
+    /// The request is about to leave: from here on it may have to be paid.
+    pub fn sent(&mut self) {
+        self.holds.iter_mut().for_each(Hold::sent);
+    }
+
+    /// The call is over and used this much; unknown use stays charged with what was held.
+    pub async fn settle(self, usage: Option<&Usage>) {
+        let cost_usd = usage.and_then(|usage| self.purse.worker.cost_usd(&self.purse.request.model, usage));
+        if let Some(cost_usd) = cost_usd {
+            join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;
+        }
+    }
+
+    /// The call failed.
+    pub async fn settle_failure(self, charged: &Charged) {
+        match charged {
+            Charged::No => self.settle(Some(&Usage::default())).await,
+            Charged::Usage(usage) => self.settle(Some(usage)).await,
+            Charged::Unknown => self.settle(None).await,
+        }
+    }
+}

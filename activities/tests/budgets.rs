@@ -1,0 +1,303 @@
+//! Budgets before every call: with a provider that does as it is told, quota in memory and budgets on a real Redis.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests may stop at the first fault"
+)]
+
+use std::{
+    collections::HashMap,
+    net::{TcpListener, TcpStream},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use tidegate_activities::{
+    attempt::{Attempt, Notes},
+    budgets::Budgets,
+    failure::{Backoff, Failure},
+    guard::Guard,
+};
+use tidegate_providers::{BoxFuture, Charged, Completion, Error, Kind, Observed, Prices, Provider, Request as Call, StopReason};
+use tidegate_quota::{
+    Budget, Charge, Lanes, Limits, ModelQuota, Options, Quota, Request,
+    budget::{BudgetRefused, Unheld},
+    redis_store::Store,
+};
+use tidegate_types::{ModelId, Tenant, Usage};
+use tidegate_workflows::contract::{Job, Source, failure_type};
+
+/// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost 0.002.
+const PRICES: &str = "[[price]]\nmodels = [\"test:model\"]\ninput = 1.0\noutput = 1.0";
+const COST: f64 = 0.002;
+
+/// A Redis server that ends with the value.
+struct Redis {
+    child: Child,
+    url: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Redis {
+    /// `None`, said aloud, where no server is installed; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+    fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let start = |program| {
+            Command::new(program)
+                .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", ""])
+                .current_dir(folder.path())
+                .stdout(Stdio::null())
+                .spawn()
+                .ok()
+        };
+        let Some(child) = ["redis-server", "valkey-server"].into_iter().find_map(start) else {
+            eprintln!("SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`");
+            assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"), "a Redis server is required");
+            return None;
+        };
+        let redis = Self { child, url: format!("redis://{address}"), _folder: folder };
+        for _ in 0..500 {
+            if TcpStream::connect(address).is_ok() {
+                return Some(redis);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("Redis did not answer on {address}");
+    }
+
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Answers always alike, after a moment in which other documents ask, and counts.
+#[derive(Debug)]
+struct Same {
+    answer: fn() -> Result<Completion, Error>,
+    calls: AtomicU32,
+}
+
+impl Provider for Same {
+    fn complete<'a>(&'a self, _: &'a Call<'a>) -> BoxFuture<'a, Result<Completion, Error>> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async {
+            tokio::task::yield_now().await;
+            (self.answer)()
+        })
+    }
+}
+
+fn as_bounded() -> Result<Completion, Error> {
+    used(1_000)
+}
+
+fn used(output: u64) -> Result<Completion, Error> {
+    Ok(Completion {
+        answer: "answer".to_owned(),
+        stop_reason: StopReason::EndTurn,
+        usage: Some(Usage { uncached_input: 1_000, output, ..Usage::default() }),
+        model: "model".to_owned(),
+        observed: Observed::default(),
+    })
+}
+
+fn fault(kind: Kind, charged: Charged) -> Result<Completion, Error> {
+    Err(Error { kind, message: kind.to_string(), retry_after: None, charged, status: None, observed: Box::default() })
+}
+
+struct Rig {
+    guard: Guard,
+    budgets: Budgets,
+    ledger: tidegate_quota::Budgets,
+    provider: Same,
+    model: ModelId,
+    batch_usd: Option<f64>,
+}
+
+impl Rig {
+    fn new(redis: &Redis, daily_usd: Option<f64>, answer: fn() -> Result<Completion, Error>) -> Self {
+        let model: ModelId = "test:model".parse().unwrap();
+        let limits = Limits { requests: Some(1_000), burst: Duration::from_secs(60), ..Limits::default() };
+        let quota = ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let guard = Guard {
+            quota: Quota::in_memory([quota], Options::default()),
+            backoff: Backoff::default(),
+            stopped: Arc::default(),
+            waiting: Arc::default(),
+            little: Arc::default(),
+        };
+        let store = Store::open(&redis.url, "test", Duration::from_secs(300)).unwrap();
+        let ledger = tidegate_quota::Budgets::new(Some(store));
+        let daily_usd: HashMap<_, _> = daily_usd.map(|usd| (Tenant::default(), usd)).into_iter().collect();
+        let budgets = Budgets::new(ledger.clone(), daily_usd, Prices::parse(PRICES).unwrap());
+        Self { guard, budgets, ledger, provider: Same { answer, calls: AtomicU32::new(0) }, model, batch_usd: None }
+    }
+
+    async fn call(&self, number: u32) -> Result<Completion, Failure> {
+        let attempt = Attempt::new(format!("r{number}"), "night".to_owned(), 0, Notes::default());
+        let request = Request::new(self.model.clone(), attempt.reservation.clone()).tokens(1_000, 1_000);
+        let call = Call { model: "model", instructions: "", document: "", max_output_tokens: 1_000, schema: None };
+        let purse = self.budgets.purse(&attempt, &request, self.batch_usd)?;
+        self.guard.call(&attempt, &self.provider, &request, &call, &purse).await
+    }
+
+    fn calls(&self) -> u32 {
+        self.provider.calls.load(Ordering::SeqCst)
+    }
+
+    async fn left(&self, budget: Budget) -> f64 {
+        match self.ledger.reserve(&budget, "too much", 1_000.0).await {
+            Err(Unheld::Refused(BudgetRefused { left_usd, .. })) => left_usd,
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+    }
+
+    async fn left_today(&self, daily_usd: f64) -> f64 {
+        self.left(Budget::daily(Tenant::default(), daily_usd)).await
+    }
+
+    /// Waits, for ten seconds at most, until what was dropped has been given back.
+    async fn requests_in_window(&self, expected: u64) -> u64 {
+        let requests = async || self.guard.quota.inspect(&self.model).await.unwrap().used().0[0];
+        for _ in 0..1_000 {
+            if requests().await == expected {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        requests().await
+    }
+}
+
+#[tokio::test]
+async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
+    let Some(redis) = Redis::start() else { return };
+    let rig = Rig::new(&redis, Some(3.0 * COST), as_bounded);
+    let answers = futures::future::join_all((0..10).map(|number| rig.call(number))).await;
+    let (done, failed): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert_eq!((done.len(), failed.len(), rig.calls()), (3, 7, 3));
+    for failure in failed.into_iter().map(Result::unwrap_err) {
+        assert_eq!((failure.kind, failure.retry_after), (failure_type::BUDGET_EXCEEDED, None));
+        let sentence = "tenant \"default\" may spend 0.006 USD a day; 0.00 USD is left and this call may cost 0.002 USD; the next day begins in ";
+        assert!(failure.message.starts_with(sentence), "{failure}");
+        assert!(failure.message.ends_with(" min, at 00:00 UTC"), "{failure}");
+    }
+    assert_eq!(rig.requests_in_window(3).await, 3, "who is refused gives the quota back");
+}
+
+#[tokio::test]
+async fn who_comes_just_after_a_refusal_fails_without_asking() {
+    let Some(mut redis) = Redis::start() else { return };
+    let rig = Rig::new(&redis, Some(COST), as_bounded);
+    rig.call(0).await.unwrap();
+    assert_eq!(rig.call(1).await.unwrap_err().kind, failure_type::BUDGET_EXCEEDED);
+    redis.kill();
+    assert_eq!(rig.call(2).await.unwrap_err().kind, failure_type::BUDGET_EXCEEDED);
+    assert_eq!(rig.calls(), 1);
+}
+
+#[tokio::test]
+async fn what_a_call_did_not_cost_can_be_spent() {
+    let Some(redis) = Redis::start() else { return };
+    let rig = Rig::new(&redis, Some(3.0 * COST), || used(0));
+    for number in 0..5 {
+        rig.call(number).await.unwrap();
+    }
+    assert_eq!(rig.call(5).await.unwrap_err().kind, failure_type::BUDGET_EXCEEDED, "0.005 is spent, and 0.002 does not fit");
+    assert_eq!(rig.calls(), 5);
+}
+
+#[tokio::test]
+async fn a_call_is_held_in_both_budgets_or_in_none() {
+    let Some(redis) = Redis::start() else { return };
+    let rig = Rig { batch_usd: Some(2.0 * COST), ..Rig::new(&redis, Some(1.0), as_bounded) };
+    let answers = futures::future::join_all((0..6).map(|number| rig.call(number))).await;
+    assert_eq!((answers.iter().filter(|answer| answer.is_ok()).count(), rig.calls()), (2, 2));
+    let failure = answers.into_iter().find_map(Result::err).unwrap();
+    assert!(failure.message.starts_with("batch \"night\" may spend 0.004 USD in all; 0.00 USD is left"), "{failure}");
+    let expected = 1.0 - 2.0 * COST;
+    for _ in 0..1_000 {
+        if (rig.left_today(1.0).await - expected).abs() < 1e-9 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let left = rig.left_today(1.0).await;
+    assert!((left - expected).abs() < 1e-9, "the tenant pays for two calls and no more: {left}");
+}
+
+#[tokio::test]
+async fn a_failed_call_is_charged_with_what_it_may_have_cost() {
+    let Some(redis) = Redis::start() else { return };
+    let cases: [(fn() -> Result<Completion, Error>, f64); 4] = [
+        (|| fault(Kind::RateLimited, Charged::No), 0.0),
+        (|| fault(Kind::InvalidOutput, Charged::Usage(Usage { uncached_input: 1_000, ..Usage::default() })), COST / 2.0),
+        (|| fault(Kind::Timeout, Charged::Unknown), COST),
+        (|| as_bounded().map(|completion| Completion { usage: None, ..completion }), COST),
+    ];
+    let mut spent = 0.0;
+    for (number, (answer, cost)) in (0..).zip(cases) {
+        let rig = Rig::new(&redis, Some(1.0), answer);
+        let _ = rig.call(number).await;
+        spent += cost;
+        let left = rig.left_today(1.0).await;
+        assert!((left - (1.0 - spent)).abs() < 1e-9, "case {number}: {left} left, {spent} spent");
+    }
+}
+
+#[tokio::test]
+async fn without_redis_a_budget_is_closed_and_the_document_comes_back() {
+    let Some(mut redis) = Redis::start() else { return };
+    let rig = Rig::new(&redis, Some(1.0), as_bounded);
+    redis.kill();
+    let failure = rig.call(0).await.unwrap_err();
+    assert_eq!((failure.kind, failure.retry_after.is_some(), rig.calls()), (failure_type::TRANSIENT, true, 0));
+    assert!(failure.message.starts_with("no budget can be kept, so no call is made: Redis is away"), "{failure}");
+
+    let rig = Rig::new(&redis, None, as_bounded);
+    rig.call(0).await.unwrap();
+    assert_eq!(rig.calls(), 1, "where no budget applies, nobody is asked");
+}
+
+#[tokio::test]
+async fn a_budget_wants_a_price() {
+    let Some(redis) = Redis::start() else { return };
+    let rig = Rig::new(&redis, None, as_bounded);
+    let mut job = Job {
+        source: Source::Prefix("file:///in/".to_owned()),
+        output: "file:///out/".to_owned(),
+        instructions: "x".to_owned(),
+        model: "test:other".parse().unwrap(),
+        lane: Default::default(),
+        tenant: Tenant::default(),
+        max_output_tokens: 1,
+        schema: None,
+        retry_budget: None,
+        budget_usd: None,
+    };
+    rig.budgets.check(&job, "night").unwrap();
+    job.budget_usd = Some(1.0);
+    let failure = rig.budgets.check(&job, "night").unwrap_err();
+    assert_eq!((failure.kind, failure.retry_after), (failure_type::INVALID_INPUT, None));
+    assert!(
+        failure.message.starts_with("no price is known for test:other, so the budget of batch \"night\" cannot be kept; add price")
+    );
+    job.model = "test:model".parse().unwrap();
+    rig.budgets.check(&job, "night").unwrap();
+}
