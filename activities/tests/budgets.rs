@@ -121,6 +121,9 @@ fn fault(kind: Kind, charged: Charged) -> Result<Completion, Error> {
     Err(Error { kind, message: kind.to_string(), retry_after: None, charged, status: None, observed: Box::default() })
 }
 
+/// What a provider does when it is called.
+type Answer = fn() -> Result<Completion, Error>;
+
 struct Rig {
     guard: Guard,
     budgets: Budgets,
@@ -245,7 +248,7 @@ async fn a_call_is_held_in_both_budgets_or_in_none() {
 #[tokio::test]
 async fn a_failed_call_is_charged_with_what_it_may_have_cost() {
     let Some(redis) = Redis::start() else { return };
-    let cases: [(fn() -> Result<Completion, Error>, f64); 4] = [
+    let cases: [(Answer, f64); 4] = [
         (|| fault(Kind::RateLimited, Charged::No), 0.0),
         (|| fault(Kind::InvalidOutput, Charged::Usage(Usage { uncached_input: 1_000, ..Usage::default() })), COST / 2.0),
         (|| fault(Kind::Timeout, Charged::Unknown), COST),
