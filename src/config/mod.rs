@@ -224,7 +224,7 @@ mod tests {
             ),
             (
                 "[models.\"openai:m\"]\nrpm = 0",
-                "t.toml: models.\"openai:m\" cannot be used: the requests limit is 0, which would admit nothing; leave it out for no limit",
+                "t.toml: models.\"openai:m\" cannot be used: the limit on requests is 0, which would admit nothing; leave it out for no limit",
             ),
             (
                 "[models.\"x:m\"]\nrpm = 1",
