@@ -43,9 +43,9 @@ Reply: integers
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
 local BY_TURN, BY_CANARY, BY_DAY_REQUESTS, BY_DAY_TOKENS = 6, 7, 8, 9
 -- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
-local CANARY_PATIENCE, IDLE, NEAR = 1000000, 300000, 2000000
+local CANARY_PATIENCE, IDLE, NEAR = 1000000, 300000, 5000000
 -- Turns that nobody has taken for a minute belong to callers who are gone.
-local GONE, SHORTEST_WAIT, UNKNOWN_LATENCY = 60000000, 1000, 1000000
+local GONE, SHORTEST_WAIT, UNKNOWN_LATENCY, SPREAD = 60000000, 1000, 1000000, 0.25
 
 if #ARGV ~= 4 then
   return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
@@ -144,13 +144,13 @@ for dimension = 1, WINDOWED do
   if limit > 0 and amount > 0 then
     local slot = dimension_slot(dimension)
     -- A call may start while the pace is within its tolerance; a borrower's must also end there if it can.
-    local own = amount * window / (limit * HASTE)
-    local ahead = state[slot + PACE] - now - (borrows and math.max(0, tolerance - own) or tolerance)
+    -- Output comes over the length of the call, and not at once.
+    local own, leave = amount * window / (limit * HASTE), tolerance + (dimension == OUTPUT and state[LATENCY] * SPREAD or 0)
+    local ahead = state[slot + PACE] - now - (borrows and math.max(0, leave - own) or leave)
     if ahead > wait then
       wait, binding, deficit = ahead, dimension, ahead * limit / window
     end
     idle = idle and state[slot + PACE] < now - IDLE
-    near = near and state[slot + PACE] < now + tolerance / 2
     local foreign = foreign_use(tuning, dimension, limit, window, now)
     local over = state[slot + TOTAL] + foreign + amount - limit
     if over > 0 then
@@ -165,7 +165,7 @@ for dimension = 1, WINDOWED do
 end
 local slowest = fullest(state, limits)
 if slowest > 0 then
-  turn = amounts[slowest] * window / usual[slowest] * lane_yield(state, lane)
+  turn = amounts[slowest] * window / usual[slowest] * yield_of(state, slowest)
 end
 if limits[IN_FLIGHT] > 0 then
   if over_in_flight(state, lane_at, limits, capacity) > 0 then
@@ -218,8 +218,9 @@ end
 
 -- Write: a turn. Whoever is due and blocked holds the lane: nobody behind goes first, so large documents do not starve.
 if due > now then
-  -- While several tenants wait, virtual time is as much slower than the clock.
-  wait, binding, deficit = (due - now) * math.max(1, redis.call('ZCARD', KEYS[7])), BY_TURN, 0
+  -- While several tenants wait, virtual time runs slower than the clock: they ask once more. Told the longer wait, a tenant
+  -- with few calls would come late and lose its part.
+  wait, binding, deficit = due - now, BY_TURN, 0
 else
   if crowded then
     state[lane_at + BACKLOGGED_AT] = now

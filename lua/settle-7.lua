@@ -39,7 +39,7 @@ Reply: integers
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local FORGET, OBSERVED_AT, STATED_AT = 0.1, 14, 18
+local FORGET, OBSERVED_AT, STATED_AT = 0.03, 14, 18
 
 if #ARGV ~= 4 then
   return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
@@ -78,19 +78,28 @@ local limits = limits_now(model, tuning)
 local packed = redis.call('HGET', keys.entries, id)
 local outcome, learned = UNKNOWN, nil
 
--- Moves the pace clocks by what was used beyond what was reserved, and says how long a turn each was.
+-- Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns behind are to move.
 local function move_pace(reserved)
-  local reserved_turn, used_turn, slowest = 0, 0, fullest(state, limits)
+  local longer, slowest = 0, fullest(state, limits)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
       state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / (rate * HASTE)
       if dimension == slowest then
-        reserved_turn, used_turn = reserved[dimension] / rate, used[dimension] / rate
+        longer = (used[dimension] - reserved[dimension] * yield_of(state, dimension)) / rate
       end
     end
   end
-  return reserved_turn, used_turn
+  return longer
+end
+
+local function learn_yield(reserved)
+  for dimension = 1, WINDOWED do
+    if limits[dimension] > 0 and reserved[dimension] > 0 then
+      local yield, seen = yield_of(state, dimension), math.max(0.1, math.min(used[dimension] / reserved[dimension], 3))
+      state[dimension_slot(dimension) + YIELD] = yield + FORGET * (seen - yield)
+    end
+  end
 end
 
 -- Write.
@@ -102,10 +111,8 @@ if packed then
   end
   if condition == RESERVED then
     -- The reservation keeps its time of admission, and so its place in the window.
-    local reserved_turn, used_turn = move_pace(reserved)
+    shift_queue(state, lane, move_pace(reserved))
     add_to_totals(state, lane, reserved, -1, -1)
-    local yield = lane_yield(state, lane)
-    shift_queue(state, lane, used_turn - reserved_turn * yield)
     if mode == RELEASED then
       redis.call('HDEL', keys.entries, id)
       redis.call('ZREM', keys.ledger, id)
@@ -113,9 +120,8 @@ if packed then
         refresh_oldest(keys, state)
       end
     else
-      if reserved_turn > 0 and verdict == 0 then
-        local seen = math.max(0.1, math.min(used_turn / reserved_turn, 3))
-        state[lane_slot(lane) + YIELD] = yield + FORGET * (seen - yield)
+      if verdict == 0 then
+        learn_yield(reserved)
       end
       add_to_totals(state, lane, used, 1, 0)
       redis.call('HSET', keys.entries, id, pack_entry(admitted, lane, SETTLED, used))

@@ -4,15 +4,15 @@
 --              6 when times to live were last set, 7 whether the tuning key counts, 8 until when the gate is closed,
 --              9 why (1 pause, 2 exhausted), 10 canary (0 none, 1 wanted, else when it was admitted),
 --              11 mean time from admission to settlement
---   dimension  total in the window, pace clock, of the total: not settled yet
+--   dimension  total in the window, pace clock, of the total: not settled yet, its yield (what calls use of what they
+--              reserve; 0: unknown)
 --              (requests, input, output, combined; then calls at once, whose total is what is in flight)
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no room, last request,
---              callers waiting,
---              its yield (what calls use of what they reserve; 0: unknown), total of each of the five dimensions
+--              callers waiting, total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED, GATE, CLOSED_FOR, CANARY, LATENCY = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local TOTAL, PACE, HELD = 1, 2, 3
-local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, YIELD, USED = 1, 2, 3, 4, 5, 6, 7, 7
-local REQUESTS, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 4, 5, 11, 3, 12
+local TOTAL, PACE, HELD, YIELD = 1, 2, 3, 4
+local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, USED = 1, 2, 3, 4, 5, 6, 6
+local REQUESTS, OUTPUT, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 3, 4, 5, 11, 4, 11
 -- The pace clock runs a little faster than the limit, so that what a blocked head left unused is caught up with; the window
 -- still holds the limit.
 local LAYOUT_VERSION, HASTE = 2, 1.04
@@ -39,7 +39,7 @@ local function new_state(keys, now)
   local state = { LAYOUT_VERSION, now, now, 0, 0, 0, redis.call('EXISTS', keys.tuning), 0, 0, 0, 0 }
   for dimension = 1, IN_FLIGHT do
     local slot = dimension_slot(dimension)
-    state[slot + TOTAL], state[slot + PACE], state[slot + HELD] = 0, now, 0
+    state[slot + TOTAL], state[slot + PACE], state[slot + HELD], state[slot + YIELD] = 0, now, 0, 0
   end
   return state
 end
@@ -91,11 +91,12 @@ local function save_state(keys, state, model, now)
   redis.call('PEXPIRE', keys.leases, math.ceil((3 * window + model[LEASE]) / 1000))
 end
 
--- What a lane's calls use of what they reserve, 1 while nothing is known. Turns are spaced by what calls will use, not by
--- what is held for them: those who wait would be told twice the truth where a provider holds max_tokens.
-local function lane_yield(state, lane)
-  local known = state[lane_slot(lane) + YIELD]
-  return known > 0 and known or 1
+-- What calls use of what they reserve; while nothing is known all of it, but half of the output, whose bound is seldom
+-- reached. Turns are spaced by what calls will use, not by what is held for them: those who wait would be told twice the
+-- truth where a provider holds max_tokens.
+local function yield_of(state, dimension)
+  local known = state[dimension_slot(dimension) + YIELD]
+  return known > 0 and known or dimension == OUTPUT and 0.5 or 1
 end
 
 -- The dimension that is fullest, and so sets the rate at which turns come: a turn as long as each call's largest dimension

@@ -30,7 +30,7 @@ const REMEMBERED_TEMPLATES: usize = 10_000;
 const UNKNOWN_OUTPUT: u64 = 3;
 
 /// Whoever waits in place asks again at least this often: a limit may have been raised or a gate opened.
-const LONGEST_NAP: Duration = Duration::from_secs(5);
+const LONGEST_NAP: Duration = Duration::from_mins(1);
 
 /// A closed gate is waited for in place no longer than this: nobody knows whether it will open then.
 const LONGEST_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
@@ -433,5 +433,5 @@ impl Shared {
 
 /// A long wait is cut short, because the queue moves up when calls use less than was held; a short one is waited for exactly.
 fn early(wait: Duration) -> Duration {
-    if wait > Duration::from_secs(2) { wait.mul_f64(0.9).min(LONGEST_NAP) } else { wait }
+    if wait > Duration::from_secs(2) { wait.mul_f64(0.95).min(LONGEST_NAP) } else { wait }
 }

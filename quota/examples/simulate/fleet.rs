@@ -15,11 +15,11 @@ const MAX_SLOT_WAIT: Micros = 10 * SECOND;
 const JITTER: Micros = 30 * SECOND;
 
 /// `LONGEST_NAP` in `quota/src/quota.rs`.
-const LONGEST_NAP: Micros = 5 * SECOND;
+const LONGEST_NAP: Micros = 60 * SECOND;
 
 /// `EARLY`, `EARLY_PART` and `Backoff::default()` in `activities/src/failure.rs`.
 const EARLY: Micros = SECOND / 2;
-const EARLY_PART: f64 = 0.85;
+const EARLY_PART: f64 = 0.95;
 const BACKOFF_BASE: Micros = 10 * SECOND;
 const BACKOFF_MAX: Micros = 60 * SECOND;
 
@@ -308,7 +308,7 @@ impl Fleet<'_> {
 
 /// `early` in `quota/src/quota.rs`.
 fn early(wait: Micros) -> Micros {
-    if wait > 2 * SECOND { ((wait as f64 * 0.9) as Micros).min(LONGEST_NAP) } else { wait }
+    if wait > 2 * SECOND { ((wait as f64 * 0.95) as Micros).min(LONGEST_NAP) } else { wait }
 }
 
 /// `Failure::refused` in `activities/src/failure.rs`.

@@ -29,15 +29,17 @@ const HASTE: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const IDLE: f64 = 300e3;
-const NEAR: f64 = 2e6;
+const NEAR: f64 = 5e6;
 const GONE: f64 = 60e6;
-const SPACING: f64 = 0.85;
+const SPACING: f64 = 0.92;
 const SHORTEST_WAIT: f64 = 1e3;
 const CANARY_PATIENCE: f64 = 1e6;
 const UNKNOWN_LATENCY: f64 = 1e6;
+const SPREAD: f64 = 0.25;
+const UNKNOWN_YIELD: f64 = 0.5;
 const WALK: usize = 48;
 const FADE: f64 = 0.99;
-const FORGET: f64 = 0.1;
+const FORGET: f64 = 0.03;
 const ENOUGH: f64 = 3.0;
 const IN_FLIGHT: usize = 4;
 
@@ -52,6 +54,7 @@ pub(super) struct State {
     total: [f64; 5],
     held: [f64; 4],
     pace: [f64; 4],
+    yielded: [Option<f64>; 4],
     lanes: Vec<LaneState>,
     gate: Option<Gate>,
     canary: Canary,
@@ -97,7 +100,6 @@ struct LaneState {
     backlogged_at: Option<f64>,
     seen_at: Option<f64>,
     waiting: u64,
-    yielded: Option<f64>,
     used: [f64; 5],
     tenants: HashMap<Tenant, f64>,
 }
@@ -136,6 +138,7 @@ impl State {
             total: [0.0; 5],
             held: [0.0; 4],
             pace: [now; 4],
+            yielded: [None; 4],
             lanes: Vec::new(),
             gate: None,
             canary: Canary::None,
@@ -263,19 +266,20 @@ impl State {
         let (mut wait, mut binding, mut deficit, mut turn) = (0.0, Binding::Turn, 0.0, 0.0);
         let mut idle = self.lanes[lane].head < now - IDLE;
         let tolerance = micros(model.limits.burst);
-        let mut near = ticket.is_some() && self.lanes[lane].head <= now && due - now < NEAR;
+        let near = ticket.is_some() && self.lanes[lane].head <= now && due - now < NEAR;
         let (mut total_over, mut lane_over, mut fading) = ([0.0_f64; 4], [0.0_f64; 4], 0.0_f64);
         for dimension in Dimension::ALL {
             let index = dimension.index();
             let (limit, amount) = (limits[index], amounts[index]);
             if limit > 0.0 && amount > 0.0 {
                 let own = amount * window / (limit * HASTE);
-                let ahead = self.pace[index] - now - if borrows { (tolerance - own).max(0.0) } else { tolerance };
+                let spread = if dimension == Dimension::Output { self.latency.unwrap_or(0.0) * SPREAD } else { 0.0 };
+                let leave = tolerance + spread;
+                let ahead = self.pace[index] - now - if borrows { (leave - own).max(0.0) } else { leave };
                 if ahead > wait {
                     (wait, binding, deficit) = (ahead, Binding::Limit(dimension), ahead * limit / window);
                 }
                 idle &= self.pace[index] < now - IDLE;
-                near &= self.pace[index] < now + tolerance / 2.0;
                 let foreign = self.tuning.as_ref().map_or(0.0, |tuning| tuning.foreign_use(index, limit, window, now));
                 total_over[index] = (self.total[index] + foreign + amount - limit).max(0.0);
                 if total_over[index] > 0.0 {
@@ -290,7 +294,7 @@ impl State {
         }
         let crowded = total_over.iter().chain(&lane_over).any(|over| *over > 0.0);
         if let Some(slowest) = self.fullest(&limits) {
-            turn = amounts[slowest] * window / usual[slowest] * self.lanes[lane].yielded.unwrap_or(1.0);
+            turn = amounts[slowest] * window / usual[slowest] * self.yield_of(slowest);
         }
         if limits[IN_FLIGHT] > 0.0 {
             if self.over_in_flight(lane, &limits, &capacity) > 0.0 {
@@ -330,9 +334,7 @@ impl State {
 
         let mut shift = shift;
         if due > now {
-            #[expect(clippy::cast_precision_loss, reason = "a count of tenants")]
-            let tenants = self.lanes[lane].tenants.len().max(1) as f64;
-            (wait, binding, deficit) = ((due - now) * tenants, Binding::Turn, 0.0);
+            (wait, binding, deficit) = (due - now, Binding::Turn, 0.0);
         } else {
             if crowded {
                 self.lanes[lane].backlogged_at = Some(now);
@@ -437,18 +439,15 @@ impl State {
             }
         }
         if entry.condition == Condition::Reserved {
-            let (reserved_turn, used_turn) = self.move_pace(model, &used, &entry.amounts);
+            let longer = self.move_pace(model, &used, &entry.amounts);
+            self.lanes[entry.lane].move_queue(longer);
             self.add(entry.lane, &entry.amounts, -1.0, -1.0);
-            let lane = &mut self.lanes[entry.lane];
-            let yielded = lane.yielded.unwrap_or(1.0);
-            lane.move_queue(used_turn - reserved_turn * yielded);
             if settlement.used.is_none() {
                 self.entries.remove(id);
                 self.ledger.retain(|(_, other)| other != id);
             } else {
-                if reserved_turn > 0.0 && settlement.verdict == Verdict::None {
-                    let seen = (used_turn / reserved_turn).clamp(0.1, 3.0);
-                    lane.yielded = Some(yielded + FORGET * (seen - yielded));
+                if settlement.verdict == Verdict::None {
+                    self.learn_yield(model, &used, &entry.amounts);
                 }
                 self.add(entry.lane, &used, 1.0, 0.0);
                 self.entries.insert(id.clone(), Entry { condition: Condition::Settled, amounts: used, ..entry.clone() });
@@ -496,20 +495,36 @@ impl State {
         self.enter(name, lane, Condition::Settled, used, now);
     }
 
-    /// Moves the pace clocks by what was used beyond what was reserved, and says how long a turn each was.
-    fn move_pace(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) -> (f64, f64) {
+    /// Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns behind are to move.
+    fn move_pace(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) -> f64 {
         let (limits, _) = self.limits(model);
-        let (mut reserved_turn, mut used_turn, slowest) = (0.0, 0.0, self.fullest(&limits));
+        let (mut longer, slowest) = (0.0, self.fullest(&limits));
         for index in 0..4 {
             if limits[index] > 0.0 {
                 let rate = limits[index] / micros(model.limits.window);
                 self.pace[index] += (used[index] - reserved[index]) / (rate * HASTE);
                 if slowest == Some(index) {
-                    (reserved_turn, used_turn) = (reserved[index] / rate, used[index] / rate);
+                    longer = (used[index] - reserved[index] * self.yield_of(index)) / rate;
                 }
             }
         }
-        (reserved_turn, used_turn)
+        longer
+    }
+
+    fn yield_of(&self, index: usize) -> f64 {
+        let unknown = if index == Dimension::Output.index() { UNKNOWN_YIELD } else { 1.0 };
+        self.yielded[index].unwrap_or(unknown)
+    }
+
+    fn learn_yield(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) {
+        let (limits, _) = self.limits(model);
+        for index in 0..4 {
+            if limits[index] > 0.0 && reserved[index] > 0.0 {
+                let yielded = self.yield_of(index);
+                let seen = (used[index] / reserved[index]).clamp(0.1, 3.0);
+                self.yielded[index] = Some(yielded + FORGET * (seen - yielded));
+            }
+        }
     }
 
     fn learn(&mut self, template: u64, lesson: Lesson, latency: f64) {
