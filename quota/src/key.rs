@@ -67,6 +67,12 @@ pub fn batch_budget(prefix: &str, batch: &str) -> String {
     format!("{prefix}:{LAYOUT}:{{batch:{}}}:budget", batch.replace(['{', '}'], "_"))
 }
 
+/// How full a bucket is.
+#[must_use]
+pub fn bucket(prefix: &str, name: &str) -> String {
+    format!("{prefix}:{LAYOUT}:{{bucket:{}}}:level", name.replace(['{', '}'], "_"))
+}
+
 /// Whether a prefix can be used.
 ///
 /// # Errors

@@ -30,6 +30,7 @@
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
 //! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch
+//! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to
 //! * [`little`]: how many calls in flight a limit can use
@@ -37,6 +38,7 @@
 
 pub mod amounts;
 mod breaker;
+pub mod bucket;
 pub mod budget;
 mod connection;
 pub mod error;
@@ -56,6 +58,7 @@ pub mod ticket;
 mod wire;
 
 pub use amounts::{Amounts, Dimension};
+pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets};
 pub use error::{Error, Refused};
 pub use limits::{Charge, Lanes, LimitError, Limits, ModelQuota, OutputHold, Share};

@@ -28,6 +28,9 @@ const RENEW: &str = script!("renew-1", "arguments", "state");
 pub(crate) const BUDGET_RESERVE: &str = include_str!("../../lua/budget-reserve-1.lua");
 pub(crate) const BUDGET_SETTLE: &str = include_str!("../../lua/budget-settle-1.lua");
 
+/// A bucket stands alone too.
+pub(crate) const BUCKET: &str = include_str!("../../lua/bucket-1.lua");
+
 /// All scripts of the limiter.
 #[derive(Debug)]
 pub(crate) struct Scripts {
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn no_constant_has_the_name_of_a_command_or_is_set_twice() {
-        for script in [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW, BUDGET_RESERVE, BUDGET_SETTLE] {
+        for script in [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW, BUDGET_RESERVE, BUDGET_SETTLE, BUCKET] {
             let mut names = std::collections::HashSet::new();
             for (name, _) in script.lines().filter_map(constants_of).flatten() {
                 assert!(names.insert(name), "{name} is set twice");
