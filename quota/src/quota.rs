@@ -90,6 +90,9 @@ impl Quota {
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the key prefix cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
     pub fn with_redis(url: &str, models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Result<Self, Error> {
         let store = redis_store::Store::open(url, &options.key_prefix, options.pause_ttl)?;
         Ok(Self::new(Some(store), models, options))

@@ -41,6 +41,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the prefix cannot be used.
+    ///
+    /// # Panics
+    /// Outside of a Tokio runtime.
     pub fn open(url: &str, prefix: &str, pause_ttl: Duration) -> Result<Self, Error> {
         crate::key::check_prefix(prefix).map_err(Error::Address)?;
         Ok(Self {
