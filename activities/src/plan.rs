@@ -1,6 +1,6 @@
 //! The plan: list the source, check everything that can be known before a call is paid for, write the shards.
 
-use tidegate_workflows::contract::{Job, Plan};
+use tidegate_workflows::contract::{Job, Plan, SHARDS_AT_ONCE};
 
 use crate::{
     failure::Failure,
@@ -9,10 +9,9 @@ use crate::{
     source::{self, input_or_store_failure, store_failure},
 };
 
-/// Few enough documents for one workflow's history, enough shards that four can run at once.
+/// Few enough documents for one workflow's history, enough that a small batch is one shard.
 const SMALLEST_SHARD: u64 = 100;
 const LARGEST_SHARD: u64 = 500;
-const SHARDS_AT_ONCE: u64 = 4;
 
 /// Provider calls beyond the first that a batch may spend for each of its documents, where its author names no number.
 const RETRIES_PER_DOCUMENT: u64 = 3;
@@ -33,7 +32,7 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
     let json = serde_json::to_vec_pretty(job).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("job.json").write(json).await.map_err(|error| input_or_store_failure("output", error))?;
 
-    let shard_size = count.div_ceil(SHARDS_AT_ONCE).clamp(SMALLEST_SHARD, LARGEST_SHARD);
+    let shard_size = count.div_ceil(SHARDS_AT_ONCE.into()).clamp(SMALLEST_SHARD, LARGEST_SHARD);
     for (number, shard) in (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX))) {
         let mut lines = Vec::new();
         for document in shard {

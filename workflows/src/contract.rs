@@ -12,6 +12,10 @@ pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
 /// Workflow type of one shard, a child of [`PROCESS_DOCUMENTS`].
 pub const PROCESS_SHARD: &str = "ProcessShard";
 
+/// Most shards of a batch that run at once, each with its part of the batch's window. Two keep a server busy; more only
+/// multiply the workflow tasks in which documents are handed out.
+pub const SHARDS_AT_ONCE: u32 = 2;
+
 /// Failure types of `CONTRACT` section 6, as Temporal's `ApplicationFailure.type`.
 pub mod failure_type {
     /// The provider answered 429 for a limit that refills.

@@ -17,16 +17,12 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    contract::{Activities, Finish, Job, Plan, Progress, ShardInput, ShardReport, Totals, failure_type},
+    contract::{Activities, Finish, Job, Plan, Progress, SHARDS_AT_ONCE, ShardInput, ShardReport, Totals, failure_type},
     policy,
     process_shard::ProcessShard,
     request::{self, Batch},
     tally,
 };
-
-/// Most shards that run at once. Each has its part of the batch's window. Two keep a server busy; more only multiply the
-/// workflow tasks in which documents are handed out.
-const SHARDS_AT_ONCE: u32 = 2;
 
 /// One batch of documents.
 #[workflow]
