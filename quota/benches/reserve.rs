@@ -19,8 +19,8 @@ use std::time::Duration;
 use common::{START, Server, lanes, limits, model_with_lanes, unique_prefix};
 use tidegate_quota::{Amounts, Decision, Limits, ModelQuota, Store, redis_store, store::Ask, store::Settlement};
 
-const CALLS: u64 = 2_000;
-const ROUNDS: usize = 5;
+const CALLS: u64 = 1_000;
+const ROUNDS: usize = 20;
 
 fn model() -> ModelQuota {
     let limits = Limits { requests: Some(1_000_000_000), input: Some(1_000_000_000_000), ..limits(1_000_000_000_000) };
