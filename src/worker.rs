@@ -53,7 +53,7 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
     }
     let process = Process::new(config)?;
     let (quota, little) = (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.little));
-    let pool = Arc::clone(&process.pool);
+    let (pool, polls) = (Arc::clone(&process.pool), process.polls.iter().sum());
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
@@ -75,7 +75,7 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
         let result = tokio::select! {
             result = worker.run => result,
             () = watch => Ok(()),
-            () = backpressure::keep(&pool, &quota, &little, config.worker.max_concurrent_documents) => Ok(()),
+            () = backpressure::keep(&pool, polls, &quota, &little, config.worker.max_concurrent_documents) => Ok(()),
         };
         drop(stopped);
         result
@@ -126,6 +126,9 @@ struct Process {
     services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
+    /// Each lane's polls that may be open at once. A poll holds a slot while it waits: as many as are never lent, or idle
+    /// lanes would keep slots from busy ones.
+    polls: Vec<usize>,
 }
 
 impl Process {
@@ -133,12 +136,13 @@ impl Process {
         let lanes = config.quota_lanes()?;
         let parts = lanes.iter().map(|(_, share)| Part { share: share.guaranteed, burst: share.ceiling }).collect();
         let pool = Arc::new(Pool::new(parts, config.worker.max_concurrent_documents));
+        let polls = (0..lanes.iter().len()).map(|lane| pool.never_lent(lane).min(POLLS)).collect();
         let mut services = services(config)?;
         services.guard.waiting = Arc::new(WaitingRoom::new({
             let (pool, lanes) = (Arc::clone(&pool), lanes.clone());
             move |lane| lanes.index(lane).map_or(0, |lane| pool.reach(lane))
         }));
-        Ok(Self { services: Arc::new(services), lanes: lanes.iter().map(|(lane, _)| lane.clone()).collect(), pool })
+        Ok(Self { services: Arc::new(services), lanes: lanes.iter().map(|(lane, _)| lane.clone()).collect(), pool, polls })
     }
 }
 
@@ -173,9 +177,8 @@ async fn boxed_worker(config: &Config, telemetry: &Telemetry, identity: &str, pr
     let mut workers = vec![sdk_worker(&runtime, temporal.client(), batches, tuner.build())?];
     for (number, lane) in process.lanes.iter().enumerate() {
         let queue = policy::lane_queue(&config.temporal.task_queue, lane);
-        // A poll holds a slot while it waits: as many as are never lent, or idle lanes would keep slots from busy ones.
-        let polls = process.pool.never_lent(number).min(POLLS);
-        let options = common(queue).activity_task_poller_behavior(PollerBehavior::SimpleMaximum(polls)).build();
+        let polls = PollerBehavior::SimpleMaximum(process.polls[number]);
+        let options = common(queue).activity_task_poller_behavior(polls).build();
         let mut tuner = TunerBuilder::default();
         tuner.activity_slot_supplier(Arc::new(LaneSlots::new(Arc::clone(&process.pool), number)));
         workers.push(sdk_worker(&runtime, temporal.client(), options, tuner.build())?);

@@ -176,6 +176,26 @@ async fn the_key_lives_until_the_bucket_is_full_and_lost_scripts_are_sent_again(
 }
 
 #[tokio::test]
+async fn bad_arguments_are_an_error_and_change_nothing() {
+    let Some(rig) = Rig::new() else { return };
+    let mut connection = server().unwrap().connection();
+    for arguments in [
+        &["1"][..],
+        &["1", "0", "1", "0", "0"],
+        &["1", "10", "0", "0", "0"],
+        &["x", "10", "1", "0", "0"],
+        &["nan", "10", "1", "0", "0"],
+        &["1", "1e300", "1", "0", "0"],
+    ] {
+        let mut call = redis::cmd("EVAL");
+        call.arg(include_str!("../../lua/bucket-1.lua")).arg(1).arg(rig.key()).arg(arguments);
+        let error = call.query::<redis::Value>(&mut connection).unwrap_err();
+        assert!(error.to_string().contains("TIDEGATE"), "{arguments:?}: {error}");
+    }
+    assert_eq!(rig.bucket(limit()).peek().await.unwrap(), 10);
+}
+
+#[tokio::test]
 async fn a_redis_that_is_away_is_said() {
     let store = Store::open("redis://127.0.0.1:1", &unique_prefix(), Duration::from_secs(300)).unwrap();
     let refused = Bucket::in_redis(store, "search", limit()).consume(1).await.unwrap_err();

@@ -24,12 +24,12 @@ pub fn useful_slots(quota: &Quota, learned: &Little, most: usize) -> usize {
     little::slots(in_flight.into_iter().map(|(_, calls)| calls), quota.live_workers(), FLOOR, most)
 }
 
-/// Keeps the pool as large as is useful. Never ends.
-pub(super) async fn keep(pool: &Pool, quota: &Quota, learned: &Little, most: usize) {
+/// Keeps the pool as large as is useful, beside the slots that open polls hold: those of idle lanes do no work. Never ends.
+pub(super) async fn keep(pool: &Pool, polls: usize, quota: &Quota, learned: &Little, most: usize) {
     let mut advised = false;
     loop {
         tokio::time::sleep(INTERVAL).await;
-        let slots = useful_slots(quota, learned, most);
+        let slots = (useful_slots(quota, learned, most) + polls).min(most);
         if slots == pool.limit() {
             continue;
         }
