@@ -40,9 +40,6 @@ const WORKFLOW_SLOTS: usize = 50;
 /// Plans, seals and finishes, which stream from and to the object store.
 const BATCH_SLOTS: usize = 20;
 
-/// Most polls of one lane that are open at once; the SDK's own number.
-const POLLS: usize = 5;
-
 /// Works until `shutdown` resolves, then finishes or hands back what is in flight.
 ///
 /// # Errors
@@ -126,8 +123,7 @@ struct Process {
     services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
-    /// Each lane's polls that may be open at once. A poll holds a slot while it waits: as many as are never lent, or idle
-    /// lanes would keep slots from busy ones.
+    /// Each lane's polls that may be open at once, of the pool at its largest: Temporal takes the number once.
     polls: Vec<usize>,
 }
 
@@ -136,7 +132,7 @@ impl Process {
         let lanes = config.quota_lanes()?;
         let parts = lanes.iter().map(|(_, share)| Part { share: share.guaranteed, burst: share.ceiling }).collect();
         let pool = Arc::new(Pool::new(parts, config.worker.max_concurrent_documents));
-        let polls = (0..lanes.iter().len()).map(|lane| pool.never_lent(lane).min(POLLS)).collect();
+        let polls = (0..lanes.iter().len()).map(|lane| pool.polls(lane)).collect();
         let mut services = services(config)?;
         services.guard.waiting = Arc::new(WaitingRoom::new({
             let (pool, lanes) = (Arc::clone(&pool), lanes.clone());

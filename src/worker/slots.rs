@@ -8,6 +8,9 @@ use tokio::sync::Notify;
 /// and comes back with the first documents of other lanes that end.
 const NEVER_LENT: f64 = 0.25;
 
+/// Most polls of one lane that are open at once; the SDK's own number.
+const POLLS: usize = 5;
+
 /// What one lane may have of the slots, as parts of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Part {
@@ -81,6 +84,13 @@ impl Pool {
     #[must_use]
     pub fn never_lent(&self, lane: usize) -> usize {
         self.part(self.lock().limit, lane, NEVER_LENT)
+    }
+
+    /// A lane's polls that may be open at once, in a pool of this size. A poll holds a slot while it waits: as many as are never
+    /// lent, or idle lanes would keep slots from busy ones.
+    #[must_use]
+    pub fn polls(&self, lane: usize) -> usize {
+        self.never_lent(lane).min(POLLS)
     }
 
     /// Waits for a slot. Dropped before the end, it takes none.

@@ -31,6 +31,20 @@ fn a_lane_borrows_what_idle_lanes_have_but_not_what_is_never_lent() {
     assert_eq!(fill(&pool, STANDARD), 8);
 }
 
+/// Open polls of idle lanes hold slots and do no work. Without room for them a worker of small limits had four calls in flight
+/// where ten were useful.
+#[test]
+fn a_pool_cut_to_what_is_useful_gives_it_beside_the_polls_of_idle_lanes() {
+    let pool = pool(100);
+    let polls = [BATCH, INTERACTIVE, STANDARD].map(|lane| pool.polls(lane));
+    assert_eq!(polls, [3, 5, 5]);
+    pool.resize(16 + polls.iter().sum::<usize>());
+    for idle in [INTERACTIVE, STANDARD] {
+        assert!((0..polls[idle]).all(|_| pool.try_take(idle)));
+    }
+    assert!(fill(&pool, BATCH) >= 16, "{pool:?}");
+}
+
 #[tokio::test]
 async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybody_borrows_again() {
     let pool = Arc::new(pool(23));
