@@ -27,7 +27,7 @@ pub const MAX_FAULTS: u32 = 8;
 /// A document that waits for its turn elsewhere comes back a little early and waits the rest in place: turns move up when
 /// calls use less than was reserved, and a turn must not pass while Temporal dispatches it.
 const EARLY: Duration = Duration::from_millis(500);
-const EARLY_PART: f64 = 0.85;
+const EARLY_PART: f64 = 0.95;
 
 /// Longest message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;

@@ -1,7 +1,7 @@
 -- A lane's queue: turns, and when the head may go.
 -- Turns are spaced a little closer than the rate: whoever is told too short a wait asks once more, while too long a wait
 -- would leave capacity unused.
-local SPACING, WALK = 0.85, 48
+local SPACING, WALK = 0.92, 48
 
 -- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The turns of all tenants
 -- lie in the same virtual time, so those with more waiting than others get no more of the lane (start-time fair queueing).

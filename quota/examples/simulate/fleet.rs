@@ -19,7 +19,7 @@ const LONGEST_NAP: Micros = 60 * SECOND;
 
 /// `EARLY`, `EARLY_PART` and `Backoff::default()` in `activities/src/failure.rs`.
 const EARLY: Micros = SECOND / 2;
-const EARLY_PART: f64 = 0.85;
+const EARLY_PART: f64 = 0.95;
 const BACKOFF_BASE: Micros = 10 * SECOND;
 const BACKOFF_MAX: Micros = 60 * SECOND;
 
