@@ -10,6 +10,7 @@
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
 //! | Redis is away and a budget must be kept | `Transient` | yes | full jitter |
+//! | the answer does not satisfy the schema | `InvalidOutput` | once | none |
 //! | refused, too large, unreadable, wrong key, bad input | by name | no | |
 //!
 //! No delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
@@ -25,9 +26,11 @@ use tidegate_workflows::contract::{Effort, failure_type};
 pub const MAX_FAULTS: u32 = 8;
 
 /// A document that waits for its turn elsewhere comes back a little early and waits the rest in place: turns move up when
-/// calls use less than was reserved, and a turn must not pass while Temporal dispatches it.
+/// calls use less than was reserved, and a turn must not pass while Temporal dispatches it. By a part of the wait, because
+/// turns move the more the further off they are; but not by more than seconds, because who waits long would ask too often.
 const EARLY: Duration = Duration::from_millis(500);
-const EARLY_PART: f64 = 0.95;
+const EARLY_PART: f64 = 0.16;
+const EARLY_MOST: Duration = Duration::from_secs(5);
 
 /// Longest message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -94,7 +97,8 @@ impl Failure {
         let message = refused.to_string();
         match refused {
             Refused::Wait { wait, .. } => {
-                let delay = wait.mul_f64(EARLY_PART).saturating_sub(EARLY).max(Duration::from_secs(1)).min(backoff.max);
+                let early = EARLY + wait.mul_f64(EARLY_PART).min(EARLY_MOST);
+                let delay = wait.saturating_sub(early).max(Duration::from_secs(1)).min(backoff.max);
                 Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some(delay) }
             }
             Refused::Paused { wait, .. } => {

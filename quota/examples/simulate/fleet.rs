@@ -17,9 +17,10 @@ const JITTER: Micros = 30 * SECOND;
 /// `LONGEST_NAP` in `quota/src/quota.rs`.
 const LONGEST_NAP: Micros = 60 * SECOND;
 
-/// `EARLY`, `EARLY_PART` and `Backoff::default()` in `activities/src/failure.rs`.
+/// `EARLY`, `EARLY_PART`, `EARLY_MOST` and `Backoff::default()` in `activities/src/failure.rs`.
 const EARLY: Micros = SECOND / 2;
-const EARLY_PART: f64 = 0.95;
+const EARLY_PART: f64 = 0.16;
+const EARLY_MOST: Micros = 5 * SECOND;
 const BACKOFF_BASE: Micros = 10 * SECOND;
 const BACKOFF_MAX: Micros = 60 * SECOND;
 
@@ -313,5 +314,6 @@ fn early(wait: Micros) -> Micros {
 
 /// `Failure::refused` in `activities/src/failure.rs`.
 fn come_back(wait: Micros, longest: Micros) -> Micros {
-    ((wait as f64 * EARLY_PART) as Micros).saturating_sub(EARLY).clamp(SECOND, longest)
+    let early = EARLY + ((wait as f64 * EARLY_PART) as Micros).min(EARLY_MOST);
+    wait.saturating_sub(early).clamp(SECOND, longest)
 }
