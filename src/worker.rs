@@ -113,7 +113,16 @@ pub fn services(config: &Config) -> Result<Services> {
         providers: Providers::new(config.provider_settings()?).context("setting up the providers")?,
         budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
         prices,
-        guard: Guard { quota, backoff: config.backoff(), stopped: Arc::default(), waiting: Arc::default(), little: Arc::default() },
+        routes: config.routes()?,
+        queues: tidegate_activities::route::Queues::default(),
+        guard: Guard {
+            quota,
+            backoff: config.backoff(),
+            stopped: Arc::default(),
+            breakers: Arc::default(),
+            waiting: Arc::default(),
+            little: Arc::default(),
+        },
         shards: tidegate_activities::job::Shards::default(),
     })
 }

@@ -18,6 +18,14 @@ pub struct Notes {
     pub ticket: Option<Ticket>,
     /// Calls that the batch's retry budget has paid for.
     pub paid_retries: u32,
+    /// The step of its route that the document is on.
+    pub step: u32,
+    /// Refusals in a row on that step.
+    pub refusals: u32,
+    /// The model, by its place in the route, that was asked last: the turn belongs to it.
+    pub asked: u32,
+    /// Answers that did not satisfy the schema.
+    pub amiss: u32,
 }
 
 /// One attempt at one document. Clones share the notes: one works, the other beats.
@@ -68,6 +76,39 @@ impl Attempt {
         let mut notes = self.lock();
         notes.effort.deferrals += 1;
         notes.ticket = ticket;
+    }
+
+    /// The model at this place of the route is asked; a turn at another is given up.
+    pub fn asks(&self, place: u32) {
+        let mut notes = self.lock();
+        if notes.asked != place {
+            notes.asked = place;
+            notes.ticket = None;
+        }
+    }
+
+    /// The document was refused once more; the step of its route that it is on, and how often in a row.
+    #[must_use]
+    pub fn refused(&self) -> (u32, u32) {
+        let mut notes = self.lock();
+        notes.refusals += 1;
+        (notes.step, notes.refusals)
+    }
+
+    /// The document goes on to the next step of its route.
+    pub fn goes_on(&self) {
+        let mut notes = self.lock();
+        notes.step += 1;
+        notes.refusals = 0;
+        notes.ticket = None;
+    }
+
+    /// An answer did not satisfy the schema; how many did not.
+    #[must_use]
+    pub fn answered_amiss(&self) -> u32 {
+        let mut notes = self.lock();
+        notes.amiss += 1;
+        notes.amiss
     }
 
     /// Whether the next call is one beyond the first that nobody has paid for yet.

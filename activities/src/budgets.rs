@@ -50,9 +50,10 @@ impl Budgets {
     /// Whether the budgets of a batch can be kept.
     ///
     /// # Errors
-    /// `InvalidInput` when there are some and the model has no price.
-    pub fn check(&self, job: &Job, batch: &str) -> Result<(), Failure> {
-        self.bound(&self.applying(&job.tenant, batch, job.budget_usd), &job.model, &Usage::default()).map(drop)
+    /// `InvalidInput` when there are some and one of the models has no price.
+    pub fn check<'a>(&self, job: &Job, models: impl IntoIterator<Item = &'a ModelId>, batch: &str) -> Result<(), Failure> {
+        let budgets = self.applying(&job.tenant, batch, job.budget_usd);
+        models.into_iter().try_for_each(|model| self.bound(&budgets, model, &Usage::default()).map(drop))
     }
 
     /// What pays for one call of a document. `batch_usd` is what its batch may spend in all, in US dollars.

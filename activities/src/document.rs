@@ -1,7 +1,8 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
-use tidegate_providers::{Completion, Request as Call};
+use tidegate_providers::{Completion, Document as Body, Request as Call};
 use tidegate_quota::Request;
+use tidegate_types::ModelId;
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, failure_type};
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     job::Shard,
     metrics,
     outcome::{self, DocumentResult},
+    schema,
     services::Services,
     source::{Document, store_failure},
     storage::Error,
@@ -34,8 +36,8 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask
         });
     }
     let bytes = read(services, &document).await?;
-    let completion = answer(services, attempt, &shard, text::extract(&bytes)?).await?;
-    let result = result(services, attempt, &shard, document, completion);
+    let (model, completion) = answer(services, attempt, &shard, text::extract(&bytes)?).await?;
+    let result = result(services, attempt, document, model, completion);
     result.create(&location).await?;
     metrics::answered(&result, &shard.job.tenant);
     Ok(result.outcome(attempt.effort()))
@@ -56,30 +58,45 @@ async fn read(services: &Services, document: &Document) -> Result<bytes::Bytes, 
     })
 }
 
-async fn answer(services: &Services, attempt: &Attempt, shard: &Shard, text: &str) -> Result<Completion, Failure> {
-    let job = &shard.job;
-    let provider = services.providers.get(&job.model).ok_or_else(|| {
+/// The answer, and the model that gave it.
+async fn answer<'a>(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &'a Shard,
+    text: &str,
+) -> Result<(&'a ModelId, Completion), Failure> {
+    let (job, route) = (&shard.job, &shard.route);
+    let model = route.choose(&services.guard, &services.queues, attempt, &job.lane).await;
+    let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
+    let provider = services.providers.get(model).ok_or_else(|| {
         Failure::invalid_input(format!(
             "this worker has no provider \"{}\"; give all workers the same configuration",
-            job.model.provider()
+            model.provider()
         ))
     })?;
     spend_retry(services, attempt, shard).await?;
-    let request = Request::new(job.model.clone(), attempt.reservation.clone())
+    let request = Request::new(model.clone(), attempt.reservation.clone())
         .lane(job.lane.clone())
         .tenant(job.tenant.clone())
         .tokens(estimate::input_tokens(&job.instructions, text, job.schema.as_ref()), u64::from(job.max_output_tokens))
         .template(shard.template)
         .ticket(attempt.notes().ticket);
     let call = Call {
-        model: job.model.model(),
+        model: model.model(),
         instructions: &job.instructions,
-        document: text,
+        document: Body::Text(text),
         max_output_tokens: job.max_output_tokens,
         schema: job.schema.as_ref(),
+        // A prefix that is read once costs more to write than it saves.
+        cache_instructions: shard.documents.len() > 1,
     };
     let purse = services.budgets.purse(attempt, &request, job.budget_usd)?;
-    services.guard.call(attempt, provider, &request, &call, &purse).await
+    let answered = services.guard.call(attempt, provider, &request, &call, &purse).await;
+    let completion = answered.map_err(|failure| route.fall_back(attempt, failure))?;
+    if let Some(validator) = &shard.validator {
+        schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
+    }
+    Ok((model, completion))
 }
 
 /// Calls beyond a document's first come out of the batch's retry budget. An attempt that only waits for quota and
@@ -102,14 +119,13 @@ async fn spend_retry(services: &Services, attempt: &Attempt, shard: &Shard) -> R
     }
 }
 
-fn result(services: &Services, attempt: &Attempt, shard: &Shard, document: Document, completion: Completion) -> DocumentResult {
+fn result(services: &Services, attempt: &Attempt, document: Document, model: &ModelId, completion: Completion) -> DocumentResult {
     let usage = completion.usage.unwrap_or_default();
-    let cost_usd =
-        completion.usage.and_then(|usage| services.prices.cost_usd(&shard.job.model, &usage, chrono::Utc::now().date_naive()));
+    let cost_usd = completion.usage.and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
     DocumentResult {
         id: document.id,
         uri: document.uri,
-        model: shard.job.model.clone(),
+        model: model.clone(),
         answer: completion.answer,
         stop_reason: completion.stop_reason.as_str().to_owned(),
         input_tokens: usage.input(),

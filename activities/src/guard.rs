@@ -12,6 +12,7 @@ use tidegate_workflows::contract::failure_type;
 
 use crate::{
     attempt::Attempt,
+    breaker::Breakers,
     budgets::Purse,
     failure::{Backoff, Failure},
     metrics,
@@ -32,6 +33,8 @@ pub struct Guard {
     pub backoff: Backoff,
     /// Models that nobody should ask for a while.
     pub stopped: Arc<Stopped>,
+    /// Models whose provider is down.
+    pub breakers: Arc<Breakers>,
     /// Who may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
@@ -53,6 +56,8 @@ impl Guard {
     ) -> Result<Completion, Failure> {
         self.stopped.check(&request.model)?;
         purse.check()?;
+        let enter = self.breakers.enter(&request.model, Instant::now());
+        let passage = enter.map_err(|open| self.circuit_open(attempt, request, open))?;
         let (patient, place) = self.waiting.enter(request);
         let mut permit = self.quota.admit(&patient).await.map_err(|refused| self.defer(attempt, &refused))?;
         drop(place);
@@ -65,6 +70,7 @@ impl Guard {
         holds.sent();
         match provider.complete(call).await {
             Ok(completion) => {
+                passage.succeeded();
                 started.succeeded(completion.usage.as_ref());
                 permit.observed(meter(&completion.observed));
                 self.learn(request, clock, completion.usage.as_ref());
@@ -76,6 +82,7 @@ impl Guard {
                 Ok(completion)
             }
             Err(error) => {
+                passage.failed(error.kind, Instant::now());
                 started.failed(error.kind);
                 permit.observed(meter(&error.observed));
                 self.settle_failure(permit, attempt, request, &error).await;
@@ -92,6 +99,14 @@ impl Guard {
         if let Some(used) = used {
             self.little.ended(&request.model, clock.elapsed(), used, Instant::now());
         }
+    }
+
+    /// No call is made, and none is counted.
+    fn circuit_open(&self, attempt: &Attempt, request: &Request, open: Duration) -> Failure {
+        attempt.deferred(attempt.notes().ticket);
+        let delay = open + self.backoff.delay(0, None).min(open);
+        let message = format!("{} has failed several times in a row; one call tries it again in {open:.0?}", request.model);
+        Failure { kind: failure_type::OVERLOADED, message, retry_after: Some(delay.min(self.backoff.max)) }
     }
 
     fn defer(&self, attempt: &Attempt, refused: &Refused) -> Failure {

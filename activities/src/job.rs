@@ -8,11 +8,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use jsonschema::Validator;
+use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
     failure::Failure,
+    route::Route,
+    schema,
     source::{Document, store_failure},
     storage::{Location, Storage},
 };
@@ -48,6 +52,17 @@ pub fn failures_part(job: &Location, shard: u32) -> Location {
     job.child(&format!("failures-{shard:05}.jsonl"))
 }
 
+/// `job.json`: what the batch's author wrote, and what the plan made of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The job.
+    #[serde(flatten)]
+    pub job: Job,
+    /// Who answers.
+    #[serde(rename = "answered_by")]
+    pub route: Route,
+}
+
 /// One shard, ready to work on.
 #[derive(Debug)]
 pub struct Shard {
@@ -55,6 +70,10 @@ pub struct Shard {
     number: u32,
     /// What all documents of the batch share.
     pub job: Job,
+    /// Who answers.
+    pub route: Route,
+    /// What each answer must satisfy.
+    pub validator: Option<Validator>,
     /// Hash of what the prompts share: calls with the same template learn from each other.
     pub template: u64,
     /// Where the results go.
@@ -110,13 +129,15 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         Failure::invalid_input(format!("{what} is damaged: {error}; start the batch anew"))
     };
     let object = folder.child("job.json");
-    let job: Job = serde_json::from_slice(&object.read().await.map_err(store_failure)?).map_err(|error| damaged(&object, error))?;
+    let Stored { job, route } =
+        serde_json::from_slice(&object.read().await.map_err(store_failure)?).map_err(|error| damaged(&object, error))?;
     let object = manifest(&folder, number);
     let bytes = object.read().await.map_err(store_failure)?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let documents = lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| damaged(&object, error))?;
     let output = crate::source::resolve(storage, "output", &job.output)?;
-    Ok(Shard { uri: uri.to_owned(), number, template: template(&job), job, output, documents })
+    let validator = job.schema.as_ref().map(schema::compile).transpose()?;
+    Ok(Shard { uri: uri.to_owned(), number, template: template(&job), job, route, validator, output, documents })
 }
 
 /// FNV-1a over everything but the document.

@@ -6,9 +6,10 @@
 //! # Layout
 //!
 //! * [`activities`]: the four activities as Temporal sees them, each one line
-//! * [`guard`]: admit → one call → settle
+//! * [`guard`]: admit → one call → settle; [`breaker`]: providers that are down
 //! * [`document`]: one document's way, from its URI to its result
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
+//! * [`route`]: which model answers; [`schema`]: whether its answer is what was asked for
 //! * [`budgets`]: who pays for a call, and whether they can
 //! * [`failure`]: error kind → Temporal failure
 //! * [`plan`], [`source`], [`job`]: from a batch's input to shards of document ids
@@ -21,6 +22,7 @@
 
 pub mod activities;
 pub mod attempt;
+pub mod breaker;
 pub mod budgets;
 pub mod document;
 pub mod estimate;
@@ -31,6 +33,8 @@ pub mod job;
 pub mod metrics;
 pub mod outcome;
 pub mod plan;
+pub mod route;
+pub mod schema;
 pub mod seal;
 pub mod services;
 pub mod source;

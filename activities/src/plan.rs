@@ -1,10 +1,13 @@
 //! The plan: list the source, check everything that can be known before a call is paid for, write the shards.
 
+use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, SHARDS_AT_ONCE};
 
 use crate::{
     failure::Failure,
-    job,
+    job::{self, Stored},
+    route::Route,
+    schema,
     services::Services,
     source::{self, input_or_store_failure, store_failure},
 };
@@ -21,15 +24,17 @@ const RETRIES_PER_DOCUMENT: u64 = 3;
 /// # Errors
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
 pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
-    check_model(services, job)?;
-    services.budgets.check(job, workflow_id)?;
+    let route = Route::of(&job.answerer, &services.routes)?;
+    route.models.iter().try_for_each(|model| check_model(services, job, model))?;
+    job.schema.as_ref().map(schema::compile).transpose()?;
+    services.budgets.check(job, &route.models, workflow_id)?;
     let output = source::resolve(&services.storage, "output", &job.output)?;
     let folder = job::folder(&output, workflow_id, run_id);
     let documents = source::documents(&services.storage, &job.source, &output).await?;
     let count = documents.len() as u64;
     let retry_budget = Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
-    let job = &Job { retry_budget, ..job.clone() };
-    let json = serde_json::to_vec_pretty(job).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let stored = Stored { job: Job { retry_budget, ..job.clone() }, route };
+    let json = serde_json::to_vec_pretty(&stored).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("job.json").write(json).await.map_err(|error| input_or_store_failure("output", error))?;
 
     let shard_size = count.div_ceil(SHARDS_AT_ONCE.into()).clamp(SMALLEST_SHARD, LARGEST_SHARD);
@@ -44,20 +49,18 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
     Ok(Plan { job: folder.uri(), documents: count, shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX) })
 }
 
-fn check_model(services: &Services, job: &Job) -> Result<(), Failure> {
+fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {
     let known: Vec<String> = services.guard.quota.models().map(|model| model.id.to_string()).collect();
-    let Some(model) = services.guard.quota.models().find(|model| model.id == job.model) else {
+    let Some(model) = services.guard.quota.models().find(|model| model.id == *id) else {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Failure::invalid_input(format!(
-            "model \"{}\" is not configured; configured: {known}; choose one of them, or add a [models.\"{}\"] section with its limits to the workers' configuration",
-            job.model, job.model
+            "model \"{id}\" is not configured; configured: {known}; choose one of them, or add a [models.\"{id}\"] section with its limits to the workers' configuration"
         )));
     };
-    if services.providers.get(&job.model).is_none() {
+    if services.providers.get(id).is_none() {
         return Err(Failure::invalid_input(format!(
-            "model \"{}\" has no provider; add a [providers.{}] section to the workers' configuration",
-            job.model,
-            job.model.provider()
+            "model \"{id}\" has no provider; add a [providers.{}] section to the workers' configuration",
+            id.provider()
         )));
     }
     if model.lanes.index(&job.lane).is_none() {

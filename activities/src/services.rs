@@ -2,7 +2,13 @@
 
 use tidegate_providers::{Prices, Providers};
 
-use crate::{budgets::Budgets, guard::Guard, job::Shards, storage::Storage};
+use crate::{
+    budgets::Budgets,
+    guard::Guard,
+    job::Shards,
+    route::{Queues, Routes},
+    storage::Storage,
+};
 
 /// Made once for each worker process.
 #[derive(Debug)]
@@ -13,6 +19,10 @@ pub struct Services {
     pub providers: Providers,
     /// What it costs.
     pub prices: Prices,
+    /// Lists of models to choose from.
+    pub routes: Routes,
+    /// How long their queues are.
+    pub queues: Queues,
     /// Who must not spend more.
     pub budgets: Budgets,
     /// Stands before every call.

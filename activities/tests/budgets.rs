@@ -26,14 +26,16 @@ use tidegate_activities::{
     failure::{Backoff, Failure},
     guard::Guard,
 };
-use tidegate_providers::{BoxFuture, Charged, Completion, Error, Kind, Observed, Prices, Provider, Request as Call, StopReason};
+use tidegate_providers::{
+    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider, Request as Call, StopReason,
+};
 use tidegate_quota::{
     Budget, Charge, Lanes, Limits, ModelQuota, Options, Quota, Request,
     budget::{BudgetRefused, Unheld},
     redis_store::Store,
 };
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::{Job, Source, failure_type};
+use tidegate_workflows::contract::{Answerer, Job, Source, failure_type};
 
 /// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost 0.002.
 const PRICES: &str = "[[price]]\nmodels = [\"test:model\"]\ninput = 1.0\noutput = 1.0";
@@ -142,6 +144,7 @@ impl Rig {
             quota: Quota::in_memory([quota], Options::default()),
             backoff: Backoff::default(),
             stopped: Arc::default(),
+            breakers: Arc::default(),
             waiting: Arc::default(),
             little: Arc::default(),
         };
@@ -155,7 +158,14 @@ impl Rig {
     async fn call(&self, number: u32) -> Result<Completion, Failure> {
         let attempt = Attempt::new(format!("r{number}"), "night".to_owned(), 0, Notes::default());
         let request = Request::new(self.model.clone(), attempt.reservation.clone()).tokens(1_000, 1_000);
-        let call = Call { model: "model", instructions: "", document: "", max_output_tokens: 1_000, schema: None };
+        let call = Call {
+            model: "model",
+            instructions: "",
+            document: Document::Text(""),
+            max_output_tokens: 1_000,
+            schema: None,
+            cache_instructions: false,
+        };
         let purse = self.budgets.purse(&attempt, &request, self.batch_usd)?;
         self.guard.call(&attempt, &self.provider, &request, &call, &purse).await
     }
@@ -286,7 +296,7 @@ async fn a_budget_wants_a_price() {
         source: Source::Prefix("file:///in/".to_owned()),
         output: "file:///out/".to_owned(),
         instructions: "x".to_owned(),
-        model: "test:other".parse().unwrap(),
+        answerer: Answerer::Model("test:other".parse().unwrap()),
         lane: Default::default(),
         tenant: Tenant::default(),
         max_output_tokens: 1,
@@ -294,13 +304,13 @@ async fn a_budget_wants_a_price() {
         retry_budget: None,
         budget_usd: None,
     };
-    rig.budgets.check(&job, "night").unwrap();
+    let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
+    rig.budgets.check(&job, [&other], "night").unwrap();
     job.budget_usd = Some(1.0);
-    let failure = rig.budgets.check(&job, "night").unwrap_err();
+    let failure = rig.budgets.check(&job, [&priced, &other], "night").unwrap_err();
     assert_eq!((failure.kind, failure.retry_after), (failure_type::INVALID_INPUT, None));
     assert!(
         failure.message.starts_with("no price is known for test:other, so the budget of batch \"night\" cannot be kept; add price")
     );
-    job.model = "test:model".parse().unwrap();
-    rig.budgets.check(&job, "night").unwrap();
+    rig.budgets.check(&job, [&priced], "night").unwrap();
 }

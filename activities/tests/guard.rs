@@ -19,7 +19,7 @@ use std::{
 };
 
 use tidegate_activities::{attempt::Attempt, attempt::Notes, budgets::Budgets, failure::Backoff, failure::Failure, guard::Guard};
-use tidegate_providers::{BoxFuture, Charged, Completion, Error, Kind, Observed, Provider, Request as Call, StopReason};
+use tidegate_providers::{BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Provider, Request as Call, StopReason};
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::failure_type;
@@ -72,6 +72,7 @@ impl Rig {
             quota: Quota::in_memory([quota], options),
             backoff: Backoff::default(),
             stopped: Arc::default(),
+            breakers: Arc::default(),
             waiting: Arc::default(),
             little: Arc::default(),
         };
@@ -84,7 +85,14 @@ impl Rig {
         let request = Request::new(self.model.clone(), format!("r{}", self.calls))
             .tokens(input, max_output)
             .ticket(self.attempt.notes().ticket);
-        let call = Call { model: "model", instructions: "", document: "", max_output_tokens: 1, schema: None };
+        let call = Call {
+            model: "model",
+            instructions: "",
+            document: Document::Text(""),
+            max_output_tokens: 1,
+            schema: None,
+            cache_instructions: false,
+        };
         let budgets = Budgets::default();
         let purse = budgets.purse(&self.attempt, &request, None)?;
         self.guard.call(&self.attempt, &self.provider, &request, &call, &purse).await

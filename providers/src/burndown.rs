@@ -53,6 +53,32 @@ pub static OPENAI: Burndown = Burndown {
     failed_calls_count: true,
 };
 
+/// Gemini. Source: ai.google.dev/gemini-api/docs/rate-limits, page of 2026-08-18.
+///
+/// Tokens a minute are input tokens; output and `maxOutputTokens` play no part, so that a limit given as `tpm` counts input
+/// alone. Whether cached input counts is not documented: it is taken to. Nor is it whether a refused call counts as a request.
+pub static GEMINI: Burndown = Burndown {
+    hold: Hold::Expected,
+    cached_input_counts: true,
+    output_weight: 0.0,
+    unused_returns: true,
+    failed_calls_count: true,
+};
+
+/// Bedrock, the endpoint `bedrock-runtime`. Source: docs.aws.amazon.com, Bedrock user guide: quotas and token burndown, read
+/// 2026-08-27 and later.
+///
+/// At the start input and `maxTokens` are held, at the end input, cache writes and output times a weight are charged: 15 for
+/// Claude 4.8, 10 for Sonnet 5 and Opus 5, 5 for Claude up to 4.7, 1 for most others. 10 where nobody says more
+/// (`output-weight` in a model's section). Cache reads do not count. A call with much output so costs more than was held.
+pub static BEDROCK: Burndown = Burndown {
+    hold: Hold::Maximum,
+    cached_input_counts: false,
+    output_weight: 10.0,
+    unused_returns: true,
+    failed_calls_count: false,
+};
+
 /// For a provider nobody has described: everything counts.
 pub static CAUTIOUS: Burndown = Burndown {
     hold: Hold::Maximum,

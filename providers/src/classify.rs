@@ -3,7 +3,7 @@
 //! Gateways speak one vendor's dialect and pass on another's errors, so every vendor's names are known to every client;
 //! the client's own vendor is asked first.
 
-use crate::{anthropic, envelope::Envelope, error::Kind, openai, settings::Vendor};
+use crate::{anthropic, aws_errors, envelope::Envelope, error::Kind, gemini, openai, settings::Vendor};
 
 /// The names of one vendor's errors.
 pub(crate) struct Names {
@@ -24,11 +24,16 @@ pub(crate) fn by_type(own: Vendor, status: u16, envelope: &Envelope) -> Option<K
 }
 
 /// All vendors' names, the client's own first.
-fn names(own: Vendor) -> [&'static Names; 2] {
-    match own {
-        Vendor::Anthropic => [&anthropic::NAMES, &openai::NAMES],
-        Vendor::OpenAi => [&openai::NAMES, &anthropic::NAMES],
-    }
+fn names(own: Vendor) -> [&'static Names; 4] {
+    let mut names = [&anthropic::NAMES, &openai::NAMES, &gemini::NAMES, &aws_errors::NAMES];
+    let place = match own {
+        Vendor::Anthropic => 0,
+        Vendor::OpenAi => 1,
+        Vendor::Gemini => 2,
+        Vendor::Bedrock => 3,
+    };
+    names[..=place].rotate_right(1);
+    names
 }
 
 /// The kind by status alone.

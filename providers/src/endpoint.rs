@@ -13,8 +13,10 @@ pub(crate) fn join(vendor: Vendor, base: &Url, path: &[&str]) -> Result<Url, &'s
         return Err("must not hold credentials; set api-key-env or api-key-file instead");
     }
     let last = base.path().trim_end_matches('/').rsplit('/').next();
-    if vendor == Vendor::Anthropic && last == Some("v1") {
-        return Err("names the host alone for this kind; leave out /v1");
+    match (vendor, last) {
+        (Vendor::Anthropic | Vendor::Bedrock, Some("v1")) => return Err("names the host alone for this kind; leave out /v1"),
+        (Vendor::Gemini, Some("v1" | "v1beta")) => return Err("names the host alone for this kind; leave out the version"),
+        _ => {}
     }
     if vendor == Vendor::OpenAi && is_official(vendor, base) && last != Some("v1") {
         return Err("ends in /v1 for this kind");
@@ -28,9 +30,27 @@ pub(crate) fn join(vendor: Vendor, base: &Url, path: &[&str]) -> Result<Url, &'s
     Ok(url)
 }
 
+/// The URL one segment further on.
+pub(crate) fn below(url: &Url, segment: &str) -> Url {
+    let mut url = url.clone();
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.push(segment);
+    }
+    url
+}
+
 /// Whether this is the vendor's own host, and not a server compatible with it.
 pub(crate) fn is_official(vendor: Vendor, url: &Url) -> bool {
-    Url::parse(vendor.default_base_url()).is_ok_and(|own| own.host() == url.host())
+    match vendor {
+        Vendor::Bedrock => url.host_str().is_some_and(|host| host.ends_with(".amazonaws.com")),
+        _ => Url::parse(vendor.default_base_url()).is_ok_and(|own| own.host() == url.host()),
+    }
+}
+
+/// The region in the name of one of Bedrock's hosts: `bedrock-runtime.eu-central-1.amazonaws.com`.
+#[cfg(feature = "bedrock")]
+pub(crate) fn region(url: &Url) -> Option<&str> {
+    url.host_str()?.strip_suffix(".amazonaws.com")?.split('.').nth(1)
 }
 
 /// Whether this is one of Azure's hosts of OpenAI models, which share OpenAI's habits.
@@ -73,6 +93,7 @@ mod tests {
             (Vendor::Anthropic, "https://api.anthropic.com/v1",        Err("leave out /v1")),
             (Vendor::Anthropic, "https://me:pw@api.anthropic.com",     Err("credentials")),
             (Vendor::Anthropic, "ftp://api.anthropic.com",             Err("https://")),
+            (Vendor::Gemini,    "https://gateway.example/v1beta",      Err("leave out the version")),
             (Vendor::OpenAi,    "https://api.openai.com/v1",           Ok("https://api.openai.com/v1/chat/completions")),
             (Vendor::OpenAi,    "https://api.openai.com",              Err("/v1")),
             (Vendor::OpenAi,    "http://localhost:11434/v1/",          Ok("http://localhost:11434/v1/chat/completions")),
@@ -80,13 +101,23 @@ mod tests {
                 Ok("https://x.openai.azure.com/openai/v1/chat/completions?api-version=preview")),
         ];
         for (vendor, base, expected) in cases {
-            let path: &[&str] = if vendor == Vendor::Anthropic { &["v1", "messages"] } else { &["chat", "completions"] };
+            let path: &[&str] = if vendor == Vendor::OpenAi { &["chat", "completions"] } else { &["v1", "messages"] };
             match (join(vendor, &Url::parse(base).unwrap(), path), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected),
                 (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{base}: {reason}"),
                 (result, _) => panic!("{base}: {result:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_model_in_the_path() {
+        let base = Url::parse("https://h/v1beta/models?key=x").unwrap();
+        assert_eq!(
+            below(&base, "gemini-3.8-flash:generateContent").as_str(),
+            "https://h/v1beta/models/gemini-3.8-flash:generateContent?key=x"
+        );
+        assert_eq!(below(&base, "a/../b?c").as_str(), "https://h/v1beta/models/a%2F..%2Fb%3Fc?key=x");
     }
 
     #[test]

@@ -13,19 +13,25 @@ const MAX_DEPTH: usize = 8;
 const MAX_ELEMENTS: usize = 4;
 
 /// Fields in which another level of the error may stand.
-const INNER: [&str; 8] = ["error", "errors", "details", "detail", "metadata", "raw", "body", "response"];
+const INNER: [&str; 9] = ["error", "errors", "details", "detail", "violations", "metadata", "raw", "body", "response"];
 
 /// What an error body says, each list innermost first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Envelope {
-    /// `code`, `error_code`: the exact names.
+    /// `code`, `error_code`, and Google's `reason` and `quotaId`: the exact names.
     pub(crate) codes: Vec<String>,
-    /// `type`: the classes.
+    /// `type`, Google's `status` and AWS's `__type`: the classes.
     pub(crate) types: Vec<String>,
     /// For people.
     pub(crate) messages: Vec<String>,
     /// A `code` that is a number: the status that a gateway got or would have sent.
     pub(crate) status: Option<u16>,
+    /// AWS's `originalStatusCode`: what the model itself answered.
+    pub(crate) original_status: Option<u16>,
+    /// Google's `RetryInfo.retryDelay`.
+    pub(crate) retry_delay: Option<String>,
+    /// Google's `quotaValue` of zero: a limit that admits nothing.
+    pub(crate) limit_is_zero: bool,
 }
 
 impl Envelope {
@@ -76,12 +82,21 @@ impl Envelope {
                 for inner in INNER.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(inner, depth + 1);
                 }
-                for message in ["message", "msg"].iter().filter_map(|name| fields.get(*name)) {
+                for message in ["message", "msg", "Message"].iter().filter_map(|name| fields.get(*name)) {
                     self.visit(message, depth + 1);
                 }
-                for code in ["error_code", "code"].iter().filter_map(|name| fields.get(*name)) {
+                for code in ["error_code", "code", "reason", "quotaId"].iter().filter_map(|name| fields.get(*name)) {
                     self.code(code);
                 }
+                for class in ["status", "__type"].iter().filter_map(|name| fields.get(*name)?.as_str()) {
+                    // `com.amazon.coral.service#ThrottlingException`
+                    self.types.push(class.rsplit('#').next().unwrap_or(class).to_owned());
+                }
+                let text = |name| fields.get(name).and_then(Value::as_str);
+                self.retry_delay = self.retry_delay.take().or_else(|| text("retryDelay").map(str::to_owned));
+                let original = fields.get("originalStatusCode").and_then(Value::as_u64);
+                self.original_status = self.original_status.or_else(|| u16::try_from(original?).ok());
+                self.limit_is_zero |= text("quotaValue") == Some("0");
                 // Anthropic's outermost type says only that this is an error.
                 if let Some(class) = fields.get("type").and_then(Value::as_str).filter(|class| *class != "error") {
                     self.types.push(class.to_owned());

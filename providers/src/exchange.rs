@@ -13,6 +13,7 @@ use std::{error::Error as _, fmt, time::Duration};
 
 use http::{HeaderMap, HeaderValue, header};
 use reqwest::redirect;
+use serde_json::Value;
 use url::Url;
 
 use crate::{
@@ -59,8 +60,32 @@ pub(crate) enum Cut {
 }
 
 impl Reply {
+    /// Reads a response to its end, as far as any answer goes.
+    pub(crate) async fn read(mut response: reqwest::Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let most = if response.status().is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
+        let (mut body, mut cut) = (Vec::new(), None);
+        while cut.is_none() {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() <= most => body.extend_from_slice(&chunk),
+                Ok(Some(_)) => cut = Some(Cut::TooLong),
+                Ok(None) => break,
+                Err(error) => cut = Some(Cut::Broken(reason(&error))),
+            }
+        }
+        Self { status, headers, body, cut }
+    }
+
     pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
+    }
+
+    /// The whole body, or why there is none.
+    pub(crate) fn json(&self) -> Result<Value, &'static str> {
+        if self.cut.is_some() {
+            return Err("it is not whole");
+        }
+        serde_json::from_slice(&self.body).map_err(|_| "it is not JSON")
     }
 }
 
@@ -71,71 +96,94 @@ impl Wire {
             url: endpoint::printable(&settings.base_url),
             reason,
         })?;
-        let mut builder = reqwest::Client::builder()
-            .retry(reqwest::retry::never())
-            .redirect(redirect::Policy::none())
-            .http1_only()
-            .pool_max_idle_per_host(0)
-            .connect_timeout(CONNECT_TIMEOUT.min(settings.request_timeout))
-            .timeout(settings.request_timeout)
-            .user_agent(USER_AGENT);
-        if endpoint::is_loopback(&endpoint) {
-            builder = builder.no_proxy();
-        }
-        if endpoint.scheme() == "http" {
-            // Else the client could not be made on a bare system, which has no certificates and here needs none.
-            builder = builder.tls_certs_only([]);
-        }
-        let http = builder.build().map_err(|error| SetupError::Client { provider: name.to_owned(), reason: root_cause(&error) })?;
-        Ok(Self { http, endpoint, headers })
+        Ok(Self { http: client(name, settings, &endpoint)?, endpoint, headers })
     }
 
     /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.
     pub(crate) async fn post(&self, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
+        self.send(self.endpoint.clone(), body, veil).await
+    }
+
+    /// The same, one path segment further on: where the model stands in the URL.
+    pub(crate) async fn post_below(&self, segment: &str, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
+        self.send(endpoint::below(&self.endpoint, segment), body, veil).await
+    }
+
+    async fn send(&self, url: Url, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
         let request = self
             .http
-            .post(self.endpoint.clone())
+            .post(url)
             .headers(self.headers.clone())
             .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header(header::CONNECTION, HeaderValue::from_static("close"))
             .body(body);
-        let mut response = request.send().await.map_err(|error| self.fault(error, veil))?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let most = if response.status().is_success() { MAX_ANSWER_BYTES } else { MAX_ERROR_BYTES };
-        let (mut body, mut cut) = (Vec::new(), None);
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= most => body.extend_from_slice(&chunk),
-                Ok(Some(_)) => cut = Some(Cut::TooLong),
-                Ok(None) => break,
-                Err(error) => cut = Some(Cut::Broken(reason(&error))),
+        match request.send().await {
+            Ok(response) => {
+                let reply = Reply::read(response).await;
+                tracing::debug!(host = self.host(), status = reply.status, bytes = reply.body.len(), cut = ?reply.cut, "provider replied");
+                Ok(reply)
             }
-            if cut.is_some() {
-                break;
-            }
+            Err(error) => Err(self.fault(&error, veil)),
         }
-        tracing::debug!(host = self.host(), status, bytes = body.len(), ?cut, "provider replied");
-        Ok(Reply { status, headers, body, cut })
     }
 
     fn host(&self) -> &str {
         self.endpoint.host_str().unwrap_or_default()
     }
 
+    fn fault(&self, error: &reqwest::Error, veil: &Veil<'_>) -> Error {
+        no_reply(self.host(), &Fault::of(error), veil)
+    }
+}
+
+/// Why no reply came.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{reason}")]
+pub(crate) struct Fault {
+    kind: Kind,
+    charged: Charged,
+    reason: String,
+}
+
+impl Fault {
     /// Before a connection stands, nothing can have been sent; after that, nobody knows.
-    fn fault(&self, error: reqwest::Error, veil: &Veil<'_>) -> Error {
-        let (kind, charged) = match &error {
+    pub(crate) fn of(error: &reqwest::Error) -> Self {
+        let (kind, charged) = match error {
             error if error.is_connect() => (Kind::Transient, Charged::No),
             error if error.is_builder() => (Kind::InvalidRequest, Charged::No),
             _ => (Kind::Timeout, Charged::Unknown),
         };
-        let text = match charged {
-            Charged::No => format!("no connection to {}: {}", self.host(), reason(&error)),
-            _ => format!("no answer from {}: {}", self.host(), reason(&error)),
-        };
-        tracing::debug!(host = self.host(), kind = kind.label(), "no reply from provider");
-        Error { kind, message: veil.clean(&text), retry_after: None, charged, status: None, observed: Box::default() }
+        Self { kind, charged, reason: reason(error) }
     }
+}
+
+/// A fault as the failure of a call to `host`.
+pub(crate) fn no_reply(host: &str, fault: &Fault, veil: &Veil<'_>) -> Error {
+    let Fault { kind, charged, reason } = fault;
+    let what = if *charged == Charged::No { "connection to" } else { "answer from" };
+    tracing::debug!(host, kind = kind.label(), "no reply from provider");
+    let message = veil.clean(&format!("no {what} {host}: {reason}"));
+    Error { kind: *kind, message, retry_after: None, charged: *charged, status: None, observed: Box::default() }
+}
+
+/// A client that sends what it is given once, over a connection of its own.
+pub(crate) fn client(name: &str, settings: &Settings, endpoint: &Url) -> Result<reqwest::Client, SetupError> {
+    let mut builder = reqwest::Client::builder()
+        .retry(reqwest::retry::never())
+        .redirect(redirect::Policy::none())
+        .http1_only()
+        .pool_max_idle_per_host(0)
+        .connect_timeout(CONNECT_TIMEOUT.min(settings.request_timeout))
+        .timeout(settings.request_timeout)
+        .user_agent(USER_AGENT);
+    if endpoint::is_loopback(endpoint) {
+        builder = builder.no_proxy();
+    }
+    if endpoint.scheme() == "http" {
+        // Else the client could not be made on a bare system, which has no certificates and here needs none.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| SetupError::Client { provider: name.to_owned(), reason: root_cause(&error) })
 }
 
 /// The endpoint without its query, and no header.

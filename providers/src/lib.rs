@@ -17,13 +17,17 @@
 //! * [`price`]: what a call costs; the figures stand in `prices.toml`
 //! * [`burndown`]: what each vendor counts towards its limits, and when
 //!
-//! One folder per vendor (`anthropic`, `openai`), each with the same files: `mod.rs` is the client, `request.rs` and
+//! One folder per API (`anthropic`, `openai`, `responses`, `gemini`, `bedrock`), each with the same files: `mod.rs` is the client, `request.rs` and
 //! `response.rs` are the two bodies, `usage.rs` normalises token counts, `limits.rs` reads the rate-limit headers and
 //! `errors.rs` holds the names of the vendor's errors. No vendor type leaves its folder.
 //!
 //! Shared and private: `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
 //! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind), `wait_hint` (how long to wait), `refusal`
-//! (all of these made into an [`Error`]), `message` (text that is safe to show).
+//! (all of these made into an [`Error`]), `message` (text that is safe to show), `aws_errors` (AWS's names, known without its SDK).
+//!
+//! # Features
+//!
+//! * `bedrock` (on): AWS Bedrock through its SDK, which is half of all that this crate compiles.
 //!
 //! To add a vendor: add its folder, a variant of [`Vendor`] and a row in [`burndown`].
 
@@ -39,14 +43,19 @@ pub mod secret;
 pub mod settings;
 
 mod anthropic;
+mod aws_errors;
+#[cfg(feature = "bedrock")]
+mod bedrock;
 mod classify;
 mod endpoint;
 mod envelope;
 mod exchange;
+mod gemini;
 mod message;
 mod openai;
 mod prompt;
 mod refusal;
+mod responses;
 mod wait_hint;
 
 #[cfg(test)]
@@ -56,7 +65,7 @@ pub use burndown::Burndown;
 pub use error::{Charged, Error, Kind};
 pub use observed::{Observed, Window};
 pub use price::Prices;
-pub use provider::{BoxFuture, Completion, Provider, Request, StopReason};
+pub use provider::{BoxFuture, Completion, Document, Provider, Request, StopReason};
 pub use registry::Providers;
 pub use secret::{Secret, SecretError};
-pub use settings::{OutputCap, Settings, SetupError, Vendor};
+pub use settings::{Api, OutputCap, Settings, SetupError, Vendor};

@@ -21,7 +21,7 @@ pub(crate) struct Veil<'a> {
 
 impl<'a> Veil<'a> {
     pub(crate) fn new(key: Option<&'a Secret>, request: &Request<'a>) -> Self {
-        Self { key, texts: [request.document, request.instructions] }
+        Self { key, texts: [request.document.text(), request.instructions] }
     }
 
     /// One line of at most 500 characters, without key, control characters and quotations from the request.
@@ -71,9 +71,12 @@ fn one_line(text: &str) -> String {
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Keys of all vendors here begin so, and error messages show parts of them.
+/// So the keys of all vendors here begin, and error messages show parts of them: Anthropic's and OpenAI's, Google's, and
+/// AWS's bearer tokens and access keys.
+const KEYS: [&str; 5] = ["sk-", "AIza", "ABSK", "AKIA", "ASIA"];
+
 fn mask_key_like(word: &str) -> String {
-    match word.find("sk-") {
+    match KEYS.iter().find_map(|key| word.find(key)) {
         Some(start) if word.len() - start > 8 && !word[..start].ends_with(char::is_alphanumeric) => {
             let end = word[start..]
                 .find(|c: char| !c.is_ascii_alphanumeric() && !"-_*.".contains(c))
@@ -89,9 +92,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::provider::Document;
 
     fn request<'a>(document: &'a str) -> Request<'a> {
-        Request { model: "m", instructions: "Summarise.", document, max_output_tokens: 1, schema: None }
+        Request { instructions: "Summarise.", document: Document::Text(document), ..crate::testing::REQUEST }
     }
 
     #[test]

@@ -34,12 +34,49 @@ pub struct Request<'a> {
     pub model: &'a str,
     /// What to do with the document; sent as the system prompt.
     pub instructions: &'a str,
-    /// The document's text; sent as the user's message.
-    pub document: &'a str,
+    /// The document; sent as the user's message.
+    pub document: Document<'a>,
     /// Most output tokens, reasoning included.
     pub max_output_tokens: u32,
     /// JSON Schema that the provider is asked to keep to. Whether the answer does is the caller's to check.
     pub schema: Option<&'a Value>,
+    /// Many calls begin with the same instructions: ask for them to be cached, where a provider wants to be asked. Too
+    /// short a prefix (1,024 to 4,096 tokens, by model) is cached nowhere, and that is no error.
+    pub cache_instructions: bool,
+}
+
+/// What a call is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Document<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A PDF as it is, for models that read its pages themselves.
+    Pdf(&'a [u8]),
+}
+
+impl<'a> Document<'a> {
+    /// Its text, as far as there is one.
+    pub(crate) fn text(&self) -> &'a str {
+        match self {
+            Self::Text(text) => text,
+            Self::Pdf(_) => "",
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Pdf(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// The size instead of the text.
+impl fmt::Debug for Document<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if matches!(self, Self::Text(_)) { "Text" } else { "Pdf" };
+        write!(f, "{kind}({} bytes)", self.len())
+    }
 }
 
 /// Sizes instead of texts: prompts and documents belong in no log.
@@ -48,7 +85,7 @@ impl fmt::Debug for Request<'_> {
         f.debug_struct("Request")
             .field("model", &self.model)
             .field("instructions_bytes", &self.instructions.len())
-            .field("document_bytes", &self.document.len())
+            .field("document", &self.document)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("has_schema", &self.schema.is_some())
             .finish()

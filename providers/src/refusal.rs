@@ -20,18 +20,27 @@ pub(crate) struct Context<'a> {
     vendor: Vendor,
     veil: Veil<'a>,
     pub(crate) observed: Observed,
+    retry_codes: &'a [String],
 }
 
 impl<'a> Context<'a> {
     pub(crate) fn new(vendor: Vendor, veil: Veil<'a>, mut observed: Observed) -> Self {
         // The only text among what was observed.
         observed.request_id = observed.request_id.map(|id| veil.clean(&id));
-        Self { vendor, veil, observed }
+        Self { vendor, veil, observed, retry_codes: &[] }
+    }
+
+    /// With codes that stand for a passing fault at this endpoint.
+    pub(crate) fn retrying(self, retry_codes: &'a [String]) -> Self {
+        Self { retry_codes, ..self }
     }
 
     /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves the status to decide.
     pub(crate) fn refused(self, reply: &Reply) -> Error {
-        let envelope = Envelope::read(&reply.body);
+        let mut envelope = Envelope::read(&reply.body);
+        // AWS: `ThrottlingException:http://internal.amazon.com/…`.
+        let class = wait_hint::text(&reply.headers, "x-amzn-errortype").and_then(|class| class.split(':').next());
+        envelope.types.extend(class.map(str::to_owned));
         self.classified(reply, reply.status, &envelope)
     }
 
@@ -56,15 +65,24 @@ impl<'a> Context<'a> {
     }
 
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
-        let hint = wait_hint::read(&reply.headers, &envelope.messages, wait_hint::clock(&reply.headers));
+        let hint = wait_hint::read(&reply.headers, envelope, wait_hint::clock(&reply.headers));
         let by_type = || classify::by_type(self.vendor, status, envelope);
-        let kind = classify::by_code(self.vendor, status, envelope).unwrap_or_else(|| {
-            obey_should_retry(reply, by_type().unwrap_or_else(|| classify::by_status(status)), by_type().is_some(), hint)
-        });
+        let kind = if self.is_told_to_retry(status, envelope) {
+            Kind::Transient
+        } else {
+            classify::by_code(self.vendor, status, envelope).unwrap_or_else(|| {
+                obey_should_retry(reply, by_type().unwrap_or_else(|| classify::by_status(status)), by_type().is_some(), hint)
+            })
+        };
         let retry_after = hint.filter(|_| kind.is_retryable() || kind == Kind::QuotaExhausted);
         let name = envelope.codes.first().or_else(|| envelope.types.first()).map_or_else(String::new, |name| format!(" {name}"));
         let said = envelope.messages.first().map_or_else(String::new, |message| format!(": {message}"));
         self.error(reply, kind, &format!("status {status}{name}{said}"), retry_after, charged(kind, status))
+    }
+
+    fn is_told_to_retry(&self, status: u16, envelope: &Envelope) -> bool {
+        let told = |code: &str| self.retry_codes.iter().any(|known| known == code);
+        told(&status.to_string()) || envelope.codes.iter().chain(&envelope.types).any(|code| told(code))
     }
 
     fn error(self, reply: &Reply, kind: Kind, text: &str, retry_after: Option<Duration>, charged: Charged) -> Error {

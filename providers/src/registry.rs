@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use tidegate_types::ModelId;
 
 use crate::{
-    anthropic, endpoint, openai,
+    anthropic, endpoint, gemini, openai,
     provider::Provider,
-    settings::{Settings, SetupError, Vendor},
+    responses,
+    settings::{Api, Settings, SetupError, Vendor},
 };
 
 /// The providers that `provider:model` names can point to.
@@ -54,12 +55,22 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
     if settings.request_timeout.is_zero() {
         return Err(SetupError::NoTime { provider: provider() });
     }
-    if settings.api_key.is_none() && endpoint::is_official(settings.vendor, &settings.base_url) {
+    // Bedrock takes AWS credentials in place of a key.
+    let wants_key = settings.vendor != Vendor::Bedrock;
+    if wants_key && settings.api_key.is_none() && endpoint::is_official(settings.vendor, &settings.base_url) {
         return Err(SetupError::NoKey { provider: provider() });
     }
     Ok(match settings.vendor {
         Vendor::Anthropic => Box::new(anthropic::Client::new(name, settings)?),
-        Vendor::OpenAi => Box::new(openai::Client::new(name, settings)?),
+        Vendor::OpenAi => match settings.api {
+            Api::ChatCompletions => Box::new(openai::Client::new(name, settings)?),
+            Api::Responses => Box::new(responses::Client::new(name, settings)?),
+        },
+        Vendor::Gemini => Box::new(gemini::Client::new(name, settings)?),
+        #[cfg(feature = "bedrock")]
+        Vendor::Bedrock => Box::new(crate::bedrock::Client::new(name, settings)?),
+        #[cfg(not(feature = "bedrock"))]
+        Vendor::Bedrock => return Err(SetupError::NoBedrock { provider: provider() }),
     })
 }
 

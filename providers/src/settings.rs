@@ -11,13 +11,17 @@ use crate::{endpoint, secret::Secret};
 pub enum Vendor {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions, and the many servers that are compatible with it.
+    /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the former.
     OpenAi,
+    /// Google Gemini, `generateContent`.
+    Gemini,
+    /// AWS Bedrock, Converse.
+    Bedrock,
 }
 
 impl Vendor {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Anthropic, Self::OpenAi];
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::Gemini, Self::Bedrock];
 
     /// The value of `kind` in configuration.
     #[must_use]
@@ -25,15 +29,20 @@ impl Vendor {
         match self {
             Self::Anthropic => "anthropic",
             Self::OpenAi => "openai",
+            Self::Gemini => "gemini",
+            Self::Bedrock => "bedrock",
         }
     }
 
-    /// The vendor's own endpoint, in the form that `base-url` takes.
+    /// The vendor's own endpoint, in the form that `base-url` takes. Bedrock has one for each region: see
+    /// [`Settings::region`].
     #[must_use]
     pub fn default_base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",
             Self::OpenAi => "https://api.openai.com/v1",
+            Self::Gemini => "https://generativelanguage.googleapis.com",
+            Self::Bedrock => "https://bedrock-runtime.us-east-1.amazonaws.com",
         }
     }
 
@@ -43,6 +52,8 @@ impl Vendor {
         match self {
             Self::Anthropic => "ANTHROPIC_API_KEY",
             Self::OpenAi => "OPENAI_API_KEY",
+            Self::Gemini => "GEMINI_API_KEY",
+            Self::Bedrock => "AWS_BEARER_TOKEN_BEDROCK",
         }
     }
 }
@@ -62,6 +73,16 @@ impl FromStr for Vendor {
             .find(|vendor| vendor.as_str() == text)
             .ok_or_else(|| SetupError::UnknownVendor { given: text.to_owned() })
     }
+}
+
+/// Which of OpenAI's two APIs a provider speaks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Api {
+    /// `POST /chat/completions`: OpenAI, and everything that is compatible with it.
+    #[default]
+    ChatCompletions,
+    /// `POST /responses`: OpenAI's newer one, with `store` switched off.
+    Responses,
 }
 
 /// In which field an OpenAI-compatible server is told the bound on output tokens.
@@ -89,13 +110,29 @@ pub struct Settings {
     /// OpenAI-compatible only. Default: `max_completion_tokens` at OpenAI and Azure, `max_tokens` elsewhere, because an
     /// unknown `max_tokens` is refused with a 400 that says so, while an unknown `max_completion_tokens` may be ignored.
     pub output_cap: Option<OutputCap>,
+    /// OpenAI only.
+    pub api: Api,
+    /// Bedrock only: the region to sign for, where `base_url` does not name it.
+    pub region: Option<String>,
+    /// Error codes, types or statuses (`"engine_busy"`, `"418"`) that stand for a passing fault at this endpoint, whatever
+    /// they mean elsewhere.
+    pub retry_codes: Vec<String>,
 }
 
 impl Settings {
     /// Settings with the defaults named at each field, and no key.
     #[must_use]
     pub fn new(vendor: Vendor, base_url: Url) -> Self {
-        Self { vendor, base_url, api_key: None, request_timeout: Duration::from_secs(600), output_cap: None }
+        Self {
+            vendor,
+            base_url,
+            api_key: None,
+            request_timeout: Duration::from_secs(600),
+            output_cap: None,
+            api: Api::default(),
+            region: None,
+            retry_codes: Vec::new(),
+        }
     }
 
     /// Sets the key.
@@ -120,6 +157,9 @@ impl fmt::Debug for Settings {
             .field("api_key", &self.api_key)
             .field("request_timeout", &self.request_timeout)
             .field("output_cap", &self.output_cap)
+            .field("api", &self.api)
+            .field("region", &self.region)
+            .field("retry_codes", &self.retry_codes)
             .finish()
     }
 }
@@ -128,7 +168,7 @@ impl fmt::Debug for Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// No such API.
-    #[error("kind \"{given}\" is not known; use anthropic or openai (for anything compatible with it)")]
+    #[error("kind \"{given}\" is not known; use anthropic, openai (for anything compatible with it), gemini or bedrock")]
     UnknownVendor {
         /// As given.
         given: String,
@@ -146,6 +186,12 @@ pub enum SetupError {
     /// The vendor's own host wants a key.
     #[error("provider {provider} needs an API key; set api-key-env or api-key-file")]
     NoKey {
+        /// The provider's configured name.
+        provider: String,
+    },
+    /// Left out of this build.
+    #[error("provider {provider} speaks Bedrock, which was left out of this build; build tidegate with its feature bedrock")]
+    NoBedrock {
         /// The provider's configured name.
         provider: String,
     },

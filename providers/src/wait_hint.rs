@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `retry-after-ms` | decimal number, milliseconds |
 //! | `retry-after` | decimal number, seconds; or an HTTP date |
+//! | `RetryInfo.retryDelay` in the body | protobuf duration: "26s", "45.578569677s" |
 //! | `x-amz-retry-after` | decimal number, milliseconds |
 //! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
@@ -17,17 +18,20 @@ use std::time::Duration;
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use http::HeaderMap;
 
+use crate::envelope::Envelope;
+
 /// The longest wait that is believed: a year.
 const MAX_WAIT: Duration = Duration::from_secs(366 * 86_400);
 
-/// Reads the hint from headers, else from messages. `now` should be the provider's clock: see [`clock`].
-pub(crate) fn read(headers: &HeaderMap, messages: &[String], now: DateTime<Utc>) -> Option<Duration> {
+/// Reads the hint from headers, else from the body. `now` should be the provider's clock: see [`clock`].
+pub(crate) fn read(headers: &HeaderMap, envelope: &Envelope, now: DateTime<Utc>) -> Option<Duration> {
     let header = |name| text(headers, name);
     None.or_else(|| decimal(header("retry-after-ms")?, 0.001))
         .or_else(|| decimal(header("retry-after")?, 1.0))
         .or_else(|| until(http_date(header("retry-after")?)?, now))
+        .or_else(|| decimal(envelope.retry_delay.as_deref()?.strip_suffix('s')?, 1.0))
         .or_else(|| decimal(header("x-amz-retry-after")?, 0.001))
-        .or_else(|| messages.iter().find_map(|message| in_message(message, now)))
+        .or_else(|| envelope.messages.iter().find_map(|message| in_message(message, now)))
 }
 
 /// The provider's clock, as its `date` header tells it; ours without one. Differences of its times are then exact.
@@ -140,8 +144,22 @@ mod tests {
             (&[("anthropic-ratelimit-requests-reset", "2026-11-20T12:01:00Z")], None), // time to full
         ];
         for (pairs, expected) in cases {
-            let wait = read(&headers(pairs), &[], now()).map(|wait| wait.as_millis() as u64);
+            let wait = read(&headers(pairs), &Envelope::default(), now()).map(|wait| wait.as_millis() as u64);
             assert_eq!(wait, *expected, "{pairs:?}");
+        }
+    }
+
+    fn said(message: &str) -> Envelope {
+        Envelope { messages: vec![message.to_owned()], ..Envelope::default() }
+    }
+
+    #[test]
+    fn googles_retry_info() {
+        for (delay, expected) in [("26s", Some(26_000)), ("45.578569677s", Some(45_578)), ("0s", None), ("26", None), ("-1s", None)]
+        {
+            let envelope = Envelope { retry_delay: Some(delay.to_owned()), ..said("Please retry in 7s.") };
+            let wait = read(&HeaderMap::new(), &envelope, now()).map(|wait| wait.as_millis());
+            assert_eq!(wait, expected.or(Some(7_000)), "{delay}");
         }
     }
 
@@ -161,7 +179,7 @@ mod tests {
             ("regain access on ÄÄÄÄÄÄÄÄÄÄ",                              None),
         ];
         for (message, expected) in cases {
-            let wait = read(&HeaderMap::new(), &[message.to_owned()], now()).map(|wait| wait.as_millis() as u64);
+            let wait = read(&HeaderMap::new(), &said(message), now()).map(|wait| wait.as_millis() as u64);
             assert_eq!(wait, expected, "{message}");
         }
     }
@@ -181,7 +199,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in "(try again in |retry-after |regain access on )?[0-9hmsµ.é -]{0,30}.{0,20}") {
-            read(&HeaderMap::new(), std::slice::from_ref(&text), now());
+            read(&HeaderMap::new(), &said(&text), now());
             go_duration(&text);
             decimal(&text, 0.001);
             http_date(&text);

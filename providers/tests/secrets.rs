@@ -6,7 +6,7 @@ mod common;
 use std::{error::Error as _, fmt::Debug};
 
 use common::{Act, KEY, Server, answer, call, providers, response, settings};
-use tidegate_providers::{Providers, Request, Secret, Vendor};
+use tidegate_providers::{Document, Providers, Request, Secret, Vendor};
 
 fn assert_silent(texts: &[String]) {
     for text in texts {
@@ -21,10 +21,10 @@ fn formats(value: &impl Debug) -> [String; 2] {
 #[tokio::test]
 async fn nothing_prints_the_key() {
     assert_silent(&formats(&Secret::new(KEY).unwrap()));
-    for vendor in Vendor::ALL {
+    for api in common::APIS {
         let keyed = format!("https://user:pass-in-url@localhost/v1?key={KEY}");
-        assert_silent(&formats(&settings(vendor, &keyed)));
-        let error = Providers::new([("mine".to_owned(), settings(vendor, &keyed))]).unwrap_err();
+        assert_silent(&formats(&settings(api, &keyed)));
+        let error = Providers::new([("mine".to_owned(), settings(api, &keyed))]).unwrap_err();
         assert_silent(&formats(&error));
         assert_silent(&[error.to_string()]);
 
@@ -32,14 +32,14 @@ async fn nothing_prints_the_key() {
         let echo = format!("{{\"error\":{{\"type\":\"authentication_error\",\"message\":\"bad key {KEY}\",\"code\":\"{KEY}\"}}}}");
         let header = format!("request-id: {KEY}\r\nx-request-id: {KEY}\r\n");
         for act in [
-            Act::Send(answer(vendor)),
+            Act::Send(answer(api)),
             Act::Send(response("401 Unauthorized", "", &echo)),
             Act::Send(response("401 Unauthorized", "", &format!("Bearer {KEY}"))),
             Act::Send(response("401 Unauthorized", &header, "")),
             Act::SendAndDrop(String::new()),
         ] {
             let server = Server::start(act).await;
-            let with_query = providers(vendor, &format!("{}?key={KEY}", server.base_url(vendor)));
+            let with_query = providers(api, &format!("{}?key={KEY}", server.base_url(api.0)));
             assert_silent(&formats(&with_query));
             match call(&with_query).await {
                 Ok(completion) => assert_silent(&formats(&completion)),
@@ -55,7 +55,7 @@ async fn nothing_prints_the_key() {
 
 #[test]
 fn prompts_and_documents_are_not_printed() {
-    let request = Request { model: "m", instructions: "Hidden one", document: "Hidden two", max_output_tokens: 1, schema: None };
+    let request = Request { instructions: "Hidden one", document: Document::Text("Hidden two"), ..common::REQUEST };
     assert!(!format!("{request:?}").contains("Hidden"));
 }
 
@@ -63,9 +63,9 @@ fn prompts_and_documents_are_not_printed() {
 async fn a_document_that_the_provider_quotes_is_not_passed_on() {
     let body = r#"{"detail":[{"msg":"bad input: The patient's name is Jane Example, born in May."}]}"#;
     let server = Server::start(Act::Send(response("422 Unprocessable", "", body))).await;
-    let providers = providers(Vendor::OpenAi, &server.base_url(Vendor::OpenAi));
+    let providers = providers(common::APIS[1], &server.base_url(Vendor::OpenAi));
     let document = "The patient's name is Jane Example, born in May.";
-    let request = Request { model: "m", instructions: "Sum up.", document, max_output_tokens: 100, schema: None };
+    let request = Request { document: Document::Text(document), ..common::REQUEST };
     let error = providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&request).await.unwrap_err();
     assert!(!error.message.contains("Jane") && error.message.contains("422"), "{error}");
 }

@@ -228,6 +228,23 @@ impl Charge {
         Amounts([1, input, output, input.saturating_add(weighted)])
     }
 
+    /// Output to hold where the provider holds the bound, in tokens before the weight: its bound counts once, what really
+    /// comes counts with the weight, so that the larger of the two is held.
+    #[must_use]
+    pub fn held_output(&self, bound: u64, expected: u64) -> u64 {
+        if self.output_weight <= 1.0 {
+            return bound;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "tokens lie far below 2^53"
+        )]
+        let unweighted = (bound as f64 / self.output_weight).ceil() as u64;
+        unweighted.max(expected)
+    }
+
     /// Amounts that a finished call is charged for.
     #[must_use]
     pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {

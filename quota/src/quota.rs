@@ -377,7 +377,7 @@ impl Shared {
             // Nobody knows yet. The bound is no expectation: answers rarely use a third of it, and if they do use more,
             // that is a debt for some calls and not a wait for all.
             (OutputHold::Expected, None) => bound.div_ceil(UNKNOWN_OUTPUT),
-            (OutputHold::Maximum, _) => bound,
+            (OutputHold::Maximum, known) => model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound))),
         };
         model.charge.amounts(input, output)
     }

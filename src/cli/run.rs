@@ -32,8 +32,11 @@ pub(super) struct Args {
     #[arg(long, short, value_name = "TEXT|@FILE")]
     instructions: String,
     /// provider:model, such as anthropic:claude-sonnet-5
-    #[arg(long, short, value_name = "MODEL")]
-    model: String,
+    #[arg(long, short, value_name = "MODEL", required_unless_present = "route", conflicts_with = "route")]
+    model: Option<String>,
+    /// A configured list of models in place of one
+    #[arg(long, value_name = "ROUTE")]
+    route: Option<String>,
     /// The class of traffic: interactive, standard, batch, or a configured lane [default: batch]
     #[arg(long)]
     lane: Option<String>,
@@ -137,7 +140,8 @@ fn input(args: &Args) -> anyhow::Result<Value> {
     set("source", Some(place::source(&args.source)?.into()));
     set("output", Some(place::output(&args.output)?.into()));
     set("instructions", Some(instructions.into()));
-    set("model", Some(args.model.clone().into()));
+    set("model", args.model.clone().map(Value::from));
+    set("route", args.route.clone().map(Value::from));
     set("lane", args.lane.clone().map(Value::from));
     set("tenant", args.tenant.clone().map(Value::from));
     set("max_output_tokens", args.max_output_tokens.map(Value::from));

@@ -1,4 +1,4 @@
-//! `[tenants.<name>]` and `[routes.<name>]`.
+//! `[tenants.<name>]`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,4 @@ pub struct Tenant {
     /// US dollars that it may spend in a day (UTC); without it as much as it likes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub daily_budget_usd: Option<f64>,
-}
-
-/// Models that are tried in order under sustained limits. Checked, but not used yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Route {
-    /// `provider:model`, each with a `[models]` section.
-    pub models: Vec<String>,
 }

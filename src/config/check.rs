@@ -111,10 +111,13 @@ impl Faults<'_> {
             let key = |key: &'static str| ["providers".to_owned(), name.clone(), key.to_owned()];
             match (&provider.kind, provider.vendor(name)) {
                 (_, Some(_)) => {}
-                (None, None) => {
-                    self.add(&key("kind"), "is missing; write \"openai\" for anything compatible with it, or \"anthropic\"")
+                (None, None) => self.add(
+                    &key("kind"),
+                    "is missing; write \"openai\" for anything compatible with it, or \"anthropic\", \"gemini\" or \"bedrock\"",
+                ),
+                (Some(kind), None) => {
+                    self.add(&key("kind"), format!("is \"{kind}\"; write \"anthropic\", \"openai\", \"gemini\" or \"bedrock\""))
                 }
-                (Some(kind), None) => self.add(&key("kind"), format!("is \"{kind}\"; write \"anthropic\" or \"openai\"")),
             }
             match provider.endpoint(name) {
                 None => self.add(&key("base-url"), "is missing; write the endpoint, such as \"http://localhost:8000/v1\""),
@@ -128,6 +131,9 @@ impl Faults<'_> {
             }
             if provider.api_key_env.is_some() && provider.api_key_file.is_some() {
                 self.add(&key("api-key-file"), "stands beside api-key-env; keep one of the two");
+            }
+            if let (Some(api), None) = (&provider.api, provider.api()) {
+                self.add(&key("api"), format!("is \"{api}\"; write \"chat-completions\" or \"responses\""));
             }
             if let (Some(cap), None) = (&provider.output_cap, provider.cap()) {
                 self.add(&key("output-cap"), format!("is \"{cap}\"; write \"max_tokens\" or \"max_completion_tokens\""));
@@ -162,6 +168,9 @@ impl Faults<'_> {
                         format!("is {rate}; write dollars per million tokens, 0 or more"),
                     );
                 }
+            }
+            if let Some(weight) = model.output_weight.filter(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+                self.add(&[&section[0], name, "output-weight"], format!("is {weight}; write a number from 0 up, such as 5"));
             }
             if let Err(error) =
                 ModelQuota::new(id, model.limits(), tidegate_quota::Charge::default(), std::sync::Arc::clone(&lanes))
@@ -199,6 +208,13 @@ impl Faults<'_> {
             let path = ["routes", name, "models"];
             if route.models.is_empty() {
                 self.add(&path, "is empty; write at least one provider:model");
+            }
+            if route.after_refusals == 0 {
+                self.add(&["routes", name, "after-refusals"], "is 0; write at least 1");
+            }
+            for model in route.equivalent.iter().filter(|model| !route.models.contains(*model)) {
+                let what = format!("names {model}, which is not among the route's models; add it there or take it out");
+                self.add(&["routes", name, "equivalent"], what);
             }
             for model in route.models.iter().filter(|model| !self.config.models.contains_key(*model)) {
                 self.add(&path, format!("names {model}, which has no limits; add a [models.\"{model}\"] section or take it out"));

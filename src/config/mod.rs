@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`Config`]: all sections; one file each: [`temporal`], [`redis`], [`gate`], [`worker`], [`storage`], [`provider`],
-//!   [`model`], [`lane`], [`budget`], [`prices`]
+//!   [`model`], [`lane`], [`budget`], [`route`], [`prices`]
 //! * [`layers`]: defaults, then the file, then the environment
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
 //! * `wiring`: the configuration as the other crates want it
@@ -21,6 +21,7 @@ pub mod model;
 pub mod prices;
 pub mod provider;
 pub mod redis;
+pub mod route;
 pub mod show;
 pub mod span;
 pub mod storage;
@@ -62,7 +63,7 @@ pub struct Config {
     /// Who pays.
     pub tenants: BTreeMap<String, budget::Tenant>,
     /// Lists of models.
-    pub routes: BTreeMap<String, budget::Route>,
+    pub routes: BTreeMap<String, route::Route>,
     /// What calls cost.
     pub prices: prices::Prices,
     /// Where each key comes from.
@@ -220,7 +221,7 @@ mod tests {
             ),
             (
                 "[providers.mine]\nbase-url = \"http://h/v1\"",
-                "t.toml: providers.mine.kind is missing; write \"openai\" for anything compatible with it, or \"anthropic\"",
+                "t.toml: providers.mine.kind is missing; write \"openai\" for anything compatible with it, or \"anthropic\", \"gemini\" or \"bedrock\"",
             ),
             (
                 "[models.\"openai:m\"]\nrpm = 0",

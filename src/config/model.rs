@@ -44,6 +44,9 @@ pub struct Model {
     /// The window in which the limits hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
+    /// By how much output counts in `tpm` and `tpd`, where the vendor's own figure is another: Bedrock's burndown rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_weight: Option<f64>,
     /// What its calls cost, if that differs from the built-in table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -65,6 +68,7 @@ impl Default for Model {
             algorithm: Algorithm::default(),
             margin: None,
             window: None,
+            output_weight: None,
             price: None,
         }
     }

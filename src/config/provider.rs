@@ -3,7 +3,7 @@
 use std::{env, fmt, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tidegate_providers::{Burndown, OutputCap, Secret, Settings, Vendor, burndown};
+use tidegate_providers::{Api, Burndown, OutputCap, Secret, Settings, Vendor, burndown};
 use tidegate_quota::{Charge, OutputHold};
 
 use super::{mask, span::Span};
@@ -12,7 +12,7 @@ use super::{mask, span::Span};
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Provider {
-    /// Whose API it speaks: `anthropic` or `openai`.
+    /// Whose API it speaks: `anthropic`, `openai`, `gemini` or `bedrock`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The environment variable that holds the key.
@@ -21,7 +21,7 @@ pub struct Provider {
     /// The file that holds the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
-    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, `anthropic` names the host alone.
+    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, the others name the host alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Time for one whole call.
@@ -30,6 +30,15 @@ pub struct Provider {
     /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or `max_completion_tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cap: Option<String>,
+    /// Which of OpenAI's APIs: `chat-completions` (default) or `responses`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api: Option<String>,
+    /// Bedrock: the region, where `base-url` does not name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Error codes, types or statuses that stand for a passing fault at this endpoint: `["engine_busy", "418"]`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retry_codes: Vec<String>,
 }
 
 /// Where a provider's key is.
@@ -55,9 +64,23 @@ impl Provider {
     /// The endpoint: as configured, or the vendor's own for a section named after it.
     #[must_use]
     pub fn endpoint(&self, name: &str) -> Option<String> {
-        let usual =
-            || self.vendor(name).filter(|vendor| vendor.as_str() == name).map(|vendor| vendor.default_base_url().to_owned());
+        let usual = || match self.vendor(name)? {
+            // Its hosts are told by their region, whatever the section is called.
+            Vendor::Bedrock => self.region().map(|region| format!("https://bedrock-runtime.{region}.amazonaws.com")),
+            vendor if vendor.as_str() == name => Some(vendor.default_base_url().to_owned()),
+            _ => None,
+        };
         self.base_url.clone().or_else(usual)
+    }
+
+    /// Bedrock's region: as configured, or as AWS's own tools find it.
+    fn region(&self) -> Option<String> {
+        let variable = |name| env::var(name).ok().filter(|region| !region.is_empty());
+        self.region
+            .clone()
+            .or_else(|| variable("AWS_REGION"))
+            .or_else(|| variable("AWS_DEFAULT_REGION"))
+            .or_else(|| Some("us-east-1".to_owned()))
     }
 
     /// Time for one whole call.
@@ -73,7 +96,8 @@ impl Provider {
             (Some(file), _) => Key::File(file.clone()),
             (None, Some(variable)) => Key::Env(variable.clone()),
             (None, None) => match self.vendor(name) {
-                Some(vendor) if vendor.as_str() == name => Key::Usual(vendor.default_key_variable()),
+                // Bedrock's key stands beside AWS's credentials, for any account.
+                Some(vendor) if vendor.as_str() == name || vendor == Vendor::Bedrock => Key::Usual(vendor.default_key_variable()),
                 _ => Key::None,
             },
         }
@@ -86,6 +110,16 @@ impl Provider {
             Some("max_tokens") => Some(OutputCap::MaxTokens),
             Some("max_completion_tokens") => Some(OutputCap::MaxCompletionTokens),
             _ => None,
+        }
+    }
+
+    /// OpenAI's API, if it is known.
+    #[must_use]
+    pub fn api(&self) -> Option<Api> {
+        match self.api.as_deref() {
+            None | Some("chat-completions") => Some(Api::ChatCompletions),
+            Some("responses") => Some(Api::Responses),
+            Some(_) => None,
         }
     }
 
@@ -106,7 +140,7 @@ impl Provider {
     /// A sentence that names the provider and says what to change.
     pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
         let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
-        let vendor = self.vendor(name).ok_or_else(|| fault("kind must be anthropic or openai".to_owned()))?;
+        let vendor = self.vendor(name).ok_or_else(|| fault("kind must be anthropic, openai, gemini or bedrock".to_owned()))?;
         let base_url = self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
         let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
         let key = match self.key(name) {
@@ -117,7 +151,14 @@ impl Provider {
             Key::None => None,
         };
         let api_key = key.transpose().map_err(|error| anyhow::Error::new(error).context(format!("providers.{name}")))?;
-        Ok(Settings { api_key, output_cap: self.cap(), ..Settings::new(vendor, base_url).request_timeout(*self.timeout()) })
+        Ok(Settings {
+            api_key,
+            output_cap: self.cap(),
+            api: self.api().unwrap_or_default(),
+            region: self.region(),
+            retry_codes: self.retry_codes.clone(),
+            ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
+        })
     }
 }
 
@@ -127,6 +168,8 @@ pub fn charge(vendor: Option<Vendor>) -> Charge {
     let rules: &Burndown = match vendor {
         Some(Vendor::Anthropic) => &burndown::ANTHROPIC,
         Some(Vendor::OpenAi) => &burndown::OPENAI,
+        Some(Vendor::Gemini) => &burndown::GEMINI,
+        Some(Vendor::Bedrock) => &burndown::BEDROCK,
         None => &burndown::CAUTIOUS,
     };
     Charge {

@@ -6,9 +6,13 @@ use std::{
 };
 
 use anyhow::Context;
-use tidegate_activities::{failure::Backoff, storage::Storage};
+use tidegate_activities::{
+    failure::Backoff,
+    route::{Route, Routes},
+    storage::Storage,
+};
 use tidegate_providers::{Prices, Settings};
-use tidegate_quota::{ModelQuota, Options};
+use tidegate_quota::{Charge, ModelQuota, Options};
 use tidegate_types::{ModelId, Tenant};
 
 use super::{Config, lane, provider};
@@ -23,8 +27,9 @@ impl Config {
         let quota = |(name, model): (&String, &super::model::Model)| {
             let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
             let vendor = self.providers.get(id.provider()).and_then(|provider| provider.vendor(id.provider()));
-            ModelQuota::new(id, model.limits(), provider::charge(vendor), Arc::clone(&lanes))
-                .with_context(|| format!("models.\"{name}\""))
+            let charge = provider::charge(vendor);
+            let charge = Charge { output_weight: model.output_weight.unwrap_or(charge.output_weight), ..charge };
+            ModelQuota::new(id, model.limits(), charge, Arc::clone(&lanes)).with_context(|| format!("models.\"{name}\""))
         };
         self.models.iter().map(quota).collect()
     }
@@ -96,6 +101,22 @@ impl Config {
         Ok(prices.overlaid_with(Prices::parse(&own.to_string()).context("models.….price")?))
     }
 
+    /// The routes, by name.
+    ///
+    /// # Errors
+    /// Names the route that cannot be; never after [`Config::load`] has accepted the configuration.
+    pub fn routes(&self) -> anyhow::Result<Routes> {
+        let ids = |models: &[String]| models.iter().map(|model| model.parse()).collect::<Result<Vec<ModelId>, _>>();
+        let route = |route: &super::route::Route| {
+            let (models, equivalent) = (ids(&route.models)?, ids(&route.equivalent)?);
+            anyhow::Ok(Route { models, equivalent, after_refusals: route.after_refusals, downgrade: route.downgrade })
+        };
+        self.routes
+            .iter()
+            .map(|(name, given)| Ok((name.clone(), route(given).with_context(|| format!("routes.{name}"))?)))
+            .collect()
+    }
+
     /// What each tenant with a budget may spend in a day, in US dollars.
     ///
     /// # Errors
@@ -111,14 +132,10 @@ impl Config {
         Backoff { base: *self.gate.base_backoff, max: *self.gate.max_backoff }
     }
 
-    /// What is configured and has no effect yet: one sentence each, for the log of a worker.
+    /// What can be run and is of no use: one sentence each, for the log of a worker.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        warnings.extend(self.routes.keys().map(|name| format!("routes.{name}: routes are not used yet; name a model instead")));
-        if self.models.is_empty() {
-            warnings.push("no model is configured; add a [models.\"provider:model\"] section with its limits".to_owned());
-        }
-        warnings
+        let no_model = "no model is configured; add a [models.\"provider:model\"] section with its limits";
+        self.models.is_empty().then(|| no_model.to_owned()).into_iter().collect()
     }
 }

@@ -55,8 +55,9 @@ pub struct Job {
     pub output: String,
     /// What to do with each document.
     pub instructions: String,
-    /// The model that answers.
-    pub model: ModelId,
+    /// Who answers.
+    #[serde(flatten)]
+    pub answerer: Answerer,
     /// The class of traffic.
     pub lane: Lane,
     /// Whose budget pays.
@@ -72,6 +73,16 @@ pub struct Job {
     /// US dollars that the batch may spend in all; `None` is no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
+}
+
+/// Who answers: exactly one of the two in the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// This model.
+    Model(ModelId),
+    /// A configured list of models, by its name.
+    Route(String),
 }
 
 /// Where a batch's documents come from: exactly one of the three in the input.

@@ -9,7 +9,7 @@ use temporalio_common::{data_converters::RawValue, protos::temporal::api::common
 use temporalio_workflow::WorkflowTermination;
 use tidegate_types::{Lane, ModelId, Tenant};
 
-use crate::contract::{Job, Source};
+use crate::contract::{Answerer, Job, Source};
 
 /// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities per workflow.
 pub const MAX_IN_FLIGHT: u64 = 500;
@@ -110,7 +110,7 @@ fn check(value: Value) -> Result<Batch, String> {
     let source = source(&mut fields)?;
     let output = required(&mut fields, "output", "a prefix for the results, such as file:///data/out/")?;
     let instructions = required(&mut fields, "instructions", "what to do with each document")?;
-    let model = model(&mut fields)?;
+    let answerer = answerer(&mut fields)?;
     let lane = name::<Lane>(&mut fields, "lane")?;
     let tenant = name::<Tenant>(&mut fields, "tenant")?;
     let max_output_tokens = integer(&mut fields, "max_output_tokens", 1, LARGEST_OUTPUT)?.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS);
@@ -126,7 +126,7 @@ fn check(value: Value) -> Result<Batch, String> {
         source,
         output,
         instructions,
-        model,
+        answerer,
         lane,
         tenant,
         max_output_tokens: u32::try_from(max_output_tokens).unwrap_or(u32::MAX),
@@ -164,12 +164,19 @@ fn documents(value: Option<Value>) -> Result<Source, String> {
     list.into_iter().enumerate().map(uri).collect::<Result<_, _>>().map(Source::Documents)
 }
 
-fn model(fields: &mut Map<String, Value>) -> Result<ModelId, String> {
+fn answerer(fields: &mut Map<String, Value>) -> Result<Answerer, String> {
     match (fields.remove("model"), fields.remove("route")) {
-        (_, Some(_)) => Err("route is not available in this version; name one model, such as anthropic:claude-sonnet-5".to_owned()),
-        (Some(Value::String(model)), None) => model.parse().map_err(|error: tidegate_types::InvalidName| error.to_string()),
+        (Some(_), Some(_)) => Err("give only one of model, route".to_owned()),
+        (None, Some(Value::String(route))) if !route.trim().is_empty() => Ok(Answerer::Route(route)),
+        (None, Some(_)) => Err("route must be the name of a configured route".to_owned()),
+        (Some(Value::String(model)), None) => {
+            let model: Result<ModelId, tidegate_types::InvalidName> = model.parse();
+            model.map(Answerer::Model).map_err(|error| error.to_string())
+        }
         (Some(other), None) => Err(format!("model must be a text such as anthropic:claude-sonnet-5, not {}", kind(&other))),
-        (None, None) => Err("model is missing; write provider:model, such as anthropic:claude-sonnet-5".to_owned()),
+        (None, None) => {
+            Err("model is missing; write provider:model, such as anthropic:claude-sonnet-5, or name a route".to_owned())
+        }
     }
 }
 

@@ -32,6 +32,7 @@ const VERSION: &str = "2023-06-01";
 pub(crate) struct Client {
     wire: Wire,
     key: Option<Secret>,
+    retry_codes: Vec<String>,
 }
 
 impl Client {
@@ -45,11 +46,16 @@ impl Client {
                 headers.insert(HeaderName::from_static("x-api-key"), value);
             }
         }
-        Ok(Self { wire: Wire::new(name, settings, &["v1", "messages"], headers)?, key: settings.api_key.clone() })
+        Ok(Self {
+            wire: Wire::new(name, settings, &["v1", "messages"], headers)?,
+            key: settings.api_key.clone(),
+            retry_codes: settings.retry_codes.clone(),
+        })
     }
 
     fn context<'a>(&'a self, request: &Request<'a>, headers: &HeaderMap) -> Context<'a> {
         Context::new(Vendor::Anthropic, Veil::new(self.key.as_ref(), request), limits::observed(headers))
+            .retrying(&self.retry_codes)
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     error::{Error, Kind},
     prompt,
-    provider::Request,
+    provider::{Document, Request},
 };
 
 /// The vendor's limit. A longer body is refused by its front door, which often drops the connection under way, and a
@@ -18,17 +18,59 @@ const MAX_BODY_BYTES: usize = 32_000_000;
 struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    system: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<System<'a>>,
     messages: [Message; 1],
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
 }
 
+/// A text alone where nothing is to be cached: some compatible servers know no more.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum System<'a> {
+    Text(&'a str),
+    Cached([CachedText<'a>; 1]),
+}
+
+#[derive(Serialize)]
+struct CachedText<'a> {
+    r#type: &'static str,
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+/// Five minutes, from the last read on: the vendor's default, and the cheapest to write.
+#[derive(Serialize)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
 #[derive(Serialize)]
 struct Message {
     role: &'static str,
-    content: String,
+    content: Content,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Attached([Block; 2]),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Document { source: FileSource },
+    Text { text: &'static str },
+}
+
+#[derive(Serialize)]
+struct FileSource {
+    r#type: &'static str,
+    media_type: &'static str,
+    data: String,
 }
 
 #[derive(Serialize)]
@@ -46,8 +88,8 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
     let body = Body {
         model: request.model,
         max_tokens: request.max_output_tokens,
-        system: request.instructions,
-        messages: [Message { role: "user", content: prompt::wrap(request.document) }],
+        system: system(request),
+        messages: [Message { role: "user", content: content(request.document) }],
         output_config: request.schema.map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
     };
     let body =
@@ -59,12 +101,35 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
     Ok(body)
 }
 
+fn system<'a>(request: &Request<'a>) -> Option<System<'a>> {
+    let text = request.instructions;
+    if text.is_empty() {
+        return None;
+    }
+    let cache_control = CacheControl { r#type: "ephemeral" };
+    Some(if request.cache_instructions {
+        System::Cached([CachedText { r#type: "text", text, cache_control }])
+    } else {
+        System::Text(text)
+    })
+}
+
+fn content(document: Document<'_>) -> Content {
+    match document {
+        Document::Text(text) => Content::Text(prompt::wrap(text)),
+        Document::Pdf(bytes) => {
+            let source = FileSource { r#type: "base64", media_type: "application/pdf", data: prompt::base64(bytes) };
+            Content::Attached([Block::Document { source }, Block::Text { text: prompt::ATTACHED }])
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::error::Charged;
+    use crate::{error::Charged, testing::REQUEST};
 
     fn written(request: &Request<'_>) -> Value {
         serde_json::from_slice(&body(request).unwrap()).unwrap()
@@ -73,7 +138,7 @@ mod tests {
     #[test]
     fn the_whole_body() {
         let schema = json!({"type":"object"});
-        let plain = Request { model: "claude", instructions: "Sum up.", document: "Text", max_output_tokens: 9, schema: None };
+        let plain = Request { model: "claude", max_output_tokens: 9, ..REQUEST };
         let user = json!([{"role":"user","content":"<document>\nText\n</document>"}]);
         assert_eq!(written(&plain), json!({"model":"claude","max_tokens":9,"system":"Sum up.","messages":user}));
         let format = json!({"format":{"type":"json_schema","schema":schema}});
@@ -84,9 +149,18 @@ mod tests {
     }
 
     #[test]
+    fn cached_instructions_and_attached_files() {
+        let cached = written(&Request { cache_instructions: true, ..REQUEST });
+        assert_eq!(cached["system"], json!([{"type":"text","text":"Sum up.","cache_control":{"type":"ephemeral"}}]));
+        let attached = written(&Request { document: Document::Pdf(b"%PDF-"), ..REQUEST });
+        let file = json!({"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}});
+        assert_eq!(attached["messages"][0]["content"], json!([file, {"type":"text","text":"The document is attached."}]));
+    }
+
+    #[test]
     fn what_the_front_door_would_drop_is_not_sent() {
         let document = "x".repeat(MAX_BODY_BYTES);
-        let request = Request { model: "claude", instructions: "", document: &document, max_output_tokens: 9, schema: None };
+        let request = Request { document: Document::Text(&document), ..REQUEST };
         let error = body(&request).unwrap_err();
         assert_eq!((error.kind, error.charged), (Kind::TooLarge, Charged::No));
     }

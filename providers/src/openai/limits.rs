@@ -8,7 +8,7 @@ use crate::{
     wait_hint,
 };
 
-pub(super) fn observed(headers: &HeaderMap) -> Observed {
+pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     let window = |what| window(headers, what);
     Observed {
         requests: window("requests"),

@@ -4,10 +4,10 @@
 //! error codes), read between August and October 2026.
 
 mod errors;
-mod limits;
+pub(crate) mod limits;
 mod request;
 mod response;
-mod usage;
+pub(crate) mod usage;
 
 use http::{HeaderMap, HeaderValue, header};
 
@@ -30,25 +30,23 @@ pub(crate) use errors::NAMES;
 pub(crate) struct Client {
     wire: Wire,
     key: Option<Secret>,
+    retry_codes: Vec<String>,
     output_cap: OutputCap,
 }
 
 impl Client {
     pub(crate) fn new(name: &str, settings: &Settings) -> Result<Self, SetupError> {
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &settings.api_key {
-            // A key is ASCII (see `Secret`), so that this cannot fail.
-            if let Ok(mut value) = HeaderValue::from_str(&format!("Bearer {}", key.expose())) {
-                value.set_sensitive(true);
-                headers.insert(header::AUTHORIZATION, value);
-            }
-        }
-        let wire = Wire::new(name, settings, &["chat", "completions"], headers)?;
-        Ok(Self { wire, key: settings.api_key.clone(), output_cap: output_cap(settings) })
+        let wire = Wire::new(name, settings, &["chat", "completions"], authorization(settings))?;
+        Ok(Self {
+            wire,
+            key: settings.api_key.clone(),
+            retry_codes: settings.retry_codes.clone(),
+            output_cap: output_cap(settings),
+        })
     }
 
     fn context<'a>(&'a self, request: &Request<'a>, headers: &HeaderMap) -> Context<'a> {
-        Context::new(Vendor::OpenAi, Veil::new(self.key.as_ref(), request), limits::observed(headers))
+        Context::new(Vendor::OpenAi, Veil::new(self.key.as_ref(), request), limits::observed(headers)).retrying(&self.retry_codes)
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
@@ -62,6 +60,17 @@ impl Client {
         let context = self.context(request, &reply.headers);
         if reply.is_success() { response::read(request, reply, context) } else { Err(context.refused(reply)) }
     }
+}
+
+/// The key as a header.
+pub(crate) fn authorization(settings: &Settings) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    // A key is ASCII (see `Secret`), so that this cannot fail.
+    if let Some(Ok(mut value)) = settings.api_key.as_ref().map(|key| HeaderValue::from_str(&format!("Bearer {}", key.expose()))) {
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    headers
 }
 
 /// See [`Settings::output_cap`] for the reason.

@@ -1,12 +1,14 @@
 //! The body of a request.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     error::{Error, Kind},
     prompt,
-    provider::Request,
+    provider::{Document, Request},
     settings::OutputCap,
 };
 
@@ -27,7 +29,27 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
-    content: &'a str,
+    content: Content<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Attached([Part; 2]),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    File { file: File },
+    Text { text: &'static str },
+}
+
+#[derive(Serialize)]
+struct File {
+    filename: &'static str,
+    file_data: String,
 }
 
 #[derive(Serialize)]
@@ -44,12 +66,11 @@ struct JsonSchema<'a> {
 }
 
 pub(super) fn body(request: &Request<'_>, cap: OutputCap) -> Result<Vec<u8>, Error> {
-    let document = prompt::wrap(request.document);
     let mut messages = Vec::with_capacity(2);
     if !request.instructions.is_empty() {
-        messages.push(Message { role: "system", content: request.instructions });
+        messages.push(Message { role: "system", content: Content::Text(request.instructions.into()) });
     }
-    messages.push(Message { role: "user", content: &document });
+    messages.push(Message { role: "user", content: content(request.document) });
     let tokens = |field| (cap == field).then_some(request.max_output_tokens);
     let body = Body {
         model: request.model,
@@ -64,16 +85,36 @@ pub(super) fn body(request: &Request<'_>, cap: OutputCap) -> Result<Vec<u8>, Err
     serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
 }
 
+fn content(document: Document<'_>) -> Content<'_> {
+    match document {
+        Document::Text(text) => Content::Text(prompt::wrap(text).into()),
+        Document::Pdf(bytes) => {
+            let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
+            let file = File { filename: prompt::FILE_NAME, file_data };
+            Content::Attached([Part::File { file }, Part::Text { text: prompt::ATTACHED }])
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::testing::REQUEST;
+
+    #[test]
+    fn an_attached_file() {
+        let request = Request { document: Document::Pdf(b"%PDF-"), instructions: "", ..REQUEST };
+        let written: Value = serde_json::from_slice(&body(&request, OutputCap::MaxTokens).unwrap()).unwrap();
+        let file = json!({"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,JVBERi0="}});
+        assert_eq!(written["messages"][0]["content"], json!([file, {"type":"text","text":"The document is attached."}]));
+    }
 
     #[test]
     fn the_whole_body() {
         let schema = json!({"type":"object"});
-        let plain = Request { model: "gpt", instructions: "Sum up.", document: "Text", max_output_tokens: 9, schema: None };
+        let plain = Request { model: "gpt", max_output_tokens: 9, ..REQUEST };
         let written = |request: &Request<'_>, cap| serde_json::from_slice::<Value>(&body(request, cap).unwrap()).unwrap();
         let user = json!({"role":"user","content":"<document>\nText\n</document>"});
         let both = json!([{"role":"system","content":"Sum up."}, user]);

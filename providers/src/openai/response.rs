@@ -12,11 +12,9 @@ use crate::{
 };
 
 pub(super) fn read(request: &Request<'_>, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
-    if reply.cut.is_some() {
-        return Err(context.unreadable(reply, ""));
-    }
-    let Ok(body) = serde_json::from_slice::<Value>(&reply.body) else {
-        return Err(context.unreadable(reply, "it is not JSON"));
+    let body = match reply.json() {
+        Ok(body) => body,
+        Err(why) => return Err(context.unreadable(reply, why)),
     };
     if let Some(envelope) = Envelope::in_success(&body) {
         return Err(context.error_in_success(reply, &envelope));

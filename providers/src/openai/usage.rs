@@ -5,20 +5,30 @@ use tidegate_types::Usage;
 
 use crate::refusal::count;
 
+/// What the counts are called; the vendor's two APIs differ in that alone.
+pub(crate) struct Fields {
+    pub(crate) input: &'static str,
+    pub(crate) details: &'static str,
+    pub(crate) output: &'static str,
+}
+
 /// `None` when input or output is missing: unknown is not nothing.
-///
-/// That tokens written to the cache are inside the prompt's count as well is inferred, not documented. Parts that exceed
-/// their whole are cut to it.
 pub(super) fn read(body: &Value) -> Option<Usage> {
+    normalised(body, &Fields { input: "prompt_tokens", details: "prompt_tokens_details", output: "completion_tokens" })
+}
+
+/// That tokens written to the cache are inside the input's count as well is inferred, not documented. Parts that exceed
+/// their whole are cut to it.
+pub(crate) fn normalised(body: &Value, fields: &Fields) -> Option<Usage> {
     let usage = body.get("usage")?;
-    let prompt = count(usage, &["prompt_tokens"])?;
-    let cache_read = count(usage, &["prompt_tokens_details", "cached_tokens"]).unwrap_or(0).min(prompt);
-    let cache_write = count(usage, &["prompt_tokens_details", "cache_write_tokens"]).unwrap_or(0).min(prompt - cache_read);
+    let input = count(usage, &[fields.input])?;
+    let cache_read = count(usage, &[fields.details, "cached_tokens"]).unwrap_or(0).min(input);
+    let cache_write = count(usage, &[fields.details, "cache_write_tokens"]).unwrap_or(0).min(input - cache_read);
     Some(Usage {
-        uncached_input: prompt - cache_read - cache_write,
+        uncached_input: input - cache_read - cache_write,
         cache_read,
         cache_write,
-        output: count(usage, &["completion_tokens"])?,
+        output: count(usage, &[fields.output])?,
     })
 }
 

@@ -10,11 +10,20 @@ use std::{
     time::Duration,
 };
 
-use tidegate_providers::{Completion, Error, Providers, Request, Secret, Settings, Vendor};
+use tidegate_providers::{Api, Completion, Document, Error, Providers, Request, Secret, Settings, Vendor};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
 };
+
+/// Every API that a client speaks.
+pub const APIS: [(Vendor, Api); 5] = [
+    (Vendor::Anthropic, Api::ChatCompletions),
+    (Vendor::OpenAi, Api::ChatCompletions),
+    (Vendor::OpenAi, Api::Responses),
+    (Vendor::Gemini, Api::ChatCompletions),
+    (Vendor::Bedrock, Api::ChatCompletions),
+];
 
 /// What the server does with each request.
 #[derive(Debug, Clone)]
@@ -57,24 +66,33 @@ impl Server {
         (self.connections.load(Ordering::SeqCst), self.requests.lock().unwrap().len())
     }
 
-    pub async fn call(&self, vendor: Vendor) -> Result<Completion, Error> {
-        call(&providers(vendor, &self.base_url(vendor))).await
+    pub async fn call(&self, api: (Vendor, Api)) -> Result<Completion, Error> {
+        call(&providers(api, &self.base_url(api.0))).await
     }
 }
 
+pub const REQUEST: Request<'static> = Request {
+    model: "m",
+    instructions: "Sum up.",
+    document: Document::Text("Text"),
+    max_output_tokens: 100,
+    schema: None,
+    cache_instructions: false,
+};
+
 pub const KEY: &str = "K3Y-that-must-not-be-seen";
 
-pub fn settings(vendor: Vendor, url: &str) -> Settings {
-    Settings::new(vendor, url.parse().unwrap()).api_key(Secret::new(KEY).unwrap()).request_timeout(Duration::from_millis(500))
+pub fn settings((vendor, api): (Vendor, Api), url: &str) -> Settings {
+    let settings = Settings { api, ..Settings::new(vendor, url.parse().unwrap()) };
+    settings.api_key(Secret::new(KEY).unwrap()).request_timeout(Duration::from_millis(500))
 }
 
-pub fn providers(vendor: Vendor, url: &str) -> Providers {
-    Providers::new([("mine".to_owned(), settings(vendor, url))]).unwrap()
+pub fn providers(api: (Vendor, Api), url: &str) -> Providers {
+    Providers::new([("mine".to_owned(), settings(api, url))]).unwrap()
 }
 
 pub async fn call(providers: &Providers) -> Result<Completion, Error> {
-    let request = Request { model: "m", instructions: "Sum up.", document: "Text", max_output_tokens: 100, schema: None };
-    providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&request).await
+    providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&REQUEST).await
 }
 
 /// A whole response that invites the client to use the connection again.
@@ -85,12 +103,21 @@ pub fn response(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-pub fn answer(vendor: Vendor) -> String {
-    let body = match vendor {
-        Vendor::Anthropic => {
+pub fn answer(api: (Vendor, Api)) -> String {
+    let body = match api {
+        (Vendor::OpenAi, Api::Responses) => {
+            r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Yes"}]}],"model":"m-1","usage":{"input_tokens":3,"output_tokens":1}}"#
+        }
+        (Vendor::Anthropic, _) => {
             r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","model":"m-1","usage":{"input_tokens":3,"output_tokens":1}}"#
         }
-        Vendor::OpenAi => {
+        (Vendor::Gemini, _) => {
+            r#"{"candidates":[{"content":{"parts":[{"text":"Yes"}]},"finishReason":"STOP"}],"modelVersion":"m-1","usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1}}"#
+        }
+        (Vendor::Bedrock, _) => {
+            r#"{"output":{"message":{"role":"assistant","content":[{"text":"Yes"}]}},"stopReason":"end_turn","metrics":{"latencyMs":1},"usage":{"inputTokens":3,"outputTokens":1,"totalTokens":4}}"#
+        }
+        (Vendor::OpenAi, _) => {
             r#"{"choices":[{"message":{"content":"Yes"},"finish_reason":"stop"}],"model":"m-1","usage":{"prompt_tokens":3,"completion_tokens":1}}"#
         }
     };

@@ -43,7 +43,7 @@ fn every_fault_has_its_sentence() {
         (with("instructions", json!(["x"])),        "instructions must be a text, not a list"),
         (with("model", Value::Null),                "model is missing"),
         (with("model", json!("claude")),            "write it as provider:model"),
-        (with("route", json!("default")),           "route is not available in this version"),
+        (with("route", json!("default")),           "give only one of model, route"),
         (with("lane", json!("a b")),                "lane \"a b\" is not usable"),
         (with("tenant", json!("")),                 "tenant \"\" is not usable: it is empty"),
         (with("max_output_tokens", json!(0)),       "max_output_tokens must be a whole number from 1 to 1000000, not 0"),

@@ -1,0 +1,224 @@
+//! Which model answers a document: one, or the best of a configured list.
+//!
+//! A route is walked in steps. Its first step is the first model and those marked equivalent to it: of them, whichever can take
+//! the document soonest. Each further model is a step of its own, taken after so many refusals in a row, or when nobody on the
+//! steps before can be asked at all.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+use tidegate_quota::Quota;
+use tidegate_types::{Lane, ModelId};
+use tidegate_workflows::contract::{Answerer, failure_type};
+
+use crate::{attempt::Attempt, failure::Failure, guard::Guard};
+
+/// What is known of a model's queue is used for this long: one question a second, whatever the number of documents.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A document that goes on to another model comes back within this time, by chance: what fell together does not go together.
+const SPREAD: Duration = Duration::from_secs(2);
+
+/// All configured routes, by name.
+pub type Routes = BTreeMap<String, Route>;
+
+/// Models in the order in which they are asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// All of them; at least one.
+    pub models: Vec<ModelId>,
+    /// Those that answer as well as the first: of these and the first, the one that can take a document soonest does.
+    #[serde(default)]
+    pub equivalent: Vec<ModelId>,
+    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next step.
+    pub after_refusals: u32,
+    /// Whether a document may go on to models that are not equivalent to the first.
+    pub downgrade: bool,
+}
+
+impl Route {
+    /// One model and no other.
+    #[must_use]
+    pub fn single(model: ModelId) -> Self {
+        Self { models: vec![model], equivalent: Vec::new(), after_refusals: u32::MAX, downgrade: false }
+    }
+
+    /// The route that a job asks for, with the model or name that is not known.
+    ///
+    /// # Errors
+    /// `InvalidInput`, which names the configured routes.
+    pub fn of(answerer: &Answerer, routes: &Routes) -> Result<Self, Failure> {
+        match answerer {
+            Answerer::Model(model) => Ok(Self::single(model.clone())),
+            Answerer::Route(name) => routes.get(name).cloned().ok_or_else(|| {
+                let known: Vec<&str> = routes.keys().map(String::as_str).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Failure::invalid_input(format!(
+                    "route \"{name}\" is not configured; configured: {known}; choose one of them, or add a [routes.{name}] section to the workers' configuration"
+                ))
+            }),
+        }
+    }
+
+    /// The models of a step, in order; none where the route has ended.
+    fn step(&self, step: u32) -> Vec<&ModelId> {
+        let Some(first) = self.models.first() else { return Vec::new() };
+        let is_first = |model: &&ModelId| *model == first || self.equivalent.contains(model);
+        if step == 0 {
+            return self.models.iter().filter(is_first).collect();
+        }
+        let others = self.models.iter().filter(|model| !is_first(model) && self.downgrade);
+        others.skip(step as usize - 1).take(1).collect()
+    }
+
+    /// The model that this attempt asks.
+    ///
+    /// An attempt that comes back with its turn keeps its model: the turn is there.
+    pub async fn choose(&self, guard: &Guard, queues: &Queues, attempt: &Attempt, lane: &Lane) -> Option<&ModelId> {
+        if let [only] = self.models.as_slice() {
+            return Some(only);
+        }
+        let notes = attempt.notes();
+        let kept = notes.ticket.and_then(|_| self.models.get(notes.asked as usize));
+        let (mut step, now) = (notes.step, Instant::now());
+        let can_be_asked = |model: &ModelId| guard.stopped.check(model).is_ok() && !guard.breakers.is_open(model, now);
+        if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
+            return Some(kept);
+        }
+        let chosen = loop {
+            let models = self.step(step);
+            if models.is_empty() {
+                // Nobody can be asked: the first of this document's own step says why.
+                break self.step(notes.step).first().copied();
+            }
+            let open: Vec<&ModelId> = models.into_iter().filter(|model| can_be_asked(model)).collect();
+            match open.as_slice() {
+                [] => step += 1,
+                [only] => break Some(*only),
+                several => break queues.soonest(&guard.quota, several, lane).await,
+            }
+        };
+        if let Some(place) = self.models.iter().position(|model| Some(model) == chosen) {
+            attempt.asks(u32::try_from(place).unwrap_or(u32::MAX));
+        }
+        chosen
+    }
+
+    /// What a failed attempt means for the next: the same step, or the one after it.
+    #[must_use]
+    pub fn fall_back(&self, attempt: &Attempt, failure: Failure) -> Failure {
+        let gone = matches!(failure.kind, failure_type::QUOTA_EXHAUSTED | failure_type::UNAUTHORIZED);
+        let refused = matches!(
+            failure.kind,
+            failure_type::RATE_LIMITED | failure_type::QUOTA_WAIT | failure_type::OVERLOADED | failure_type::TRANSIENT
+        );
+        if !gone && !refused {
+            return failure;
+        }
+        let (step, refusals) = attempt.refused();
+        // A model that is equivalent to one that is gone stands on the same step.
+        let same_step = gone && step == 0 && self.step(0).len() > 1 && (refusals as usize) < self.step(0).len();
+        let onward = (gone || refusals >= self.after_refusals) && !self.step(step + 1).is_empty();
+        if same_step || onward {
+            if !same_step {
+                attempt.goes_on();
+            }
+            return Failure { retry_after: Some(SPREAD.mul_f64(rand::random())), ..failure };
+        }
+        failure
+    }
+}
+
+/// How long each model's queue is, as last seen.
+#[derive(Debug, Default)]
+pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Duration)>>);
+
+impl Queues {
+    /// The model whose queue is the shortest, the first of several. One that nobody can tell of counts as free.
+    async fn soonest<'a>(&self, quota: &Quota, models: &[&'a ModelId], lane: &Lane) -> Option<&'a ModelId> {
+        let mut best: Option<(&ModelId, Duration)> = None;
+        for model in models {
+            let wait = self.wait(quota, model, lane).await;
+            if best.is_none_or(|(_, shortest)| wait < shortest) {
+                best = Some((model, wait));
+            }
+        }
+        best.map(|(model, _)| model)
+    }
+
+    async fn wait(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> Duration {
+        let key = (model.clone(), lane.clone());
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        if let Some((seen, wait)) = known
+            && seen.elapsed() < FRESH
+        {
+            return wait;
+        }
+        let wait = match quota.inspect(model).await {
+            Ok(seen) => {
+                let queue =
+                    seen.lanes.iter().find(|known| known.lane == *lane).map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
+                let ahead = seen.dimensions.iter().map(|dimension| dimension.ahead).max().unwrap_or_default();
+                seen.pause.max(queue).max(ahead)
+            }
+            Err(_) => Duration::ZERO,
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (Instant::now(), wait));
+        wait
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+    use crate::attempt::Notes;
+
+    fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
+        let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
+        Route { models: ids(models), equivalent: ids(equivalent), after_refusals: 2, downgrade }
+    }
+
+    fn steps(route: &Route) -> Vec<Vec<String>> {
+        (0..)
+            .map(|step| route.step(step))
+            .take_while(|step| !step.is_empty())
+            .map(|step| step.iter().map(ToString::to_string).collect())
+            .collect()
+    }
+
+    #[test]
+    fn equivalents_share_the_first_step() {
+        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &[], true)), [["a:1"], ["b:2"], ["c:3"]]);
+        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], true)), [vec!["a:1", "c:3"], vec!["b:2"]]);
+        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], false)), [["a:1", "c:3"]]);
+        assert_eq!(steps(&Route::single("a:1".parse().unwrap())), [["a:1"]]);
+    }
+
+    #[test]
+    fn a_document_goes_on_after_so_many_refusals_or_when_a_model_is_gone() {
+        let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, Notes::default());
+        let wait = Failure { kind: failure_type::QUOTA_WAIT, message: String::new(), retry_after: Some(Duration::from_secs(50)) };
+        let route = route(&["a:1", "b:2"], &[], true);
+        let refused = attempt();
+        assert_eq!(route.fall_back(&refused, wait.clone()).retry_after, wait.retry_after);
+        assert!(route.fall_back(&refused, wait.clone()).retry_after.unwrap() <= SPREAD);
+        assert_eq!(refused.notes().step, 1);
+        // The last step has no next.
+        for _ in 0..5 {
+            assert_eq!(route.fall_back(&refused, wait.clone()).retry_after, wait.retry_after);
+        }
+        let gone = Failure::never(failure_type::QUOTA_EXHAUSTED, "no credit");
+        let exhausted = attempt();
+        assert!(route.fall_back(&exhausted, gone.clone()).retry_after.is_some(), "the next model is asked");
+        assert_eq!(route.fall_back(&exhausted, gone.clone()).retry_after, None, "there is no other");
+        let single = Route::single("a:1".parse().unwrap());
+        assert_eq!(single.fall_back(&attempt(), gone).retry_after, None);
+        let refusal = Failure::never(failure_type::CONTENT_REFUSED, "no");
+        assert_eq!(route.fall_back(&attempt(), refusal.clone()), refusal);
+    }
+}

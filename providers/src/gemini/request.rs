@@ -1,0 +1,109 @@
+//! The body of a request.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    error::{Error, Kind},
+    prompt,
+    provider::{Document, Request},
+};
+
+/// No sampling parameters: the models' own defaults are the advised ones.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Content<'a>>,
+    contents: [Content<'a>; 1],
+    generation_config: GenerationConfig<'a>,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Part<'a> {
+    Text(Cow<'a, str>),
+    InlineData(Inline),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Inline {
+    mime_type: &'static str,
+    data: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct GenerationConfig<'a> {
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Value>,
+}
+
+pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
+    let text = |text| Part::Text(Cow::Borrowed(text));
+    let parts = match request.document {
+        Document::Text(document) => vec![Part::Text(prompt::wrap(document).into())],
+        Document::Pdf(bytes) => {
+            vec![Part::InlineData(Inline { mime_type: "application/pdf", data: prompt::base64(bytes) }), text(prompt::ATTACHED)]
+        }
+    };
+    let instructions = Some(request.instructions).filter(|text| !text.is_empty());
+    let body = Body {
+        system_instruction: instructions.map(|instructions| Content { role: None, parts: vec![text(instructions)] }),
+        contents: [Content { role: Some("user"), parts }],
+        generation_config: GenerationConfig {
+            max_output_tokens: request.max_output_tokens,
+            response_mime_type: request.schema.map(|_| "application/json"),
+            response_json_schema: request.schema,
+        },
+    };
+    serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::REQUEST;
+
+    fn written(request: &Request<'_>) -> Value {
+        serde_json::from_slice(&body(request).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_whole_body() {
+        let schema = json!({"type":"object"});
+        let user = json!([{"role":"user","parts":[{"text":"<document>\nText\n</document>"}]}]);
+        let system = json!({"parts":[{"text":"Sum up."}]});
+        assert_eq!(
+            written(&REQUEST),
+            json!({"systemInstruction":system,"contents":user,"generationConfig":{"maxOutputTokens":100}})
+        );
+        let config = json!({"maxOutputTokens":100,"responseMimeType":"application/json","responseJsonSchema":schema});
+        assert_eq!(
+            written(&Request { schema: Some(&schema), instructions: "", ..REQUEST }),
+            json!({"contents":user,"generationConfig":config})
+        );
+    }
+
+    #[test]
+    fn an_attached_file() {
+        let attached = written(&Request { document: Document::Pdf(b"%PDF-"), ..REQUEST });
+        let file = json!({"inlineData":{"mimeType":"application/pdf","data":"JVBERi0="}});
+        assert_eq!(attached["contents"][0]["parts"], json!([file, {"text":"The document is attached."}]));
+    }
+}

@@ -1,0 +1,121 @@
+//! The body of a request.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    error::{Error, Kind},
+    prompt,
+    provider::{Document, Request},
+};
+
+/// The least that the vendor takes for `max_output_tokens`.
+const LEAST_OUTPUT: u32 = 16;
+
+/// No sampling parameters: reasoning models refuse them. `store` is true unless it is said otherwise, and documents are
+/// nobody's to keep.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    input: Input<'a>,
+    max_output_tokens: u32,
+    store: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Text<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Input<'a> {
+    Text(Cow<'a, str>),
+    Messages([Message; 1]),
+}
+
+#[derive(Serialize)]
+struct Message {
+    role: &'static str,
+    content: [Part; 2],
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    InputFile { filename: &'static str, file_data: String },
+    InputText { text: &'static str },
+}
+
+#[derive(Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    strict: bool,
+    schema: &'a Value,
+}
+
+pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
+    let format = |schema| Format { r#type: "json_schema", name: "answer", strict: true, schema };
+    let body = Body {
+        model: request.model,
+        instructions: request.instructions,
+        input: input(request.document),
+        max_output_tokens: request.max_output_tokens.max(LEAST_OUTPUT),
+        store: false,
+        text: request.schema.map(|schema| Text { format: format(schema) }),
+    };
+    serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+}
+
+fn input(document: Document<'_>) -> Input<'_> {
+    match document {
+        Document::Text(text) => Input::Text(prompt::wrap(text).into()),
+        Document::Pdf(bytes) => {
+            let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
+            let file = Part::InputFile { filename: prompt::FILE_NAME, file_data };
+            Input::Messages([Message { role: "user", content: [file, Part::InputText { text: prompt::ATTACHED }] }])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::REQUEST;
+
+    fn written(request: &Request<'_>) -> Value {
+        serde_json::from_slice(&body(request).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_whole_body() {
+        let input = "<document>\nText\n</document>";
+        assert_eq!(
+            written(&REQUEST),
+            json!({"model":"asked","instructions":"Sum up.","input":input,"max_output_tokens":100,"store":false})
+        );
+        let schema = json!({"type":"object"});
+        let format = json!({"format":{"type":"json_schema","name":"answer","strict":true,"schema":schema}});
+        assert_eq!(
+            written(&Request { schema: Some(&schema), instructions: "", max_output_tokens: 9, ..REQUEST }),
+            json!({"model":"asked","input":input,"max_output_tokens":16,"store":false,"text":format})
+        );
+    }
+
+    #[test]
+    fn an_attached_file() {
+        let attached = written(&Request { document: Document::Pdf(b"%PDF-"), ..REQUEST });
+        let file = json!({"type":"input_file","filename":"document.pdf","file_data":"data:application/pdf;base64,JVBERi0="});
+        let text = json!({"type":"input_text","text":"The document is attached."});
+        assert_eq!(attached["input"], json!([{"role":"user","content":[file, text]}]));
+    }
+}
