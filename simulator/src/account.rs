@@ -60,6 +60,10 @@ pub struct ModelAccount {
     pub max_in_flight: u64,
     /// What was let in: calls, and the tokens that they really had, whatever was held for them.
     pub admitted: Amounts,
+    /// Input tokens of admitted calls that were read from a prompt cache. Where reads are free they are not among `admitted`.
+    pub cache_read: u64,
+    /// Input tokens of admitted calls that were written to a prompt cache because the caller asked for it.
+    pub cache_written: u64,
     /// The most that was let in during any 60 seconds, to the millisecond; each dimension for itself.
     pub worst_window: Amounts,
     /// Seconds from the start to the first call let in.

@@ -23,7 +23,16 @@ pub(crate) struct Admission {
 
 impl Admission {
     /// A call has arrived whose answer will have so many tokens; `None` for one model name too many.
-    pub(crate) fn arrive(state: &Arc<State>, call: Call, output: u64) -> Option<Self> {
+    pub(crate) fn arrive(state: &Arc<State>, mut call: Call, output: u64) -> Option<Self> {
+        if let Some(prefix) = call.prefix.filter(|prefix| prefix.tokens >= state.config.cache_min_tokens) {
+            if state.cache().read(&call.model, &prefix, state.now()) {
+                call.cache_read = prefix.tokens;
+            } else if prefix.asked_for {
+                call.cache_written = prefix.tokens;
+            }
+        } else {
+            call.prefix = None;
+        }
         let mut ledger = state.ledger();
         ledger.open(&call.model, state.config.limits(&call.model))?.arrived();
         drop(ledger);
@@ -43,7 +52,8 @@ impl Admission {
             return Err(refusal);
         }
         let at_once = if book.limiter.counts_late() { 0 } else { output };
-        book.admitted(now, &Amounts::call(self.call.input, at_once));
+        book.admitted(now, &Amounts::call(self.call.counted_input(), at_once));
+        book.cached(self.call.cache_read, self.call.cache_written);
         self.admitted = Some(now);
         Ok(())
     }
@@ -69,6 +79,9 @@ impl Admission {
     /// The work is done: what was held beyond it is given back, what was not yet counted is.
     pub(crate) fn complete(&mut self) {
         let state = Arc::clone(&self.state);
+        if let Some(prefix) = &self.call.prefix {
+            state.cache().write(&self.call.model, prefix, state.now());
+        }
         if let Some(book) = state.ledger().book(&self.call.model) {
             self.settle(book);
         }

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Anthropic;
 
 impl Vendor for Anthropic {
-    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+    fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if headers.get("x-api-key").is_none_or(|key| key.is_empty()) && !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
         }
@@ -60,10 +60,10 @@ impl Vendor for Anthropic {
             "stop_reason": if answer.cut_off { "max_tokens" } else { "end_turn" },
             "stop_sequence": null,
             "usage": {
-                "input_tokens": call.input,
-                "cache_creation_input_tokens": 0,
-                "cache_read_input_tokens": 0,
-                "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+                "input_tokens": call.input.saturating_sub(call.cache_read + call.cache_written),
+                "cache_creation_input_tokens": call.cache_written,
+                "cache_read_input_tokens": call.cache_read,
+                "cache_creation": {"ephemeral_5m_input_tokens": call.cache_written, "ephemeral_1h_input_tokens": 0},
                 "output_tokens": answer.output,
                 "service_tier": "standard",
             },
@@ -154,6 +154,9 @@ fn read_content(prompt: &mut Prompt, role: &str, content: &Value) {
             (Some(data), Some("text")) => prompt.text(role, data),
             (Some(data), _) => prompt.base64(data),
             (None, _) => {}
+        }
+        if block.get("cache_control").is_some_and(Value::is_object) {
+            prompt.is_to_be_cached();
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Config {
     pub mean_output_tokens: u32,
     /// How widely lengths scatter around the mean: the sigma of a lognormal distribution. Default 0.4; 0 for no scatter.
     pub output_spread: f64,
+    /// The shortest beginning of a prompt that is cached. Default 1,024 tokens.
+    pub cache_min_tokens: u64,
     /// How long answers take.
     pub latency: Latency,
     /// The limits of each model that has no section of its own.
@@ -53,6 +55,7 @@ impl Default for Config {
             seed: 0,
             mean_output_tokens: 150,
             output_spread: 0.4,
+            cache_min_tokens: 1_024,
             latency: Latency::default(),
             default: Limits::default(),
             models: BTreeMap::new(),

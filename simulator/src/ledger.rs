@@ -121,6 +121,11 @@ impl Book {
         }
     }
 
+    pub(crate) const fn cached(&mut self, read: u64, written: u64) {
+        self.account.cache_read += read;
+        self.account.cache_written += written;
+    }
+
     pub(crate) const fn ok(&mut self) {
         self.account.ok += 1;
     }

@@ -22,7 +22,9 @@
 //! * [`config`], [`limits`], [`fault`]: what it is told to be; `span` reads durations
 //! * [`server`]: [`serve`] and [`Simulator`]; `wire` is the connection that can be cut
 //! * `provider`: the way of one call through keys, faults, limits, work and answer; `state` is what calls share
-//! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`: what each says on the wire
+//! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`, `responses`, `gemini`, `bedrock`: what
+//!   each says on the wire
+//! * `cache`: beginnings of prompts that are remembered
 //! * `answer`, `extract`, `schema`: what is answered; `tokens`: how tokens are counted; `dice`: chance that repeats itself
 //! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and `sliding` as its algorithms
 //! * [`account`]: what is accounted for; [`series`] is a part of it; `ledger` and `worst` keep it; `admission` is one call in it
@@ -33,13 +35,16 @@ mod admission;
 pub mod amounts;
 mod answer;
 mod anthropic;
+mod bedrock;
 mod bucket;
+mod cache;
 mod call;
 pub mod config;
 mod dice;
 mod extract;
 pub mod fault;
 mod fixed;
+mod gemini;
 mod ledger;
 mod limiter;
 pub mod limits;
@@ -47,6 +52,7 @@ mod meter;
 mod openai;
 mod problem;
 mod provider;
+mod responses;
 mod schema;
 pub mod series;
 pub mod server;

@@ -13,6 +13,7 @@ use crate::{
 pub(crate) struct Limiter {
     meters: [Option<Meter>; 4],
     charge: Charge,
+    output_weight: f64,
 }
 
 /// Why a call was not let in.
@@ -44,7 +45,7 @@ pub(crate) struct Standing {
 impl Limiter {
     pub(crate) fn new(limits: &Limits) -> Self {
         let meter = |dimension| limits.get(dimension).map(|limit| Meter::new(limit, limits));
-        Self { meters: Dimension::ALL.map(meter), charge: limits.charge }
+        Self { meters: Dimension::ALL.map(meter), charge: limits.charge, output_weight: limits.output_weight }
     }
 
     fn meters(&mut self) -> impl Iterator<Item = (Dimension, &mut Meter)> {
@@ -53,11 +54,22 @@ impl Limiter {
 
     /// What is counted at admission, for a call whose answer will have so many tokens.
     fn asks(&self, call: &Call, output: u64) -> Amounts {
+        let input = call.counted_input();
         match self.charge {
-            Charge::Admission => Amounts::call(call.input, output),
-            Charge::MaxTokens | Charge::MaxTokensKept => Amounts::call(call.input, call.max_tokens),
-            Charge::Completion => Amounts::call(call.input, 0),
+            Charge::Admission => Amounts { tokens: input + self.weighted(output), ..Amounts::call(input, output) },
+            Charge::MaxTokens | Charge::MaxTokensKept => Amounts::call(input, call.max_tokens),
+            Charge::Completion => Amounts::call(input, 0),
         }
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "tokens lie far below 2^53"
+    )]
+    fn weighted(&self, output: u64) -> u64 {
+        (output as f64 * self.output_weight).ceil() as u64
     }
 
     /// Lets a call in, in every dimension or in none.
@@ -80,12 +92,15 @@ impl Limiter {
     /// Corrects what was counted at `admitted`, when the call is complete.
     pub(crate) fn complete(&mut self, now: Duration, admitted: Duration, call: &Call, output: u64) {
         let charge = self.charge;
+        let real = Amounts { tokens: self.weighted(output), ..Amounts::late_output(output) };
         for (dimension, meter) in self.meters() {
-            let late = Amounts::late_output(output).get(dimension);
+            let late = real.get(dimension);
             let held = Amounts::late_output(call.max_tokens).get(dimension);
             match charge {
                 Charge::Completion => meter.take(now, late),
-                Charge::MaxTokens => meter.give_back(now, admitted, held.saturating_sub(late)),
+                // With a weight, an answer may cost more than was held.
+                Charge::MaxTokens if late > held => meter.take(now, late - held),
+                Charge::MaxTokens => meter.give_back(now, admitted, held - late),
                 Charge::Admission | Charge::MaxTokensKept => {}
             }
         }

@@ -30,6 +30,8 @@ pub struct Limits {
     pub bucket: Duration,
     /// When tokens are counted, and how many. Default `"admission"`.
     pub charge: Charge,
+    /// By how much real output counts in `tpm`: Bedrock's burndown. `max_tokens` counts once. Default 1.
+    pub output_weight: f64,
 }
 
 impl Default for Limits {
@@ -42,6 +44,7 @@ impl Default for Limits {
             algorithm: Algorithm::default(),
             bucket: Duration::from_mins(1),
             charge: Charge::default(),
+            output_weight: 1.0,
         }
     }
 }
@@ -63,6 +66,9 @@ impl Limits {
             if limit == Some(0) {
                 return Err(ConfigError::invalid(format!("{section}.{key}"), "0 admits nothing; leave it out for no limit"));
             }
+        }
+        if !(0.0..=1_000.0).contains(&self.output_weight) {
+            return Err(ConfigError::invalid(format!("{section}.output-weight"), "it lies between 0 and 1000"));
         }
         if self.bucket.is_zero() {
             return Err(ConfigError::invalid(format!("{section}.bucket"), "an empty bucket admits nothing"));

@@ -22,7 +22,7 @@ pub(crate) struct OpenAi;
 const MOST_TOKENS: u64 = 4_096;
 
 impl Vendor for OpenAi {
-    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+    fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
         }
@@ -34,11 +34,15 @@ impl Vendor for OpenAi {
         if body.get("stream").and_then(Value::as_bool) == Some(true) {
             return Err(Problem::invalid("The simulator does not stream.", "stream"));
         }
-        let mut prompt = Prompt::default();
+        let (mut prompt, mut cached) = (Prompt::default(), false);
         for message in messages {
             let role = message.get("role").and_then(Value::as_str);
             let role =
                 role.ok_or_else(|| Problem::invalid("Missing required parameter: 'messages[0].role'.", "messages[0].role"))?;
+            if role == "user" && !cached {
+                prompt.may_be_cached();
+                cached = true;
+            }
             prompt.message(role);
             message.get("content").into_iter().for_each(|content| read_content(&mut prompt, role, content));
         }
@@ -63,7 +67,7 @@ impl Vendor for OpenAi {
                 "prompt_tokens": call.input,
                 "completion_tokens": answer.output,
                 "total_tokens": call.input + answer.output,
-                "prompt_tokens_details": {"cached_tokens": 0},
+                "prompt_tokens_details": {"cached_tokens": call.cache_read},
                 "completion_tokens_details": {"reasoning_tokens": 0},
             },
         })

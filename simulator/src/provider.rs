@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
-    extract::{ConnectInfo, State as Shared},
+    extract::{ConnectInfo, RawPathParams, State as Shared},
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
@@ -33,12 +33,14 @@ const PAGE: &str = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<bo
 pub(crate) async fn call<V: Vendor>(
     Shared(state): Shared<Arc<State>>,
     ConnectInfo(wire): ConnectInfo<Wire>,
+    named: RawPathParams,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
     let number = state.number();
     let exchange = Exchange { id: dice::throw(&[state.config.seed, number, 0x1d]), began: state.now(), state: &state };
-    let call = match V::read(&headers, &body) {
+    let named = named.iter().next().map(|(_, named)| named);
+    let call = match V::read(named, &headers, &body) {
         Ok(call) => call,
         Err(problem) => return exchange.rejected::<V>(&problem),
     };
@@ -128,7 +130,8 @@ impl Exchange<'_> {
     fn problem<V: Vendor>(&self, problem: &Problem, admission: Option<&Admission>) -> Response {
         let (status, body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
         let mut headers = self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
-        retry_after(&mut headers, problem.wait());
+        V::problem_headers(&mut headers, problem);
+        retry_after(&mut headers, problem.wait().filter(|_| V::TELLS_WAIT));
         (status, headers, axum::Json(body)).into_response()
     }
 
@@ -152,7 +155,7 @@ impl Exchange<'_> {
             }
         };
         let mut response = self.problem::<V>(&problem, Some(admission));
-        if fault.kind != FaultKind::SpendLimit {
+        if fault.kind != FaultKind::SpendLimit && V::TELLS_WAIT {
             retry_after(response.headers_mut(), fault.retry_after);
         }
         response

@@ -17,9 +17,12 @@ use tokio::{
 use crate::{
     account::Account,
     anthropic::Anthropic,
+    bedrock::Bedrock,
     config::Config,
+    gemini::Gemini,
     openai::OpenAi,
     provider,
+    responses::Responses,
     state::State,
     wire::{Listener, Wire},
 };
@@ -32,8 +35,9 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Serves until `shutdown` is ready. Calls at work are then answered at once, and hanging ones cut off.
 ///
-/// `POST /v1/messages` and `POST /v1/chat/completions` are the providers, so that `http://host:port` is the base URL for
-/// anthropic and `http://host:port/v1` the one for openai. `GET /account` is the [`Account`] (`?series` for all of it),
+/// `POST /v1/messages`, `/v1/chat/completions`, `/v1/responses`, `/v1beta/models/{model}:generateContent` and
+/// `/model/{model}/converse` are the providers, so that `http://host:port` is the base URL for anthropic, gemini and bedrock, and
+/// `http://host:port/v1` the one for openai. `GET /account` is the [`Account`] (`?series` for all of it),
 /// `POST /account/reset` begins it anew, `GET /healthz` says that the simulator is there.
 ///
 /// # Errors
@@ -77,6 +81,9 @@ fn router(state: Arc<State>) -> Router {
     Router::new()
         .route("/v1/messages", post(provider::call::<Anthropic>))
         .route("/v1/chat/completions", post(provider::call::<OpenAi>))
+        .route("/v1/responses", post(provider::call::<Responses>))
+        .route("/v1beta/models/{method}", post(provider::call::<Gemini>))
+        .route("/model/{model}/converse", post(provider::call::<Bedrock>))
         .route("/account", get(account))
         .route("/account/reset", post(reset))
         .route("/healthz", get(|| async { "ok" }))

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{account::Account, config::Config, dice, fault::Fault, ledger::Ledger};
+use crate::{account::Account, cache::Cache, config::Config, dice, fault::Fault, ledger::Ledger};
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -20,14 +20,22 @@ pub(crate) struct State {
     /// How often each fault has struck.
     struck: Vec<AtomicU64>,
     ledger: Mutex<Ledger>,
+    cache: Mutex<Cache>,
     stop: watch::Receiver<bool>,
 }
 
 impl State {
     pub(crate) fn new(config: Config, stop: watch::Receiver<bool>) -> Self {
         let struck = config.faults.iter().map(|_| AtomicU64::new(0)).collect();
-        let (calls, ledger) = (AtomicU64::new(0), Mutex::default());
-        Self { config, started: Instant::now(), calls, struck, ledger, stop }
+        Self {
+            config,
+            started: Instant::now(),
+            calls: AtomicU64::new(0),
+            struck,
+            ledger: Mutex::default(),
+            cache: Mutex::default(),
+            stop,
+        }
     }
 
     /// Time since the start.
@@ -43,6 +51,11 @@ impl State {
     /// The ledger is never left half written: nothing panics while it is held.
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The prompt caches.
+    pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn account(&self) -> Account {

@@ -9,14 +9,20 @@ use crate::{answer::Answer, call::Call, limiter::Standing, problem::Problem};
 
 /// One vendor's wire format.
 pub(crate) trait Vendor: 'static {
-    /// Reads a call.
-    fn read(headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem>;
+    /// Whether a header says when to come back.
+    const TELLS_WAIT: bool = true;
+
+    /// Reads a call. `named` is what the path says of the model, where it says anything.
+    fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem>;
 
     /// The body of a success. `id` differs from call to call.
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value;
 
     /// Status and body of an error.
     fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value);
+
+    /// The headers of an error alone.
+    fn problem_headers(_headers: &mut HeaderMap, _problem: &Problem) {}
 
     /// The headers of every response.
     fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration);

@@ -66,6 +66,18 @@ impl Stage {
         self.post("/v1/chat/completions", &[("authorization", "Bearer k")], body.to_string()).await
     }
 
+    pub(crate) async fn responses(&self, body: &Value) -> reqwest::Result<Reply> {
+        self.post("/v1/responses", &[("authorization", "Bearer k")], body.to_string()).await
+    }
+
+    pub(crate) async fn gemini(&self, model: &str, body: &Value) -> reqwest::Result<Reply> {
+        self.post(&format!("/v1beta/models/{model}:generateContent"), &[("x-goog-api-key", "k")], body.to_string()).await
+    }
+
+    pub(crate) async fn bedrock(&self, model: &str, body: &Value) -> reqwest::Result<Reply> {
+        self.post(&format!("/model/{model}/converse"), &[("authorization", "Bearer k")], body.to_string()).await
+    }
+
     /// A plain call to anthropic's model `m`.
     pub(crate) async fn ask(&self, document: &str) -> reqwest::Result<Reply> {
         self.anthropic(&message(document, 1_000)).await

@@ -1,0 +1,63 @@
+//! Google's wire format.
+
+mod common;
+
+use common::Stage;
+use serde_json::{Value, json};
+
+fn content(document: &str) -> Value {
+    json!({"systemInstruction": {"parts": [{"text": "Summarise."}]},
+        "contents": [{"role": "user", "parts": [{"text": format!("<document>{document}</document>")}]}],
+        "generationConfig": {"maxOutputTokens": 500}})
+}
+
+#[tokio::test]
+async fn a_success_has_the_vendors_shape_and_tells_no_limit() {
+    let stage = Stage::new("[models.gemini]\nrpm = 60").await;
+    let reply = stage.gemini("gemini", &content("The parties agree.")).await.unwrap();
+    let body = reply.json();
+    let candidate = &body["candidates"][0];
+    assert_eq!((reply.status, &candidate["finishReason"], &body["modelVersion"]), (200, &json!("STOP"), &json!("gemini")));
+    assert!(candidate["content"]["parts"][0]["text"].as_str().unwrap().starts_with("The parties agree."));
+    let usage = |key: &str| body["usageMetadata"][key].as_u64().unwrap();
+    assert_eq!(usage("totalTokenCount"), usage("promptTokenCount") + usage("candidatesTokenCount"));
+    assert!(reply.headers.keys().all(|name| !name.as_str().contains("ratelimit")), "{:?}", reply.headers);
+    let mut cut = content("The parties agree. They sign on Monday.");
+    cut["generationConfig"] = json!({"maxOutputTokens": 3});
+    assert_eq!(stage.gemini("gemini", &cut).await.unwrap().json()["candidates"][0]["finishReason"], "MAX_TOKENS");
+}
+
+#[tokio::test]
+async fn refusals_tell_the_quota_and_the_wait_in_the_body() {
+    let stage = Stage::new("[models.gemini]\nrpm = 1\nalgorithm = \"fixed-window\"").await;
+    assert_eq!(stage.gemini("gemini", &content("One.")).await.unwrap().status, 200);
+    let reply = stage.gemini("gemini", &content("Two.")).await.unwrap();
+    let error = &reply.json()["error"];
+    assert_eq!((reply.status, &error["status"]), (429, &json!("RESOURCE_EXHAUSTED")));
+    assert_eq!(error["details"][0]["violations"][0]["quotaId"], "GenerateRequestsPerMinutePerProjectPerModel");
+    let wait = error["details"][2]["retryDelay"].as_str().unwrap();
+    assert!(wait.strip_suffix('s').unwrap().parse::<f64>().unwrap() > 50.0, "{wait}");
+    assert_eq!(reply.header("retry-after"), None);
+    assert_eq!(stage.simulator.account().model("gemini").refused.requests, 1);
+}
+
+#[tokio::test]
+async fn faults_speak_the_vendors_language() {
+    for (kind, status, word) in [
+        ("overloaded", 503, "UNAVAILABLE"),
+        ("server-error", 500, "INTERNAL"),
+        ("rate-limited", 429, "RESOURCE_EXHAUSTED"),
+        ("spend-limit", 429, "RESOURCE_EXHAUSTED"),
+    ] {
+        let stage = Stage::new(&format!("[[faults]]\nkind = \"{kind}\"\nrate = 1.0")).await;
+        let reply = stage.gemini("gemini", &content("x")).await.unwrap();
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status, &error["status"]), (status, &json!(word)), "{kind}");
+        let day = error["details"][0]["violations"][0]["quotaId"].as_str().is_some_and(|id| id.contains("PerDay"));
+        assert_eq!(day, kind == "spend-limit");
+    }
+    let stage = Stage::new("").await;
+    let path = "/v1beta/models/gemini:generateContent";
+    assert_eq!(stage.post(path, &[], content("x").to_string()).await.unwrap().json()["error"]["status"], "PERMISSION_DENIED");
+    assert_eq!(stage.gemini("gemini", &json!({})).await.unwrap().json()["error"]["status"], "INVALID_ARGUMENT");
+}
