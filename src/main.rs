@@ -3,10 +3,18 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate::{cli::Cli, telemetry};
+use tidegate::{cli::Cli, telemetry, worker};
+
+fn main() -> ExitCode {
+    // A worker's child, which reads one document and needs nothing else of this program.
+    if std::env::args_os().nth(1).is_some_and(|command| command == worker::READ_DOCUMENT) {
+        return if tidegate_documents::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
+    run()
+}
 
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     let cli = Cli::parse();
     telemetry::log(cli.log_format(), cli.log_level());
     // Two of rustls' providers are compiled in, and it refuses to choose. Only a second call fails.

@@ -12,6 +12,7 @@ use temporalio_common::telemetry::TelemetryOptions;
 use temporalio_sdk::{Worker, WorkerOptions, runtime::PollerBehavior};
 use temporalio_sdk_core::{CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder};
 use tidegate_activities::{DocumentActivities, Services, budgets::Budgets, guard::Guard, waiting::WaitingRoom};
+use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
 use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
@@ -36,6 +37,9 @@ const BEAT: Duration = Duration::from_secs(4);
 
 /// Workflow tasks are short: they only decide.
 const WORKFLOW_SLOTS: usize = 50;
+
+/// The command with which this program reads one document: see [`reader`].
+pub const READ_DOCUMENT: &str = "read-document";
 
 /// Plans, seals and finishes, which stream from and to the object store.
 const BATCH_SLOTS: usize = 20;
@@ -110,6 +114,7 @@ pub fn services(config: &Config) -> Result<Services> {
     let (quota, prices) = (config.quota()?, config.prices()?);
     Ok(Services {
         storage: config.storage()?,
+        reader: reader()?,
         providers: Providers::new(config.provider_settings()?).context("setting up the providers")?,
         budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
         prices,
@@ -125,6 +130,12 @@ pub fn services(config: &Config) -> Result<Services> {
         },
         shards: tidegate_activities::job::Shards::default(),
     })
+}
+
+/// Reads documents in processes of this very program, so that a hostile file harms none but itself.
+fn reader() -> Result<Reader> {
+    let program = std::env::current_exe().context("finding this program, to read documents with it")?;
+    Ok(Reader::isolated(program, [READ_DOCUMENT.to_owned()], tidegate_documents::Limits::default()))
 }
 
 /// What the workers of this process share.

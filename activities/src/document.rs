@@ -1,5 +1,6 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
+use tidegate_documents::Unreadable;
 use tidegate_providers::{Completion, Document as Body, Request as Call};
 use tidegate_quota::Request;
 use tidegate_types::ModelId;
@@ -8,7 +9,7 @@ use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, failure_type};
 use crate::{
     attempt::Attempt,
     estimate,
-    failure::Failure,
+    failure::{Backoff, Failure},
     job::Shard,
     metrics,
     outcome::{self, DocumentResult},
@@ -16,7 +17,6 @@ use crate::{
     services::Services,
     source::{Document, store_failure},
     storage::Error,
-    text,
 };
 
 /// Answers one document, once.
@@ -35,27 +35,41 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
     }
-    let bytes = read(services, &document).await?;
-    let (model, completion) = answer(services, attempt, &shard, text::extract(&bytes)?).await?;
+    let text = read(services, &document).await?;
+    let (model, completion) = answer(services, attempt, &shard, &text).await?;
     let result = result(services, attempt, document, model, completion);
     result.create(&location).await?;
     metrics::answered(&result, &shard.job.tenant);
     Ok(result.outcome(attempt.effort()))
 }
 
-async fn read(services: &Services, document: &Document) -> Result<bytes::Bytes, Failure> {
+/// The document's text.
+async fn read(services: &Services, document: &Document) -> Result<String, Failure> {
     let unreadable = |message: String| Failure::never(failure_type::UNREADABLE_DOCUMENT, message);
     let location = services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
     let gone = || unreadable(format!("{location} does not exist any more"));
     let size = location.size().await.map_err(store_failure)?.ok_or_else(gone)?;
-    if size > text::MAX_BYTES {
-        let message = format!("{location} has {size} bytes; at most {} are read", text::MAX_BYTES);
-        return Err(Failure::never(failure_type::TOO_LARGE, message));
+    let most = services.reader.limits().bytes;
+    if size > most {
+        return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
     }
-    location.read().await.map_err(|error| match error {
+    let bytes = location.read().await.map_err(|error| match error {
         Error::Missing(_) => gone(),
         error => store_failure(error),
-    })
+    })?;
+    let read = services.reader.read(bytes, location.name()).await;
+    // No process for the parser: this worker's trouble, not the document's.
+    let read = read
+        .map_err(|error| Failure::transient(format!("the document's reader cannot be started: {error}"), Backoff::default(), 0))?;
+    read.map(|read| read.text).map_err(|unreadable| not_read(&unreadable))
+}
+
+fn not_read(unreadable: &Unreadable) -> Failure {
+    let kind = match unreadable {
+        Unreadable::TooLarge { .. } => failure_type::TOO_LARGE,
+        _ => failure_type::UNREADABLE_DOCUMENT,
+    };
+    Failure::never(kind, unreadable.to_string())
 }
 
 /// The answer, and the model that gave it.

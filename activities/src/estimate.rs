@@ -1,48 +1,13 @@
-//! How many tokens a text will be, before anybody has counted.
+//! How many tokens a call will have, before anybody has counted.
 
-/// Bytes of UTF-8 per token, a little low for prose (4.2 to 4.7) and high for JSON (3.3) and Chinese (3.0), measured on
-/// o200k over chunks of 4,000 characters. The limiter learns the real ratio for each prompt from the calls themselves,
-/// tokenizers of vendors that publish none included, so a table of tokenizers would cost 8 MB and bring nothing.
-const BYTES_PER_TOKEN: f64 = 4.0;
-
-/// ASCII digits weigh more: tables of numbers come to 1.6 characters a token.
-const DIGITS_PER_TOKEN: f64 = 1.6;
+use tidegate_documents::tokens::estimate;
 
 /// Role markers and separators of one message.
 const TOKENS_PER_MESSAGE: u64 = 8;
 
-/// Estimated tokens of one text.
-#[must_use]
-pub fn tokens(text: &str) -> u64 {
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "lengths lie far below 2^53"
-    )]
-    let tokens = ((text.len() - digits) as f64 / BYTES_PER_TOKEN + digits as f64 / DIGITS_PER_TOKEN).ceil() as u64;
-    tokens
-}
-
 /// Estimated input tokens of one call.
 #[must_use]
 pub fn input_tokens(instructions: &str, document: &str, schema: Option<&serde_json::Value>) -> u64 {
-    let schema = schema.map_or(0, |schema| tokens(&schema.to_string()));
-    tokens(instructions) + tokens(document) + schema + 2 * TOKENS_PER_MESSAGE
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn estimates_lie_near_measured_densities() {
-        assert_eq!(tokens(""), 0);
-        let prose = "The tide turns twice a day and nobody has to retry. ".repeat(100);
-        let per_token = prose.len() as f64 / tokens(&prose) as f64;
-        assert!((3.3..=4.7).contains(&per_token), "{per_token}");
-        let numbers = "1234567890,".repeat(100);
-        assert!(tokens(&numbers) > 600, "{}", tokens(&numbers));
-    }
+    let schema = schema.map_or(0, |schema| estimate(&schema.to_string()));
+    estimate(instructions) + estimate(document) + schema + 2 * TOKENS_PER_MESSAGE
 }

@@ -14,7 +14,7 @@
 //! * [`failure`]: error kind → Temporal failure
 //! * [`plan`], [`source`], [`job`]: from a batch's input to shards of document ids
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
-//! * [`storage`], [`text`], [`estimate`], [`outcome`]: roots and objects, text, tokens, the result object
+//! * [`storage`], [`estimate`], [`outcome`]: roots and objects, tokens, the result object
 //! * [`services`]: what all of them work with
 //! * [`stopped`]: models that nobody should ask for a while
 //! * [`waiting`]: how many slots may hold attempts that only wait
@@ -40,7 +40,6 @@ pub mod services;
 pub mod source;
 pub mod stopped;
 pub mod storage;
-pub mod text;
 pub mod waiting;
 
 pub use activities::DocumentActivities;

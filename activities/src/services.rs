@@ -1,5 +1,6 @@
 //! What the activities work with.
 
+use tidegate_documents::Reader;
 use tidegate_providers::{Prices, Providers};
 
 use crate::{
@@ -15,6 +16,8 @@ use crate::{
 pub struct Services {
     /// Where documents and results lie.
     pub storage: Storage,
+    /// From their bytes to text.
+    pub reader: Reader,
     /// Who answers.
     pub providers: Providers,
     /// What it costs.

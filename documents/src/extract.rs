@@ -1,0 +1,57 @@
+//! Bytes to text.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    docx, encoding,
+    format::Format,
+    html,
+    limits::{Deadline, Limits},
+    pdf,
+    unreadable::Unreadable,
+};
+
+/// A document's text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extracted {
+    /// The text; never empty.
+    pub text: String,
+    /// What it was.
+    pub format: Format,
+    /// Pages, where there are pages.
+    pub pages: Option<usize>,
+}
+
+/// Reads a document. `name` is its file name, for its extension.
+///
+/// A parser may crash at hostile bytes or never end: use a [`Reader`](crate::Reader) where that matters.
+///
+/// # Errors
+/// [`Unreadable`] says why there is no text.
+pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, Unreadable> {
+    if bytes.len() as u64 > limits.bytes {
+        return Err(Unreadable::TooLarge { what: "file".into(), size: bytes.len() as u64, most: limits.bytes });
+    }
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Unreadable::Empty);
+    }
+    let (format, deadline) = (Format::of(bytes, name)?, Deadline::of(limits));
+    let (text, pages) = match format {
+        Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => (encoding::decode(bytes)?, None),
+        Format::Html => (Cow::Owned(html::extract(bytes)?), None),
+        Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
+        Format::Pdf => {
+            let (text, pages) = pdf::extract(bytes, limits, deadline)?;
+            (Cow::Owned(text), Some(pages))
+        }
+    };
+    if text.len() > limits.text_bytes {
+        return Err(Unreadable::TooLarge { what: "text".into(), size: text.len() as u64, most: limits.text_bytes as u64 });
+    }
+    if text.trim().is_empty() {
+        return Err(Unreadable::Empty);
+    }
+    Ok(Extracted { text: text.into_owned(), format, pages })
+}

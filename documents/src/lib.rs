@@ -1,0 +1,46 @@
+//! From a document's bytes to text, and from long text to chunks.
+//!
+//! ```
+//! use tidegate_documents::{Format, Limits, extract};
+//!
+//! let page = b"<title>Tides</title><h1>Spring tide</h1><p>Twice a month.</p><script>no()</script>";
+//! let read = extract(page, "tides.html", &Limits::default())?;
+//! assert_eq!((read.format, read.text.as_str()), (Format::Html, "# Spring tide\n\nTwice a month."));
+//! # Ok::<_, tidegate_documents::Unreadable>(())
+//! ```
+//!
+//! A hostile file costs its own document and nothing else: sizes, pages, what an archive unpacks to and the time are bounded,
+//! and parsers run in a process of their own, which may crash. [`Reader`] does that; [`extract()`] is the same without the safety
+//! net.
+//!
+//! # Layout
+//!
+//! * [`format`]: what a file is, by its first bytes and its name
+//! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all that is text
+//! * [`reader`]: the same in a process of its own, with bounded time and memory
+//! * [`records`]: the lines of a CSV or JSONL file, each a document
+//! * [`split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
+//! * [`limits`], [`unreadable`]: how much is taken, and why something is not
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault"))]
+
+mod docx;
+mod encoding;
+pub mod extract;
+pub mod format;
+mod html;
+pub mod limits;
+mod pdf;
+pub mod reader;
+pub mod records;
+pub mod split;
+pub mod tokens;
+pub mod unreadable;
+
+pub use extract::{Extracted, extract};
+pub use format::Format;
+pub use limits::Limits;
+pub use reader::{Reader, serve};
+pub use records::{Record, RecordFields, records};
+pub use split::{Chunk, Split, split};
+pub use unreadable::Unreadable;

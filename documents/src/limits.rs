@@ -1,0 +1,40 @@
+//! How much of a document is taken.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+/// Bounds for one document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes of the file. Default 16 MiB.
+    pub bytes: u64,
+    /// Pages of a PDF. Default 2,000.
+    pub pages: u32,
+    /// Bytes that an archive unpacks to. Default 64 MiB.
+    pub unpacked_bytes: u64,
+    /// Bytes of the text. Default 16 MiB; the largest contexts of today take some 4 MB.
+    pub text_bytes: usize,
+    /// Time for all of it. Default 60 s.
+    pub time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 16 << 20, pages: 2_000, unpacked_bytes: 64 << 20, text_bytes: 16 << 20, time: Duration::from_secs(60) }
+    }
+}
+
+/// When a document has had its time, for those who read without a process that could be killed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self(Instant::now().checked_add(limits.time))
+    }
+
+    pub(crate) fn has_passed(self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+}

@@ -1,0 +1,148 @@
+//! Reading documents in a process of their own.
+//!
+//! A parser of a large format can be made to overflow its stack, to take all memory, or never to end, and none of these can be
+//! caught where it runs. So it runs in a child process that may crash, has bounded memory, and is killed when its time is over.
+
+use std::{path::PathBuf, process::Stdio, sync::Arc};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::Command,
+    sync::Semaphore,
+};
+
+use crate::{
+    extract::{Extracted, extract},
+    format::Format,
+    limits::Limits,
+    unreadable::Unreadable,
+};
+
+/// Memory that a child may take, in bytes.
+const MEMORY: u64 = 2 << 30;
+
+/// How documents are read. Cheap to clone; clones share the bound on children at once.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    limits: Limits,
+    helper: Option<Helper>,
+    /// Reading takes a whole core: more children than cores would only wait for each other.
+    children: Arc<Semaphore>,
+}
+
+/// The program that reads, in its own process: it calls [`serve`].
+#[derive(Debug, Clone)]
+struct Helper {
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+/// What the child is told before the document's bytes: one line of JSON.
+#[derive(Debug, Serialize, Deserialize)]
+struct Task {
+    name: String,
+    limits: Limits,
+}
+
+impl Reader {
+    /// Reads in this very process: for trusted documents and tests.
+    #[must_use]
+    pub fn in_process(limits: Limits) -> Self {
+        Self { limits, helper: None, children: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Reads whatever needs a parser in a process of its own. `program` with `arguments` must do nothing but call [`serve`].
+    #[must_use]
+    pub fn isolated(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = String>, limits: Limits) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let helper = Helper { program: program.into(), arguments: arguments.into_iter().collect() };
+        Self { limits, helper: Some(helper), children: Arc::new(Semaphore::new(cores)) }
+    }
+
+    /// How much is read of a document.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Reads a document; `name` is its file name, for its extension.
+    ///
+    /// # Errors
+    /// [`Unreadable`] says why there is no text; [`std::io::Error`] when there could be no child to find out.
+    pub async fn read(&self, bytes: Bytes, name: &str) -> std::io::Result<Result<Extracted, Unreadable>> {
+        let format = match Format::of(&bytes, name) {
+            Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &self.limits)),
+            Ok(format) => format,
+            Err(unreadable) => return Ok(Err(unreadable)),
+        };
+        let Some(helper) = &self.helper else {
+            let (name, limits) = (name.to_owned(), self.limits);
+            return tokio::task::spawn_blocking(move || extract(&bytes, &name, &limits)).await.map_err(std::io::Error::other);
+        };
+        // It cannot be closed: nobody closes it.
+        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        match tokio::time::timeout(self.limits.time, helper.read(bytes, name, self.limits)).await {
+            Ok(Ok(Some(result))) => Ok(result),
+            Ok(Ok(None)) => Ok(Err(Unreadable::damaged(format, "its parser crashed"))),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Ok(Err(Unreadable::TooSlow(self.limits.time))),
+        }
+    }
+}
+
+impl Helper {
+    /// What the child says; nothing if it crashed.
+    async fn read(&self, bytes: Bytes, name: &str, limits: Limits) -> std::io::Result<Option<Result<Extracted, Unreadable>>> {
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Time that runs out drops this future.
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits })?;
+        task.push(b'\n');
+        let (mut stdin, mut stdout) = (child.stdin.take(), child.stdout.take());
+        let write = async {
+            if let Some(stdin) = &mut stdin {
+                // A child that is gone reads no more; what it said, or did not say, tells.
+                let _ = stdin.write_all(&task).await;
+                let _ = stdin.write_all(&bytes).await;
+            }
+            drop(stdin.take());
+        };
+        let read = async {
+            let mut said = Vec::new();
+            if let Some(stdout) = &mut stdout {
+                stdout.read_to_end(&mut said).await?;
+            }
+            std::io::Result::Ok(said)
+        };
+        let ((), said) = tokio::join!(write, read);
+        let (said, status) = (said?, child.wait().await?);
+        Ok(if status.success() { serde_json::from_slice(&said).ok() } else { None })
+    }
+}
+
+/// The child's side: reads one document from standard input, writes the result to standard output.
+///
+/// # Errors
+/// When the parent is gone or did not speak as [`Reader`] does.
+pub fn serve() -> std::io::Result<()> {
+    use std::io::{BufRead, Read, Write};
+    let mut stdin = std::io::stdin().lock();
+    let mut line = String::new();
+    stdin.read_line(&mut line)?;
+    let task: Task = serde_json::from_str(&line)?;
+    // Whatever a parser is made to ask for.
+    rlimit::Resource::AS.set(MEMORY, MEMORY)?;
+    let mut bytes = Vec::new();
+    stdin.take(task.limits.bytes + 1).read_to_end(&mut bytes)?;
+    let result = extract(&bytes, &task.name, &task.limits);
+    let mut stdout = std::io::stdout().lock();
+    serde_json::to_writer(&mut stdout, &result)?;
+    stdout.flush()
+}

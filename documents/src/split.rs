@@ -1,0 +1,131 @@
+//! Long text to chunks.
+
+use std::ops::Range;
+
+use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
+
+use crate::tokens;
+
+/// The splitter looks for borders in pieces of at most this many bytes: its time grows faster than its text where a text has
+/// no borders at all.
+const SECTION: usize = 128 << 10;
+
+/// How text is split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    /// Estimated tokens of a chunk at most; at least 1.
+    pub max_tokens: usize,
+    /// Estimated tokens that a chunk has in common with the one before it.
+    pub overlap_tokens: usize,
+    /// Headings and other borders of Markdown are better borders than sentences.
+    pub markdown: bool,
+}
+
+/// One piece of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it stands in the text, in bytes.
+    pub range: Range<usize>,
+}
+
+struct Estimate;
+
+impl ChunkSizer for Estimate {
+    fn size(&self, chunk: &str) -> usize {
+        usize::try_from(tokens::estimate(chunk)).unwrap_or(usize::MAX)
+    }
+}
+
+/// Splits at the best borders that leave each chunk within its tokens: sections, paragraphs, sentences, words, and letters at
+/// last. Nothing is left out but white space between chunks. The same text is always split the same way.
+#[must_use]
+pub fn split(text: &str, how: Split) -> Vec<Chunk> {
+    let most = how.max_tokens.max(1);
+    let overlap = how.overlap_tokens.min(most / 2);
+    let mut chunks = Vec::new();
+    for section in sections(text) {
+        let config = ChunkConfig::new(most).with_sizer(Estimate).with_trim(false);
+        // An overlap below the capacity is always taken.
+        let Ok(config) = config.with_overlap(overlap) else { continue };
+        let range = |(at, chunk): (usize, &str)| section.start + at..section.start + at + chunk.len();
+        let piece = &text[section.clone()];
+        if how.markdown {
+            chunks.extend(MarkdownSplitter::new(config).chunk_indices(piece).map(range));
+        } else {
+            chunks.extend(TextSplitter::new(config).chunk_indices(piece).map(range));
+        }
+    }
+    chunks.into_iter().filter(|range: &Range<usize>| !text[range.clone()].trim().is_empty()).map(|range| Chunk { range }).collect()
+}
+
+/// Pieces of at most [`SECTION`] bytes, ended at a paragraph, a line or a word where there is one.
+fn sections(text: &str) -> Vec<Range<usize>> {
+    let (mut sections, mut start) = (Vec::new(), 0);
+    while start < text.len() {
+        let most = text.floor_char_boundary((start + SECTION).min(text.len()));
+        let piece = &text[start..most];
+        let border = |mark: &str| piece.rfind(mark).filter(|at| *at > SECTION / 2).map(|at| start + at + mark.len());
+        let end =
+            if most == text.len() { most } else { border("\n\n").or_else(|| border("\n")).or_else(|| border(" ")).unwrap_or(most) };
+        sections.push(start..end);
+        start = end;
+    }
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HOW: Split = Split { max_tokens: 100, overlap_tokens: 10, markdown: false };
+
+    fn check(text: &str, how: Split) -> Vec<Chunk> {
+        let chunks = split(text, how);
+        let mut end = 0;
+        for chunk in &chunks {
+            let piece = &text[chunk.range.clone()];
+            assert!(tokens::estimate(piece) as usize <= how.max_tokens.max(1) || piece.chars().count() == 1, "{}", piece.len());
+            if chunk.range.start > end {
+                assert!(text[end..chunk.range.start].trim().is_empty(), "left out: {:?}", &text[end..chunk.range.start]);
+            }
+            end = end.max(chunk.range.end);
+        }
+        assert!(text[end..].trim().is_empty());
+        chunks
+    }
+
+    #[test]
+    fn chunks_end_at_sentences_and_overlap() {
+        let text = "The tide turns twice a day. Nobody waits for it.\n\n".repeat(100);
+        let chunks = check(&text, Split { overlap_tokens: 30, ..HOW });
+        assert!(chunks.len() > 10 && chunks.iter().all(|chunk| text[chunk.range.clone()].trim_end().ends_with('.')));
+        assert!(chunks.windows(2).filter(|pair| pair[1].range.start < pair[0].range.end).count() > chunks.len() / 2, "overlap");
+        assert_eq!(split("Short.", HOW), [Chunk { range: 0..6 }]);
+        assert!(split("", HOW).is_empty() && split(" \n ", HOW).is_empty());
+    }
+
+    #[test]
+    fn two_megabytes_without_borders_take_seconds() {
+        let how = Split { max_tokens: 20_000, overlap_tokens: 200, markdown: true };
+        for text in
+            ["a".repeat(2_000_000), "word ".repeat(400_000), "\n".repeat(2_000_000), "# h\n".repeat(500_000), "12 ".repeat(700_000)]
+        {
+            for how in [how, Split { markdown: false, ..how }] {
+                let start = Instant::now();
+                check(&text, how);
+                assert!(start.elapsed() < Duration::from_secs(60), "{:?} for {:?}", start.elapsed(), &text[..5]);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_out(text in "([a-z]{1,12}[ .\n]{1,2}|[ÄÖü漢字]{1,4}|# ?){0,300}", most in 1_usize..60, overlap in 0_usize..80, markdown: bool) {
+            check(&text, Split { max_tokens: most, overlap_tokens: overlap, markdown });
+        }
+    }
+}

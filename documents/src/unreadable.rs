@@ -1,0 +1,80 @@
+//! Why a document cannot be read.
+
+use std::{borrow::Cow, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::format::Format;
+
+/// Why there is no text, and what to do about it. One sentence each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum Unreadable {
+    /// Nothing in it.
+    #[error("the document is empty")]
+    Empty,
+    /// Not a text, and none of the formats that are known.
+    #[error("this is binary data; convert it to text, Markdown, HTML, PDF or DOCX first")]
+    Binary,
+    /// A format that is known by name only.
+    #[error("this is {what}; convert it to text, Markdown, HTML, PDF or DOCX first")]
+    Unsupported {
+        /// What it is.
+        what: Cow<'static, str>,
+    },
+    /// A password is needed.
+    #[error("the {format} is encrypted; save it without a password")]
+    Encrypted {
+        /// The format.
+        format: Format,
+    },
+    /// A PDF of pictures.
+    #[error("none of the PDF's {pages} pages holds text (a scan?); run it through text recognition, or attach it as it is")]
+    NoTextLayer {
+        /// Its pages.
+        pages: usize,
+    },
+    /// More than is taken.
+    #[error("the {what} has {size} bytes; at most {most} are read")]
+    TooLarge {
+        /// What is too large: the file, its text, or what an archive unpacks to.
+        what: Cow<'static, str>,
+        /// Its size in bytes, or as much of it as was looked at.
+        size: u64,
+        /// The limit in bytes.
+        most: u64,
+    },
+    /// More pages than are taken.
+    #[error("the PDF has {pages} pages; at most {most} are read; split it")]
+    TooManyPages {
+        /// Its pages.
+        pages: usize,
+        /// The limit.
+        most: u32,
+    },
+    /// Not what it claims to be.
+    #[error("the {format} is damaged: {reason}")]
+    Damaged {
+        /// The format.
+        format: Format,
+        /// What is wrong; at most 200 characters, and nothing of the document's text.
+        reason: String,
+    },
+    /// It takes too long.
+    #[error("the document could not be read within {0:.0?}")]
+    TooSlow(Duration),
+    /// A line of a file of records.
+    #[error("line {line} is no record: {reason}")]
+    BadRecord {
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Unreadable {
+    pub(crate) fn damaged(format: Format, reason: impl ToString) -> Self {
+        let reason = reason.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+        Self::Damaged { format, reason }
+    }
+}
