@@ -71,7 +71,7 @@ impl Questions {
         let answer = match self.call(&question).await {
             Ok(answer) => answer,
             Err(error) => {
-                permit.keep_charged();
+                permit.keep_charged().await;
                 return Err(again(Duration::from_secs(5), &error.to_string()));
             }
         };

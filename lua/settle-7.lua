@@ -21,7 +21,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
                      charged for it now
              8       estimated input before correction, 0 to learn nothing from this call
              9, 10   real input and output tokens
-             11      the provider's verdict: 0 none, 1 refused for a rate, 2 overloaded, 3 exhausted until a reset or a payment
+             11      the provider's verdict: 0 none, 1 refused for a rate, 2 overloaded, 3 exhausted until a reset or a payment,
+                     4 lost: no answer came, so nothing is learned
              12      pause to impose, 0 for none
              13      longest pause
              14      clock for tests, 0 for the server's

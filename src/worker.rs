@@ -120,6 +120,7 @@ pub fn services(config: &Config) -> Result<Services> {
         prices,
         routes: config.routes()?,
         queues: tidegate_activities::route::Queues::default(),
+        warmth: Arc::default(),
         guard: Guard {
             quota,
             backoff: config.backoff(),

@@ -105,8 +105,12 @@ async fn answer<'a>(
         cache_instructions: shard.documents.len() > 1,
     };
     let purse = services.budgets.purse(attempt, &request, job.budget_usd)?;
+    let first = if call.cache_instructions { services.warmth.enter(model, shard.template, &job.instructions).await } else { None };
     let answered = services.guard.call(attempt, provider, &request, &call, &purse).await;
     let completion = answered.map_err(|failure| route.fall_back(attempt, failure))?;
+    if let Some(first) = first {
+        first.succeeded();
+    }
     if let Some(validator) = &shard.validator {
         schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
     }

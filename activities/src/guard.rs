@@ -76,7 +76,7 @@ impl Guard {
                 self.learn(request, clock, completion.usage.as_ref());
                 match &completion.usage {
                     Some(usage) => permit.settle(usage).await,
-                    None => permit.keep_charged(),
+                    None => permit.keep_charged().await,
                 }
                 holds.settle(completion.usage.as_ref()).await;
                 Ok(completion)
@@ -138,7 +138,7 @@ impl Guard {
         match &error.charged {
             Charged::No => permit.settle_unused().await,
             Charged::Usage(usage) => permit.settle(usage).await,
-            Charged::Unknown => permit.keep_charged(),
+            Charged::Unknown => permit.keep_charged().await,
         }
     }
 }

@@ -16,6 +16,7 @@
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
 //! * [`storage`], [`estimate`], [`outcome`]: roots and objects, tokens, the result object
 //! * [`services`]: what all of them work with
+//! * [`warm`]: the first document of a batch warms the prompt cache
 //! * [`stopped`]: models that nobody should ask for a while
 //! * [`waiting`]: how many slots may hold attempts that only wait
 //! * [`metrics`]: every metric of this crate, by name
@@ -41,6 +42,7 @@ pub mod source;
 pub mod stopped;
 pub mod storage;
 pub mod waiting;
+pub mod warm;
 
 pub use activities::DocumentActivities;
 pub use services::Services;

@@ -1,5 +1,7 @@
 //! What the activities work with.
 
+use std::sync::Arc;
+
 use tidegate_documents::Reader;
 use tidegate_providers::{Prices, Providers};
 
@@ -9,6 +11,7 @@ use crate::{
     job::Shards,
     route::{Queues, Routes},
     storage::Storage,
+    warm::Warmth,
 };
 
 /// Made once for each worker process.
@@ -26,6 +29,8 @@ pub struct Services {
     pub routes: Routes,
     /// How long their queues are.
     pub queues: Queues,
+    /// Prompt caches that are warm.
+    pub warmth: Arc<Warmth>,
     /// Who must not spend more.
     pub budgets: Budgets,
     /// Stands before every call.

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tidegate_types::{Lane, Usage};
 
 use crate::{
+    amounts::Amounts,
     limits::ModelQuota,
     metrics,
     quota::{Backend, Shared},
@@ -14,7 +15,8 @@ use crate::{
 /// Leave for one provider call. Settle it with what the call used.
 ///
 /// * Dropped before [`Self::sent`]: given back, nothing was used.
-/// * Dropped after it: stays charged until it leaves the window, because the provider may have done the work.
+/// * Dropped after it: what was reserved stays charged until it leaves the window, because the provider may have done the work.
+///   The call is no longer in flight.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
@@ -22,6 +24,7 @@ pub struct Permit {
     pub(crate) model: Arc<ModelQuota>,
     pub(crate) backend: Backend,
     pub(crate) reservation: String,
+    pub(crate) reserved: Amounts,
     pub(crate) lane: Lane,
     pub(crate) estimated_input: u64,
     pub(crate) max_output_tokens: u64,
@@ -62,10 +65,11 @@ impl Permit {
         self.unused(Verdict::None, None).await;
     }
 
-    /// Nobody knows what the call used (a time-out, a dropped connection): everything reserved stays charged.
-    pub fn keep_charged(mut self) {
-        self.state = State::Settled;
-        metrics::ended(&self.model.id, &self.lane);
+    /// Nobody knows what the call used (a time-out, a dropped connection): everything reserved stays charged, and the call is
+    /// no longer in flight.
+    pub async fn keep_charged(self) {
+        let reserved = self.reserved;
+        self.end(Some(reserved), None, Verdict::Lost, None).await;
     }
 
     /// The request never left.
@@ -97,7 +101,7 @@ impl Permit {
         self.end(Some(used), None, verdict, pause).await;
     }
 
-    async fn end(mut self, used: Option<crate::Amounts>, lesson: Option<Lesson>, verdict: Verdict, pause: Option<Pause>) {
+    async fn end(mut self, used: Option<Amounts>, lesson: Option<Lesson>, verdict: Verdict, pause: Option<Pause>) {
         self.state = State::Settled;
         metrics::ended(&self.model.id, &self.lane);
         let (reservation, meter) = (std::mem::take(&mut self.reservation), self.meter);
@@ -140,14 +144,15 @@ impl Drop for Permit {
             return;
         }
         metrics::ended(&self.model.id, &self.lane);
-        if self.state == State::Sent {
-            return;
-        }
         // Outside a runtime nothing can be sent; the reservation then leaves the window by itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (shared, model, backend) = (Arc::clone(&self.shared), Arc::clone(&self.model), self.backend);
             let reservation = std::mem::take(&mut self.reservation);
-            let settlement = Settlement { template: self.template, ..Settlement::released(reservation) };
+            let settlement = match self.state {
+                State::Sent => Settlement { verdict: Verdict::Lost, ..Settlement::used(reservation, self.reserved) },
+                State::Unsent | State::Settled => Settlement::released(reservation),
+            };
+            let settlement = Settlement { template: self.template, ..settlement };
             runtime.spawn(async move { shared.settle(&model, backend, &settlement).await });
         }
     }

@@ -150,6 +150,7 @@ impl Quota {
                         shared: Arc::clone(shared),
                         model: Arc::clone(model),
                         backend,
+                        reserved: ask.amounts,
                         reservation: ask.reservation,
                         lane: request.lane.clone(),
                         estimated_input: request.input_tokens,

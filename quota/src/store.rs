@@ -192,6 +192,8 @@ pub enum Verdict {
     Overloaded,
     /// Nothing more before the day ends or somebody pays.
     Exhausted,
+    /// No answer came: what was reserved stays charged, the call is no longer in flight, and nothing is learned from it.
+    Lost,
 }
 
 /// A provider's own count, as its response headers tell it, in the order of [`Dimension::ALL`].

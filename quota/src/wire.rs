@@ -90,6 +90,7 @@ pub(crate) fn outcome(model: &ModelQuota, settlement: &Settlement, mode: Mode, p
         Verdict::Refused => 1,
         Verdict::Overloaded => 2,
         Verdict::Exhausted => 3,
+        Verdict::Lost => 4,
     };
     Packed::default()
         .number(mode)

@@ -39,6 +39,7 @@ both_stores! {
     tenants_of_a_lane_get_equal_parts(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
     what_was_spent_elsewhere_is_charged_once(model(limits(1_000)));
     a_lane_without_a_share_is_not_starved(greedy());
+    a_lost_call_stays_charged_and_is_not_in_flight(model(Limits { concurrent: Some(1), ..limits(1_000) }));
     a_raised_limit_moves_the_queue(model(Limits { burst: Duration::from_secs(1), ..limits(600) }));
 }
 
@@ -227,6 +228,20 @@ async fn limits_set_act_at_once_and_keep_what_is_used<S: Store>(rig: &Rig<S>) {
     assert_eq!(limit(rig).await, 2_000, "an hour's silence forgets nothing");
     set(None).await;
     assert_eq!(limit(rig).await, 1_000, "as configured");
+}
+
+/// A time-out: the work may have been done, but nobody waits for it any more.
+async fn a_lost_call_stays_charged_and_is_not_in_flight<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(600);
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+    assert_eq!(rig.refused(&rig.ask(100)).await.1, Binding::InFlight);
+    let lost = Settlement { verdict: Verdict::Lost, ..Settlement::used(&ask.reservation, ask.amounts) };
+    rig.store.settle(&rig.model, &lost).await.unwrap();
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!((seen.in_flight.used, seen.get(Dimension::Combined).used), (0, 600));
+    assert_eq!((seen.factor, seen.pause, seen.cap), (1.0, Duration::ZERO, None), "it says nothing of limits");
+    rig.advance(Duration::from_secs(10));
+    assert_eq!(rig.reserve(&rig.ask(100)).await, Decision::Granted);
 }
 
 async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: &Rig<S>) {

@@ -20,7 +20,11 @@ use std::fmt;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_bedrockruntime::{
     Client as Sdk,
-    config::{StalledStreamProtectionConfig, Token, retry::RetryConfig, timeout::TimeoutConfig},
+    config::{
+        StalledStreamProtectionConfig, Token,
+        retry::{ReconnectMode, RetryConfig},
+        timeout::TimeoutConfig,
+    },
     error::SdkError,
 };
 use tokio::sync::OnceCell;
@@ -85,7 +89,8 @@ impl Client {
                     .region(self.region.clone())
                     .endpoint_url(self.endpoint.as_str())
                     .http_client(self.http.clone())
-                    .retry_config(RetryConfig::disabled())
+                    // Connections are used once, so that none has to be given up after a fault.
+                    .retry_config(RetryConfig::disabled().with_reconnect_mode(ReconnectMode::ReuseAllConnections))
                     // The client's own time-out holds for the whole call.
                     .timeout_config(TimeoutConfig::disabled())
                     .stalled_stream_protection(StalledStreamProtectionConfig::disabled());

@@ -1,0 +1,122 @@
+//! Warming a prompt cache: the first document of a batch goes alone, the others read what it wrote.
+//!
+//! A provider's cache can be read when the call that wrote it has ended. Calls that leave together would all write, and writing
+//! costs more than not caching at all. So the first call with some instructions goes first in each worker, and the others wait
+//! for its end; once that lies further back than a cache is kept, the next one goes first again.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tidegate_types::ModelId;
+use tokio::sync::watch;
+
+/// Shorter instructions are cached nowhere: 1,024 tokens, and never less than three bytes each.
+const SHORTEST: usize = 3_072;
+
+/// Caches are kept for five minutes from their last use.
+const KEPT: Duration = Duration::from_secs(300);
+
+/// Nobody waits longer for the first: a slot is worth more than a cached prefix. As long as for quota.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Prefixes that are known at once.
+const MOST: usize = 1_000;
+
+type Key = (ModelId, u64);
+
+/// The prefixes that this worker has sent.
+#[derive(Debug, Default)]
+pub struct Warmth(Mutex<HashMap<Key, Prefix>>);
+
+#[derive(Debug)]
+struct Prefix {
+    /// Closed when the first call has ended, in whichever way.
+    first: watch::Receiver<()>,
+    used: Instant,
+}
+
+impl Warmth {
+    /// Returns when the call may go: at once for the first, after the first for the others. The first holds what this returns
+    /// until its call has ended.
+    pub async fn enter(self: &Arc<Self>, model: &ModelId, template: u64, instructions: &str) -> Option<First> {
+        if instructions.len() < SHORTEST {
+            return None;
+        }
+        let key = (model.clone(), template);
+        let mut first = {
+            let mut known = self.lock();
+            match known.get_mut(&key) {
+                Some(prefix) if prefix.used.elapsed() < KEPT => {
+                    prefix.used = Instant::now();
+                    prefix.first.clone()
+                }
+                _ => {
+                    if known.len() >= MOST {
+                        known.retain(|_, prefix| prefix.used.elapsed() < KEPT);
+                    }
+                    let (ended, first) = watch::channel(());
+                    known.insert(key.clone(), Prefix { first, used: Instant::now() });
+                    return Some(First { warmth: Arc::clone(self), key, warm: false, _ended: ended });
+                }
+            }
+        };
+        // An error is the end that is waited for: the sender is gone.
+        let _ = tokio::time::timeout(LONGEST, first.changed()).await;
+        None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Prefix>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first call with its instructions, until this is dropped.
+#[derive(Debug)]
+#[must_use = "the others wait until it is dropped"]
+pub struct First {
+    warmth: Arc<Warmth>,
+    key: Key,
+    warm: bool,
+    _ended: watch::Sender<()>,
+}
+
+impl First {
+    /// The call was answered: the cache can be read.
+    pub fn succeeded(mut self) {
+        self.warm = true;
+    }
+}
+
+impl Drop for First {
+    /// A first call that failed warmed nothing: the next one goes first.
+    fn drop(&mut self) {
+        if !self.warm {
+            self.warmth.lock().remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_goes_alone_and_the_others_after_it() {
+        let (warmth, model) = (Arc::new(Warmth::default()), "a:b".parse().unwrap());
+        let long = "x".repeat(SHORTEST);
+        assert!(warmth.enter(&model, 1, "short").await.is_none());
+        let first = warmth.enter(&model, 1, &long).await.unwrap();
+        let waits = || tokio::time::timeout(Duration::from_millis(50), warmth.enter(&model, 1, &long));
+        assert!(waits().await.is_err(), "the second waits");
+        assert!(warmth.enter(&model, 2, &long).await.is_some(), "other instructions are another cache");
+        drop(first);
+        // It failed, so the next one goes first.
+        let first = waits().await.unwrap().unwrap();
+        first.succeeded();
+        assert!(waits().await.unwrap().is_none());
+    }
+}
