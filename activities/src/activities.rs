@@ -1,4 +1,4 @@
-//! The four activities as Temporal sees them.
+//! The five activities as Temporal sees them.
 
 #![allow(
     missing_docs,
@@ -16,13 +16,13 @@ use temporalio_sdk::{
     ApplicationFailure,
     activities::{ActivityContext, ActivityError, ActivityInfo},
 };
-use tidegate_workflows::contract::{self, DocumentOutcome, DocumentTask, Effort, Finish, Job, Plan, SealShard};
+use tidegate_workflows::contract::{self, DocumentOutcome, DocumentTask, Effort, Finish, Job, PartTask, Plan, SealShard};
 
 use crate::{
     attempt::{Attempt, Notes},
     document,
     failure::Failure,
-    finish, metrics, plan, seal,
+    finish, metrics, parts, plan, seal,
     services::Services,
 };
 
@@ -64,8 +64,14 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
-        let attempt = attempt(&ctx, &task);
+        let attempt = attempt(&ctx, &task, "");
         beating(&ctx, Some(&attempt), document::process(&self.services, &attempt, &task)).await
+    }
+
+    #[activity(definition = contract::markers::ProcessPart)]
+    pub async fn process_part(self: Arc<Self>, ctx: ActivityContext, task: PartTask) -> Result<DocumentOutcome, ActivityError> {
+        let attempt = attempt(&ctx, &task.document, &format!("{:?}", task.step));
+        beating(&ctx, Some(&attempt), parts::process(&self.services, &attempt, &task)).await
     }
 
     #[activity(definition = contract::markers::SealShard)]
@@ -79,18 +85,19 @@ impl DocumentActivities {
     }
 }
 
-fn attempt(ctx: &ActivityContext, task: &DocumentTask) -> Attempt {
+fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let info = ctx.info();
     let notes = ctx.heartbeat_details().deserialize::<Notes>().ok().flatten().unwrap_or_default();
     let workflow = info.workflow_id.as_deref().unwrap_or_default();
     let batch = workflow.rsplit_once("/shard-").map_or(workflow, |(batch, _)| batch);
-    Attempt::new(reservation(info, task), batch.to_owned(), millis(info.scheduled_time), notes)
+    Attempt::new(reservation(info, task, step), batch.to_owned(), millis(info.scheduled_time), notes)
 }
 
-/// Unique to one attempt at one document of one run; names no document.
-fn reservation(info: &ActivityInfo, task: &DocumentTask) -> String {
+/// Unique to one attempt at one step of one document of one run; names no document.
+fn reservation(info: &ActivityInfo, task: &DocumentTask, step: &str) -> String {
     let run = info.workflow_run_id.as_deref().unwrap_or_default();
-    format!("{}#{}.{}.{}", run, task.shard, task.index, info.attempt)
+    let step: String = step.chars().filter(char::is_ascii_alphanumeric).collect();
+    format!("{}#{}.{}{step}.{}", run, task.shard, task.index, info.attempt)
 }
 
 fn millis(time: Option<SystemTime>) -> i64 {

@@ -1,6 +1,8 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
-use tidegate_documents::Unreadable;
+use std::borrow::Cow;
+
+use tidegate_documents::{Unreadable, tokens};
 use tidegate_providers::{Completion, Document as Body, Request as Call};
 use tidegate_quota::Request;
 use tidegate_types::ModelId;
@@ -13,7 +15,7 @@ use crate::{
     job::Shard,
     metrics,
     outcome::{self, DocumentResult},
-    schema,
+    parts, schema,
     services::Services,
     source::{Document, store_failure},
     storage::Error,
@@ -36,8 +38,10 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask
         });
     }
     let text = read(services, &document).await?;
-    let (model, completion) = answer(services, attempt, &shard, &text).await?;
-    let result = result(services, attempt, document, model, completion);
+    if let Some(long) = shard.job.long.filter(|long| tokens::estimate(&text) > u64::from(long.chunk_tokens)) {
+        return parts::begin(&shard, &document, &text, long).await;
+    }
+    let result = answer(services, attempt, &shard, document, &text, None).await?;
     result.create(&location).await?;
     metrics::answered(&result, &shard.job.tenant);
     Ok(result.outcome(attempt.effort()))
@@ -72,14 +76,21 @@ fn not_read(unreadable: &Unreadable) -> Failure {
     Failure::never(kind, unreadable.to_string())
 }
 
-/// The answer, and the model that gave it.
-async fn answer<'a>(
+/// The answer to a text, with what it took. `beside` is said after the batch's instructions.
+///
+/// # Errors
+/// A [`Failure`] that says whether and when to try again.
+pub(crate) async fn answer(
     services: &Services,
     attempt: &Attempt,
-    shard: &'a Shard,
+    shard: &Shard,
+    document: Document,
     text: &str,
-) -> Result<(&'a ModelId, Completion), Failure> {
+    beside: Option<&str>,
+) -> Result<DocumentResult, Failure> {
     let (job, route) = (&shard.job, &shard.route);
+    let instructions =
+        beside.map_or(Cow::Borrowed(job.instructions.as_str()), |beside| format!("{}\n\n{beside}", job.instructions).into());
     let model = route.choose(&services.guard, &services.queues, attempt, &job.lane).await;
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
     let provider = services.providers.get(model).ok_or_else(|| {
@@ -92,17 +103,18 @@ async fn answer<'a>(
     let request = Request::new(model.clone(), attempt.reservation.clone())
         .lane(job.lane.clone())
         .tenant(job.tenant.clone())
-        .tokens(estimate::input_tokens(&job.instructions, text, job.schema.as_ref()), u64::from(job.max_output_tokens))
-        .template(shard.template)
+        .tokens(estimate::input_tokens(&instructions, text, job.schema.as_ref()), u64::from(job.max_output_tokens))
+        // Other instructions have other answers.
+        .template(shard.template ^ u64::from(beside.is_some()))
         .ticket(attempt.notes().ticket);
     let call = Call {
         model: model.model(),
-        instructions: &job.instructions,
+        instructions: &instructions,
         document: Body::Text(text),
         max_output_tokens: job.max_output_tokens,
         schema: job.schema.as_ref(),
         // A prefix that is read once costs more to write than it saves.
-        cache_instructions: shard.documents.len() > 1,
+        cache_instructions: beside.is_none() && (shard.documents.len() > 1 || job.long.is_some()),
     };
     let purse = services.budgets.purse(attempt, &request, job.budget_usd)?;
     let first = if call.cache_instructions { services.warmth.enter(model, shard.template, &job.instructions).await } else { None };
@@ -114,7 +126,7 @@ async fn answer<'a>(
     if let Some(validator) = &shard.validator {
         schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
     }
-    Ok((model, completion))
+    Ok(result(services, attempt, document, model, completion))
 }
 
 /// Calls beyond a document's first come out of the batch's retry budget. An attempt that only waits for quota and
@@ -145,6 +157,7 @@ fn result(services: &Services, attempt: &Attempt, document: Document, model: &Mo
         uri: document.uri,
         model: model.clone(),
         answer: completion.answer,
+        parts: None,
         stop_reason: completion.stop_reason.as_str().to_owned(),
         input_tokens: usage.input(),
         cached_input_tokens: usage.cache_read,

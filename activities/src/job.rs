@@ -140,10 +140,15 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     Ok(Shard { uri: uri.to_owned(), number, template: template(&job), job, route, validator, output, documents })
 }
 
-/// FNV-1a over everything but the document.
+/// Of everything but the document.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
-    let bound = job.max_output_tokens.to_string();
-    let parts = [job.instructions.as_bytes(), b"\0", schema.as_bytes(), b"\0", bound.as_bytes()];
-    parts.concat().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    hash([job.instructions.as_bytes(), b"\0", schema.as_bytes(), b"\0", job.max_output_tokens.to_string().as_bytes()])
+}
+
+/// FNV-1a.
+#[must_use]
+pub fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+    let bytes = pieces.into_iter().flatten();
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -1,13 +1,14 @@
-//! The activities: plan a batch, process one document behind the quota, seal a shard, finish.
+//! The activities: plan a batch, process one document or a part of it behind the quota, seal a shard, finish.
 //!
 //! Where documents lie is nobody's business but [`storage`]'s; what a failure means to Temporal is decided in one
 //! table, [`failure`]; the heart is [`guard`]: admit, one call, settle.
 //!
 //! # Layout
 //!
-//! * [`activities`]: the four activities as Temporal sees them, each one line
+//! * [`activities`]: the five activities as Temporal sees them, each one line
 //! * [`guard`]: admit → one call → settle; [`breaker`]: providers that are down
 //! * [`document`]: one document's way, from its URI to its result
+//! * [`parts`]: long documents, part by part
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`route`]: which model answers; [`schema`]: whether its answer is what was asked for
 //! * [`budgets`]: who pays for a call, and whether they can
@@ -33,6 +34,7 @@ pub mod guard;
 pub mod job;
 pub mod metrics;
 pub mod outcome;
+pub mod parts;
 pub mod plan;
 pub mod route;
 pub mod schema;

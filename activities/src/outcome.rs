@@ -22,6 +22,9 @@ pub struct DocumentResult {
     pub model: ModelId,
     /// The model's answer.
     pub answer: String,
+    /// The answers to each part, for a long document whose parts stand side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<String>>,
     /// `end_turn`, `max_tokens` when the answer was cut, or the provider's own word.
     pub stop_reason: String,
     /// All input tokens, cached or not.
@@ -88,6 +91,7 @@ impl DocumentResult {
     pub fn outcome(&self, effort: Effort) -> DocumentOutcome {
         DocumentOutcome {
             skipped: false,
+            parts: None,
             effort,
             input_tokens: self.input_tokens,
             cached_input_tokens: self.cached_input_tokens,

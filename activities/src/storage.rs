@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    ops::Range,
     path::{Component, Path as FilePath, PathBuf},
     sync::Arc,
 };
@@ -234,6 +235,28 @@ impl Location {
             object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
             error => self.failed("read", &error),
         })
+    }
+
+    /// A part of the object, by its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Missing`], or [`Error::Failed`] when the store cannot read it.
+    pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
+        self.store().get_range(&self.path, range).await.map_err(|error| match error {
+            object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
+            error => self.failed("read", &error),
+        })
+    }
+
+    /// Removes the object; one that is not there is removed already.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the store cannot remove it.
+    pub async fn delete(&self) -> Result<(), Error> {
+        match self.store().delete(&self.path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("remove", &error)),
+        }
     }
 
     /// Writes the whole object, whatever was there.

@@ -303,6 +303,7 @@ async fn a_budget_wants_a_price() {
         schema: None,
         retry_budget: None,
         budget_usd: None,
+        long: None,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

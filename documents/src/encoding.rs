@@ -10,7 +10,7 @@ use crate::unreadable::Unreadable;
 /// So much of a file is looked at to tell its encoding.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Text of any encoding: as a mark at its beginning says, UTF-8 if it is, UTF-16 if its zeros say so, else the likeliest of the
+/// Text of any encoding: as a mark at its beginning says, UTF-16 if its zeros say so, UTF-8 if it is, else the likeliest of the
 /// older ones. Text in UTF-8 comes back byte for byte.
 ///
 /// # Errors
@@ -19,14 +19,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return text(encoding, &bytes[mark..]);
     }
+    // Before UTF-8, which English in UTF-16 is as well.
+    if bytes.contains(&0) {
+        return utf16(bytes).map_or(Err(Unreadable::Binary), |encoding| text(encoding, bytes));
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
-    }
-    if let Some(encoding) = utf16(bytes) {
-        return text(encoding, bytes);
-    }
-    if bytes.contains(&0) {
-        return Err(Unreadable::Binary);
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(&bytes[..bytes.len().min(LOOKED_AT)], bytes.len() <= LOOKED_AT);
@@ -76,6 +74,8 @@ mod tests {
         let utf16_be: Vec<u8> = [&[0xfe, 0xff][..], &words.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>()].concat();
         let latin: Vec<u8> = words.chars().map(|c| c as u8).collect();
         let marked = ["\u{feff}".as_bytes(), words.as_bytes()].concat();
+        let english: Vec<u8> = "High tide at noon.".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(decode(&english).unwrap(), "High tide at noon.");
         for bytes in [words.as_bytes(), &utf16, &utf16_be, &latin, &marked] {
             assert_eq!(decode(bytes).unwrap(), words);
         }

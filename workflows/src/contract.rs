@@ -73,6 +73,28 @@ pub struct Job {
     /// US dollars that the batch may spend in all; `None` is no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
+    /// What becomes of documents that are too long for one call; without it they go whole, and may be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<Long>,
+}
+
+/// How long documents are read in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Long {
+    /// What becomes of the parts' answers.
+    pub how: LongHow,
+    /// Estimated tokens of a part at most. A document of no more than that is not long.
+    pub chunk_tokens: u32,
+}
+
+/// What becomes of the answers to a document's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LongHow {
+    /// The model makes one answer of them.
+    MapReduce,
+    /// They stand side by side in the result.
+    PerChunk,
 }
 
 /// Who answers: exactly one of the two in the input.
@@ -135,6 +157,56 @@ pub struct DocumentTask {
     pub index: u32,
 }
 
+/// So many answers are made into one at a time.
+pub const FAN_IN: u32 = 10;
+
+/// Parts of one document that are called at once.
+pub const PARTS_AT_ONCE: u32 = 4;
+
+/// A document that is read in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// How many.
+    pub count: u32,
+    /// Names the text and the way in which it was divided.
+    pub text: u64,
+    /// What becomes of their answers.
+    pub how: LongHow,
+}
+
+/// One step of a document that is read in parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartTask {
+    /// The document.
+    #[serde(flatten)]
+    pub document: DocumentTask,
+    /// Its parts.
+    pub parts: Parts,
+    /// Which step.
+    pub step: Step,
+    /// What the steps before came to.
+    pub spent: DocumentOutcome,
+}
+
+/// A step on the way from parts to a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Answers one part, counted from 0.
+    Part(u32),
+    /// Makes up to [`FAN_IN`] answers of the level below into one; the only one of its level is the result.
+    Reduce {
+        /// Counted from 1; level 0 are the parts' own answers.
+        level: u32,
+        /// Counted from 0.
+        group: u32,
+        /// How many answers the level below has.
+        of: u32,
+    },
+    /// Puts the parts' answers side by side. No call is made.
+    Join,
+}
+
 /// What one document took, over all attempts of its activity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -142,6 +214,9 @@ pub struct DocumentOutcome {
     /// A result of an earlier run was there already, and nothing was called.
     #[serde(skip_serializing_if = "is_false")]
     pub skipped: bool,
+    /// Nothing was called yet: the document is to be read in parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
     /// Attempts, retries and waits.
     #[serde(flatten)]
     pub effort: Effort,
@@ -302,7 +377,7 @@ pub struct ShardReport {
 mod definitions {
     use temporalio_macros::activity_definitions;
 
-    use super::{DocumentOutcome, DocumentTask, Finish, Job, Plan, SealShard};
+    use super::{DocumentOutcome, DocumentTask, Finish, Job, PartTask, Plan, SealShard};
 
     /// The activities that the workflows call. `tidegate-activities` implements them.
     #[derive(Debug)]
@@ -317,6 +392,11 @@ mod definitions {
 
         #[activity(name = "tidegate.process_document")]
         pub fn process_document(task: DocumentTask) -> DocumentOutcome {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.process_part")]
+        pub fn process_part(task: PartTask) -> DocumentOutcome {
             unimplemented!()
         }
 

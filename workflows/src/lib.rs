@@ -9,10 +9,12 @@
 //! * [`request`]: from the batch's raw input to a checked [`contract::Job`]
 //! * [`process_documents`]: a batch: plan, shards, finish
 //! * [`process_shard`]: a sliding window over one shard's documents
+//! * `parts`: a document that is read in parts
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * [`tally`]: adding up what documents came to
 
 pub mod contract;
+mod parts;
 pub mod policy;
 pub mod process_documents;
 pub mod process_shard;

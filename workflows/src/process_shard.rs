@@ -5,13 +5,13 @@
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ActivityExecutionError, ContinueAsNewOptions, SignalWorkflowOptions, SyncWorkflowContext, WorkflowCancellationToken,
-    WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
+    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, SignalWorkflowOptions, SyncWorkflowContext,
+    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
     contract::{Activities, DocumentOutcome, DocumentTask, SealShard, ShardInput, ShardReport, Totals},
-    policy,
+    parts, policy,
     process_documents::ProcessDocuments,
     request, tally,
 };
@@ -94,12 +94,21 @@ impl ProcessShard {
             }
             let Some(task) = ctx.state_mut(Self::take) else { return };
             let index = task.index;
-            let options = ctx.state(|shard| policy::document(ctx.task_queue(), &shard.input.lane, &shard.input.tenant));
-            let ended = ctx.execute_activity(Activities::process_document, task, options).await;
-            if !ctx.state_mut(|shard| shard.record(index, &ended)) {
+            let options = Self::options(&ctx);
+            let (mut spent, mut ended) =
+                (DocumentOutcome::default(), ctx.execute_activity(Activities::process_document, task.clone(), options).await);
+            if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
+                ended = parts::read(&ctx, &task, parts, &mut spent).await.map(|()| spent);
+            }
+            if !ctx.state_mut(|shard| shard.record(index, &ended, &spent)) {
                 return;
             }
         }
+    }
+
+    /// How a document's activities are run.
+    pub(crate) fn options(ctx: &WorkflowContext<Self>) -> ActivityOptions {
+        ctx.state(|shard| policy::document(ctx.task_queue(), &shard.input.lane, &shard.input.tenant))
     }
 
     fn exhausted(&self) -> bool {
@@ -116,16 +125,19 @@ impl ProcessShard {
         Some(task)
     }
 
-    /// Whether to go on.
-    fn record(&mut self, index: u32, ended: &Result<DocumentOutcome, ActivityExecutionError>) -> bool {
+    /// Whether to go on. `spent` is what a document came to whose parts did not all succeed.
+    fn record(&mut self, index: u32, ended: &Result<DocumentOutcome, ActivityExecutionError>, spent: &DocumentOutcome) -> bool {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
         match ended {
             Ok(outcome) => totals.add(outcome),
             Err(error) if error.as_cancelled().is_some() => return false,
             Err(error) => {
-                let (failed, effort) = tally::failed_document(index, error);
-                totals.add_failed(&effort);
+                let (mut failed, effort) = tally::failed_document(index, error);
+                let mut all = DocumentOutcome { effort, ..DocumentOutcome::default() };
+                all.add(spent);
+                failed.provider_calls = all.effort.provider_calls;
+                totals.add_failed(&all.effort);
                 self.input.failures.push(failed);
             }
         }

@@ -9,7 +9,7 @@ use temporalio_common::{data_converters::RawValue, protos::temporal::api::common
 use temporalio_workflow::WorkflowTermination;
 use tidegate_types::{Lane, ModelId, Tenant};
 
-use crate::contract::{Answerer, Job, Source};
+use crate::contract::{Answerer, Job, Long, LongHow, Source};
 
 /// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities per workflow.
 pub const MAX_IN_FLIGHT: u64 = 500;
@@ -18,7 +18,12 @@ const DEFAULT_MAX_OUTPUT_TOKENS: u64 = 1_024;
 const LARGEST_OUTPUT: u64 = 1_000_000;
 const CONTINUED: &str = "continued";
 
-const FIELDS: [&str; 14] = [
+/// Fits every model of today, and leaves a minute's quota room for others.
+const DEFAULT_CHUNK_TOKENS: u64 = 20_000;
+const SMALLEST_CHUNK: u64 = 500;
+const LARGEST_CHUNK: u64 = 1_000_000;
+
+const FIELDS: [&str; 16] = [
     "source",
     "documents",
     "manifest",
@@ -33,6 +38,8 @@ const FIELDS: [&str; 14] = [
     "max_in_flight",
     "retry_budget",
     "budget_usd",
+    "long",
+    "chunk_tokens",
 ];
 
 /// A checked input.
@@ -117,6 +124,7 @@ fn check(value: Value) -> Result<Batch, String> {
     let max_in_flight = integer(&mut fields, "max_in_flight", 1, u64::from(u32::MAX))?.unwrap_or(MAX_IN_FLIGHT).min(MAX_IN_FLIGHT);
     let retry_budget = integer(&mut fields, "retry_budget", 0, u64::MAX)?;
     let budget_usd = dollars(&mut fields, "budget_usd")?;
+    let long = long(&mut fields)?;
     let schema = match fields.remove("schema") {
         None => None,
         Some(schema @ Value::Object(_)) => Some(schema),
@@ -133,6 +141,7 @@ fn check(value: Value) -> Result<Batch, String> {
         schema,
         retry_budget,
         budget_usd,
+        long,
     };
     Ok(Batch { job, max_in_flight: u32::try_from(max_in_flight).unwrap_or(u32::MAX) })
 }
@@ -178,6 +187,21 @@ fn answerer(fields: &mut Map<String, Value>) -> Result<Answerer, String> {
             Err("model is missing; write provider:model, such as anthropic:claude-sonnet-5, or name a route".to_owned())
         }
     }
+}
+
+fn long(fields: &mut Map<String, Value>) -> Result<Option<Long>, String> {
+    let chunk_tokens = integer(fields, "chunk_tokens", SMALLEST_CHUNK, LARGEST_CHUNK)?;
+    let how = match fields.remove("long") {
+        None if chunk_tokens.is_some() => {
+            return Err("chunk_tokens is of no use without long; add \"long\": \"map_reduce\"".to_owned());
+        }
+        None => return Ok(None),
+        Some(Value::String(how)) if how == "map_reduce" => LongHow::MapReduce,
+        Some(Value::String(how)) if how == "per_chunk" => LongHow::PerChunk,
+        Some(other) => return Err(format!("long must be \"map_reduce\" or \"per_chunk\", not {}", short(&other))),
+    };
+    let chunk_tokens = u32::try_from(chunk_tokens.unwrap_or(DEFAULT_CHUNK_TOKENS)).unwrap_or(u32::MAX);
+    Ok(Some(Long { how, chunk_tokens }))
 }
 
 fn required(fields: &mut Map<String, Value>, field: &str, meaning: &str) -> Result<String, String> {

@@ -10,6 +10,20 @@ use crate::contract::{DocumentOutcome, Effort, FailedDocument, Totals};
 /// Longest message of a failure that is carried along.
 const MAX_MESSAGE_CHARS: usize = 500;
 
+impl DocumentOutcome {
+    /// Adds what another step of the same document took.
+    pub fn add(&mut self, other: &Self) {
+        let Effort { provider_calls, rate_limited, deferrals } = other.effort;
+        self.effort.provider_calls += provider_calls;
+        self.effort.rate_limited += rate_limited;
+        self.effort.deferrals += deferrals;
+        self.input_tokens += other.input_tokens;
+        self.cached_input_tokens += other.cached_input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cost_usd += other.cost_usd;
+    }
+}
+
 impl Totals {
     /// Documents that have ended, in whichever way.
     #[must_use]

@@ -43,6 +43,8 @@ fn every_fault_has_its_sentence() {
         (with("instructions", json!(["x"])),        "instructions must be a text, not a list"),
         (with("model", Value::Null),                "model is missing"),
         (with("model", json!("claude")),            "write it as provider:model"),
+        (with("long", json!("whole")),              "long must be \"map_reduce\" or \"per_chunk\", not \"whole\""),
+        (with("chunk_tokens", json!(9_000)),        "of no use without long"),
         (with("route", json!("default")),           "give only one of model, route"),
         (with("lane", json!("a b")),                "lane \"a b\" is not usable"),
         (with("tenant", json!("")),                 "tenant \"\" is not usable: it is empty"),

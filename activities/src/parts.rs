@@ -1,0 +1,204 @@
+//! Long documents: divided once, answered part by part, made into one result.
+//!
+//! Under `<output>/_tidegate/parts/<document id>-<hash>/` lie the `text`, the borders of its parts (`parts.json`), and an answer
+//! for every step that is done (`<level>-<number>.json`). The hash is of the text and of all that the prompts share, so that
+//! another batch with the same instructions finds what is paid for, and one with others does not. A result makes them needless,
+//! and they are removed.
+
+use std::ops::Range;
+
+use tidegate_documents::{Split, split};
+use tidegate_workflows::contract::{DocumentOutcome, FAN_IN, Long, LongHow, PartTask, Parts, Step, failure_type};
+
+use crate::{
+    attempt::Attempt,
+    document::answer,
+    failure::Failure,
+    job::{self, Shard},
+    metrics,
+    outcome::{self, DocumentResult},
+    services::Services,
+    source::{Document, store_failure},
+    storage::Location,
+};
+
+/// A document of more parts is a library.
+const MOST_PARTS: usize = 2_000;
+
+/// Parts have this much of their size in common with the one before: a sentence or two.
+const OVERLAP: u32 = 50;
+
+/// What the model is told beside the batch's instructions when it makes one answer of several.
+const REDUCE: &str = "The document was too long for one reading. You are given the answers to its parts, in order. \
+    Combine them into one answer to the whole document, in the form that was asked for, without mentioning the parts.";
+
+/// Divides a document, and leaves its parts in the store.
+///
+/// # Errors
+/// `TooLarge` for more parts than anybody wants; `Transient` when the store fails.
+pub async fn begin(shard: &Shard, document: &Document, text: &str, long: Long) -> Result<DocumentOutcome, Failure> {
+    let how = Split {
+        max_tokens: long.chunk_tokens as usize,
+        overlap_tokens: (long.chunk_tokens / OVERLAP) as usize,
+        markdown: document.uri.ends_with(".md"),
+    };
+    let borders: Vec<Range<usize>> = split(text, how).into_iter().map(|chunk| chunk.range).collect();
+    if borders.len() > MOST_PARTS {
+        let message = format!(
+            "the document has {} parts of {} tokens; at most {MOST_PARTS} are read; raise chunk_tokens",
+            borders.len(),
+            long.chunk_tokens
+        );
+        return Err(Failure::never(failure_type::TOO_LARGE, message));
+    }
+    let hash = job::hash([&shard.template.to_le_bytes()[..], &long.chunk_tokens.to_le_bytes(), text.as_bytes()]);
+    let parts = Parts { count: u32::try_from(borders.len()).unwrap_or(u32::MAX), text: hash, how: long.how };
+    let folder = folder(shard, document, &parts);
+    let json = serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    folder.child("text").write(text.to_owned()).await.map_err(store_failure)?;
+    folder.child("parts.json").write(json).await.map_err(store_failure)?;
+    Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
+}
+
+/// Takes one step, once.
+///
+/// # Errors
+/// A [`Failure`] that says whether and when to try again.
+pub async fn process(services: &Services, attempt: &Attempt, task: &PartTask) -> Result<DocumentOutcome, Failure> {
+    let (shard, document) = services.shards.find(&services.storage, &task.document).await?;
+    let (folder, result) = (folder(&shard, &document, &task.parts), DocumentResult::location(&shard.output, &document.id));
+    let ends = match task.step {
+        Step::Join => true,
+        Step::Reduce { of, .. } => of <= FAN_IN,
+        Step::Part(_) => false,
+    };
+    let object = if ends { result } else { folder.child(&object(task.step)) };
+    if let Some(done) = DocumentResult::read(&object).await? {
+        return Ok(done_before(&done, attempt, task, ends));
+    }
+    let (mut done, outcome) = match task.step {
+        Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
+        step => {
+            let (text, reduce) = question(&folder, step, &task.parts).await?;
+            let done = answer(services, attempt, &shard, document, &text, reduce).await?;
+            let outcome = done.outcome(attempt.effort());
+            (done, outcome)
+        }
+    };
+    if ends {
+        let mut all = task.spent;
+        all.add(&outcome);
+        done = all_of(done, &all);
+    }
+    done.create(&object).await?;
+    if ends {
+        metrics::answered(&done, &shard.job.tenant);
+        clean(&folder, &task.parts).await;
+    }
+    Ok(outcome)
+}
+
+/// What a step that is done already counts: nothing if an earlier run has paid for it, else what it took.
+fn done_before(done: &DocumentResult, attempt: &Attempt, task: &PartTask, ends: bool) -> DocumentOutcome {
+    let ours = done.completed_millis() >= attempt.scheduled_millis;
+    let outcome = if ours { done.outcome(attempt.effort()) } else { DocumentOutcome::default() };
+    // A result holds the sums of all steps, of which those before this one are counted.
+    let before = if ours && ends { task.spent } else { DocumentOutcome::default() };
+    DocumentOutcome {
+        effort: attempt.effort(),
+        input_tokens: outcome.input_tokens.saturating_sub(before.input_tokens),
+        cached_input_tokens: outcome.cached_input_tokens.saturating_sub(before.cached_input_tokens),
+        output_tokens: outcome.output_tokens.saturating_sub(before.output_tokens),
+        cost_usd: (outcome.cost_usd - before.cost_usd).max(0.0),
+        ..outcome
+    }
+}
+
+fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
+    shard.output.child(job::FOLDER).child("parts").child(&format!("{}-{:016x}", document.id, parts.text))
+}
+
+/// Where the answer to a step lies.
+fn object(step: Step) -> String {
+    match step {
+        Step::Part(part) => format!("0-{part}.json"),
+        Step::Reduce { level, group, .. } => format!("{level}-{group}.json"),
+        Step::Join => "join.json".to_owned(),
+    }
+}
+
+/// The text of a step, and what is said beside the instructions.
+async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<(String, Option<&'static str>), Failure> {
+    match step {
+        Step::Reduce { level, group, of } => {
+            let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
+            let mut text = String::new();
+            for number in from..to {
+                let part = stored(folder, &format!("{}-{number}.json", level - 1)).await?;
+                text.push_str(&format!("## Answer {} of {of}\n\n{}\n\n", number + 1, part.answer.trim()));
+            }
+            Ok((text, Some(REDUCE)))
+        }
+        Step::Part(part) => {
+            let borders = folder.child("parts.json").read().await.map_err(store_failure)?;
+            let borders: Vec<Range<u64>> = serde_json::from_slice(&borders).map_err(|_| gone(folder))?;
+            let range = borders.get(part as usize).cloned().ok_or_else(|| gone(folder))?;
+            let bytes = folder.child("text").read_range(range).await.map_err(store_failure)?;
+            let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
+            Ok((format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count), None))
+        }
+        Step::Join => Ok((String::new(), None)),
+    }
+}
+
+async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
+    DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| gone(folder))
+}
+
+fn gone(folder: &Location) -> Failure {
+    Failure::invalid_input(format!("{folder} is damaged or was removed while the batch ran; start the batch again"))
+}
+
+/// The parts' answers, side by side.
+async fn join(folder: &Location, document: &Document, parts: &Parts) -> Result<DocumentResult, Failure> {
+    let mut answers = Vec::new();
+    let mut last = None;
+    for part in 0..parts.count {
+        let part = stored(folder, &object(Step::Part(part))).await?;
+        answers.push(part.answer.clone());
+        last = Some(part);
+    }
+    let last = last.ok_or_else(|| gone(folder))?;
+    let (answer, parts) = (answers.join("\n\n"), Some(answers));
+    Ok(DocumentResult { id: document.id.clone(), answer, parts, completed_at: outcome::now(), ..last })
+}
+
+/// A result with the sums of all its steps.
+fn all_of(result: DocumentResult, all: &DocumentOutcome) -> DocumentResult {
+    DocumentResult {
+        input_tokens: all.input_tokens,
+        cached_input_tokens: all.cached_input_tokens,
+        output_tokens: all.output_tokens,
+        cost_usd: result.cost_usd.map(|_| all.cost_usd),
+        provider_calls: all.effort.provider_calls,
+        ..result
+    }
+}
+
+/// The result is there: nobody needs the steps. What stays behind does no harm.
+async fn clean(folder: &Location, parts: &Parts) {
+    let mut names: Vec<String> = vec!["text".to_owned(), "parts.json".to_owned()];
+    let (mut of, mut level) = (parts.count, 0);
+    loop {
+        names.extend((0..of).map(|number| format!("{level}-{number}.json")));
+        if of <= 1 || parts.how == LongHow::PerChunk {
+            break;
+        }
+        (of, level) = (of.div_ceil(FAN_IN), level + 1);
+    }
+    for name in names {
+        if let Err(error) = folder.child(&name).delete().await {
+            tracing::debug!(%error, "a part stays behind");
+        }
+    }
+}
