@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use tidegate_documents::{Unreadable, tokens};
+use bytes::Bytes;
+use tidegate_documents::{Format, Unreadable, tokens};
 use tidegate_providers::{Completion, Document as Body, Request as Call};
 use tidegate_quota::Request;
 use tidegate_types::ModelId;
@@ -37,19 +38,53 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
     }
-    let text = read(services, &document).await?;
-    if let Some(long) = shard.job.long.filter(|long| tokens::estimate(&text) > u64::from(long.chunk_tokens)) {
-        return parts::begin(&shard, &document, &text, long).await;
+    let content = content(services, &document, shard.job.attach_pdf).await?;
+    if let (Content::Text(text), Some(long)) = (&content, shard.job.long)
+        && tokens::estimate(text) > u64::from(long.chunk_tokens)
+    {
+        return parts::begin(&shard, &document, text, long).await;
     }
-    let result = answer(services, attempt, &shard, document, &text, None).await?;
+    let result = answer(services, attempt, &shard, document, &content, None).await?;
     result.create(&location).await?;
     metrics::answered(&result, &shard.job.tenant);
     Ok(result.outcome(attempt.effort()))
 }
 
-/// The document's text.
-async fn read(services: &Services, document: &Document) -> Result<String, Failure> {
+/// What of a document goes to the provider.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Its text.
+    Text(String),
+    /// A PDF as it is, and its pages.
+    Pdf(Bytes, usize),
+}
+
+impl Content {
+    /// Estimated tokens of the document alone.
+    pub(crate) fn tokens(&self) -> u64 {
+        match self {
+            Self::Text(text) => tokens::estimate(text),
+            Self::Pdf(_, pages) => *pages as u64 * TOKENS_PER_PAGE,
+        }
+    }
+}
+
+/// A page as models that see it count it: between 258 (Gemini) and 3,000 and a picture (Anthropic). Ratios are learned.
+const TOKENS_PER_PAGE: u64 = 2_000;
+
+/// A document's content, for streams.
+pub(crate) async fn content_owned(services: &Services, document: Document, attach_pdf: bool) -> Result<Content, Failure> {
+    content(services, &document, attach_pdf).await
+}
+
+async fn content(services: &Services, document: &Document, attach_pdf: bool) -> Result<Content, Failure> {
     let unreadable = |message: String| Failure::never(failure_type::UNREADABLE_DOCUMENT, message);
+    if let Some(text) = &document.text {
+        return Ok(Content::Text(text.clone()));
+    }
+    if let Some(why) = &document.unreadable {
+        return Err(unreadable(why.clone()));
+    }
     let location = services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
     let gone = || unreadable(format!("{location} does not exist any more"));
     let size = location.size().await.map_err(store_failure)?.ok_or_else(gone)?;
@@ -61,11 +96,17 @@ async fn read(services: &Services, document: &Document) -> Result<String, Failur
         Error::Missing(_) => gone(),
         error => store_failure(error),
     })?;
-    let read = services.reader.read(bytes, location.name()).await;
+    let attached = attach_pdf && matches!(Format::of(&bytes, location.name()), Ok(Format::Pdf));
+    let read = services.reader.read(bytes.clone(), location.name()).await;
     // No process for the parser: this worker's trouble, not the document's.
-    let read = read
-        .map_err(|error| Failure::transient(format!("the document's reader cannot be started: {error}"), Backoff::default(), 0))?;
-    read.map(|read| read.text).map_err(|unreadable| not_read(&unreadable))
+    let no_reader = |error| Failure::transient(format!("the document's reader cannot be started: {error}"), Backoff::default(), 0);
+    match read.map_err(no_reader)? {
+        Ok(read) if attached => Ok(Content::Pdf(bytes, read.pages.unwrap_or(1))),
+        Ok(read) => Ok(Content::Text(read.text)),
+        // A scan: the model reads pictures.
+        Err(Unreadable::NoTextLayer { pages }) if attached => Ok(Content::Pdf(bytes, pages)),
+        Err(why) => Err(not_read(&why)),
+    }
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {
@@ -76,7 +117,7 @@ fn not_read(unreadable: &Unreadable) -> Failure {
     Failure::never(kind, unreadable.to_string())
 }
 
-/// The answer to a text, with what it took. `beside` is said after the batch's instructions.
+/// The answer to a content, with what it took. `beside` is said after the batch's instructions.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -85,7 +126,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    text: &str,
+    content: &Content,
     beside: Option<&str>,
 ) -> Result<DocumentResult, Failure> {
     let (job, route) = (&shard.job, &shard.route);
@@ -103,14 +144,17 @@ pub(crate) async fn answer(
     let request = Request::new(model.clone(), attempt.reservation.clone())
         .lane(job.lane.clone())
         .tenant(job.tenant.clone())
-        .tokens(estimate::input_tokens(&instructions, text, job.schema.as_ref()), u64::from(job.max_output_tokens))
+        .tokens(estimate::input_tokens(&instructions, content.tokens(), job.schema.as_ref()), u64::from(job.max_output_tokens))
         // Other instructions have other answers.
         .template(shard.template ^ u64::from(beside.is_some()))
         .ticket(attempt.notes().ticket);
     let call = Call {
         model: model.model(),
         instructions: &instructions,
-        document: Body::Text(text),
+        document: match content {
+            Content::Text(text) => Body::Text(text),
+            Content::Pdf(bytes, _) => Body::Pdf(bytes),
+        },
         max_output_tokens: job.max_output_tokens,
         schema: job.schema.as_ref(),
         // A prefix that is read once costs more to write than it saves.

@@ -10,7 +10,8 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     failure::Failure,
-    job,
+    forecast::Forecast,
+    job::{self, Stored},
     outcome::{self, DocumentResult},
     seal::write_failure,
     services::Services,
@@ -28,6 +29,9 @@ pub struct Report {
     pub finished_at: String,
     /// From the batch's start to its end.
     pub duration_seconds: f64,
+    /// What the batch was expected to take, to be held against what it took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
 }
@@ -75,6 +79,8 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     let report = Report {
         duration_seconds: seconds_between(finish.progress.started_at.as_deref(), &finished_at),
         finished_at,
+        // A report without it is better than none.
+        forecast: Stored::read(&folder).await.ok().and_then(|stored| stored.forecast),
         models,
         progress: finish.progress.clone(),
     };

@@ -15,6 +15,7 @@ use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
     failure::Failure,
+    forecast::Forecast,
     route::Route,
     schema,
     source::{Document, store_failure},
@@ -61,6 +62,25 @@ pub struct Stored {
     /// Who answers.
     #[serde(rename = "answered_by")]
     pub route: Route,
+    /// What it was expected to take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
+}
+
+impl Stored {
+    /// Reads `job.json` of a job's folder.
+    ///
+    /// # Errors
+    /// `InvalidInput` when it is damaged; `Transient` when the store fails.
+    pub async fn read(folder: &Location) -> Result<Self, Failure> {
+        let object = folder.child("job.json");
+        let bytes = object.read().await.map_err(store_failure)?;
+        serde_json::from_slice(&bytes).map_err(|error| damaged(&object, &error))
+    }
+}
+
+fn damaged(what: &Location, error: &serde_json::Error) -> Failure {
+    Failure::invalid_input(format!("{what} is damaged: {error}; start the batch anew"))
 }
 
 /// One shard, ready to work on.
@@ -125,16 +145,11 @@ impl Shards {
 
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
     let folder = crate::source::resolve(storage, "job", uri)?;
-    let damaged = |what: &Location, error: serde_json::Error| {
-        Failure::invalid_input(format!("{what} is damaged: {error}; start the batch anew"))
-    };
-    let object = folder.child("job.json");
-    let Stored { job, route } =
-        serde_json::from_slice(&object.read().await.map_err(store_failure)?).map_err(|error| damaged(&object, error))?;
+    let Stored { job, route, .. } = Stored::read(&folder).await?;
     let object = manifest(&folder, number);
     let bytes = object.read().await.map_err(store_failure)?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let documents = lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| damaged(&object, error))?;
+    let documents = lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
     let output = crate::source::resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
     Ok(Shard { uri: uri.to_owned(), number, template: template(&job), job, route, validator, output, documents })

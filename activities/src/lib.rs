@@ -13,7 +13,8 @@
 //! * [`route`]: which model answers; [`schema`]: whether its answer is what was asked for
 //! * [`budgets`]: who pays for a call, and whether they can
 //! * [`failure`]: error kind → Temporal failure
-//! * [`plan`], [`source`], [`job`]: from a batch's input to shards of document ids
+//! * [`plan`], [`source`], [`records`], [`job`]: from a batch's input to shards of document ids
+//! * [`forecast`]: what a batch will take
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
 //! * [`storage`], [`estimate`], [`outcome`]: roots and objects, tokens, the result object
 //! * [`services`]: what all of them work with
@@ -30,12 +31,14 @@ pub mod document;
 pub mod estimate;
 pub mod failure;
 pub mod finish;
+pub mod forecast;
 pub mod guard;
 pub mod job;
 pub mod metrics;
 pub mod outcome;
 pub mod parts;
 pub mod plan;
+pub mod records;
 pub mod route;
 pub mod schema;
 pub mod seal;

@@ -12,7 +12,7 @@ use tidegate_workflows::contract::{DocumentOutcome, FAN_IN, Long, LongHow, PartT
 
 use crate::{
     attempt::Attempt,
-    document::answer,
+    document::{Content, answer},
     failure::Failure,
     job::{self, Shard},
     metrics,
@@ -80,7 +80,7 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &PartTask) ->
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
             let (text, reduce) = question(&folder, step, &task.parts).await?;
-            let done = answer(services, attempt, &shard, document, &text, reduce).await?;
+            let done = answer(services, attempt, &shard, document, &Content::Text(text), reduce).await?;
             let outcome = done.outcome(attempt.effort());
             (done, outcome)
         }

@@ -5,11 +5,13 @@ use tidegate_workflows::contract::{Job, Plan, SHARDS_AT_ONCE};
 
 use crate::{
     failure::Failure,
+    forecast::Forecast,
     job::{self, Stored},
     route::Route,
     schema,
     services::Services,
-    source::{self, input_or_store_failure, store_failure},
+    source::{self, Document, input_or_store_failure, store_failure},
+    storage::Location,
 };
 
 /// Few enough documents for one workflow's history, enough that a small batch is one shard.
@@ -24,16 +26,13 @@ const RETRIES_PER_DOCUMENT: u64 = 3;
 /// # Errors
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
 pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
-    let route = Route::of(&job.answerer, &services.routes)?;
-    route.models.iter().try_for_each(|model| check_model(services, job, model))?;
-    job.schema.as_ref().map(schema::compile).transpose()?;
-    services.budgets.check(job, &route.models, workflow_id)?;
-    let output = source::resolve(&services.storage, "output", &job.output)?;
+    let (route, output, documents) = survey(services, job, workflow_id).await?;
+    let forecast = Forecast::of(services, job, &route, &documents).await?;
+    forecast.check(job.budget_usd)?;
     let folder = job::folder(&output, workflow_id, run_id);
-    let documents = source::documents(&services.storage, &job.source, &output).await?;
     let count = documents.len() as u64;
     let retry_budget = Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
-    let stored = Stored { job: Job { retry_budget, ..job.clone() }, route };
+    let stored = Stored { job: Job { retry_budget, ..job.clone() }, route, forecast: Some(forecast) };
     let json = serde_json::to_vec_pretty(&stored).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("job.json").write(json).await.map_err(|error| input_or_store_failure("output", error))?;
 
@@ -47,6 +46,26 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
         job::manifest(&folder, number).write(lines).await.map_err(store_failure)?;
     }
     Ok(Plan { job: folder.uri(), documents: count, shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX) })
+}
+
+/// What a batch will take, without starting it.
+///
+/// # Errors
+/// As [`plan`].
+pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
+    let (route, _, documents) = survey(services, job, "").await?;
+    Forecast::of(services, job, &route, &documents).await
+}
+
+/// Everything that can be known without reading a document: who answers, where the results go, and which documents there are.
+async fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location, Vec<Document>), Failure> {
+    let route = Route::of(&job.answerer, &services.routes)?;
+    route.models.iter().try_for_each(|model| check_model(services, job, model))?;
+    job.schema.as_ref().map(schema::compile).transpose()?;
+    services.budgets.check(job, &route.models, batch)?;
+    let output = source::resolve(&services.storage, "output", &job.output)?;
+    let documents = source::documents(&services.storage, job, &output).await?;
+    Ok((route, output, documents))
 }
 
 fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {

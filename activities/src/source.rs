@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::Source;
+use tidegate_workflows::contract::{Job, Source};
 
 use crate::{
     failure::{Backoff, Failure},
+    records,
     storage::{Error, Location, Storage},
 };
 
@@ -18,8 +19,20 @@ use crate::{
 pub struct Document {
     /// Its stable name.
     pub id: DocumentId,
-    /// Where it lies.
+    /// Where it lies; for a record, behind a `#`, which one it is.
     pub uri: String,
+    /// A record's own text: it was read when the batch was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why a record has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+}
+
+impl Document {
+    fn file(id: DocumentId, uri: String) -> Self {
+        Self { id, uri, text: None, unreadable: None }
+    }
 }
 
 /// All documents of a source, ordered by id.
@@ -28,15 +41,20 @@ pub struct Document {
 ///
 /// # Errors
 /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
-pub async fn documents(storage: &Storage, source: &Source, output: &Location) -> Result<Vec<Document>, Failure> {
-    let documents = match source {
+pub async fn documents(storage: &Storage, job: &Job, output: &Location) -> Result<Vec<Document>, Failure> {
+    let documents = match &job.source {
         Source::Prefix(uri) => under(storage, uri, output).await?,
         Source::Documents(uris) => each(storage, uris)?,
         Source::Manifest(uri) => listed(storage, uri).await?,
     };
-    let mut by_id = BTreeMap::new();
-    for Document { id, uri } in documents {
-        if let Some(other) = by_id.insert(id.clone(), uri.clone())
+    let documents = match &job.records {
+        None => documents,
+        Some(fields) => records::of(storage, documents, fields).await?,
+    };
+    let mut by_id: BTreeMap<DocumentId, Document> = BTreeMap::new();
+    for document in documents {
+        let (id, uri) = (document.id.clone(), document.uri.clone());
+        if let Some(Document { uri: other, .. }) = by_id.insert(id.clone(), document)
             && other != uri
         {
             return Err(Failure::invalid_input(format!(
@@ -47,7 +65,7 @@ pub async fn documents(storage: &Storage, source: &Source, output: &Location) ->
     if by_id.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
-    Ok(by_id.into_iter().map(|(id, uri)| Document { id, uri }).collect())
+    Ok(by_id.into_values().collect())
 }
 
 /// A folder, a single file, a glob, or an object-store prefix. Hidden files and the batch's own output are left out.
@@ -61,7 +79,7 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
     }
     let mut documents = Vec::new();
     let mut add = |location: &Location, relative: &str| {
-        documents.push(Document { id: DocumentId::from_relative_path(relative), uri: location.uri() });
+        documents.push(Document::file(DocumentId::from_relative_path(relative), location.uri()));
     };
     base.list(|location| {
         let relative = location.relative_to(&base);
@@ -78,7 +96,7 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
     .map_err(store_failure)?;
     if documents.is_empty() && pattern.is_none() && base.size().await.map_err(store_failure)?.is_some() {
         let name = base.name().to_owned();
-        documents.push(Document { id: DocumentId::from_relative_path(&name), uri: base.uri() });
+        documents.push(Document::file(DocumentId::from_relative_path(&name), base.uri()));
     }
     if documents.is_empty() {
         return Err(Failure::invalid_input(format!("source {uri}: no documents were found there")));
@@ -106,7 +124,7 @@ fn split_glob(uri: &str) -> Result<(String, Option<GlobMatcher>), Failure> {
 fn each(storage: &Storage, uris: &[String]) -> Result<Vec<Document>, Failure> {
     let document = |uri: &String| {
         let location = resolve(storage, "documents", uri)?;
-        Ok(Document { id: DocumentId::from_relative_path(&location.relative_to_root()), uri: location.uri() })
+        Ok(Document::file(DocumentId::from_relative_path(&location.relative_to_root()), location.uri()))
     };
     uris.iter().map(document).collect()
 }
@@ -128,7 +146,7 @@ async fn listed(storage: &Storage, uri: &str) -> Result<Vec<Document>, Failure> 
             return Err(bad("the id is empty".to_owned()));
         }
         let location = storage.resolve(&line.uri).map_err(|error| bad(error.to_string()))?;
-        documents.push(Document { id: DocumentId::from_relative_path(&line.id), uri: location.uri() });
+        documents.push(Document::file(DocumentId::from_relative_path(&line.id), location.uri()));
     }
     Ok(documents)
 }
@@ -151,14 +169,43 @@ pub(crate) fn store_failure(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_workflows::contract::Records;
+
     use super::*;
 
     async fn ids(folder: &std::path::Path, source: Source) -> Result<Vec<String>, String> {
         let root = url::Url::from_directory_path(folder).unwrap();
         let storage = Storage::new([root.as_str()]).unwrap();
         let output = storage.resolve(&format!("{root}out/")).unwrap();
-        let found = documents(&storage, &source, &output).await.map_err(|failure| failure.message)?;
+        let found = documents(&storage, &job(source, None), &output).await.map_err(|failure| failure.message)?;
         Ok(found.into_iter().map(|document| document.id.to_string()).collect())
+    }
+
+    fn job(source: Source, records: Option<Records>) -> Job {
+        let value = serde_json::json!({"source": source, "output": "file:///x/", "instructions": "x", "model": "a:b", "lane": "batch",
+            "tenant": "default", "max_output_tokens": 1, "records": records});
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_record_is_a_document() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        std::fs::write(path.join("a.csv"), "name,note\nAnna,high\nBert\n").unwrap();
+        std::fs::write(path.join("b.txt"), "not,records").unwrap();
+        std::fs::write(path.join("c.csv"), "").unwrap();
+        let root = url::Url::from_directory_path(&path).unwrap();
+        let storage = Storage::new([root.as_str()]).unwrap();
+        let output = storage.resolve(&format!("{root}out/")).unwrap();
+        let records = |id: Option<&str>| Records { id: id.map(str::to_owned), text: Some("note".to_owned()) };
+        let source = Source::Prefix(format!("{root}[ab].*"));
+        let found = documents(&storage, &job(source.clone(), Some(records(Some("name")))), &output).await.unwrap();
+        let shown: Vec<_> = found.iter().map(|document| (document.id.as_str(), document.text.as_deref())).collect();
+        assert_eq!(shown, [("a.csv__0000002", None), ("a.csv__Anna", Some("high")), ("b.txt", None)]);
+        assert!(found[0].unreadable.as_ref().unwrap().contains("it has 1 fields, the header 2"), "{found:?}");
+        assert!(found[1].uri.ends_with("/a.csv#Anna"));
+        let failure = documents(&storage, &job(source, Some(records(Some("nom")))), &output).await.unwrap_err();
+        assert!(failure.message.contains("no column \"nom\""), "{failure}");
     }
 
     #[tokio::test]

@@ -304,6 +304,8 @@ async fn a_budget_wants_a_price() {
         retry_budget: None,
         budget_usd: None,
         long: None,
+        records: None,
+        attach_pdf: false,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

@@ -4,12 +4,17 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use serde_json::{Map, Value, json};
-use tidegate_workflows::{contract::Progress, request};
+use tidegate_activities::plan;
+use tidegate_workflows::{
+    contract::{Job, Progress, Records},
+    request,
+};
 
 use crate::{
     config::Config,
     signal,
     temporal::{self, Ending, Temporal},
+    worker,
 };
 
 use super::{
@@ -58,6 +63,27 @@ pub(super) struct Args {
     /// US dollars that the batch may spend in all [default: no limit of its own]
     #[arg(long, value_name = "USD", value_parser = dollars)]
     budget_usd: Option<f64>,
+    /// Say what the batch would take: documents, tokens, price and time. Nothing is started and nothing spent
+    #[arg(long, conflicts_with_all = ["follow", "detach"])]
+    dry_run: bool,
+    /// How documents are read that are too long for one call: map_reduce or per_chunk
+    #[arg(long, value_name = "HOW")]
+    long: Option<String>,
+    /// Tokens of a part of a long document at most [default: 20000]
+    #[arg(long, value_name = "N", requires = "long")]
+    chunk_tokens: Option<u32>,
+    /// Each row of a CSV file and each line of a JSONL file is a document
+    #[arg(long)]
+    records: bool,
+    /// The field that names a record [default: they are numbered]
+    #[arg(long, value_name = "FIELD", requires = "records")]
+    record_id: Option<String>,
+    /// The field that is a record's text [default: all fields]
+    #[arg(long, value_name = "FIELD", requires = "records")]
+    record_text: Option<String>,
+    /// How PDFs go to the provider: text, or native for models that read the pages themselves
+    #[arg(long, value_name = "HOW")]
+    attach: Option<String>,
     /// The batch's name; the same again skips what is done [default: made from the source and the time]
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
@@ -74,7 +100,10 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let input = input(&args)?;
-    request::parse(&temporal::json(&input)).map_err(usage)?;
+    let batch = request::parse(&temporal::json(&input)).map_err(usage)?;
+    if args.dry_run {
+        return dry_run(&args, &batch.job, config).await;
+    }
     let source = input["source"].as_str().unwrap_or_default().to_owned();
     let id = args.workflow_id.clone().unwrap_or_else(|| batch_id::of(&source, chrono::Utc::now()));
     let temporal = Temporal::open(config).await?;
@@ -94,6 +123,20 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             Err(anyhow!("{why}{}", hint.unwrap_or_default()).context(format!("the batch {id} has not been finished")))
         }
     }
+}
+
+/// On this machine and with its configuration, which should be the workers' too.
+async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outcome> {
+    let services = worker::services(config)?;
+    let forecast = plan::forecast(&services, job).await?;
+    let over = forecast.check(job.budget_usd);
+    if args.json {
+        output::json(&forecast)?;
+    } else {
+        output::data(&table::pairs(&summary::forecast(&forecast), style::data()))?;
+    }
+    over?;
+    Ok(Outcome::Done)
 }
 
 fn detached(args: &Args, id: &str) -> anyhow::Result<Outcome> {
@@ -147,6 +190,11 @@ fn input(args: &Args) -> anyhow::Result<Value> {
     set("max_output_tokens", args.max_output_tokens.map(Value::from));
     set("max_in_flight", args.max_in_flight.map(Value::from));
     set("retry_budget", args.retry_budget.map(Value::from));
+    set("long", args.long.clone().map(Value::from));
+    set("chunk_tokens", args.chunk_tokens.map(Value::from));
+    let records = Records { id: args.record_id.clone(), text: args.record_text.clone() };
+    set("records", args.records.then(|| json!(records)));
+    set("attach", args.attach.clone().map(Value::from));
     set("budget_usd", args.budget_usd.map(Value::from));
     if let Some(file) = &args.schema {
         let text = read("--schema", file)?;
@@ -209,6 +257,9 @@ mod tests {
         assert_eq!(sent, json!({"source": "s3://b/in/", "output": "s3://b/out/", "instructions": "Sum up.", "model": "a:b"}));
         let sent = input(&args(&["-i", "x", "--lane", "standard", "--max-in-flight", "9", "--retry-budget", "0"])).unwrap();
         assert_eq!((&sent["lane"], &sent["max_in_flight"], &sent["retry_budget"]), (&json!("standard"), &json!(9), &json!(0)));
+        request::parse(&temporal::json(&sent)).unwrap();
+        let sent = input(&args(&["-i", "x", "--records", "--record-id", "n", "--long", "per_chunk", "--attach", "text"])).unwrap();
+        assert_eq!((&sent["records"], &sent["long"]), (&json!({"id": "n"}), &json!("per_chunk")));
         request::parse(&temporal::json(&sent)).unwrap();
         let sent = input(&args(&["-i", "x", "--budget-usd", "2.50"])).unwrap();
         assert_eq!(sent["budget_usd"], json!(2.5));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_activities::forecast::{Forecast, Range};
 use tidegate_workflows::contract::Progress;
 
 use super::{
@@ -26,6 +27,25 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
     rows.extend(took.map(|took| ("time", span(took))));
     rows.push(("results", place::shown(&progress.output)));
     rows
+}
+
+/// What a batch would take.
+pub(super) fn forecast(forecast: &Forecast) -> Vec<(&'static str, String)> {
+    let whole = |number: f64| count(number.round() as u64);
+    let tokens = |range: Range| format!("{} to {}", whole(range.from), whole(range.to));
+    let unreadable = if forecast.unreadable > 0 { format!(", {} of them unreadable", forecast.unreadable) } else { String::new() };
+    let cost = forecast.cost_usd.map(|range| format!("{} to {}", dollars(range.from), dollars(range.to)));
+    let time = forecast.seconds.map(|range| {
+        let [from, to] = [range.from, range.to].map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
+        format!("{from} with all of the limits, {to} with the lane's own share")
+    });
+    vec![
+        ("documents", format!("{} ({} read for this{unreadable})", count(forecast.documents), count(forecast.sampled))),
+        ("input tokens", tokens(forecast.input_tokens)),
+        ("output tokens", tokens(forecast.output_tokens)),
+        ("cost", cost.unwrap_or_else(|| "unknown (no price for this model)".to_owned())),
+        ("time", time.unwrap_or_else(|| "unknown (no limit by the minute)".to_owned())),
+    ]
 }
 
 /// 0 or 3.

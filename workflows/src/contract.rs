@@ -76,6 +76,24 @@ pub struct Job {
     /// What becomes of documents that are too long for one call; without it they go whole, and may be refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<Long>,
+    /// Each row of a CSV file and each line of a JSONL file is a document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<Records>,
+    /// PDFs go to the provider as they are, not as text.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub attach_pdf: bool,
+}
+
+/// Which fields of a record say what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Records {
+    /// The field that names a record; without it they are numbered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The field that is its text; without it all fields are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// How long documents are read in parts.

@@ -9,7 +9,7 @@ use temporalio_common::{data_converters::RawValue, protos::temporal::api::common
 use temporalio_workflow::WorkflowTermination;
 use tidegate_types::{Lane, ModelId, Tenant};
 
-use crate::contract::{Answerer, Job, Long, LongHow, Source};
+use crate::contract::{Answerer, Job, Long, LongHow, Records, Source};
 
 /// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities per workflow.
 pub const MAX_IN_FLIGHT: u64 = 500;
@@ -23,7 +23,7 @@ const DEFAULT_CHUNK_TOKENS: u64 = 20_000;
 const SMALLEST_CHUNK: u64 = 500;
 const LARGEST_CHUNK: u64 = 1_000_000;
 
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 18] = [
     "source",
     "documents",
     "manifest",
@@ -40,6 +40,8 @@ const FIELDS: [&str; 16] = [
     "budget_usd",
     "long",
     "chunk_tokens",
+    "records",
+    "attach",
 ];
 
 /// A checked input.
@@ -125,6 +127,16 @@ fn check(value: Value) -> Result<Batch, String> {
     let retry_budget = integer(&mut fields, "retry_budget", 0, u64::MAX)?;
     let budget_usd = dollars(&mut fields, "budget_usd")?;
     let long = long(&mut fields)?;
+    let records = records(&mut fields)?;
+    let attach_pdf = match fields.remove("attach") {
+        None => false,
+        Some(Value::String(how)) if how == "native" => true,
+        Some(Value::String(how)) if how == "text" => false,
+        Some(other) => return Err(format!("attach must be \"native\" or \"text\", not {}", short(&other))),
+    };
+    if attach_pdf && long.is_some() {
+        return Err("attach \"native\" and long exclude each other: only text can be divided; leave one out".to_owned());
+    }
     let schema = match fields.remove("schema") {
         None => None,
         Some(schema @ Value::Object(_)) => Some(schema),
@@ -142,6 +154,8 @@ fn check(value: Value) -> Result<Batch, String> {
         retry_budget,
         budget_usd,
         long,
+        records,
+        attach_pdf,
     };
     Ok(Batch { job, max_in_flight: u32::try_from(max_in_flight).unwrap_or(u32::MAX) })
 }
@@ -202,6 +216,16 @@ fn long(fields: &mut Map<String, Value>) -> Result<Option<Long>, String> {
     };
     let chunk_tokens = u32::try_from(chunk_tokens.unwrap_or(DEFAULT_CHUNK_TOKENS)).unwrap_or(u32::MAX);
     Ok(Some(Long { how, chunk_tokens }))
+}
+
+fn records(fields: &mut Map<String, Value>) -> Result<Option<Records>, String> {
+    let meaning = "records must be true, or say which fields to take: {\"id\":\"…\",\"text\":\"…\"}";
+    match fields.remove("records") {
+        None | Some(Value::Bool(false)) => Ok(None),
+        Some(Value::Bool(true)) => Ok(Some(Records::default())),
+        Some(value @ Value::Object(_)) => serde_json::from_value(value).map(Some).map_err(|error| format!("{meaning}; {error}")),
+        Some(other) => Err(format!("{meaning}, not {}", short(&other))),
+    }
 }
 
 fn required(fields: &mut Map<String, Value>, field: &str, meaning: &str) -> Result<String, String> {

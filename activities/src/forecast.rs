@@ -1,0 +1,200 @@
+//! What a batch will take, before anything is spent: from a sample of its documents, the prices and the limits.
+//!
+//! | figure | lower end | upper end |
+//! |---|---|---|
+//! | input tokens | the sample's mean less two standard errors, and 15 % for the estimate | the same, more |
+//! | output tokens | a tenth of `max_output_tokens` each | `max_output_tokens` each |
+//! | US dollars | lower input and output at the cheapest model of the route | upper ones at the dearest |
+//! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
+
+use futures::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+use tidegate_quota::{ModelQuota, little};
+use tidegate_types::{ModelId, Usage};
+use tidegate_workflows::contract::{Job, failure_type};
+
+use crate::{document, estimate, failure::Failure, route::Route, services::Services, source::Document};
+
+/// So many documents are read, spread over the whole list. All of them, where there are no more.
+const SAMPLE: usize = 40;
+const AT_ONCE: usize = 8;
+
+/// How far a tokenizer of a vendor's own lies from the estimate, in either direction; some newer ones lie further up.
+const ESTIMATE: (f64, f64) = (0.85, 1.3);
+
+/// Answers rarely use less of their bound.
+const LEAST_OUTPUT: f64 = 0.1;
+
+/// A figure that is not known exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Range {
+    /// It will hardly be less.
+    pub from: f64,
+    /// It will hardly be more.
+    pub to: f64,
+}
+
+impl Range {
+    fn times(self, factor: f64) -> Self {
+        Self { from: self.from * factor, to: self.to * factor }
+    }
+}
+
+/// What a batch will take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Forecast {
+    /// Documents in all; those that are done already are among them.
+    pub documents: u64,
+    /// Documents that were read for this.
+    pub sampled: u64,
+    /// Of these, unreadable.
+    pub unreadable: u64,
+    /// Tokens, cached or not.
+    pub input_tokens: Range,
+    /// Tokens.
+    pub output_tokens: Range,
+    /// Unknown where a model has no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Range>,
+    /// Unknown where no limit is a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<Range>,
+}
+
+impl Forecast {
+    /// Reads a sample of the documents, and reckons.
+    ///
+    /// # Errors
+    /// `Transient` when the store fails.
+    pub async fn of(services: &Services, job: &Job, route: &Route, documents: &[Document]) -> Result<Self, Failure> {
+        let step = documents.len().div_ceil(SAMPLE).max(1);
+        let sample: Vec<Document> = documents.iter().step_by(step).cloned().collect();
+        let sampled = sample.len() as u64;
+        let mut tokens = Vec::new();
+        let mut read = std::pin::pin!(
+            stream::iter(sample)
+                .map(|document| document::content_owned(services, document, job.attach_pdf))
+                .buffer_unordered(AT_ONCE)
+        );
+        while let Some(read) = read.next().await {
+            match read {
+                Ok(content) => {
+                    tokens.push(float(estimate::input_tokens(&job.instructions, content.tokens(), job.schema.as_ref())));
+                }
+                Err(failure) if failure.retry_after.is_some() => return Err(failure),
+                Err(_) => {}
+            }
+        }
+        let each = mean(&tokens, documents.len() <= SAMPLE);
+        let count = float(documents.len() as u64);
+        let readable = if sampled == 0 { 0.0 } else { float(tokens.len() as u64) / float(sampled) };
+        let input = Range { from: each.from * ESTIMATE.0, to: each.to * ESTIMATE.1 };
+        let output = Range { from: f64::from(job.max_output_tokens) * LEAST_OUTPUT, to: f64::from(job.max_output_tokens) };
+        let calls = count * readable;
+        Ok(Self {
+            documents: documents.len() as u64,
+            sampled,
+            unreadable: sampled - tokens.len() as u64,
+            input_tokens: input.times(calls),
+            output_tokens: output.times(calls),
+            cost_usd: cost(services, route, input, output).map(|each| each.times(calls)),
+            seconds: time(services, job, route, input, output, calls),
+        })
+    }
+
+    /// Fails a batch that cannot stay within its budget, before it spends any of it.
+    ///
+    /// # Errors
+    /// `BudgetExceeded`.
+    pub fn check(&self, budget_usd: Option<f64>) -> Result<(), Failure> {
+        match (budget_usd, self.cost_usd) {
+            (Some(budget), Some(cost)) if cost.from > budget => Err(Failure::never(
+                failure_type::BUDGET_EXCEEDED,
+                format!(
+                    "the batch would cost {:.2} to {:.2} US dollars, and its budget is {budget}; nothing was spent; raise budget_usd, lower max_output_tokens, or choose another model or fewer documents",
+                    cost.from, cost.to
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Mean tokens of a document, with two standard errors in either direction where not all were read.
+fn mean(tokens: &[f64], all: bool) -> Range {
+    let count = float(tokens.len() as u64);
+    if tokens.is_empty() {
+        return Range { from: 0.0, to: 0.0 };
+    }
+    let mean = tokens.iter().sum::<f64>() / count;
+    let variance = tokens.iter().map(|tokens| (tokens - mean).powi(2)).sum::<f64>() / count;
+    let error = if all { 0.0 } else { 2.0 * (variance / count).sqrt() };
+    Range { from: (mean - error).max(mean / 2.0), to: mean + error }
+}
+
+fn cost(services: &Services, route: &Route, input: Range, output: Range) -> Option<Range> {
+    let day = chrono::Utc::now().date_naive();
+    let price = |model: &ModelId, input, output| {
+        let usage = Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
+        services.prices.cost_usd(model, &usage, day)
+    };
+    let each: Option<Vec<Range>> = route
+        .models
+        .iter()
+        .map(|model| Some(Range { from: price(model, input.from, output.from)?, to: price(model, input.to, output.to)? }))
+        .collect();
+    each?.into_iter().reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })
+}
+
+/// At the limits of the route's first model: what the others take over is a gain.
+fn time(services: &Services, job: &Job, route: &Route, input: Range, output: Range, calls: f64) -> Option<Range> {
+    let model = services.guard.quota.models().find(|model| Some(&model.id) == route.models.first())?;
+    let rate = |model: &ModelQuota, input, output| {
+        let used = model.charge.amounts(whole(input), whole(output)).0.map(float);
+        little::admission_rate(&model.limits, &used)
+    };
+    let share = model.lanes.iter().find(|(lane, _)| *lane == job.lane).map_or(1.0, |(_, share)| share.guaranteed);
+    let (fast, slow) = (rate(model, input.from, output.from)?, rate(model, input.to, output.to)?);
+    Some(Range { from: calls / fast, to: calls / (slow * if share > 0.0 { share } else { 1.0 }) })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
+fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tokens are not negative and lie far below 2^53")]
+fn whole(number: f64) -> u64 {
+    number.round().max(0.0) as u64
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_sample_has_a_wide_range_and_a_whole_one_none() {
+        assert_eq!(mean(&[100.0, 300.0], true), Range { from: 200.0, to: 200.0 });
+        let range = mean(&[100.0, 300.0], false);
+        assert!(range.from >= 100.0 && range.to > 300.0, "{range:?}");
+        assert_eq!(mean(&[], true), Range { from: 0.0, to: 0.0 });
+    }
+
+    #[test]
+    fn a_budget_below_the_least_is_refused() {
+        let forecast = Forecast {
+            documents: 10,
+            sampled: 10,
+            unreadable: 0,
+            input_tokens: Range { from: 1.0, to: 2.0 },
+            output_tokens: Range { from: 1.0, to: 2.0 },
+            cost_usd: Some(Range { from: 2.0, to: 5.0 }),
+            seconds: None,
+        };
+        assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
+        let failure = forecast.check(Some(1.0)).unwrap_err();
+        assert!(failure.kind == failure_type::BUDGET_EXCEEDED && failure.message.contains("2.00 to 5.00"), "{failure}");
+        assert!(Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(), "nobody knows");
+    }
+}
