@@ -77,6 +77,9 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
             "source {base}: there is no such folder or file where the workers run; check the path"
         )));
     }
+    if base.is_read_only() {
+        return over_http(uri, &base, pattern.is_some()).await;
+    }
     let mut documents = Vec::new();
     let mut add = |location: &Location, relative: &str| {
         documents.push(Document::file(DocumentId::from_relative_path(relative), location.uri()));
@@ -102,6 +105,19 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
         return Err(Failure::invalid_input(format!("source {uri}: no documents were found there")));
     }
     Ok(documents)
+}
+
+/// One file: HTTP knows no folders.
+async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Document>, Failure> {
+    if pattern || base.name().is_empty() {
+        return Err(Failure::invalid_input(format!(
+            "source {uri}: over HTTP nothing can be listed; name each file in documents or in a manifest"
+        )));
+    }
+    if base.size().await.map_err(store_failure)?.is_none() {
+        return Err(Failure::invalid_input(format!("source {uri}: there is no such file")));
+    }
+    Ok(vec![Document::file(DocumentId::from_relative_path(base.name()), base.uri())])
 }
 
 fn is_own(location: &Location, output: &Location) -> bool {

@@ -5,12 +5,22 @@ use std::{
     ops::Range,
     path::{Component, Path as FilePath, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use futures::TryStreamExt;
-use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, local::LocalFileSystem, path::Path};
+use object_store::{
+    ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    client::{HttpClient, HttpConnector},
+    http::HttpBuilder,
+    local::LocalFileSystem,
+    path::Path,
+};
 use url::Url;
+
+/// For one file over HTTP.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Everything that may be read and written.
 #[derive(Debug, Clone)]
@@ -53,13 +63,22 @@ pub enum Error {
 }
 
 impl Storage {
-    /// Opens each root: `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`. Credentials come from the
-    /// environment under the names that each vendor's own tools use. Nothing is read yet.
+    /// Opens each root: `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`, and `https://host/prefix` to read from.
+    /// Credentials come from the environment under the names that each vendor's own tools use. Nothing is read yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the root and says what to write.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        Ok(Self { roots: roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?.into() })
+        let variables = std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+        Self::with_options(roots, &variables.collect::<Vec<_>>())
+    }
+
+    /// The same, with these variables in place of the environment: `AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID` …
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_options<'a>(roots: impl IntoIterator<Item = &'a str>, options: &[(String, String)]) -> Result<Self, Error> {
+        Ok(Self { roots: roots.into_iter().map(|root| Root::open(root, options)).collect::<Result<Vec<_>, _>>()?.into() })
     }
 
     /// Finds the root that covers `uri`.
@@ -106,7 +125,7 @@ impl Storage {
 }
 
 impl Root {
-    fn open(text: &str) -> Result<Self, Error> {
+    fn open(text: &str, options: &[(String, String)]) -> Result<Self, Error> {
         let invalid = |why: String| Error::Invalid(format!("storage root \"{}\": {why}", text.escape_debug()));
         let mut url =
             Url::parse(text).map_err(|_| invalid("write an absolute URI such as file:///data or s3://bucket/prefix".to_owned()))?;
@@ -119,7 +138,15 @@ impl Root {
                 url.to_file_path().map_err(|()| invalid("write file:// and an absolute path, three slashes in all".to_owned()))?;
             return Ok(Self { url, store: Arc::new(LocalFileSystem::new()), folder: Some(folder) });
         }
-        let options = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+        if matches!(url.scheme(), "http" | "https") {
+            let mut origin = url.clone();
+            origin.set_path("/");
+            let client = ClientOptions::new().with_allow_http(true);
+            let builder = HttpBuilder::new().with_url(origin).with_client_options(client).with_http_connector(Straight);
+            let store = builder.build().map_err(|error| invalid(error.to_string()))?;
+            return Ok(Self { url, store: Arc::new(store), folder: None });
+        }
+        let options = options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value));
         let (store, _) = object_store::parse_url_opts(&url, options).map_err(|error| invalid(error.to_string()))?;
         Ok(Self { url, store: Arc::from(store), folder: None })
     }
@@ -131,6 +158,18 @@ impl Root {
         let own = self.url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
         let own: Vec<_> = own.map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
         (same_place && parts.starts_with(&own)).then(|| parts.len() - own.len())
+    }
+}
+
+/// HTTP without redirects: they would lead to other hosts, and those are no root.
+#[derive(Debug)]
+struct Straight;
+
+impl HttpConnector for Straight {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(HTTP_TIMEOUT).build();
+        let client = client.map_err(|error| object_store::Error::Generic { store: "HTTP", source: Box::new(error) })?;
+        Ok(HttpClient::new(client))
     }
 }
 
@@ -275,7 +314,16 @@ impl Location {
         self.put(bytes.into(), PutMode::Create).await
     }
 
+    /// Whether this place can be read only: over HTTP nothing is written or listed.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        matches!(self.root().url.scheme(), "http" | "https")
+    }
+
     async fn put(&self, payload: PutPayload, mode: PutMode) -> Result<(), Error> {
+        if self.is_read_only() {
+            return Err(Error::Invalid(format!("{self} can only be read; write to file:///folder/, s3://…, gs://… or az://…")));
+        }
         match self.store().put_opts(&self.path, payload, PutOptions::from(mode)).await {
             Ok(_) => Ok(()),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {

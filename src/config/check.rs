@@ -93,12 +93,12 @@ impl Faults<'_> {
         for root in &self.config.storage.roots {
             let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
                 "file" => url.to_file_path().is_ok(),
-                "s3" | "gs" | "az" => url.has_host(),
+                "s3" | "gs" | "az" | "http" | "https" => url.has_host(),
                 _ => false,
             });
             if !usable {
                 let what = format!(
-                    "holds \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket or az://container",
+                    "holds \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
                     mask::url(root)
                 );
                 self.add(&["storage", "roots"], what);

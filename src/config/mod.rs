@@ -213,7 +213,7 @@ mod tests {
             ),
             (
                 "[storage]\nroots = [\"/data\"]",
-                "t.toml: storage.roots holds \"/data\"; write file:///folder, s3://bucket/prefix, gs://bucket or az://container",
+                "t.toml: storage.roots holds \"/data\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
             ),
             (
                 "[providers.mine]\nkind = \"openai\"",
@@ -241,7 +241,7 @@ mod tests {
             ),
             (
                 "[storage]\nroots = [\"file://data\"]",
-                "t.toml: storage.roots holds \"file://data\"; write file:///folder, s3://bucket/prefix, gs://bucket or az://container",
+                "t.toml: storage.roots holds \"file://data\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
             ),
             (
                 "[models.\"openai:m\"]\nrpm = 1\nprice = { input-usd-per-mtok = -1.0, output-usd-per-mtok = 1 }",
