@@ -83,6 +83,8 @@ fn router(state: Arc<State>) -> Router {
         .route("/v1/chat/completions", post(provider::call::<OpenAi>))
         .route("/v1/responses", post(provider::call::<Responses>))
         .route("/v1beta/models/{method}", post(provider::call::<Gemini>))
+        // The version that the newest SDK asks for.
+        .route("/v1/models/{method}", post(provider::call::<Gemini>))
         .route("/model/{model}/converse", post(provider::call::<Bedrock>))
         .route("/account", get(account))
         .route("/account/reset", post(reset))

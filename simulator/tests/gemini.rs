@@ -57,6 +57,8 @@ async fn faults_speak_the_vendors_language() {
         assert_eq!(day, kind == "spend-limit");
     }
     let stage = Stage::new("").await;
+    let key = [("x-goog-api-key", "k")];
+    assert_eq!(stage.post("/v1/models/gemini:generateContent", &key, content("x").to_string()).await.unwrap().status, 200);
     let path = "/v1beta/models/gemini:generateContent";
     assert_eq!(stage.post(path, &[], content("x").to_string()).await.unwrap().json()["error"]["status"], "PERMISSION_DENIED");
     assert_eq!(stage.gemini("gemini", &json!({})).await.unwrap().json()["error"]["status"], "INVALID_ARGUMENT");
