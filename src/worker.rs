@@ -111,11 +111,20 @@ pub async fn beside<T>(config: &Config, telemetry: &Telemetry, work: impl Future
 /// # Errors
 /// When the configuration cannot be used.
 pub fn services(config: &Config) -> Result<Services> {
+    let providers = Providers::new(config.provider_settings()?).context("setting up the providers")?;
+    Ok(Services { providers, ..services_without_providers(config)? })
+}
+
+/// All but the providers, which want keys: enough to look at documents and to reckon.
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub fn services_without_providers(config: &Config) -> Result<Services> {
     let (quota, prices) = (config.quota()?, config.prices()?);
     Ok(Services {
         storage: config.storage()?,
         reader: reader()?,
-        providers: Providers::new(config.provider_settings()?).context("setting up the providers")?,
+        providers: Providers::default(),
         budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
         prices,
         routes: config.routes()?,

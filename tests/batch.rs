@@ -60,6 +60,9 @@ async fn a_fleet_keeps_to_the_limit_and_uses_it() {
     assert!(fleet.lines("out/failures.jsonl").is_empty());
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(fleet.path("out/report.json")).unwrap()).unwrap();
     assert_eq!((&report["succeeded"], &report["models"][MODEL]["documents"]), (&json!(300), &json!(300)));
+    let (forecast, input) = (&report["forecast"]["input_tokens"], result["input_tokens"].as_f64().unwrap());
+    assert!(forecast["from"].as_f64().unwrap() <= input && input <= forecast["to"].as_f64().unwrap(), "{forecast}: {input}");
+    assert!(report["tokens_per_minute"].as_f64().unwrap() > 60_000.0, "{report}");
     assert_eq!(report["input_tokens"].as_u64().unwrap() + report["output_tokens"].as_u64().unwrap(), account.admitted.tokens);
     fleet.stop().await;
 }
@@ -126,6 +129,9 @@ async fn bad_input_fails_the_workflow_with_a_sentence() {
         let failure = tokio::time::timeout(Duration::from_secs(20), fleet.result(id)).await.expect(id).unwrap_err().to_string();
         assert!(failure.contains("InvalidInput") && failure.contains(sentence), "{id}: {failure}");
     }
+    fleet.start("dear", &with("budget_usd", json!(0.000_000_1))).await;
+    let failure = fleet.result("dear").await.unwrap_err().to_string();
+    assert!(failure.contains("BudgetExceeded") && failure.contains("nothing was spent"), "{failure}");
     assert_eq!(fleet.account().requests, 0);
     fleet.stop().await;
 }

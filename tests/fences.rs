@@ -50,19 +50,20 @@ fn names(list: &[&str]) -> BTreeSet<String> {
 #[test]
 fn arrows_between_the_crates_point_one_way() {
     assert_eq!(own("tidegate-types"), names(&[]));
+    assert_eq!(own("tidegate-documents"), names(&[]), "reading a document has nothing to do with asking about it");
     assert_eq!(own("tidegate-quota"), names(&["tidegate-types"]), "quota knows no vendor and no Temporal");
     assert_eq!(own("tidegate-providers"), names(&["tidegate-types"]), "providers know no quota");
     assert_eq!(own("tidegate-workflows"), names(&["tidegate-types"]), "workflows know no activity");
     assert_eq!(own("tidegate-simulator"), names(&[]), "the simulator is an independent witness");
     assert_eq!(
         own("tidegate-activities"),
-        names(&["tidegate-types", "tidegate-workflows", "tidegate-quota", "tidegate-providers"])
+        names(&["tidegate-types", "tidegate-documents", "tidegate-workflows", "tidegate-quota", "tidegate-providers"])
     );
 }
 
 #[test]
 fn quota_and_providers_know_no_temporal() {
-    for package in ["tidegate-quota", "tidegate-providers", "tidegate-simulator"] {
+    for package in ["tidegate-quota", "tidegate-providers", "tidegate-documents", "tidegate-simulator"] {
         let temporal: Vec<_> = tree(package, None).into_iter().filter(|name| name.starts_with("temporalio")).collect();
         assert!(temporal.is_empty(), "{package} links {temporal:?}");
     }

@@ -141,6 +141,10 @@ async fn instructions_are_cached_and_answers_satisfy_the_schema() {
             assert!(account.cache_written < 2_000, "{model}: written once: {}", account.cache_written);
         }
     }
+    let dear = json!({"model": "openai:gpt", "budget_usd": 0.000_001});
+    fleet.start("dear", &batch(&fleet, "dear", dear)).await;
+    let message = fleet.result("dear").await.unwrap_err().to_string();
+    assert!(message.contains("InvalidInput") && message.contains("no price is known for openai:gpt"), "{message}");
     fleet.start("bad", &batch(&fleet, "bad", json!({"model": MODELS[0], "schema": {"type": "objct"}}))).await;
     let message = fleet.result("bad").await.unwrap_err().to_string();
     assert!(message.contains("InvalidInput") && message.contains("schema is no JSON Schema"), "{message}");

@@ -30,7 +30,7 @@ pub const MAX_FAULTS: u32 = 8;
 /// turns move the more the further off they are; but not by more than seconds, because who waits long would ask too often.
 const EARLY: Duration = Duration::from_millis(500);
 const EARLY_PART: f64 = 0.16;
-const EARLY_MOST: Duration = Duration::from_secs(5);
+const EARLY_MOST: Duration = Duration::from_secs(10);
 
 /// Longest message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;

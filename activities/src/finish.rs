@@ -29,6 +29,10 @@ pub struct Report {
     pub finished_at: String,
     /// From the batch's start to its end.
     pub duration_seconds: f64,
+    /// Input tokens of this run read from prompt caches, as a part of all input.
+    pub cache_hit_ratio: f64,
+    /// Tokens of this run, input and output, by the minute: the effective rate, cached input included.
+    pub tokens_per_minute: f64,
     /// What the batch was expected to take, to be held against what it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -76,8 +80,16 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     failures.shutdown().await.map_err(write_failure)?;
 
     let finished_at = outcome::now();
+    let (totals, duration_seconds) =
+        (&finish.progress.totals, seconds_between(finish.progress.started_at.as_deref(), &finished_at));
     let report = Report {
-        duration_seconds: seconds_between(finish.progress.started_at.as_deref(), &finished_at),
+        duration_seconds,
+        cache_hit_ratio: ratio(totals.cached_input_tokens, totals.input_tokens),
+        tokens_per_minute: if duration_seconds > 0.0 {
+            float(totals.input_tokens + totals.output_tokens) * 60.0 / duration_seconds
+        } else {
+            0.0
+        },
         finished_at,
         // A report without it is better than none.
         forecast: Stored::read(&folder).await.ok().and_then(|stored| stored.forecast),
@@ -106,6 +118,15 @@ fn add(models: &mut BTreeMap<ModelId, ModelTotals>, line: &[u8]) {
     totals.cached_input_tokens += result.cached_input_tokens;
     totals.output_tokens += result.output_tokens;
     totals.cost_usd += result.cost_usd.unwrap_or(0.0);
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { float(part) / float(whole) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
+fn float(number: u64) -> f64 {
+    number as f64
 }
 
 fn seconds_between(from: Option<&str>, to: &str) -> f64 {

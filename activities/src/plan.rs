@@ -27,6 +27,7 @@ const RETRIES_PER_DOCUMENT: u64 = 3;
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
 pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
     let (route, output, documents) = survey(services, job, workflow_id).await?;
+    route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let forecast = Forecast::of(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
     let folder = job::folder(&output, workflow_id, run_id);
@@ -76,15 +77,18 @@ fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failu
             "model \"{id}\" is not configured; configured: {known}; choose one of them, or add a [models.\"{id}\"] section with its limits to the workers' configuration"
         )));
     };
-    if services.providers.get(id).is_none() {
-        return Err(Failure::invalid_input(format!(
-            "model \"{id}\" has no provider; add a [providers.{}] section to the workers' configuration",
-            id.provider()
-        )));
-    }
     if model.lanes.index(&job.lane).is_none() {
         let lanes: Vec<String> = model.lanes.iter().map(|(lane, _)| lane.to_string()).collect();
         return Err(Failure::invalid_input(format!("lane \"{}\" is not configured; choose one of {}", job.lane, lanes.join(", "))));
     }
     Ok(())
+}
+
+fn check_provider(services: &Services, id: &ModelId) -> Result<(), Failure> {
+    services.providers.get(id).map(drop).ok_or_else(|| {
+        Failure::invalid_input(format!(
+            "model \"{id}\" has no provider; add a [providers.{}] section to the workers' configuration",
+            id.provider()
+        ))
+    })
 }

@@ -127,7 +127,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 
 /// On this machine and with its configuration, which should be the workers' too.
 async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outcome> {
-    let services = worker::services(config)?;
+    let services = worker::services_without_providers(config)?;
     let forecast = plan::forecast(&services, job).await?;
     let over = forecast.check(job.budget_usd);
     if args.json {
