@@ -20,7 +20,7 @@ const LONGEST_NAP: Micros = 60 * SECOND;
 /// `EARLY`, `EARLY_PART`, `EARLY_MOST` and `Backoff::default()` in `activities/src/failure.rs`.
 const EARLY: Micros = SECOND / 2;
 const EARLY_PART: f64 = 0.16;
-const EARLY_MOST: Micros = 5 * SECOND;
+const EARLY_MOST: Micros = 10 * SECOND;
 const BACKOFF_BASE: Micros = 10 * SECOND;
 const BACKOFF_MAX: Micros = 60 * SECOND;
 
