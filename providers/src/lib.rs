@@ -17,11 +17,11 @@
 //! * [`price`]: what a call costs; the figures stand in `prices.toml`
 //! * [`burndown`]: what each vendor counts towards its limits, and when
 //!
-//! One folder per API (`anthropic`, `openai`, `responses`, `gemini`, `bedrock`), each with the same files: `mod.rs` is the client, `request.rs` and
+//! One folder per API (`anthropic`, `openai`, `responses`, `gemini`, `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and
 //! `response.rs` are the two bodies, `usage.rs` normalises token counts, `limits.rs` reads the rate-limit headers and
 //! `errors.rs` holds the names of the vendor's errors. No vendor type leaves its folder.
 //!
-//! Shared and private: `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
+//! Shared and private: `client` (what all but Bedrock are), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
 //! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind), `wait_hint` (how long to wait), `refusal`
 //! (all of these made into an [`Error`]), `message` (text that is safe to show), `aws_errors` (AWS's names, known without its SDK).
 //!
@@ -47,6 +47,7 @@ mod aws_errors;
 #[cfg(feature = "bedrock")]
 mod bedrock;
 mod classify;
+mod client;
 mod endpoint;
 mod envelope;
 mod exchange;

@@ -61,12 +61,12 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
         return Err(SetupError::NoKey { provider: provider() });
     }
     Ok(match settings.vendor {
-        Vendor::Anthropic => Box::new(anthropic::Client::new(name, settings)?),
+        Vendor::Anthropic => Box::new(anthropic::client(name, settings)?),
         Vendor::OpenAi => match settings.api {
-            Api::ChatCompletions => Box::new(openai::Client::new(name, settings)?),
-            Api::Responses => Box::new(responses::Client::new(name, settings)?),
+            Api::ChatCompletions => Box::new(openai::client(name, settings)?),
+            Api::Responses => Box::new(responses::client(name, settings)?),
         },
-        Vendor::Gemini => Box::new(gemini::Client::new(name, settings)?),
+        Vendor::Gemini => Box::new(gemini::client(name, settings)?),
         #[cfg(feature = "bedrock")]
         Vendor::Bedrock => Box::new(crate::bedrock::Client::new(name, settings)?),
         #[cfg(not(feature = "bedrock"))]

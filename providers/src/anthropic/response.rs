@@ -4,25 +4,17 @@ use serde_json::Value;
 
 use super::usage;
 use crate::{
-    envelope::Envelope,
     error::{Charged, Error, Kind},
     exchange::Reply,
     provider::{Completion, Request, StopReason},
     refusal::Context,
 };
 
-pub(super) fn read(request: &Request<'_>, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
-    let body = match reply.json() {
-        Ok(body) => body,
-        Err(why) => return Err(context.unreadable(reply, why)),
-    };
-    if let Some(envelope) = Envelope::in_success(&body) {
-        return Err(context.error_in_success(reply, &envelope));
-    }
+pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(context.unreadable(reply, "it is no Messages response (is base-url right?)"));
     };
-    let usage = usage::read(&body);
+    let usage = usage::read(body);
     let stop_reason = match body.get("stop_reason").and_then(Value::as_str) {
         Some("end_turn") => StopReason::EndTurn,
         Some("max_tokens") => StopReason::MaxTokens,

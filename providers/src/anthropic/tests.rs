@@ -14,8 +14,8 @@ use crate::{
     testing::{self, REQUEST},
 };
 
-fn client() -> Client {
-    Client::new("anthropic", &testing::settings(Vendor::Anthropic)).unwrap()
+fn client() -> Client<Messages> {
+    super::client("anthropic", &testing::settings(Vendor::Anthropic)).unwrap()
 }
 
 fn error(class: &str, message: &str, code: Option<&str>) -> String {

@@ -1,80 +1,59 @@
-//! Google Gemini: `POST {base-url}/v1beta/models/{model}:generateContent`.
-//!
-//! Sources: the vendor's SDK `google-genai` 3.4.0, the discovery document of Vertex (revision 20261106), and
-//! ai.google.dev/gemini-api/docs (rate limits of 2026-08-18, API errors), read between August and November 2026.
-
 mod errors;
 mod limits;
 mod request;
 mod response;
 mod usage;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName};
+use serde_json::Value;
 
 use crate::{
     burndown::{self, Burndown},
+    client::{Api, Client, key_header},
     error::Error,
-    exchange::{Reply, Wire},
-    message::Veil,
-    provider::{BoxFuture, Completion, Provider, Request},
+    exchange::Reply,
+    observed::Observed,
+    provider::{Completion, Request},
     refusal::Context,
-    secret::Secret,
     settings::{Settings, SetupError, Vendor},
 };
 
 pub(crate) use errors::NAMES;
 
-/// A client for one endpoint.
+/// The API.
 #[derive(Debug)]
-pub(crate) struct Client {
-    wire: Wire,
-    key: Option<Secret>,
-    retry_codes: Vec<String>,
+pub(crate) struct GenerateContent;
+
+pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<GenerateContent>, SetupError> {
+    let headers = key_header(settings, HeaderName::from_static("x-goog-api-key"), "");
+    Client::new(name, settings, GenerateContent, &["v1beta", "models"], headers)
 }
 
-impl Client {
-    pub(crate) fn new(name: &str, settings: &Settings) -> Result<Self, SetupError> {
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &settings.api_key {
-            // A key is ASCII (see `Secret`), so that this cannot fail.
-            if let Ok(mut value) = HeaderValue::from_str(key.expose()) {
-                value.set_sensitive(true);
-                headers.insert(HeaderName::from_static("x-goog-api-key"), value);
-            }
-        }
-        let wire = Wire::new(name, settings, &["v1beta", "models"], headers)?;
-        Ok(Self { wire, key: settings.api_key.clone(), retry_codes: settings.retry_codes.clone() })
-    }
-
-    fn context<'a>(&'a self, request: &Request<'a>, headers: &HeaderMap) -> Context<'a> {
-        Context::new(Vendor::Gemini, Veil::new(self.key.as_ref(), request), limits::observed(headers)).retrying(&self.retry_codes)
-    }
-
-    async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let body = request::body(request)?;
-        let method = format!("{}:generateContent", request.model);
-        let reply = self.wire.post_below(&method, body, &Veil::new(self.key.as_ref(), request)).await?;
-        self.read(request, &reply)
-    }
-
-    /// What a reply means; apart from the call, so that it can be tested on any bytes.
-    fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
-        let context = self.context(request, &reply.headers);
-        if reply.is_success() {
-            response::read(request, reply, context)
-        } else {
-            Err(limits::with_reset(context.refused(reply), reply))
-        }
-    }
-}
-
-impl Provider for Client {
-    fn complete<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<Completion, Error>> {
-        Box::pin(self.call(request))
-    }
+impl Api for GenerateContent {
+    const VENDOR: Vendor = Vendor::Gemini;
 
     fn burndown(&self) -> &'static Burndown {
         &burndown::GEMINI
+    }
+
+    fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        request::body(request)
+    }
+
+    fn segment(&self, request: &Request<'_>) -> Option<String> {
+        Some(format!("{}:generateContent", request.model))
+    }
+
+    fn observed(&self, headers: &HeaderMap) -> Observed {
+        limits::observed(headers)
+    }
+
+    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+        response::read(request, body, reply, context)
+    }
+
+    fn refused(&self, error: Error, reply: &Reply) -> Error {
+        limits::with_reset(error, reply)
     }
 }
 

@@ -4,22 +4,14 @@ use serde_json::Value;
 
 use super::usage;
 use crate::{
-    envelope::Envelope,
     error::{Charged, Error, Kind},
     exchange::Reply,
     provider::{Completion, Request, StopReason},
     refusal::Context,
 };
 
-pub(super) fn read(request: &Request<'_>, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
-    let body = match reply.json() {
-        Ok(body) => body,
-        Err(why) => return Err(context.unreadable(reply, why)),
-    };
-    if let Some(envelope) = Envelope::in_success(&body) {
-        return Err(context.error_in_success(reply, &envelope));
-    }
-    let usage = usage::read(&body);
+pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+    let usage = usage::read(body);
     let text = |path: &str| body.pointer(path).and_then(Value::as_str);
     if let Some(reason) = text("/promptFeedback/blockReason") {
         let what = format!("the prompt was blocked ({reason})");

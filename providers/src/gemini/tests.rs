@@ -14,8 +14,8 @@ use crate::{
     testing::{self, REQUEST},
 };
 
-fn client() -> Client {
-    Client::new("gemini", &testing::settings(Vendor::Gemini)).unwrap()
+fn client() -> Client<GenerateContent> {
+    super::client("gemini", &testing::settings(Vendor::Gemini)).unwrap()
 }
 
 fn error(code: u16, status: &str, message: &str, details: Value) -> Value {

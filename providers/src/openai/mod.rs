@@ -1,76 +1,33 @@
-//! OpenAI Chat Completions, and whatever is compatible: `POST {base-url}/chat/completions`.
-//!
-//! Sources: the vendor's OpenAPI document 2.3.0, its SDK `openai` 3.52.0 and developers.openai.com/api/docs (rate limits,
-//! error codes), read between August and October 2026.
-
 mod errors;
 pub(crate) mod limits;
 mod request;
 mod response;
 pub(crate) mod usage;
 
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, header};
+use serde_json::Value;
 
 use crate::{
     burndown::{self, Burndown},
+    client::{Api, Client, key_header},
     endpoint,
     error::Error,
-    exchange::{Reply, Wire},
-    message::Veil,
-    provider::{BoxFuture, Completion, Provider, Request},
+    exchange::Reply,
+    observed::Observed,
+    provider::{Completion, Request},
     refusal::Context,
-    secret::Secret,
     settings::{OutputCap, Settings, SetupError, Vendor},
 };
 
 pub(crate) use errors::NAMES;
 
-/// A client for one endpoint.
+/// The API, with the field that bounds the output.
 #[derive(Debug)]
-pub(crate) struct Client {
-    wire: Wire,
-    key: Option<Secret>,
-    retry_codes: Vec<String>,
-    output_cap: OutputCap,
-}
+pub(crate) struct ChatCompletions(OutputCap);
 
-impl Client {
-    pub(crate) fn new(name: &str, settings: &Settings) -> Result<Self, SetupError> {
-        let wire = Wire::new(name, settings, &["chat", "completions"], authorization(settings))?;
-        Ok(Self {
-            wire,
-            key: settings.api_key.clone(),
-            retry_codes: settings.retry_codes.clone(),
-            output_cap: output_cap(settings),
-        })
-    }
-
-    fn context<'a>(&'a self, request: &Request<'a>, headers: &HeaderMap) -> Context<'a> {
-        Context::new(Vendor::OpenAi, Veil::new(self.key.as_ref(), request), limits::observed(headers)).retrying(&self.retry_codes)
-    }
-
-    async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let body = request::body(request, self.output_cap)?;
-        let reply = self.wire.post(body, &Veil::new(self.key.as_ref(), request)).await?;
-        self.read(request, &reply)
-    }
-
-    /// What a reply means; apart from the call, so that it can be tested on any bytes.
-    fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
-        let context = self.context(request, &reply.headers);
-        if reply.is_success() { response::read(request, reply, context) } else { Err(context.refused(reply)) }
-    }
-}
-
-/// The key as a header.
-pub(crate) fn authorization(settings: &Settings) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    // A key is ASCII (see `Secret`), so that this cannot fail.
-    if let Some(Ok(mut value)) = settings.api_key.as_ref().map(|key| HeaderValue::from_str(&format!("Bearer {}", key.expose()))) {
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
-    }
-    headers
+pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<ChatCompletions>, SetupError> {
+    let api = ChatCompletions(output_cap(settings));
+    Client::new(name, settings, api, &["chat", "completions"], key_header(settings, header::AUTHORIZATION, "Bearer "))
 }
 
 /// See [`Settings::output_cap`] for the reason.
@@ -80,13 +37,23 @@ fn output_cap(settings: &Settings) -> OutputCap {
     settings.output_cap.unwrap_or(if vendors_own { OutputCap::MaxCompletionTokens } else { OutputCap::MaxTokens })
 }
 
-impl Provider for Client {
-    fn complete<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<Completion, Error>> {
-        Box::pin(self.call(request))
-    }
+impl Api for ChatCompletions {
+    const VENDOR: Vendor = Vendor::OpenAi;
 
     fn burndown(&self) -> &'static Burndown {
         &burndown::OPENAI
+    }
+
+    fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        request::body(request, self.0)
+    }
+
+    fn observed(&self, headers: &HeaderMap) -> Observed {
+        limits::observed(headers)
+    }
+
+    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+        response::read(request, body, reply, context)
     }
 }
 

@@ -4,28 +4,20 @@ use serde_json::Value;
 
 use super::usage;
 use crate::{
-    envelope::Envelope,
     error::{Charged, Error, Kind},
     exchange::Reply,
     provider::{Completion, Request, StopReason},
     refusal::Context,
 };
 
-pub(super) fn read(request: &Request<'_>, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
-    let body = match reply.json() {
-        Ok(body) => body,
-        Err(why) => return Err(context.unreadable(reply, why)),
-    };
-    if let Some(envelope) = Envelope::in_success(&body) {
-        return Err(context.error_in_success(reply, &envelope));
-    }
+pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let choice = body.pointer("/choices/0");
     let Some((choice, message)) =
         choice.and_then(|choice| Some((choice, choice.get("message").filter(|message| message.is_object())?)))
     else {
         return Err(context.unreadable(reply, "it is no Chat Completions response (is base-url right?)"));
     };
-    let usage = usage::read(&body);
+    let usage = usage::read(body);
     // The words of a refusal are the model's, so they stay out of the message.
     let refused = |context: Context<'_>, text| Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)));
     if is_refusal(message) {

@@ -14,8 +14,8 @@ use crate::{
     testing::{self, REQUEST},
 };
 
-fn client() -> Client {
-    Client::new("openai", &testing::settings(Vendor::OpenAi)).unwrap()
+fn client() -> Client<ChatCompletions> {
+    super::client("openai", &testing::settings(Vendor::OpenAi)).unwrap()
 }
 
 fn error(class: &str, code: Option<&str>, message: &str) -> String {

@@ -4,26 +4,17 @@ use serde_json::Value;
 
 use super::usage;
 use crate::{
-    envelope::Envelope,
     error::{Charged, Error, Kind},
     exchange::Reply,
     provider::{Completion, Request, StopReason},
     refusal::Context,
 };
 
-pub(super) fn read(request: &Request<'_>, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
-    let body = match reply.json() {
-        Ok(body) => body,
-        Err(why) => return Err(context.unreadable(reply, why)),
-    };
-    // A response that failed under way is a 200 with `status: "failed"` and the error inside.
-    if let Some(envelope) = Envelope::in_success(&body) {
-        return Err(context.error_in_success(reply, &envelope));
-    }
+pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let Some(output) = body.get("output").and_then(Value::as_array) else {
         return Err(context.unreadable(reply, "it is no Responses response (is base-url right?)"));
     };
-    let usage = usage::read(&body);
+    let usage = usage::read(body);
     // The words of a refusal are the model's, so they stay out of the message.
     let refused = |context: Context<'_>, text| Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)));
     if parts(output).any(|part| part.get("type").and_then(Value::as_str) == Some("refusal")) {

@@ -12,8 +12,8 @@ use crate::{
     testing::{self, REQUEST},
 };
 
-fn client() -> Client {
-    Client::new("openai", &testing::settings(Vendor::OpenAi)).unwrap()
+fn client() -> Client<Responses> {
+    super::client("openai", &testing::settings(Vendor::OpenAi)).unwrap()
 }
 
 fn success(status: &str, reason: Option<&str>, content: Value) -> Value {
