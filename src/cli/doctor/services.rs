@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_activities::Storage;
-use tidegate_providers::Providers;
+use tidegate_providers::{Providers, Vendor};
 
 use crate::{cli::place, config::Config, temporal::Temporal};
 
@@ -56,10 +56,15 @@ pub(super) fn credentials(config: &Config) -> Vec<Check> {
         let provider = config.providers.get(name)?;
         let label = format!("provider {name}");
         let key = provider.key(name);
-        let made = provider.settings(name).and_then(|settings| Ok(Providers::new([(name.clone(), settings)])?));
+        let made = provider.settings(name).and_then(|settings| {
+            let signed = settings.vendor == Vendor::Bedrock && settings.api_key.is_none();
+            Providers::new([(name.clone(), settings)])?;
+            Ok(signed)
+        });
         Some(match made {
-            Ok(_) => {
+            Ok(signed) => {
                 let endpoint = provider.endpoint(name).map(|url| crate::config::mask::url(&url)).unwrap_or_default();
+                let key = if signed { "none: the AWS credentials of each worker sign its calls".to_owned() } else { key.to_string() };
                 Check::ok(&label, format!("{endpoint}, key {key}"))
             }
             Err(error) => Check::fail(
