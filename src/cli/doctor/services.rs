@@ -64,7 +64,8 @@ pub(super) fn credentials(config: &Config) -> Vec<Check> {
         Some(match made {
             Ok(signed) => {
                 let endpoint = provider.endpoint(name).map(|url| crate::config::mask::url(&url)).unwrap_or_default();
-                let key = if signed { "none: the AWS credentials of each worker sign its calls".to_owned() } else { key.to_string() };
+                let key =
+                    if signed { "none: the AWS credentials of each worker sign its calls".to_owned() } else { key.to_string() };
                 Check::ok(&label, format!("{endpoint}, key {key}"))
             }
             Err(error) => Check::fail(
