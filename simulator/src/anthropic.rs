@@ -18,6 +18,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Anthropic;
 
+/// How many blocks may be marked for the cache.
+const MOST_MARKS: usize = 4;
+
 impl Vendor for Anthropic {
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         if headers.get("x-api-key").is_none_or(|key| key.is_empty()) && !vendor::has_bearer(headers) {
@@ -46,6 +49,11 @@ impl Vendor for Anthropic {
             let content = message.get("content").ok_or_else(missing("messages.0.content"))?;
             prompt.message(role);
             read_content(&mut prompt, role, content);
+        }
+        if prompt.marks() > MOST_MARKS {
+            let found = prompt.marks();
+            let message = format!("A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {found}.");
+            return Err(Problem::invalid(message, "cache_control"));
         }
         Ok(Call::new(model, max_tokens, body.pointer("/output_config/format/schema").cloned(), prompt))
     }
