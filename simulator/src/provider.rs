@@ -55,7 +55,8 @@ pub(crate) async fn call<V: Vendor>(
         return exchange.fail::<V>(fault, &wire, &admission).await;
     }
     if let Err(refusal) = admission.admit() {
-        return exchange.problem::<V>(&Problem::Refused(refusal), Some(&admission));
+        let problem = Problem::Refused(refusal);
+        return exchange.problem::<V>(&problem, problem.wait(), Some(&admission));
     }
     let chance = dice::uniform(dice::throw(&[state.config.seed, number, 0x1a7e]));
     state.sleep(state.config.latency.of(answer.output, chance)).await;
@@ -123,15 +124,22 @@ impl Exchange<'_> {
 
     fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
         self.state.ledger().rejected += 1;
-        self.problem::<V>(problem, None)
+        self.problem::<V>(problem, None, None)
     }
 
-    /// An error. Limits are stated on 429 alone.
-    fn problem<V: Vendor>(&self, problem: &Problem, admission: Option<&Admission>) -> Response {
-        let (status, body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
+    /// An error, and when to come back. Limits are stated on 429 alone.
+    fn problem<V: Vendor>(&self, problem: &Problem, wait: Option<Duration>, admission: Option<&Admission>) -> Response {
+        let (status, mut body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
         let mut headers = self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
         V::problem_headers(&mut headers, problem);
-        retry_after(&mut headers, problem.wait().filter(|_| V::TELLS_WAIT));
+        match wait {
+            // Whole seconds, rounded up: an earlier retry fails.
+            Some(wait) if V::TELLS_WAIT => {
+                vendor::set(&mut headers, "retry-after", wait.as_millis().div_ceil(1_000).max(1));
+            }
+            Some(wait) => V::advise(&mut body, wait),
+            None => {}
+        }
         (status, headers, axum::Json(body)).into_response()
     }
 
@@ -154,17 +162,7 @@ impl Exchange<'_> {
                 return StatusCode::BAD_GATEWAY.into_response();
             }
         };
-        let mut response = self.problem::<V>(&problem, Some(admission));
-        if fault.kind != FaultKind::SpendLimit && V::TELLS_WAIT {
-            retry_after(response.headers_mut(), fault.retry_after);
-        }
-        response
-    }
-}
-
-/// Whole seconds, rounded up: an earlier retry fails.
-fn retry_after(headers: &mut HeaderMap, wait: Option<Duration>) {
-    if let Some(wait) = wait {
-        vendor::set(headers, "retry-after", wait.as_millis().div_ceil(1_000).max(1));
+        let wait = fault.retry_after.filter(|_| fault.kind != FaultKind::SpendLimit);
+        self.problem::<V>(&problem, wait, Some(admission))
     }
 }
