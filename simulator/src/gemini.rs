@@ -100,7 +100,7 @@ impl Vendor for Gemini {
                 error(403, "PERMISSION_DENIED", message, Value::Null)
             }
             Problem::Invalid { message, .. } => error(400, "INVALID_ARGUMENT", message, Value::Null),
-            Problem::NoModel => error(404, "NOT_FOUND", "There are too many models.", Value::Null),
+            Problem::NotFound { message, .. } => error(404, "NOT_FOUND", message, Value::Null),
             Problem::Refused(refusal) => {
                 let mut message = "You exceeded your current quota, please check your plan and billing details.".to_owned();
                 if !refusal.is_too_large() {

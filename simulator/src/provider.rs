@@ -38,7 +38,7 @@ pub(crate) async fn call<V: Vendor>(
     body: Bytes,
 ) -> Response {
     let number = state.number();
-    let exchange = Exchange { id: dice::throw(&[state.config.seed, number, 0x1d]), began: state.now(), state: &state };
+    let exchange = Exchange::begin(&state, dice::throw(&[state.config.seed, number, 0x1d]));
     let named = named.iter().next().map(|(_, named)| named);
     let call = match V::read(named, &headers, &body) {
         Ok(call) => call,
@@ -47,7 +47,7 @@ pub(crate) async fn call<V: Vendor>(
     drop(body);
     let answer = Answer::write(&call, &state.config);
     let Some(mut admission) = Admission::arrive(&state, call, answer.output) else {
-        return exchange.rejected::<V>(&Problem::NoModel);
+        return exchange.rejected::<V>(&Problem::no_model());
     };
     let fault = state.fault(number, &admission.call.prompt);
     if let Some(fault) = fault.filter(|fault| !fault.kind.is_charged()) {
@@ -105,14 +105,20 @@ fn drip(text: String, over: Duration, admission: Admission) -> Body {
 }
 
 /// One call and its response, so far as it is the same for every outcome.
-struct Exchange<'a> {
+pub(crate) struct Exchange<'a> {
     id: u64,
     began: Duration,
     state: &'a State,
 }
 
-impl Exchange<'_> {
-    fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
+impl<'a> Exchange<'a> {
+    /// A call has come; `id` differs from call to call.
+    pub(crate) fn begin(state: &'a State, id: u64) -> Self {
+        Self { id, began: state.now(), state }
+    }
+
+    /// The headers of a response; what the limits have to do with it is told for an admitted call alone.
+    pub(crate) fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let model = admission.map_or("", |admission| &admission.call.model);
         V::headers(&mut headers, model, self.id, self.state.now().saturating_sub(self.began));
@@ -122,7 +128,8 @@ impl Exchange<'_> {
         headers
     }
 
-    fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
+    /// A call that is none.
+    pub(crate) fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
         self.state.ledger().rejected += 1;
         self.problem::<V>(problem, None, None)
     }
