@@ -58,9 +58,9 @@ impl Vendor for Gemini {
                 )
             })?,
         };
-        let schema =
-            setting(["responseJsonSchema", "response_json_schema"]).or_else(|| setting(["responseSchema", "response_schema"]));
-        Ok(Call::new(model, most, schema.cloned(), prompt))
+        let schema = setting(["responseJsonSchema", "response_json_schema"]).cloned();
+        let schema = schema.or_else(|| setting(["responseSchema", "response_schema"]).cloned().map(json_schema));
+        Ok(Call::new(model, most, schema, prompt))
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
@@ -167,6 +167,23 @@ fn details(quota_id: &str, limit: u64, model: &str) -> Value {
 fn seconds(wait: Duration) -> String {
     let millis = wait.as_micros().div_ceil(1_000);
     format!("{}.{:03}s", millis / 1_000, millis % 1_000)
+}
+
+/// The older kind of schema, whose types the SDK writes in capitals: `{"type": "OBJECT"}`.
+fn json_schema(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(kind) if name == "type" => kind.make_ascii_lowercase(),
+                    _ => *value = json_schema(value.take()),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = json_schema(item.take())),
+        _ => {}
+    }
+    schema
 }
 
 /// A field by either spelling, for the vendor takes both; null is as good as nothing.

@@ -58,9 +58,13 @@ async fn input_tokens_have_a_quota_of_their_own_and_output_has_none() {
 async fn a_schema_is_satisfied_under_either_name_and_files_are_input() {
     let stage = Stage::new("").await;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 3, "maximum": 3}}, "required": ["n"]});
+    // As the SDK writes the older kind.
+    let n = json!({"type": "INTEGER", "minimum": 3, "maximum": 3});
+    let capitals = json!({"type": "OBJECT", "properties": {"n": n}, "required": ["n"]});
     for config in [
         json!({"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": schema}}),
         json!({"generation_config": {"response_mime_type": "application/json", "response_schema": schema}}),
+        json!({"generationConfig": {"responseMimeType": "application/json", "responseSchema": capitals}}),
     ] {
         let mut body = content("x");
         let file = json!({"inlineData": {"mimeType": "application/pdf", "data": "A".repeat(4_000)}});
