@@ -20,6 +20,11 @@ pub struct Account {
     pub answered_twice: u64,
     /// Answers whose prompts were no longer remembered because there were too many.
     pub forgotten: u64,
+    /// Batches that were taken in. Of their requests nothing else is counted but the prompts that they answered: they have
+    /// nothing to do with the limits of a minute.
+    pub batches: u64,
+    /// The requests in them.
+    pub batch_requests: u64,
     /// Each model that was called.
     pub models: BTreeMap<String, ModelAccount>,
 }

@@ -24,15 +24,10 @@ pub(crate) struct Admission {
 impl Admission {
     /// A call has arrived whose answer will have so many tokens; `None` for one model name too many.
     pub(crate) fn arrive(state: &Arc<State>, mut call: Call, output: u64) -> Option<Self> {
-        if let Some(prefix) = call.prefix.filter(|prefix| prefix.tokens >= state.config.cache_min_tokens) {
-            if state.cache().read(&call.model, &prefix, state.now()) {
-                call.cache_read = prefix.tokens;
-            } else if prefix.asked_for {
-                call.cache_written = prefix.tokens;
-            }
-        } else {
-            call.prefix = None;
-        }
+        call.prefixes.retain(|prefix| prefix.tokens >= state.config.cache_min_tokens);
+        call.cache_read = state.cache().longest(&call.model, &call.prefixes, state.now());
+        let asked_for = call.prefixes.iter().filter(|prefix| prefix.asked_for).map(|prefix| prefix.tokens).max();
+        call.cache_written = asked_for.unwrap_or(0).saturating_sub(call.cache_read);
         let mut ledger = state.ledger();
         ledger.open(&call.model, state.config.limits(&call.model))?.arrived();
         drop(ledger);
@@ -79,8 +74,8 @@ impl Admission {
     /// The work is done: what was held beyond it is given back, what was not yet counted is.
     pub(crate) fn complete(&mut self) {
         let state = Arc::clone(&self.state);
-        if let Some(prefix) = &self.call.prefix {
-            state.cache().write(&self.call.model, prefix, state.now());
+        if !self.call.prefixes.is_empty() {
+            state.cache().write(&self.call.model, &self.call.prefixes, state.now());
         }
         if let Some(book) = state.ledger().book(&self.call.model) {
             self.settle(book);

@@ -18,14 +18,12 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Anthropic;
 
+/// How many blocks may be marked for the cache.
+const MOST_MARKS: usize = 4;
+
 impl Vendor for Anthropic {
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
-        if headers.get("x-api-key").is_none_or(|key| key.is_empty()) && !vendor::has_bearer(headers) {
-            return Err(Problem::NoKey);
-        }
-        if !headers.contains_key("anthropic-version") {
-            return Err(Problem::invalid("anthropic-version: header is required", "anthropic-version"));
-        }
+        check(headers)?;
         let body = vendor::json(body)?;
         let missing = |field| move || Problem::invalid(format!("{field}: Field required"), field);
         let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()).ok_or_else(missing("model"))?;
@@ -46,6 +44,11 @@ impl Vendor for Anthropic {
             let content = message.get("content").ok_or_else(missing("messages.0.content"))?;
             prompt.message(role);
             read_content(&mut prompt, role, content);
+        }
+        if prompt.marks() > MOST_MARKS {
+            let found = prompt.marks();
+            let message = format!("A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {found}.");
+            return Err(Problem::invalid(message, "cache_control"));
         }
         Ok(Call::new(model, max_tokens, body.pointer("/output_config/format/schema").cloned(), prompt))
     }
@@ -74,7 +77,7 @@ impl Vendor for Anthropic {
         let (status, kind, message, code) = match problem {
             Problem::NoKey => (401, "authentication_error", "x-api-key header is required".into(), None),
             Problem::Invalid { message, .. } => (400, "invalid_request_error", message.clone(), None),
-            Problem::NoModel => (404, "not_found_error", "model: there are too many models".into(), None),
+            Problem::NotFound { message, .. } => (404, "not_found_error", message.clone(), None),
             Problem::Refused(refusal) => {
                 let message = format!(
                     "This request would exceed your organization's rate limit of {} {} per minute (org: org-sim).",
@@ -123,6 +126,17 @@ impl Vendor for Anthropic {
         state(headers, now, input.copied(), "input-tokens");
         state(headers, now, output.copied(), "output-tokens");
     }
+}
+
+/// A key and a version, which every call has.
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.get("x-api-key").is_none_or(|key| key.is_empty()) && !vendor::has_bearer(headers) {
+        return Err(Problem::NoKey);
+    }
+    if !headers.contains_key("anthropic-version") {
+        return Err(Problem::invalid("anthropic-version: header is required", "anthropic-version"));
+    }
+    Ok(())
 }
 
 /// The three headers of one dimension. Remaining tokens are rounded to the nearest thousand; a reset is a moment.

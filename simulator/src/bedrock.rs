@@ -98,7 +98,7 @@ fn exception(problem: &Problem) -> (u16, &'static str, String) {
     match problem {
         Problem::NoKey => (403, "AccessDeniedException", "Authentication failed: please make sure your API key is valid.".into()),
         Problem::Invalid { message, .. } => (400, "ValidationException", message.clone()),
-        Problem::NoModel => (404, "ResourceNotFoundException", "There are too many models.".into()),
+        Problem::NotFound { message, .. } => (404, "ResourceNotFoundException", message.clone()),
         Problem::Refused(refusal) if refusal.dimension == Dimension::Requests => {
             (429, throttling, "Too many requests, please wait before trying again.".into())
         }

@@ -17,8 +17,8 @@ pub(crate) struct Call {
     pub(crate) cache_read: u64,
     /// Of them: written to a cache, where writing is told.
     pub(crate) cache_written: u64,
-    /// What may be cached.
-    pub(crate) prefix: Option<Prefix>,
+    /// What may be cached, the shortest first.
+    pub(crate) prefixes: Vec<Prefix>,
     pub(crate) max_tokens: u64,
     /// What the answer must satisfy.
     pub(crate) schema: Option<Value>,
@@ -29,8 +29,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(model: &str, max_tokens: u64, schema: Option<Value>, prompt: Prompt) -> Self {
         let input = tokens::count(prompt.all.len() + prompt.binary).max(1);
-        let hash = dice::hash(&prompt.all);
-        let prefix = prompt.prefix();
+        let hash = prompt.fingerprint();
         let model = model.to_owned();
         Self {
             model,
@@ -39,7 +38,7 @@ impl Call {
             input,
             cache_read: 0,
             cache_written: 0,
-            prefix,
+            prefixes: prompt.prefixes,
             max_tokens,
             schema,
             user: prompt.user,
@@ -48,7 +47,7 @@ impl Call {
 
     /// The input that limits count: what is read from a cache that was asked for is free.
     pub(crate) fn counted_input(&self) -> u64 {
-        let free = self.prefix.is_some_and(|prefix| prefix.asked_for);
+        let free = self.prefixes.iter().any(|prefix| prefix.asked_for);
         if free { self.input.saturating_sub(self.cache_read) } else { self.input }
     }
 
@@ -63,8 +62,10 @@ impl Call {
 pub(crate) struct Prompt {
     all: String,
     user: String,
+    /// Bytes that are no text, and what tells them from others.
     binary: usize,
-    cached: Option<(usize, bool)>,
+    binary_hash: u64,
+    prefixes: Vec<Prefix>,
 }
 
 impl Prompt {
@@ -89,21 +90,34 @@ impl Prompt {
 
     /// What was said so far may be cached, though nobody asks: the beginning of every call alike.
     pub(crate) fn may_be_cached(&mut self) {
-        self.cached = Some((self.all.len(), false));
+        self.mark(false);
     }
 
-    /// What was said so far is to be cached; the last such mark counts.
+    /// What was said so far is to be cached. Every such mark counts: the longest that is remembered is read.
     pub(crate) fn is_to_be_cached(&mut self) {
-        self.cached = Some((self.all.len(), true));
+        self.mark(true);
     }
 
-    fn prefix(&self) -> Option<Prefix> {
-        let (end, asked_for) = self.cached?;
-        Some(Prefix { hash: dice::hash(&self.all[..end]), tokens: tokens::count(end), asked_for })
+    fn mark(&mut self, asked_for: bool) {
+        let tokens = tokens::count(self.all.len() + self.binary);
+        self.prefixes.push(Prefix { hash: self.fingerprint(), tokens, asked_for });
     }
 
-    /// Something else, in base64: it counts as input, by the bytes that it stands for.
-    pub(crate) const fn base64(&mut self, data: &str) {
+    /// How many marks there are.
+    pub(crate) const fn marks(&self) -> usize {
+        self.prefixes.len()
+    }
+
+    /// Something else, in base64 or a data URL of it: it counts as input, by the bytes that it stands for.
+    pub(crate) fn base64(&mut self, data: &str) {
+        let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
         self.binary += data.len() / 4 * 3;
+        self.binary_hash = dice::throw(&[self.binary_hash, dice::hash(data)]);
+    }
+
+    /// What was said so far, in a number: two documents that are no text differ in it too.
+    fn fingerprint(&self) -> u64 {
+        let text = dice::hash(&self.all);
+        if self.binary == 0 { text } else { dice::throw(&[text, self.binary_hash]) }
     }
 }

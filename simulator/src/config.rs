@@ -12,6 +12,9 @@
 //!     otpm = 8_000
 //!     charge = "max-tokens"
 //!
+//!     [batches]
+//!     duration = "10s"
+//!
 //!     [[faults]]
 //!     kind = "overloaded"
 //!     rate = 0.02
@@ -25,7 +28,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{fault::Fault, limits::Limits, span};
+use crate::{batch::Batches, fault::Fault, limits::Limits, span};
 
 /// The whole configuration. [`Default`] is a provider without limits or faults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +44,8 @@ pub struct Config {
     pub cache_min_tokens: u64,
     /// How long answers take.
     pub latency: Latency,
+    /// What becomes of batches.
+    pub batches: Batches,
     /// The limits of each model that has no section of its own.
     pub default: Limits,
     /// The limits of single models. A section stands alone: it takes nothing from `default`.
@@ -57,6 +62,7 @@ impl Default for Config {
             output_spread: 0.4,
             cache_min_tokens: 1_024,
             latency: Latency::default(),
+            batches: Batches::default(),
             default: Limits::default(),
             models: BTreeMap::new(),
             faults: Vec::new(),
@@ -89,6 +95,7 @@ impl Config {
         if !(0.0..=1.0).contains(&self.latency.jitter) {
             return Err(ConfigError::invalid("latency.jitter".into(), "it lies between 0 and 1"));
         }
+        self.batches.check()?;
         self.default.check("default")?;
         for (name, limits) in &self.models {
             limits.check(&format!("models.{name:?}"))?;

@@ -31,7 +31,8 @@ pub struct Fault {
     /// other fault takes to appear (default: at once).
     #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// The `retry-after` header of `rate-limited`, `overloaded` and `server-error`. Default: no such header.
+    /// The `retry-after` of `rate-limited`, `overloaded` and `server-error`: a header (anthropic, openai), a `RetryInfo` in the
+    /// body (gemini), nothing at all (bedrock). Default: nothing.
     #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
 }
@@ -71,7 +72,7 @@ impl Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// 529 (anthropic) or 503 (openai). Nothing is charged.
+    /// 529 (anthropic) or 503 (all others). Nothing is charged.
     Overloaded,
     /// 500. Nothing is charged.
     ServerError,

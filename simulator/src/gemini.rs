@@ -33,8 +33,7 @@ impl Vendor for Gemini {
         let model = named.and_then(|named| named.strip_suffix(METHOD)).filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| Problem::invalid("The simulator knows generateContent alone.", "model"))?;
         let body = vendor::json(body)?;
-        // The vendor takes both spellings.
-        let field = |names: [&str; 2]| names.into_iter().find_map(|name| body.get(name));
+        let field = |names| either(&body, names);
         let contents = body.get("contents").and_then(Value::as_array).filter(|contents| !contents.is_empty());
         let contents =
             contents.ok_or_else(|| Problem::invalid("* GenerateContentRequest.contents: contents is not specified", "contents"))?;
@@ -49,7 +48,7 @@ impl Vendor for Gemini {
             read_parts(&mut prompt, role, content);
         }
         let config = field(["generationConfig", "generation_config"]);
-        let setting = |names: [&str; 2]| config.and_then(|config| names.into_iter().find_map(|name| config.get(name)));
+        let setting = |names: [&str; 2]| config.and_then(|config| either(config, names));
         let most = match setting(["maxOutputTokens", "max_output_tokens"]) {
             None => MOST_TOKENS,
             Some(value) => value.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
@@ -59,9 +58,9 @@ impl Vendor for Gemini {
                 )
             })?,
         };
-        let schema =
-            setting(["responseJsonSchema", "response_json_schema"]).or_else(|| setting(["responseSchema", "response_schema"]));
-        Ok(Call::new(model, most, schema.cloned(), prompt))
+        let schema = setting(["responseJsonSchema", "response_json_schema"]).cloned();
+        let schema = schema.or_else(|| setting(["responseSchema", "response_schema"]).cloned().map(json_schema));
+        Ok(Call::new(model, most, schema, prompt))
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
@@ -101,22 +100,34 @@ impl Vendor for Gemini {
                 error(403, "PERMISSION_DENIED", message, Value::Null)
             }
             Problem::Invalid { message, .. } => error(400, "INVALID_ARGUMENT", message, Value::Null),
-            Problem::NoModel => error(404, "NOT_FOUND", "There are too many models.", Value::Null),
+            Problem::NotFound { message, .. } => error(404, "NOT_FOUND", message, Value::Null),
             Problem::Refused(refusal) => {
-                let wait = seconds(refusal.wait);
-                let message =
-                    format!("You exceeded your current quota, please check your plan and billing details. Please retry in {wait}.");
-                error(429, exhausted, &message, details(quota_id(refusal), refusal.limit, model, &wait))
+                let mut message = "You exceeded your current quota, please check your plan and billing details.".to_owned();
+                if !refusal.is_too_large() {
+                    message = format!("{message} Please retry in {}.", seconds(refusal.wait));
+                }
+                error(429, exhausted, &message, details(quota_id(refusal), refusal.limit, model))
             }
             // Growing too fast: a 429 that tells nothing.
             Problem::Ramp => error(429, exhausted, "Resource has been exhausted (e.g. check quota).", Value::Null),
             // The day is used up, and still the advice is to come back in seconds.
             Problem::Spent => {
-                let details = details("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 200, model, "26s");
-                error(429, exhausted, "You exceeded your current quota. Please retry in 26s.", details)
+                let details = details("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 200, model);
+                let (status, mut body) =
+                    error(429, exhausted, "You exceeded your current quota. Please retry in 26.000s.", details);
+                Self::advise(&mut body, Duration::from_secs(26));
+                (status, body)
             }
             Problem::Overloaded => error(503, "UNAVAILABLE", "The model is overloaded. Please try again later.", Value::Null),
             Problem::Server => error(500, "INTERNAL", "An internal error has occurred.", Value::Null),
+        }
+    }
+
+    fn advise(body: &mut Value, wait: Duration) {
+        let advice = json!({"@type": type_url("RetryInfo"), "retryDelay": seconds(wait)});
+        match body["error"]["details"].as_array_mut() {
+            Some(details) => details.push(advice),
+            None => body["error"]["details"] = json!([advice]),
         }
     }
 
@@ -135,8 +146,11 @@ fn quota_id(refusal: &Refusal) -> &'static str {
     }
 }
 
-fn details(quota_id: &str, limit: u64, model: &str, wait: &str) -> Value {
-    let name = |name: &str| format!("type.googleapis.com/google.rpc.{name}");
+fn type_url(name: &str) -> String {
+    format!("type.googleapis.com/google.rpc.{name}")
+}
+
+fn details(quota_id: &str, limit: u64, model: &str) -> Value {
     let violation = json!({
         "quotaMetric": "generativelanguage.googleapis.com/generate_content_requests",
         "quotaId": quota_id,
@@ -144,9 +158,8 @@ fn details(quota_id: &str, limit: u64, model: &str, wait: &str) -> Value {
         "quotaValue": limit.to_string(),
     });
     json!([
-        {"@type": name("QuotaFailure"), "violations": [violation]},
-        {"@type": name("Help"), "links": [{"description": "Learn more", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}]},
-        {"@type": name("RetryInfo"), "retryDelay": wait},
+        {"@type": type_url("QuotaFailure"), "violations": [violation]},
+        {"@type": type_url("Help"), "links": [{"description": "Learn more", "url": "https://ai.google.dev/gemini-api/docs/rate-limits"}]},
     ])
 }
 
@@ -154,6 +167,28 @@ fn details(quota_id: &str, limit: u64, model: &str, wait: &str) -> Value {
 fn seconds(wait: Duration) -> String {
     let millis = wait.as_micros().div_ceil(1_000);
     format!("{}.{:03}s", millis / 1_000, millis % 1_000)
+}
+
+/// The older kind of schema, whose types the SDK writes in capitals: `{"type": "OBJECT"}`.
+fn json_schema(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    Value::String(kind) if name == "type" => kind.make_ascii_lowercase(),
+                    _ => *value = json_schema(value.take()),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = json_schema(item.take())),
+        _ => {}
+    }
+    schema
+}
+
+/// A field by either spelling, for the vendor takes both; null is as good as nothing.
+fn either<'a>(object: &'a Value, names: [&str; 2]) -> Option<&'a Value> {
+    names.into_iter().find_map(|name| object.get(name).filter(|value| !value.is_null()))
 }
 
 fn read_parts(prompt: &mut Prompt, role: &str, content: &Value) {

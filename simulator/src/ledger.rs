@@ -21,6 +21,8 @@ const PROMPTS: usize = 1_000_000;
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) rejected: u64,
+    batches: u64,
+    batch_requests: u64,
     models: HashMap<String, Book>,
     prompts: HashMap<u64, u32>,
     answered_twice: u64,
@@ -66,6 +68,12 @@ impl Ledger {
         }
     }
 
+    /// A batch was taken in.
+    pub(crate) const fn batch(&mut self, requests: u64) {
+        self.batches += 1;
+        self.batch_requests += requests;
+    }
+
     pub(crate) fn account(&self, uptime: Duration) -> Account {
         Account {
             uptime_seconds: uptime.as_secs_f64(),
@@ -73,6 +81,8 @@ impl Ledger {
             prompts: self.prompts.len() as u64,
             answered_twice: self.answered_twice,
             forgotten: self.forgotten,
+            batches: self.batches,
+            batch_requests: self.batch_requests,
             models: self.models.iter().map(|(name, book)| (name.clone(), book.account())).collect(),
         }
     }
@@ -88,6 +98,7 @@ impl Ledger {
         }
         self.prompts.clear();
         (self.rejected, self.answered_twice, self.forgotten) = (0, 0, 0);
+        (self.batches, self.batch_requests) = (0, 0);
     }
 }
 

@@ -24,6 +24,7 @@
 //! * `provider`: the way of one call through keys, faults, limits, work and answer; `state` is what calls share
 //! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`, `responses`, `gemini`, `bedrock`: what
 //!   each says on the wire
+//! * `batch`: many calls at once that are answered later, with a file for each vendor and a store of what was taken in
 //! * `cache`: beginnings of prompts that are remembered
 //! * `answer`, `extract`, `schema`: what is answered; `tokens`: how tokens are counted; `dice`: chance that repeats itself
 //! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and `sliding` as its algorithms
@@ -35,6 +36,7 @@ mod admission;
 pub mod amounts;
 mod answer;
 mod anthropic;
+mod batch;
 mod bedrock;
 mod bucket;
 mod cache;
@@ -66,6 +68,7 @@ mod worst;
 
 pub use account::{Account, ModelAccount};
 pub use amounts::{Amounts, Dimension};
+pub use batch::Batches;
 pub use config::{Config, ConfigError, Latency};
 pub use fault::{Fault, FaultKind};
 pub use limits::{Algorithm, Charge, Limits};

@@ -80,7 +80,7 @@ impl Vendor for OpenAi {
                 (401, "invalid_request_error", None, message)
             }
             Problem::Invalid { message, .. } => (400, "invalid_request_error", None, message.clone()),
-            Problem::NoModel => (404, "invalid_request_error", Some("model_not_found"), "There are too many models.".into()),
+            Problem::NotFound { message, code } => (404, "invalid_request_error", *code, message.clone()),
             Problem::Refused(refusal) => {
                 let kind = if refusal.dimension == Dimension::Requests { "requests" } else { "tokens" };
                 (429, kind, Some("rate_limit_exceeded"), refused(refusal, model))

@@ -10,8 +10,8 @@ pub(crate) enum Problem {
     NoKey,
     /// The call cannot be read, or lacks something.
     Invalid { message: String, param: Option<&'static str> },
-    /// More model names than any client has.
-    NoModel,
+    /// There is no such thing.
+    NotFound { message: String, code: Option<&'static str> },
     /// A limit refused it.
     Refused(Refusal),
     /// The fault `rate-limited`.
@@ -27,6 +27,11 @@ pub(crate) enum Problem {
 impl Problem {
     pub(crate) fn invalid(message: impl Into<String>, param: &'static str) -> Self {
         Self::Invalid { message: message.into(), param: Some(param) }
+    }
+
+    /// More model names than any client has.
+    pub(crate) fn no_model() -> Self {
+        Self::NotFound { message: "There are too many models.".into(), code: Some("model_not_found") }
     }
 
     /// When a caller may come back.

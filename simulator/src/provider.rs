@@ -38,7 +38,7 @@ pub(crate) async fn call<V: Vendor>(
     body: Bytes,
 ) -> Response {
     let number = state.number();
-    let exchange = Exchange { id: dice::throw(&[state.config.seed, number, 0x1d]), began: state.now(), state: &state };
+    let exchange = Exchange::begin(&state, dice::throw(&[state.config.seed, number, 0x1d]));
     let named = named.iter().next().map(|(_, named)| named);
     let call = match V::read(named, &headers, &body) {
         Ok(call) => call,
@@ -47,7 +47,7 @@ pub(crate) async fn call<V: Vendor>(
     drop(body);
     let answer = Answer::write(&call, &state.config);
     let Some(mut admission) = Admission::arrive(&state, call, answer.output) else {
-        return exchange.rejected::<V>(&Problem::NoModel);
+        return exchange.rejected::<V>(&Problem::no_model());
     };
     let fault = state.fault(number, &admission.call.prompt);
     if let Some(fault) = fault.filter(|fault| !fault.kind.is_charged()) {
@@ -55,7 +55,8 @@ pub(crate) async fn call<V: Vendor>(
         return exchange.fail::<V>(fault, &wire, &admission).await;
     }
     if let Err(refusal) = admission.admit() {
-        return exchange.problem::<V>(&Problem::Refused(refusal), Some(&admission));
+        let problem = Problem::Refused(refusal);
+        return exchange.problem::<V>(&problem, problem.wait(), Some(&admission));
     }
     let chance = dice::uniform(dice::throw(&[state.config.seed, number, 0x1a7e]));
     state.sleep(state.config.latency.of(answer.output, chance)).await;
@@ -104,14 +105,20 @@ fn drip(text: String, over: Duration, admission: Admission) -> Body {
 }
 
 /// One call and its response, so far as it is the same for every outcome.
-struct Exchange<'a> {
+pub(crate) struct Exchange<'a> {
     id: u64,
     began: Duration,
     state: &'a State,
 }
 
-impl Exchange<'_> {
-    fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
+impl<'a> Exchange<'a> {
+    /// A call has come; `id` differs from call to call.
+    pub(crate) fn begin(state: &'a State, id: u64) -> Self {
+        Self { id, began: state.now(), state }
+    }
+
+    /// The headers of a response; what the limits have to do with it is told for an admitted call alone.
+    pub(crate) fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let model = admission.map_or("", |admission| &admission.call.model);
         V::headers(&mut headers, model, self.id, self.state.now().saturating_sub(self.began));
@@ -121,17 +128,25 @@ impl Exchange<'_> {
         headers
     }
 
-    fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
+    /// A call that is none.
+    pub(crate) fn rejected<V: Vendor>(&self, problem: &Problem) -> Response {
         self.state.ledger().rejected += 1;
-        self.problem::<V>(problem, None)
+        self.problem::<V>(problem, None, None)
     }
 
-    /// An error. Limits are stated on 429 alone.
-    fn problem<V: Vendor>(&self, problem: &Problem, admission: Option<&Admission>) -> Response {
-        let (status, body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
+    /// An error, and when to come back. Limits are stated on 429 alone.
+    fn problem<V: Vendor>(&self, problem: &Problem, wait: Option<Duration>, admission: Option<&Admission>) -> Response {
+        let (status, mut body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
         let mut headers = self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
         V::problem_headers(&mut headers, problem);
-        retry_after(&mut headers, problem.wait().filter(|_| V::TELLS_WAIT));
+        match wait {
+            // Whole seconds, rounded up: an earlier retry fails.
+            Some(wait) if V::TELLS_WAIT => {
+                vendor::set(&mut headers, "retry-after", wait.as_millis().div_ceil(1_000).max(1));
+            }
+            Some(wait) => V::advise(&mut body, wait),
+            None => {}
+        }
         (status, headers, axum::Json(body)).into_response()
     }
 
@@ -154,17 +169,7 @@ impl Exchange<'_> {
                 return StatusCode::BAD_GATEWAY.into_response();
             }
         };
-        let mut response = self.problem::<V>(&problem, Some(admission));
-        if fault.kind != FaultKind::SpendLimit && V::TELLS_WAIT {
-            retry_after(response.headers_mut(), fault.retry_after);
-        }
-        response
-    }
-}
-
-/// Whole seconds, rounded up: an earlier retry fails.
-fn retry_after(headers: &mut HeaderMap, wait: Option<Duration>) {
-    if let Some(wait) = wait {
-        vendor::set(headers, "retry-after", wait.as_millis().div_ceil(1_000).max(1));
+        let wait = fault.retry_after.filter(|_| fault.kind != FaultKind::SpendLimit);
+        self.problem::<V>(&problem, wait, Some(admission))
     }
 }

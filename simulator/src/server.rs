@@ -17,6 +17,7 @@ use tokio::{
 use crate::{
     account::Account,
     anthropic::Anthropic,
+    batch,
     bedrock::Bedrock,
     config::Config,
     gemini::Gemini,
@@ -30,6 +31,10 @@ use crate::{
 /// The largest body, as with the vendors.
 const LARGEST: usize = 32 << 20;
 
+/// The largest batch, as with anthropic, and the largest file, as with openai and with room for the form around it.
+const LARGEST_BATCH: usize = 256 << 20;
+const LARGEST_FILE: usize = 201 << 20;
+
 /// How long a shutdown waits for responses that are being written.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -37,7 +42,8 @@ const GRACE: Duration = Duration::from_secs(1);
 ///
 /// `POST /v1/messages`, `/v1/chat/completions`, `/v1/responses`, `/v1beta/models/{model}:generateContent` and
 /// `/model/{model}/converse` are the providers, so that `http://host:port` is the base URL for anthropic, gemini and bedrock, and
-/// `http://host:port/v1` the one for openai. `GET /account` is the [`Account`] (`?series` for all of it),
+/// `http://host:port/v1` the one for openai. `/v1/messages/batches` are anthropic's batches, `/v1/files` and `/v1/batches` openai's;
+/// their length is [`crate::Batches`]' to say. `GET /account` is the [`Account`] (`?series` for all of it),
 /// `POST /account/reset` begins it anew, `GET /healthz` says that the simulator is there.
 ///
 /// # Errors
@@ -86,11 +92,25 @@ fn router(state: Arc<State>) -> Router {
         // The version that the newest SDK asks for.
         .route("/v1/models/{method}", post(provider::call::<Gemini>))
         .route("/model/{model}/converse", post(provider::call::<Bedrock>))
+        .merge(batches())
         .route("/account", get(account))
         .route("/account/reset", post(reset))
         .route("/healthz", get(|| async { "ok" }))
         .layer(DefaultBodyLimit::max(LARGEST))
         .with_state(state)
+}
+
+fn batches() -> Router<Arc<State>> {
+    Router::new()
+        .route("/v1/messages/batches", post(batch::anthropic::create).layer(DefaultBodyLimit::max(LARGEST_BATCH)))
+        .route("/v1/messages/batches/{id}", get(batch::anthropic::get))
+        .route("/v1/messages/batches/{id}/results", get(batch::anthropic::results))
+        .route("/v1/messages/batches/{id}/cancel", post(batch::anthropic::cancel))
+        .route("/v1/files", post(batch::openai::upload).layer(DefaultBodyLimit::max(LARGEST_FILE)))
+        .route("/v1/files/{id}/content", get(batch::openai::content))
+        .route("/v1/batches", post(batch::openai::create))
+        .route("/v1/batches/{id}", get(batch::openai::get))
+        .route("/v1/batches/{id}/cancel", post(batch::openai::cancel))
 }
 
 async fn account(Shared(state): Shared<Arc<State>>, uri: Uri) -> Json<Account> {

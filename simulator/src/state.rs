@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{account::Account, cache::Cache, config::Config, dice, fault::Fault, ledger::Ledger};
+use crate::{account::Account, batch::Store, cache::Cache, config::Config, dice, fault::Fault, ledger::Ledger};
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -21,6 +21,7 @@ pub(crate) struct State {
     struck: Vec<AtomicU64>,
     ledger: Mutex<Ledger>,
     cache: Mutex<Cache>,
+    batches: Mutex<Store>,
     stop: watch::Receiver<bool>,
 }
 
@@ -34,6 +35,7 @@ impl State {
             struck,
             ledger: Mutex::default(),
             cache: Mutex::default(),
+            batches: Mutex::default(),
             stop,
         }
     }
@@ -58,7 +60,19 @@ impl State {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The batches, as they stand now. Lock order: batches, then ledger.
+    pub(crate) fn batches(&self) -> MutexGuard<'_, Store> {
+        let mut store = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let answered = store.answered(self.now());
+        if !answered.is_empty() {
+            let mut ledger = self.ledger();
+            answered.into_iter().for_each(|prompt| ledger.answered(prompt));
+        }
+        store
+    }
+
     pub(crate) fn account(&self) -> Account {
+        drop(self.batches());
         self.ledger().account(self.now())
     }
 

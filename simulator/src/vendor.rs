@@ -21,6 +21,9 @@ pub(crate) trait Vendor: 'static {
     /// Status and body of an error.
     fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value);
 
+    /// Tells in an error's body when to come back, where no header does.
+    fn advise(_body: &mut Value, _wait: Duration) {}
+
     /// The headers of an error alone.
     fn problem_headers(_headers: &mut HeaderMap, _problem: &Problem) {}
 

@@ -72,3 +72,65 @@ async fn bedrocks_has_cache_points() {
         assert!(usage["inputTokens"].as_u64().unwrap() < 5, "cached tokens are beside");
     }
 }
+
+#[tokio::test]
+async fn calls_at_once_all_write_and_later_ones_read() {
+    let stage = Stage::new("latency = { base = \"300ms\" }").await;
+    let body = |document: &str| {
+        json!({"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": document}],
+            "system": [{"type": "text", "text": instructions(), "cache_control": {"type": "ephemeral"}}]})
+    };
+    let (one, two) = (body("One"), body("Two"));
+    let (one, two) = tokio::join!(stage.anthropic(&one), stage.anthropic(&two));
+    for reply in [one, two] {
+        assert_eq!(reply.unwrap().json()["usage"]["cache_creation_input_tokens"], TOKENS);
+    }
+    assert_eq!(stage.anthropic(&body("Three")).await.unwrap().json()["usage"]["cache_read_input_tokens"], TOKENS);
+    let account = stage.simulator.account().model("m");
+    assert_eq!((account.cache_written, account.cache_read), (2 * TOKENS, TOKENS));
+}
+
+/// Instructions that are the same for all, then a long document of one's own, both marked.
+#[tokio::test]
+async fn the_longest_mark_that_is_remembered_is_read_and_the_rest_written() {
+    let stage = Stage::new("").await;
+    let marked = |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    let body = |document: &str| {
+        json!({"model": "m", "max_tokens": 50, "system": [marked(&instructions())],
+            "messages": [{"role": "user", "content": [marked(&document.repeat(1_000)), {"type": "text", "text": "And?"}]}]})
+    };
+    let usage = async |document: &str| {
+        let usage = stage.anthropic(&body(document)).await.unwrap().json()["usage"].clone();
+        ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|key| usage[key].as_u64().unwrap())
+    };
+    let [all, none] = usage("One. ").await;
+    assert!(all > 2 * TOKENS && none == 0, "{all}");
+    assert_eq!(usage("Two. ").await, [all - TOKENS, TOKENS], "another document, the same instructions");
+    assert_eq!(usage("One. ").await, [0, all]);
+    let mut body = body("One. ");
+    body["system"] = json!(vec![marked("Short."); 4]);
+    assert_eq!(stage.anthropic(&body).await.unwrap().status, 400, "five marks");
+}
+
+#[tokio::test]
+async fn documents_that_are_no_text_are_told_apart() {
+    let stage = Stage::new("").await;
+    let body = |data: &str| {
+        json!({"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": [
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data.repeat(8_000)},
+                "cache_control": {"type": "ephemeral"}},
+            {"type": "text", "text": "Summarise."},
+        ]}]})
+    };
+    for data in ["AAAA", "BBBB"] {
+        let usage = stage.anthropic(&body(data)).await.unwrap().json()["usage"].clone();
+        assert_eq!(
+            (&usage["cache_creation_input_tokens"], &usage["cache_read_input_tokens"]),
+            (&json!(5_582), &json!(0)),
+            "{data}"
+        );
+    }
+    let account = stage.simulator.account();
+    assert_eq!((account.prompts, account.answered_twice), (2, 0));
+    assert_eq!(stage.anthropic(&body("AAAA")).await.unwrap().json()["usage"]["cache_read_input_tokens"], 5_582);
+}

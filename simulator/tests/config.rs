@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use tidegate_simulator::{Algorithm, Charge, Config, FaultKind};
+use tidegate_simulator::{Algorithm, Batches, Charge, Config, FaultKind};
 
 const FULL: &str = r#"
 seed = 7
 mean-output-tokens = 150
 output-spread = 0.4
 latency = { base = "300ms", per-output-token = "2ms", jitter = 0.2 }
+
+[batches]
+duration = "10s"
+error-rate = 0.1
+expire-rate = 0.2
 
 [default]
 rpm = 1000
@@ -44,6 +49,8 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(config.limits("another").rpm, Some(1_000));
     assert_eq!((config.faults[0].kind, config.faults[0].retry_after), (FaultKind::Overloaded, Some(Duration::from_secs(2))));
     assert_eq!(config.latency.per_output_token, Duration::from_millis(2));
+    let batches = Batches { duration: Duration::from_secs(10), error_rate: 0.1, expire_rate: 0.2 };
+    assert_eq!((config.batches, Config::default().batches.duration), (batches, Duration::from_secs(2)));
 }
 
 #[test]
@@ -66,6 +73,10 @@ fn errors_name_what_is_wrong() {
         ("mean-output-tokens = 0", "mean-output-tokens: "),
         ("output-spread = -1.0", "output-spread: "),
         ("latency = { jitter = 2.0 }", "latency.jitter: "),
+        ("[batches]\nsize = 1", "unknown field `size`"),
+        ("[batches]\nerror-rate = 1.5", "batches.error-rate: a rate lies between 0 and 1"),
+        ("[batches]\nexpire-rate = nan", "batches.expire-rate: a rate lies between 0 and 1"),
+        ("[batches]\nerror-rate = 0.6\nexpire-rate = 0.6", "batches.expire-rate: with error-rate it is more than all"),
         ("[[faults]]\nkind = \"html\"\nrate = 1.5", "faults[0].rate: a rate lies between 0 and 1"),
         ("[[faults]]\nkind = \"html\"\nfrom = \"2s\"\nto = \"1s\"", "faults[0].to: it must be later than from"),
     ] {

@@ -51,6 +51,29 @@ async fn errors_have_each_vendors_status_and_type() {
     assert_eq!(o, (429, json!("insufficient_quota"), json!("credit_balance_exhausted"), None));
 }
 
+/// What strikes the wire and not the words is the same for every API.
+#[tokio::test]
+async fn every_api_meets_the_faults_of_the_wire() {
+    let responses = json!({"model": "m", "input": "One."});
+    let gemini = json!({"contents": [{"parts": [{"text": "One."}]}]});
+    let bedrock = json!({"messages": [{"role": "user", "content": [{"text": "One."}]}]});
+    for kind in ["html", "malformed", "slow", "hang", "reset-before", "reset-after"] {
+        let stage = Stage::new(&format!("faults = [{{ kind = \"{kind}\", delay = \"50ms\" }}]")).await;
+        let replies = [stage.responses(&responses).await, stage.gemini("m", &gemini).await, stage.bedrock("m", &bedrock).await];
+        for reply in replies {
+            match (kind, reply) {
+                ("html", Ok(reply)) => assert_eq!((reply.status, reply.header("content-type")), (502, Some("text/html"))),
+                ("malformed", Ok(reply)) => assert!(reply.status == 200 && serde_json::from_str::<Value>(&reply.text).is_err()),
+                ("slow", Ok(reply)) => assert!(reply.status == 200 && reply.json().is_object()),
+                ("hang" | "reset-before" | "reset-after", Err(_)) => {}
+                (_, reply) => panic!("{kind}: {reply:?}"),
+            }
+        }
+        let account = stage.simulator.account().model("m");
+        assert_eq!((account.requests, account.faults.values().sum::<u64>(), account.ok), (3, 3, 0), "{kind}");
+    }
+}
+
 #[tokio::test]
 async fn a_gateway_answers_in_html() {
     let stage = Stage::new("faults = [{ kind = \"html\" }]").await;

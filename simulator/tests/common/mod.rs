@@ -34,6 +34,11 @@ impl Reply {
         self.header(name).unwrap_or_else(|| panic!("no header {name}")).parse().expect("a number")
     }
 
+    /// One JSON object a line.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).expect("JSON")
     }
@@ -56,6 +61,24 @@ impl Stage {
     pub(crate) async fn get(&self, path: &str) -> Reply {
         let response = self.client.get(format!("{}{path}", self.simulator.base_url())).send().await.expect("sent");
         Reply::read(response).await.expect("read")
+    }
+
+    /// A GET that needs a key; either vendor finds its own.
+    pub(crate) async fn get_with_key(&self, path: &str) -> Reply {
+        let request = self.client.get(format!("{}{path}", self.simulator.base_url()));
+        let request = request.bearer_auth("k").header("anthropic-version", "2023-06-01");
+        Reply::read(request.send().await.expect("sent")).await.expect("read")
+    }
+
+    /// Asks until the answer is as it should be.
+    pub(crate) async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let value = self.get_with_key(path).await.json();
+            if is(&value) {
+                return value;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     pub(crate) async fn anthropic(&self, body: &Value) -> reqwest::Result<Reply> {

@@ -1,0 +1,172 @@
+//! Anthropic's Message Batches: `POST /v1/messages/batches`, `GET …/{id}`, `GET …/{id}/results`, `POST …/{id}/cancel`.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use axum::{
+    body::Bytes,
+    extract::{Path, State as Shared},
+    http::HeaderMap,
+    response::Response,
+};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+use super::{
+    Body,
+    item::{Item, Outcome},
+    progress::{Fate, Progress, Stage},
+    respond, shelf,
+};
+use crate::{
+    anthropic::{self, Anthropic},
+    dice,
+    problem::Problem,
+    state::State,
+    vendor,
+};
+
+/// The most requests of a batch.
+const MOST: usize = 100_000;
+
+/// The longest name of a request.
+const LONGEST: usize = 64;
+
+const PREFIX: &str = "msgbatch_";
+
+pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
+    respond::<Anthropic>(&state, take(&state, &headers, &body))
+}
+
+pub(crate) async fn get(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let told = find(&state, &headers, &id, |batch, now| Ok(Body::Json(object(batch, now, &id, &headers))));
+    respond::<Anthropic>(&state, told)
+}
+
+pub(crate) async fn results(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let lines = find(&state, &headers, &id, |batch, now| {
+        if batch.stage(now) != Stage::Ended {
+            // SDKs look for the URL first; what the vendor says to one who does not is not documented.
+            return Err(missing(format!("Batch `{id}` has no available results.")));
+        }
+        let lines = batch.fates(now).map(|(item, fate)| format!("{}\n", result(item, fate)));
+        Ok(Body::Lines(lines.collect()))
+    });
+    respond::<Anthropic>(&state, lines)
+}
+
+pub(crate) async fn cancel(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let told = find(&state, &headers, &id, |batch, now| {
+        if !batch.cancel(now) {
+            return Err(Problem::Invalid { message: format!("Batch `{id}` has already ended."), param: None });
+        }
+        Ok(Body::Json(object(batch, now, &id, &headers)))
+    });
+    respond::<Anthropic>(&state, told)
+}
+
+fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem> {
+    anthropic::check(headers)?;
+    let (bytes, body) = (body.len(), vendor::json(body)?);
+    let requests = body.get("requests").and_then(Value::as_array).filter(|requests| !requests.is_empty());
+    let requests = requests.ok_or_else(|| Problem::invalid("requests: Field required", "requests"))?;
+    if requests.len() > MOST {
+        return Err(Problem::invalid(format!("requests: List should have at most {MOST} items"), "requests"));
+    }
+    let number = state.batches().number();
+    let (mut items, mut names) = (Vec::with_capacity(requests.len()), HashSet::new());
+    for (n, request) in (0..).zip(requests) {
+        let wrong = |what: &str| Problem::invalid(format!("requests.{n}.{what}"), "requests");
+        let name = request.get("custom_id").and_then(Value::as_str).ok_or_else(|| wrong("custom_id: Field required"))?;
+        // That there are at most 64 is documented; that only these may be among them is what users report.
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        if name.is_empty() || name.len() > LONGEST || !plain {
+            return Err(wrong("custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"));
+        }
+        if !names.insert(name) {
+            return Err(wrong("custom_id: must be unique within the batch"));
+        }
+        let params = request.get("params").filter(|params| params.is_object()).ok_or_else(|| wrong("params: Field required"))?;
+        let id = dice::throw(&[state.config.seed, number, n]);
+        items.push(Item::new::<Anthropic>(state, headers, id, name, params));
+    }
+    let (now, count) = (state.now(), items.len() as u64);
+    let batch = Progress::new(now, state.config.batches.duration, items);
+    let told = object(&batch, now, &shelf::name(PREFIX, number), headers);
+    state.batches().anthropic.put(number, bytes, batch);
+    state.ledger().batch(count);
+    Ok(Body::Json(told))
+}
+
+/// What is said of a batch that is there.
+fn find(
+    state: &State,
+    headers: &HeaderMap,
+    id: &str,
+    say: impl FnOnce(&mut Progress, Duration) -> Result<Body, Problem>,
+) -> Result<Body, Problem> {
+    anthropic::check(headers)?;
+    let mut store = state.batches();
+    let batch = store.anthropic.get(PREFIX, id).ok_or_else(|| missing(format!("Batch `{id}` was not found.")))?;
+    say(batch, state.now())
+}
+
+fn missing(message: String) -> Problem {
+    Problem::NotFound { message, code: None }
+}
+
+/// The vendor's batch object. Requests are told as waiting until the whole batch has ended.
+fn object(batch: &Progress, now: Duration, id: &str, headers: &HeaderMap) -> Value {
+    let stage = batch.stage(now);
+    let ended = stage == Stage::Ended;
+    let [mut succeeded, mut errored, mut canceled, mut expired] = [0_u64; 4];
+    for (_, fate) in batch.fates(now).filter(|_| ended) {
+        *match fate {
+            Fate::Done(Outcome::Answered { .. }) => &mut succeeded,
+            Fate::Done(Outcome::Failed { .. }) => &mut errored,
+            Fate::Cancelled => &mut canceled,
+            Fate::Expired | Fate::Waiting => &mut expired,
+        } += 1;
+    }
+    let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    json!({
+        "id": id,
+        "type": "message_batch",
+        "processing_status": match stage {
+            Stage::Ended => "ended",
+            Stage::Cancelling => "canceling",
+            Stage::Validating | Stage::Running | Stage::Finalizing => "in_progress",
+        },
+        "request_counts": {
+            "processing": if ended { 0 } else { batch.len() },
+            "succeeded": succeeded,
+            "errored": errored,
+            "canceled": canceled,
+            "expired": expired,
+        },
+        "created_at": rfc3339(batch.tenths(0)),
+        "expires_at": rfc3339(batch.tenths(0) + TimeDelta::hours(24)),
+        "ended_at": ended.then(|| rfc3339(batch.end())),
+        "archived_at": null,
+        "cancel_initiated_at": batch.cancelled().map(rfc3339),
+        "results_url": ended.then(|| format!("http://{host}/v1/messages/batches/{id}/results")),
+    })
+}
+
+/// One line of the results.
+fn result(item: &Item, fate: Fate<'_>) -> Value {
+    let result = match fate {
+        Fate::Done(Outcome::Answered { body, .. }) => {
+            let mut message = body.clone();
+            message["usage"]["service_tier"] = "batch".into();
+            json!({"type": "succeeded", "message": message})
+        }
+        Fate::Done(Outcome::Failed { body, .. }) => json!({"type": "errored", "error": body}),
+        Fate::Cancelled => json!({"type": "canceled"}),
+        Fate::Expired | Fate::Waiting => json!({"type": "expired"}),
+    };
+    json!({"custom_id": item.custom_id, "result": result})
+}
+
+fn rfc3339(moment: DateTime<Utc>) -> String {
+    moment.to_rfc3339_opts(SecondsFormat::Micros, true)
+}

@@ -1,0 +1,153 @@
+//! OpenAI's batches: `POST /v1/files`, `GET /v1/files/{id}/content`, `POST /v1/batches`, `GET …/{id}`, `POST …/{id}/cancel`.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    body::Bytes,
+    extract::{Multipart, Path, State as Shared, multipart::MultipartRejection},
+    http::HeaderMap,
+    response::Response,
+};
+use serde_json::Value;
+
+use super::{
+    Body,
+    file::File,
+    job::{Job, Output},
+    respond, shelf,
+};
+use crate::{openai::OpenAi, problem::Problem, state::State, vendor};
+
+const BATCH: &str = "batch_";
+const FILE: &str = "file-";
+
+/// Files that batches put out, by the batch's number.
+const OUTPUTS: [(Output, &str); 2] = [(Output::Answers, "file-output-"), (Output::Errors, "file-error-")];
+
+/// What may be asked in a batch, of what the simulator knows.
+const ENDPOINTS: [&str; 2] = ["/v1/chat/completions", "/v1/responses"];
+
+pub(crate) async fn upload(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    form: Result<Multipart, MultipartRejection>,
+) -> Response {
+    let file = match form {
+        _ if !vendor::has_bearer(&headers) => Err(Problem::NoKey),
+        Ok(form) => read(form).await,
+        Err(rejection) => Err(Problem::Invalid { message: rejection.to_string(), param: None }),
+    };
+    let kept = file.map(|file| {
+        let mut store = state.batches();
+        let number = store.number();
+        let object = file.object(&shelf::name(FILE, number));
+        let bytes = file.content.len();
+        store.files.put(number, bytes, file);
+        Body::Json(object)
+    });
+    respond::<OpenAi>(&state, kept)
+}
+
+pub(crate) async fn content(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let lines = key(&headers).and_then(|()| lines(&state, &id).ok_or_else(|| missing("file", &id)));
+    respond::<OpenAi>(&state, lines.map(Body::Lines))
+}
+
+pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
+    let told = key(&headers).and_then(|()| take(&state, &headers, &body));
+    respond::<OpenAi>(&state, told)
+}
+
+pub(crate) async fn get(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let told = find(&state, &headers, &id, |_, _| Ok(()));
+    respond::<OpenAi>(&state, told)
+}
+
+pub(crate) async fn cancel(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let told = find(&state, &headers, &id, |job, now| {
+        let message = "Cannot cancel a batch that is over.".into();
+        if job.cancel(now) { Ok(()) } else { Err(Problem::Invalid { message, param: None }) }
+    });
+    respond::<OpenAi>(&state, told)
+}
+
+/// The file out of a form, if it is meant for a batch.
+async fn read(mut form: Multipart) -> Result<File, Problem> {
+    let broken = |error: axum::extract::multipart::MultipartError| Problem::Invalid { message: error.body_text(), param: None };
+    let (mut purpose, mut file) = (String::new(), None);
+    while let Some(field) = form.next_field().await.map_err(broken)? {
+        match field.name() {
+            Some("purpose") => purpose = field.text().await.map_err(broken)?,
+            Some("file") => {
+                let name = field.file_name().unwrap_or("upload.jsonl").to_owned();
+                file = Some(File::new(name, field.bytes().await.map_err(broken)?));
+            }
+            _ => {}
+        }
+    }
+    if purpose != "batch" {
+        return Err(Problem::invalid("The simulator takes files with the purpose 'batch' alone.", "purpose"));
+    }
+    file.ok_or_else(|| Problem::invalid("'file' is a required property", "file"))
+}
+
+/// A file that was uploaded, or that a batch put out.
+fn lines(state: &State, id: &str) -> Option<String> {
+    let mut store = state.batches();
+    for (which, prefix) in OUTPUTS {
+        if let Some(job) = store.openai.get(prefix, id) {
+            return job.output(state.now(), which);
+        }
+    }
+    store.files.get(FILE, id).map(|file| String::from_utf8_lossy(&file.content).into_owned())
+}
+
+fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem> {
+    let asked = vendor::json(body)?;
+    if asked["completion_window"] != "24h" {
+        return Err(Problem::invalid("Invalid value for 'completion_window': expected '24h'.", "completion_window"));
+    }
+    if !asked["endpoint"].as_str().is_some_and(|endpoint| ENDPOINTS.contains(&endpoint)) {
+        return Err(Problem::invalid(format!("Invalid value for 'endpoint': expected one of {ENDPOINTS:?}."), "endpoint"));
+    }
+    let id = asked["input_file_id"].as_str().unwrap_or_default();
+    // The bytes are shared, so that nothing waits while they are read.
+    let file = state.batches().files.get(FILE, id).map(|file| file.content.clone());
+    let file = file.ok_or_else(|| Problem::invalid(format!("Invalid input file ID: '{id}'."), "input_file_id"))?;
+    let number = state.batches().number();
+    let job = Job::new(state, headers, number, &asked, &file);
+    let (told, count) = (object(&job, state.now(), &shelf::name(BATCH, number)), job.progress.len() as u64);
+    state.batches().openai.put(number, file.len(), job);
+    state.ledger().batch(count);
+    Ok(Body::Json(told))
+}
+
+/// What is told of a batch that is there, after something was done to it.
+fn find(
+    state: &State,
+    headers: &HeaderMap,
+    id: &str,
+    change: impl FnOnce(&mut Job, Duration) -> Result<(), Problem>,
+) -> Result<Body, Problem> {
+    key(headers)?;
+    let mut store = state.batches();
+    let job = store.openai.get(BATCH, id).ok_or_else(|| missing("batch", id))?;
+    let now = state.now();
+    change(job, now)?;
+    Ok(Body::Json(object(job, now, id)))
+}
+
+fn object(job: &Job, now: Duration, id: &str) -> Value {
+    let number = id.trim_start_matches(BATCH);
+    job.object(now, id, |which| {
+        OUTPUTS.iter().filter(|(output, _)| *output == which).map(|(_, file)| format!("{file}{number}")).collect()
+    })
+}
+
+fn key(headers: &HeaderMap) -> Result<(), Problem> {
+    if vendor::has_bearer(headers) { Ok(()) } else { Err(Problem::NoKey) }
+}
+
+fn missing(what: &str, id: &str) -> Problem {
+    Problem::NotFound { message: format!("No {what} found with id '{id}'."), code: None }
+}

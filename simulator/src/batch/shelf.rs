@@ -1,0 +1,70 @@
+//! Things that were taken in, by number, the newest of them.
+
+use std::collections::BTreeMap;
+
+/// How many of a kind are kept.
+const MOST: usize = 1_000;
+
+/// How many bytes of a kind are kept, as they were sent: five files of the largest size.
+const MOST_BYTES: usize = 1 << 30;
+
+#[derive(Debug)]
+pub(crate) struct Shelf<T> {
+    /// Each with the bytes that it was sent in.
+    things: BTreeMap<u64, (usize, T)>,
+    bytes: usize,
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self { things: BTreeMap::new(), bytes: 0 }
+    }
+}
+
+impl<T> Shelf<T> {
+    /// Keeps a thing, and lets go of the oldest ones if it must. The number is larger than any before.
+    pub(crate) fn put(&mut self, number: u64, bytes: usize, thing: T) {
+        self.bytes += bytes;
+        self.things.insert(number, (bytes, thing));
+        while self.things.len() > MOST || (self.bytes > MOST_BYTES && self.things.len() > 1) {
+            let Some((_, (bytes, _))) = self.things.pop_first() else { return };
+            self.bytes -= bytes;
+        }
+    }
+
+    /// The thing of a name that begins so and ends in its number.
+    pub(crate) fn get(&mut self, prefix: &str, name: &str) -> Option<&mut T> {
+        self.things.get_mut(&number(prefix, name)?).map(|(_, thing)| thing)
+    }
+
+    pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut T> {
+        self.things.values_mut().map(|(_, thing)| thing)
+    }
+}
+
+/// The name of what has this number.
+pub(crate) fn name(prefix: &str, number: u64) -> String {
+    format!("{prefix}{number:016x}")
+}
+
+fn number(prefix: &str, name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix(prefix)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_have_names_and_the_oldest_go_first() {
+        let mut shelf = Shelf::default();
+        (0..1_001).for_each(|n| shelf.put(n, 1, n));
+        assert_eq!(shelf.get("a_", &name("a_", 1_000)), Some(&mut 1_000));
+        assert_eq!(shelf.get("a_", &name("a_", 0)), None);
+        for name in ["b_1", "a_x", ""] {
+            assert_eq!(shelf.get("a_", name), None);
+        }
+        shelf.put(2_000, MOST_BYTES, 7);
+        assert_eq!(shelf.all().collect::<Vec<_>>(), [&7], "one that fills all of it");
+    }
+}
