@@ -77,7 +77,7 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
     for (n, request) in (0..).zip(requests) {
         let wrong = |what: &str| Problem::invalid(format!("requests.{n}.{what}"), "requests");
         let name = request.get("custom_id").and_then(Value::as_str).ok_or_else(|| wrong("custom_id: Field required"))?;
-        // That there are at most 64 is documented; that only these may be among them is what users report.
+        // The length and the characters are taken from reports, not from the vendor's documents: the stricter reading.
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
         if name.is_empty() || name.len() > LONGEST || !plain {
             return Err(wrong("custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"));
