@@ -1,4 +1,4 @@
-//! The five activities as Temporal sees them.
+//! The activities as Temporal sees them.
 
 #![allow(
     missing_docs,
@@ -16,13 +16,16 @@ use temporalio_sdk::{
     ApplicationFailure,
     activities::{ActivityContext, ActivityError, ActivityInfo},
 };
-use tidegate_workflows::contract::{self, DocumentOutcome, DocumentTask, Effort, Finish, Job, PartTask, Plan, SealShard};
+use tidegate_workflows::contract::{
+    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Effort, Finish, Job, PackOutcome, PackTask, PartTask, Plan,
+    ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+};
 
 use crate::{
     attempt::{Attempt, Notes},
-    document,
+    document, economy,
     failure::Failure,
-    finish, metrics, parts, plan, seal,
+    finish, metrics, pack, parts, plan, seal,
     services::Services,
 };
 
@@ -74,6 +77,37 @@ impl DocumentActivities {
         beating(&ctx, Some(&attempt), parts::process(&self.services, &attempt, &task)).await
     }
 
+    #[activity(definition = contract::markers::ProcessPack)]
+    pub async fn process_pack(self: Arc<Self>, ctx: ActivityContext, task: PackTask) -> Result<PackOutcome, ActivityError> {
+        let first = DocumentTask { job: task.job.clone(), shard: task.shard, index: task.from };
+        let attempt = attempt(&ctx, &first, "pack");
+        beating(&ctx, Some(&attempt), pack::process(&self.services, &attempt, &task)).await
+    }
+
+    #[activity(definition = contract::markers::SubmitBatch)]
+    pub async fn submit_batch(self: Arc<Self>, ctx: ActivityContext, task: SubmitBatch) -> Result<SubmittedBatch, ActivityError> {
+        beating(&ctx, None, economy::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
+    }
+
+    #[activity(definition = contract::markers::CheckBatch)]
+    pub async fn check_batch(self: Arc<Self>, ctx: ActivityContext, task: ProviderBatch) -> Result<BatchState, ActivityError> {
+        beating(&ctx, None, economy::check(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
+    }
+
+    #[activity(definition = contract::markers::CancelBatch)]
+    pub async fn cancel_batch(self: Arc<Self>, ctx: ActivityContext, task: ProviderBatch) -> Result<(), ActivityError> {
+        beating(&ctx, None, economy::cancel(&self.services, &task, ctx.info().attempt)).await
+    }
+
+    #[activity(definition = contract::markers::CollectBatch)]
+    pub async fn collect_batch(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: ProviderBatch,
+    ) -> Result<CollectedBatch, ActivityError> {
+        beating(&ctx, None, economy::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
+    }
+
     #[activity(definition = contract::markers::SealShard)]
     pub async fn seal_shard(self: Arc<Self>, ctx: ActivityContext, shard: SealShard) -> Result<(), ActivityError> {
         beating(&ctx, None, seal::seal(&self.services, &shard)).await
@@ -88,9 +122,13 @@ impl DocumentActivities {
 fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let info = ctx.info();
     let notes = ctx.heartbeat_details().deserialize::<Notes>().ok().flatten().unwrap_or_default();
-    let workflow = info.workflow_id.as_deref().unwrap_or_default();
-    let batch = workflow.rsplit_once("/shard-").map_or(workflow, |(batch, _)| batch);
-    Attempt::new(reservation(info, task, step), batch.to_owned(), millis(info.scheduled_time), notes)
+    Attempt::new(reservation(info, task, step), batch(ctx), millis(info.scheduled_time), notes)
+}
+
+/// The workflow id of the batch that an activity's shard belongs to.
+fn batch(ctx: &ActivityContext) -> String {
+    let workflow = ctx.info().workflow_id.as_deref().unwrap_or_default();
+    workflow.rsplit_once("/shard-").map_or(workflow, |(batch, _)| batch).to_owned()
 }
 
 /// Unique to one attempt at one step of one document of one run; names no document.

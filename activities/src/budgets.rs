@@ -67,6 +67,32 @@ impl Budgets {
         Ok(Purse { worker: self, request, budgets, bound_usd })
     }
 
+    /// Holds what a batch of the provider's may cost, in every budget that applies or in none. It stays held until
+    /// [`Self::settle_batch`]; `id` names the batch and no other.
+    ///
+    /// # Errors
+    /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
+    pub async fn hold_batch(&self, job: &Job, batch: &str, id: &str, usd: Option<f64>, backoff: Backoff) -> Result<(), Failure> {
+        let budgets = self.applying(&job.tenant, batch, job.budget_usd);
+        // Without a price the plan has let no budget pass.
+        let reserve = |budget| self.ledger.reserve(budget, id, usd.unwrap_or(0.0));
+        match try_join_all(budgets.iter().map(reserve)).await {
+            Ok(mut holds) => {
+                holds.iter_mut().for_each(Hold::sent);
+                Ok(())
+            }
+            Err(Unheld::Refused(refused)) => Err(Failure::over_budget(&refused)),
+            Err(unknown @ Unheld::Unknown(_)) => Err(Failure::transient(unknown.to_string(), backoff, 0)),
+        }
+    }
+
+    /// What a batch of the provider's has cost.
+    pub async fn settle_batch(&self, job: &Job, batch: &str, id: &str, cost_usd: f64) {
+        let budgets = self.applying(&job.tenant, batch, job.budget_usd);
+        let holds = budgets.iter().filter_map(|budget| self.ledger.held(budget, id));
+        join_all(holds.map(|hold| hold.settle(cost_usd))).await;
+    }
+
     fn applying(&self, tenant: &Tenant, batch: &str, batch_usd: Option<f64>) -> Vec<Budget> {
         let daily = self.daily_usd.get(tenant).map(|usd| Budget::daily(tenant.clone(), *usd));
         daily.into_iter().chain(batch_usd.map(|usd| Budget::of_batch(batch, usd))).collect()

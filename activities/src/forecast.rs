@@ -9,11 +9,12 @@
 
 use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
-use tidegate_quota::{ModelQuota, little};
+use tidegate_providers::batch;
+use tidegate_quota::{Dimension, ModelQuota, little};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{Job, failure_type};
+use tidegate_workflows::contract::{Job, Pack, failure_type};
 
-use crate::{document, estimate, failure::Failure, route::Route, services::Services, source::Document};
+use crate::{document, estimate, failure::Failure, pack, route::Route, services::Services, source::Document};
 
 /// So many documents are read, spread over the whole list. All of them, where there are no more.
 const SAMPLE: usize = 40;
@@ -22,6 +23,12 @@ const AT_ONCE: usize = 8;
 /// How far a tokenizer lies from the estimate: English prose has a sixth less, with many digits less still; some newer
 /// tokenizers have a third more.
 const ESTIMATE: (f64, f64) = (0.75, 1.3);
+
+/// More documents than this share a call only where the author says so: one mistake in the answer loses them all.
+const MOST_FITTING: u32 = 20;
+
+/// A provider's batch: hardly less than a minute, and given up after a day.
+const BATCH_SECONDS: (f64, f64) = (60.0, 86_400.0);
 
 /// Answers rarely use less of their bound.
 const LEAST_OUTPUT: f64 = 0.1;
@@ -60,6 +67,21 @@ pub struct Forecast {
     /// Unknown where no limit is a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<Range>,
+    /// Documents in one call; 1 where they do not share calls.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub pack: u32,
+    /// The documents go through their provider's batch API.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub economy: bool,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_one(number: &u32) -> bool {
+    *number == 1
 }
 
 impl Forecast {
@@ -92,6 +114,7 @@ impl Forecast {
         let input = Range { from: each.from * ESTIMATE.0, to: each.to * ESTIMATE.1 };
         let output = Range { from: f64::from(job.max_output_tokens) * LEAST_OUTPUT, to: f64::from(job.max_output_tokens) };
         let calls = count * readable;
+        let pack = pack(services, job, route, input, output);
         Ok(Self {
             documents: documents.len() as u64,
             sampled,
@@ -99,8 +122,22 @@ impl Forecast {
             input_tokens: input.times(calls),
             output_tokens: output.times(calls),
             cost_usd: cost(services, route, input, output).map(|each| each.times(calls)),
-            seconds: time(services, job, route, input, output, calls),
+            seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
+            pack,
+            economy: false,
         })
+    }
+
+    /// The same, through the provider's batch API: its price, and its time, of which no more is known than its bound.
+    #[must_use]
+    pub fn in_economy(self) -> Self {
+        Self {
+            cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
+            seconds: Some(Range { from: BATCH_SECONDS.0, to: BATCH_SECONDS.1 }),
+            pack: 1,
+            economy: true,
+            ..self
+        }
     }
 
     /// Fails a batch that cannot stay within its budget, before it spends any of it.
@@ -147,16 +184,45 @@ fn cost(services: &Services, route: &Route, input: Range, output: Range) -> Opti
     each?.into_iter().reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })
 }
 
-/// At the limits of the route's first model: what the others take over is a gain.
-fn time(services: &Services, job: &Job, route: &Route, input: Range, output: Range, calls: f64) -> Option<Range> {
-    let model = services.guard.quota.models().find(|model| Some(&model.id) == route.models.first())?;
-    let rate = |model: &ModelQuota, input, output| {
-        let used = model.charge.amounts(whole(input), whole(output)).0.map(float);
-        little::admission_rate(&model.limits, &used)
-    };
+/// Seconds for each document, at the limits of the route's first model: what the others take over is a gain.
+fn time(services: &Services, job: &Job, route: &Route, input: Range, output: Range, pack: u32) -> Option<Range> {
+    let model = first(services, route)?;
     let share = model.lanes.iter().find(|(lane, _)| *lane == job.lane).map_or(1.0, |(_, share)| share.guaranteed);
-    let (fast, slow) = (rate(model, input.from, output.from)?, rate(model, input.to, output.to)?);
-    Some(Range { from: calls / fast, to: calls / (slow * if share > 0.0 { share } else { 1.0 }) })
+    let each = |input, output| Some(1.0 / little::admission_rate(&model.limits, &used(model, input, output, f64::from(pack)))?);
+    let (fast, slow) = (each(input.from, output.from)?, each(input.to, output.to)?);
+    Some(Range { from: fast, to: slow / if share > 0.0 { share } else { 1.0 } })
+}
+
+/// Documents in one call. Where the author leaves it to us: as many as it takes for the tokens to bind, and not the requests.
+fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Range) -> u32 {
+    let wanted = match job.pack {
+        None => return 1,
+        Some(Pack::Of(documents)) => documents,
+        Some(Pack::Fitting) => first(services, route).and_then(|model| fitting(model, input, output)).unwrap_or(1),
+    };
+    wanted.min(pack::most(job))
+}
+
+/// Half of what may be used: as much as it mostly is.
+fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
+    let mut used = used(model, f64::midpoint(input.from, input.to), f64::midpoint(output.from, output.to), 1.0);
+    let all = little::admission_rate(&model.limits, &used)?;
+    used[Dimension::Requests.index()] = 0.0;
+    let tokens = little::admission_rate(&model.limits, &used).unwrap_or(f64::INFINITY);
+    // Rounded, so that a limit of requests that is hardly the tighter one packs nothing. The cast saturates.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates, and is bounded")]
+    Some(((tokens / all).round() as u32).clamp(1, MOST_FITTING))
+}
+
+fn first<'a>(services: &'a Services, route: &Route) -> Option<&'a ModelQuota> {
+    services.guard.quota.models().find(|model| Some(&model.id) == route.models.first())
+}
+
+/// What one document uses of each limit.
+fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> [f64; 4] {
+    let mut used = model.charge.amounts(whole(input), whole(output)).0.map(float);
+    used[Dimension::Requests.index()] /= pack;
+    used
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
@@ -192,6 +258,8 @@ mod tests {
             output_tokens: Range { from: 1.0, to: 2.0 },
             cost_usd: Some(Range { from: 2.0, to: 5.0 }),
             seconds: None,
+            pack: 1,
+            economy: false,
         };
         assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
         let failure = forecast.check(Some(1.0)).unwrap_err();

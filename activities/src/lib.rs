@@ -5,10 +5,11 @@
 //!
 //! # Layout
 //!
-//! * [`activities`]: the five activities as Temporal sees them, each one line
+//! * [`activities`]: the activities as Temporal sees them, each one line
 //! * [`guard`]: admit → one call → settle; [`breaker`]: providers that are down
 //! * [`document`]: one document's way, from its URI to its result
-//! * [`parts`]: long documents, part by part
+//! * [`parts`]: long documents, part by part; [`pack`]: small ones, several in a call; `question`: what a call asks
+//! * [`economy`]: documents that go through their provider's batch API
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`route`]: which model answers; [`schema`]: whether its answer is what was asked for
 //! * [`budgets`]: who pays for a call, and whether they can
@@ -28,6 +29,7 @@ pub mod attempt;
 pub mod breaker;
 pub mod budgets;
 pub mod document;
+pub mod economy;
 pub mod estimate;
 pub mod failure;
 pub mod finish;
@@ -36,8 +38,10 @@ pub mod guard;
 pub mod job;
 pub mod metrics;
 pub mod outcome;
+pub mod pack;
 pub mod parts;
 pub mod plan;
+mod question;
 pub mod records;
 pub mod route;
 pub mod schema;

@@ -74,25 +74,8 @@ impl Call {
 
     pub(crate) fn succeeded(self, usage: Option<&Usage>) {
         self.ended("ok");
-        let Some(usage) = usage else { return };
-        let kinds = [
-            ("input", usage.uncached_input),
-            ("cached_input", usage.cache_read),
-            ("cache_write", usage.cache_write),
-            ("output", usage.output),
-        ];
-        for (kind, tokens) in kinds {
-            counter!(TOKENS, "model" => self.model.to_string(), "kind" => kind).increment(tokens);
-        }
-        let mut sums = sums();
-        let model = sums.models.entry(self.model.clone()).or_default();
-        #[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 2^53")]
-        {
-            model.input += usage.input() as f64;
-            model.cached += usage.cache_read as f64;
-        }
-        if model.input > 0.0 {
-            gauge!(CACHE_HIT_RATIO, "model" => self.model.to_string()).set(model.cached / model.input);
+        if let Some(usage) = usage {
+            used(&self.model, usage);
         }
     }
 
@@ -114,6 +97,39 @@ impl Call {
         // λ × W: (calls / minute) × (their time / calls) is their time / minute.
         let time: Duration = recent.iter().map(|(_, took)| took).sum();
         gauge!(LITTLE_L, "model" => self.model.to_string()).set(time.as_secs_f64() / RECENT.as_secs_f64());
+    }
+}
+
+/// Tokens that were used.
+fn used(model: &ModelId, usage: &Usage) {
+    let kinds = [
+        ("input", usage.uncached_input),
+        ("cached_input", usage.cache_read),
+        ("cache_write", usage.cache_write),
+        ("output", usage.output),
+    ];
+    for (kind, tokens) in kinds {
+        counter!(TOKENS, "model" => model.to_string(), "kind" => kind).increment(tokens);
+    }
+    let mut sums = sums();
+    let of_model = sums.models.entry(model.clone()).or_default();
+    #[expect(clippy::cast_precision_loss, reason = "a ratio needs no more than 2^53")]
+    {
+        of_model.input += usage.input() as f64;
+        of_model.cached += usage.cache_read as f64;
+    }
+    if of_model.input > 0.0 {
+        gauge!(CACHE_HIT_RATIO, "model" => model.to_string()).set(of_model.cached / of_model.input);
+    }
+}
+
+/// An answer out of a provider's batch.
+pub(crate) fn batch_answer(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) {
+    let outcome = failed.map_or("ok", Kind::label);
+    counter!(CALLS, "model" => model.to_string(), "outcome" => outcome).increment(1);
+    sums().calls += 1.0;
+    if let Some(usage) = usage {
+        used(model, usage);
     }
 }
 

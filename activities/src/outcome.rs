@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
+use tidegate_providers::Completion;
 use tidegate_types::{DocumentId, ModelId};
 use tidegate_workflows::contract::{DocumentOutcome, Effort};
 
 use crate::{
     failure::Failure,
-    source::store_failure,
+    source::{Document, store_failure},
     storage::{Error, Location},
 };
 
@@ -36,13 +37,33 @@ pub struct DocumentResult {
     /// US dollars; absent where no price is known.
     #[serde(default)]
     pub cost_usd: Option<f64>,
-    /// Calls that it took, the last one included.
+    /// Calls that it took, the last one included; of documents that shared a call, the first has it and the others none.
     pub provider_calls: u32,
     /// RFC 3339.
     pub completed_at: String,
 }
 
 impl DocumentResult {
+    /// A completion as a document's result.
+    #[must_use]
+    pub fn new(document: Document, model: &ModelId, completion: Completion, cost_usd: Option<f64>, provider_calls: u32) -> Self {
+        let usage = completion.usage.unwrap_or_default();
+        Self {
+            id: document.id,
+            uri: document.uri,
+            model: model.clone(),
+            answer: completion.answer,
+            parts: None,
+            stop_reason: completion.stop_reason.as_str().to_owned(),
+            input_tokens: usage.input(),
+            cached_input_tokens: usage.cache_read,
+            output_tokens: usage.output,
+            cost_usd,
+            provider_calls,
+            completed_at: now(),
+        }
+    }
+
     /// Where the result of `id` lies.
     #[must_use]
     pub fn location(output: &Location, id: &DocumentId) -> Location {

@@ -12,11 +12,12 @@ use tidegate_workflows::contract::{DocumentOutcome, FAN_IN, Long, LongHow, PartT
 
 use crate::{
     attempt::Attempt,
-    document::{Content, answer},
+    document::answer,
     failure::Failure,
     job::{self, Shard},
     metrics,
     outcome::{self, DocumentResult},
+    question::Content,
     services::Services,
     source::{Document, store_failure},
     storage::Location,

@@ -1,12 +1,16 @@
 //! The plan: list the source, check everything that can be known before a call is paid for, write the shards.
 
+use std::time::SystemTime;
+
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Job, Plan, SHARDS_AT_ONCE};
+use tidegate_workflows::contract::{Economy, Job, Plan, SHARDS_AT_ONCE};
 
 use crate::{
+    economy,
     failure::Failure,
     forecast::Forecast,
     job::{self, Stored},
+    pack,
     route::Route,
     schema,
     services::Services,
@@ -28,8 +32,9 @@ const RETRIES_PER_DOCUMENT: u64 = 3;
 pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
     let (route, output, documents) = survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
-    let forecast = Forecast::of(services, job, &route, &documents).await?;
+    let (forecast, economy) = foresee(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
+    let pack = forecast.pack;
     let folder = job::folder(&output, workflow_id, run_id);
     let count = documents.len() as u64;
     let retry_budget = Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
@@ -46,7 +51,7 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
         }
         job::manifest(&folder, number).write(lines).await.map_err(store_failure)?;
     }
-    Ok(Plan { job: folder.uri(), documents: count, shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX) })
+    Ok(Plan { job: folder.uri(), documents: count, shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX), economy, pack })
 }
 
 /// What a batch will take, without starting it.
@@ -55,7 +60,19 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, _, documents) = survey(services, job, "").await?;
-    Forecast::of(services, job, &route, &documents).await
+    Ok(foresee(services, job, &route, &documents).await?.0)
+}
+
+/// What it will take, and whether it goes through the provider's batch API.
+async fn foresee(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+    documents: &[Document],
+) -> Result<(Forecast, Option<Economy>), Failure> {
+    let forecast = Forecast::of(services, job, route, documents).await?;
+    let economy = economy::choose(services, job, route, &forecast, SystemTime::now())?;
+    Ok((if economy.is_some() { forecast.in_economy() } else { forecast }, economy))
 }
 
 /// Everything that can be known without reading a document: who answers, where the results go, and which documents there are.
@@ -63,6 +80,7 @@ async fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, L
     let route = Route::of(&job.answerer, &services.routes)?;
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;
+    pack::check(job)?;
     services.budgets.check(job, &route.models, batch)?;
     let output = source::resolve(&services.storage, "output", &job.output)?;
     let documents = source::documents(&services.storage, job, &output).await?;

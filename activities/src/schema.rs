@@ -46,7 +46,8 @@ pub fn check(validator: &Validator, answer: &str, stop_reason: &StopReason, atte
     Err(if again { Failure { retry_after: Some(AGAIN), ..failure } } else { failure })
 }
 
-fn valid(validator: &Validator, answer: &str) -> Result<(), String> {
+/// What is wrong with an answer, if anything is. Quotes nothing of it.
+pub(crate) fn valid(validator: &Validator, answer: &str) -> Result<(), String> {
     let value: Value = serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;
     validator.validate(&value).map_err(|error| {
         let place = error.instance_path().to_string();

@@ -306,6 +306,9 @@ async fn a_budget_wants_a_price() {
         long: None,
         records: None,
         attach_pdf: false,
+        economy: false,
+        deadline: None,
+        pack: None,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

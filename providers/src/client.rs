@@ -2,17 +2,19 @@
 
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::{
+    batch::{self, Answer, Answers, Batches, Desk, text},
     burndown::Burndown,
     envelope::Envelope,
-    error::Error,
-    exchange::{Reply, Wire},
+    error::{Error, Kind},
+    exchange::{Lines, Reply, Wire},
     message::Veil,
     observed::Observed,
-    provider::{BoxFuture, Completion, Provider, Request},
+    provider::{BoxFuture, Completion, Document, Provider, Request},
     refusal::Context,
     secret::Secret,
     settings::{Settings, SetupError, Vendor},
@@ -53,13 +55,19 @@ pub(crate) struct Client<A> {
     wire: Wire,
     key: Option<Secret>,
     retry_codes: Vec<String>,
+    batches: Option<Box<dyn Desk>>,
 }
 
 impl<A: Api> Client<A> {
     /// `path` is appended to the base URL.
     pub(crate) fn new(name: &str, settings: &Settings, api: A, path: &[&str], headers: HeaderMap) -> Result<Self, SetupError> {
         let wire = Wire::new(name, settings, path, headers)?;
-        Ok(Self { api, wire, key: settings.api_key.clone(), retry_codes: settings.retry_codes.clone() })
+        Ok(Self { api, wire, key: settings.api_key.clone(), retry_codes: settings.retry_codes.clone(), batches: None })
+    }
+
+    /// The same, with the vendor's batches.
+    pub(crate) fn with_batches(self, batches: impl Desk + 'static) -> Self {
+        Self { batches: Some(Box::new(batches)), ..self }
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
@@ -96,6 +104,101 @@ impl<A: Api> Provider for Client<A> {
 
     fn burndown(&self) -> &'static Burndown {
         self.api.burndown()
+    }
+
+    fn batches(&self) -> Option<&dyn Batches> {
+        self.batches.is_some().then_some(self)
+    }
+}
+
+/// In the place of the request that a reply of a batch answers: nobody knows it any more.
+const FORGOTTEN: Request<'static> = Request {
+    model: "",
+    instructions: "",
+    document: Document::Text(""),
+    max_output_tokens: 0,
+    schema: None,
+    cache_instructions: false,
+};
+
+impl<A: Api> Client<A> {
+    fn desk(&self) -> Result<&dyn Desk, Error> {
+        self.batches.as_deref().ok_or_else(|| Error::unsent(Kind::InvalidRequest, "this provider has no batches"))
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context::new(A::VENDOR, Veil::of_key(self.key.as_ref()), Observed::default()).retrying(&self.retry_codes)
+    }
+
+    /// What a success says.
+    fn told(&self, reply: &Reply) -> Result<Value, Error> {
+        if !reply.is_success() {
+            return Err(self.context().refused(reply));
+        }
+        reply.json().map_err(|why| self.context().unreadable(reply, why))
+    }
+
+    fn unreadable(&self, reply: &Reply) -> Error {
+        self.context().unreadable(reply, "it is no batch (is base-url right?)")
+    }
+}
+
+impl<A: Api> Batches for Client<A> {
+    fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        Ok(self.desk()?.line(custom_id, &self.api.body(request)?))
+    }
+
+    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<String, Error>> {
+        Box::pin(async move {
+            let reply = self.desk()?.submit(name, lines).await?;
+            text(&self.told(&reply)?, "/id").ok_or_else(|| self.unreadable(&reply))
+        })
+    }
+
+    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Option<String>, Error>> {
+        Box::pin(async move {
+            let desk = self.desk()?;
+            let list = self.told(&desk.list().await?)?;
+            let batches = list.get("data").and_then(Value::as_array).into_iter().flatten();
+            let mut meant = batches.filter(|batch| desk.is(batch, name, requests, since)).filter_map(|batch| text(batch, "/id"));
+            Ok(meant.next().filter(|_| meant.next().is_none()))
+        })
+    }
+
+    fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<batch::State, Error>> {
+        Box::pin(async move {
+            let desk = self.desk()?;
+            let reply = desk.get(id).await?;
+            desk.state(&self.told(&reply)?).ok_or_else(|| self.unreadable(&reply))
+        })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move { self.told(&self.desk()?.cancel(id).await?).map(drop) })
+    }
+
+    fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>> {
+        Box::pin(async move {
+            let desk = self.desk()?;
+            let batch = self.told(&desk.get(id).await?)?;
+            Ok(Answers::new(self, desk.files(&batch)))
+        })
+    }
+}
+
+impl<A: Api> batch::Reader for Client<A> {
+    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Lines, Error>> {
+        Box::pin(async move { self.desk()?.open(file).await?.map_err(|reply| self.context().refused(&reply)) })
+    }
+
+    fn answer(&self, line: &Value) -> Option<Answer> {
+        let (custom_id, reply) = self.batches.as_deref()?.answer(line)?;
+        Some(Answer { custom_id, result: reply.map(|reply| self.read(&FORGOTTEN, &reply)) })
+    }
+
+    fn broken(&self, reason: &str) -> Error {
+        let message = Veil::of_key(self.key.as_ref()).clean(&format!("the answers of a batch broke off: {reason}"));
+        Error::unsent(Kind::Transient, &message)
     }
 }
 

@@ -12,7 +12,7 @@
 use std::{error::Error as _, fmt, time::Duration};
 
 use http::{HeaderMap, HeaderValue, header};
-use reqwest::redirect;
+use reqwest::{multipart, redirect};
 use serde_json::Value;
 use url::Url;
 
@@ -76,6 +76,11 @@ impl Reply {
         Self { status, headers, body, cut }
     }
 
+    /// A reply that came inside another.
+    pub(crate) fn of(status: u16, body: &Value) -> Self {
+        Self { status, headers: HeaderMap::new(), body: body.to_string().into_bytes(), cut: None }
+    }
+
     pub(crate) fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
@@ -110,21 +115,52 @@ impl Wire {
     }
 
     async fn send(&self, url: Url, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
-        let request = self
-            .http
-            .post(url)
-            .headers(self.headers.clone())
-            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .header(header::CONNECTION, HeaderValue::from_static("close"))
-            .body(body);
-        match request.send().await {
-            Ok(response) => {
-                let reply = Reply::read(response).await;
-                tracing::debug!(host = self.host(), status = reply.status, bytes = reply.body.len(), cut = ?reply.cut, "provider replied");
-                Ok(reply)
-            }
-            Err(error) => Err(self.fault(&error, veil)),
+        let json = HeaderValue::from_static("application/json");
+        let response = self.response(self.http.post(url).header(header::CONTENT_TYPE, json).body(body), veil).await?;
+        Ok(self.reply(response).await)
+    }
+
+    /// A form with a file in it.
+    pub(crate) async fn upload(&self, form: multipart::Form, veil: &Veil<'_>) -> Result<Reply, Error> {
+        let response = self.response(self.http.post(self.endpoint.clone()).multipart(form), veil).await?;
+        Ok(self.reply(response).await)
+    }
+
+    /// Asks for what lies at these path segments below the endpoint.
+    pub(crate) async fn get(&self, below: &[&str], query: &[(&str, &str)], veil: &Veil<'_>) -> Result<Reply, Error> {
+        let mut url = self.below(below);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
         }
+        let response = self.response(self.http.get(url), veil).await?;
+        Ok(self.reply(response).await)
+    }
+
+    /// The same, to be read line by line; the reply where there is nothing to be read.
+    pub(crate) async fn lines(&self, below: &[&str], veil: &Veil<'_>) -> Result<Result<Lines, Reply>, Error> {
+        let response = self.response(self.http.get(self.below(below)), veil).await?;
+        if response.status().is_success() { Ok(Ok(Lines::new(response))) } else { Ok(Err(self.reply(response).await)) }
+    }
+
+    /// Does what stands at these path segments below the endpoint.
+    pub(crate) async fn act(&self, below: &[&str], veil: &Veil<'_>) -> Result<Reply, Error> {
+        let response = self.response(self.http.post(self.below(below)), veil).await?;
+        Ok(self.reply(response).await)
+    }
+
+    fn below(&self, segments: &[&str]) -> Url {
+        segments.iter().fold(self.endpoint.clone(), |url, segment| endpoint::below(&url, segment))
+    }
+
+    async fn response(&self, request: reqwest::RequestBuilder, veil: &Veil<'_>) -> Result<reqwest::Response, Error> {
+        let request = request.headers(self.headers.clone()).header(header::CONNECTION, HeaderValue::from_static("close"));
+        request.send().await.map_err(|error| self.fault(&error, veil))
+    }
+
+    async fn reply(&self, response: reqwest::Response) -> Reply {
+        let reply = Reply::read(response).await;
+        tracing::debug!(host = self.host(), status = reply.status, bytes = reply.body.len(), cut = ?reply.cut, "provider replied");
+        reply
     }
 
     fn host(&self) -> &str {
@@ -133,6 +169,43 @@ impl Wire {
 
     fn fault(&self, error: &reqwest::Error, veil: &Veil<'_>) -> Error {
         no_reply(self.host(), &Fault::of(error), veil)
+    }
+}
+
+/// A body that is longer than memory should be, line by line.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    response: reqwest::Response,
+    read: Vec<u8>,
+}
+
+impl Lines {
+    fn new(response: reqwest::Response) -> Self {
+        Self { response, read: Vec::new() }
+    }
+
+    /// The next line that is not empty; `None` after the last. Says why where the rest cannot be read.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let rest = self.read.split_off(end + 1);
+                let line = std::mem::replace(&mut self.read, rest);
+                if line.trim_ascii().is_empty() {
+                    continue;
+                }
+                return Ok(Some(line));
+            }
+            if self.read.len() > MAX_ANSWER_BYTES {
+                return Err("a line is longer than any answer can be".to_owned());
+            }
+            match self.response.chunk().await.map_err(|error| reason(&error))? {
+                Some(chunk) => self.read.extend_from_slice(&chunk),
+                None => {
+                    let last = std::mem::take(&mut self.read);
+                    return Ok(Some(last).filter(|line| !line.trim_ascii().is_empty()));
+                }
+            }
+        }
     }
 }
 

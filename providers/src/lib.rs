@@ -14,6 +14,7 @@
 //! * [`observed`]: limits and remaining quota, as told by response headers
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
+//! * [`batch`]: many requests at once, answered within a day
 //! * [`price`]: what a call costs; the figures stand in `prices.toml`
 //! * [`burndown`]: what each vendor counts towards its limits, and when
 //!
@@ -33,6 +34,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault"))]
 
+pub mod batch;
 pub mod burndown;
 pub mod error;
 pub mod observed;
@@ -62,6 +64,7 @@ mod wait_hint;
 #[cfg(test)]
 mod testing;
 
+pub use batch::Batches;
 pub use burndown::Burndown;
 pub use error::{Charged, Error, Kind};
 pub use observed::{Observed, Window};

@@ -24,6 +24,11 @@ impl<'a> Veil<'a> {
         Self { key, texts: [request.document.text(), request.instructions] }
     }
 
+    /// For requests without a document in them.
+    pub(crate) fn of_key(key: Option<&'a Secret>) -> Self {
+        Self { key, texts: [""; 2] }
+    }
+
     /// One line of at most 500 characters, without key, control characters and quotations from the request.
     pub(crate) fn clean(&self, raw: &str) -> String {
         let mut text = raw.to_owned();

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tidegate_types::Usage;
 
 use crate::{
+    batch::Batches,
     burndown::{self, Burndown},
     error::Error,
     observed::Observed,
@@ -24,6 +25,11 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// What this provider counts towards its limits, and when. Unless told otherwise: everything.
     fn burndown(&self) -> &'static Burndown {
         &burndown::CAUTIOUS
+    }
+
+    /// Its batch API, if it has one.
+    fn batches(&self) -> Option<&dyn Batches> {
+        None
     }
 }
 

@@ -127,6 +127,17 @@ impl Budgets {
     }
 }
 
+impl Budgets {
+    /// What another process holds under this id: to be settled by whoever learns what the call cost. Nothing is asked.
+    #[must_use]
+    pub fn held(&self, budget: &Budget, id: &str) -> Option<Hold> {
+        let ledger = self.0.as_ref()?;
+        let mut hold = Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+        hold.sent();
+        Some(hold)
+    }
+}
+
 impl Ledger {
     async fn reserve(&self, hold: &Hold, budget: &Budget, usd: f64) -> Result<[i64; 3], Error> {
         let daily = u64::from(matches!(budget.payer, Payer::Tenant(_)));

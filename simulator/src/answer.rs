@@ -23,7 +23,7 @@ impl Answer {
         let bytes = tokens::bytes(wanted);
         let sentences = extract::sentences(call.document(), bytes / 120 + 1);
         let text = match &call.schema {
-            Some(schema) => schema::fill(schema, &sentences, call.hash).to_string(),
+            Some(schema) => schema::fill(schema, &sentences, parts(call, config).as_deref(), call.hash).to_string(),
             None => summary(&sentences, bytes),
         };
         let cut_off = tokens::count(text.len()) > call.max_tokens;
@@ -31,6 +31,16 @@ impl Answer {
         let text = text[..end].to_owned();
         Self { output: tokens::count(text.len()).max(1), text, cut_off }
     }
+}
+
+/// The document's named parts, if it has any, but for those that are forgotten.
+fn parts(call: &Call, config: &Config) -> Option<Vec<(String, Vec<String>)>> {
+    let kept = |(number, (name, text)): (u64, (String, &str))| {
+        let forgotten = dice::uniform(dice::throw(&[config.seed, call.hash, number, 0xf0])) < config.forget_rate;
+        (!forgotten).then(|| (name, extract::sentences(text, 3)))
+    };
+    let named = extract::named(call.document());
+    (!named.is_empty()).then(|| (0..).zip(named).filter_map(kept).collect())
 }
 
 /// Tokens, lognormally distributed around the configured mean.
@@ -84,6 +94,22 @@ mod tests {
         let answer = Answer::write(&call("Größe und Länge. Und noch etwas.", 7), &Config::default());
         assert!(answer.cut_off);
         assert!(answer.output <= 7);
+    }
+
+    #[test]
+    fn each_of_several_documents_has_its_answer() {
+        let mut prompt = Prompt::default();
+        prompt.text(
+            "user",
+            "<document>\n<item id=\"x-1\">\nHigh tide.\n</item>\n\n<item id=\"x-2\">\nLow tide.\n</item>\n</document>",
+        );
+        let item = serde_json::json!({"properties": {"id": {"type": "string"}, "answer": {"type": "string"}}});
+        let schema = serde_json::json!({"properties": {"answers": {"items": item}}});
+        let call = Call::new("m", 500, Some(schema), prompt);
+        let answer = Answer::write(&call, &Config::default()).text;
+        assert_eq!(answer, r#"{"answers":[{"answer":"High tide.","id":"x-1"},{"answer":"Low tide.","id":"x-2"}]}"#);
+        let forgetful = Config { forget_rate: 1.0, ..Config::default() };
+        assert_eq!(Answer::write(&call, &forgetful).text, r#"{"answers":[]}"#);
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub struct Config {
     pub output_spread: f64,
     /// The shortest beginning of a prompt that is cached. Default 1,024 tokens.
     pub cache_min_tokens: u64,
+    /// The part of the documents in one call that its answer leaves out, 0 to 1. Default 0.
+    pub forget_rate: f64,
     /// How long answers take.
     pub latency: Latency,
     /// What becomes of batches.
@@ -61,6 +63,7 @@ impl Default for Config {
             mean_output_tokens: 150,
             output_spread: 0.4,
             cache_min_tokens: 1_024,
+            forget_rate: 0.0,
             latency: Latency::default(),
             batches: Batches::default(),
             default: Limits::default(),
@@ -91,6 +94,9 @@ impl Config {
         }
         if !(0.0..=3.0).contains(&self.output_spread) {
             return Err(ConfigError::invalid("output-spread".into(), "it lies between 0 and 3"));
+        }
+        if !(0.0..=1.0).contains(&self.forget_rate) {
+            return Err(ConfigError::invalid("forget-rate".into(), "a rate lies between 0 and 1"));
         }
         if !(0.0..=1.0).contains(&self.latency.jitter) {
             return Err(ConfigError::invalid("latency.jitter".into(), "it lies between 0 and 1"));

@@ -11,6 +11,19 @@ pub(crate) fn document(message: &str) -> &str {
     inner().filter(|text| !text.is_empty()).unwrap_or(message)
 }
 
+/// The parts of a text that have names, `<item id="name">text</item>`, whatever their tags are called; the first 1,000.
+pub(crate) fn named(text: &str) -> Vec<(String, &str)> {
+    let starts: Vec<usize> = text.match_indices(" id=\"").map(|(at, _)| at).take(1_000).collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let part = |(start, end): (&usize, usize)| {
+        let (name, rest) = text.get(start + 5..end)?.split_once('"')?;
+        let (_, own) = rest.split_once('>')?;
+        let own = own.rfind("</").map_or(own, |close| &own[..close]);
+        Some((name.to_owned(), own.trim()))
+    };
+    starts.iter().zip(ends).filter_map(part).collect()
+}
+
 /// A longer sentence is cut after a word.
 const LONGEST: usize = 400;
 

@@ -5,14 +5,16 @@ use serde_json::{Map, Number, Value, json};
 /// Deeper schemas, recursive ones among them, end in null.
 const DEEPEST: usize = 12;
 
-/// A value for a schema: every property present, strings taken from the sentences in turn.
-pub(crate) fn fill(schema: &Value, sentences: &[String], hash: u64) -> Value {
-    Filler { root: schema, sentences, next: 0, hash }.value(schema, DEEPEST)
+/// A value for a schema: every property present, strings taken from the sentences in turn. A list of things with an `id` has
+/// one for each of the named parts, with its name as id and strings from its own sentences.
+pub(crate) fn fill(schema: &Value, sentences: &[String], parts: Option<&[(String, Vec<String>)]>, hash: u64) -> Value {
+    Filler { root: schema, sentences, parts, next: 0, hash }.value(schema, DEEPEST)
 }
 
 struct Filler<'a> {
     root: &'a Value,
     sentences: &'a [String],
+    parts: Option<&'a [(String, Vec<String>)]>,
     next: usize,
     hash: u64,
 }
@@ -64,7 +66,20 @@ impl<'a> Filler<'a> {
         let bound = |key| schema.get(key).and_then(Value::as_u64);
         let length = 2.max(bound("minItems").unwrap_or(0)).min(bound("maxItems").unwrap_or(u64::MAX)).min(1_000);
         let Some(items) = schema.get("items") else { return json!([]) };
+        if let Some(parts) = self.parts
+            && items.pointer("/properties/id").is_some_and(|id| kind(id) == "string")
+        {
+            return parts.iter().map(|(name, sentences)| self.part(items, depth, name, sentences)).collect();
+        }
         (0..length).map(|_| self.value(items, depth - 1)).collect()
+    }
+
+    /// Of one of the parts, in which there are no others.
+    fn part(&self, schema: &'a Value, depth: usize, name: &str, sentences: &'a [String]) -> Value {
+        let mut own = Filler { sentences, parts: None, next: 0, ..*self };
+        let mut part = own.value(schema, depth - 1);
+        part["id"] = name.into();
+        part
     }
 
     fn string(&mut self, schema: &Value) -> String {
@@ -134,7 +149,7 @@ mod tests {
             "required": ["title", "extra"],
             "$defs": {"party": {"type": "object", "properties": {"name": {"type": "string"}}}},
         });
-        let value = fill(&schema, &["One sentence.".into(), "Another.".into()], 9);
+        let value = fill(&schema, &["One sentence.".into(), "Another.".into()], None, 9);
         assert_eq!(value["title"].as_str().unwrap().len(), 5);
         assert!(["a", "b"].contains(&value["kind"].as_str().unwrap()));
         assert!((3..=4).contains(&value["score"].as_i64().unwrap()));
@@ -146,8 +161,17 @@ mod tests {
     }
 
     #[test]
+    fn named_parts_have_an_entry_each() {
+        let item = json!({"type": "object", "properties": {"answer": {"type": "string"}, "id": {"type": "string"}}});
+        let schema = json!({"type": "object", "properties": {"answers": {"type": "array", "items": item}}});
+        let parts = [("a-1".to_owned(), vec!["First.".to_owned()]), ("a-2".to_owned(), vec!["Second.".to_owned()])];
+        let filled = fill(&schema, &["All.".into()], Some(&parts), 1);
+        assert_eq!(filled, json!({"answers": [{"id": "a-1", "answer": "First."}, {"id": "a-2", "answer": "Second."}]}));
+    }
+
+    #[test]
     fn a_recursive_schema_ends() {
         let schema = json!({"type": "object", "properties": {"next": {"$ref": "#"}}});
-        assert!(fill(&schema, &[], 1).is_object());
+        assert!(fill(&schema, &[], None, 1).is_object());
     }
 }

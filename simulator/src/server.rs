@@ -102,13 +102,16 @@ fn router(state: Arc<State>) -> Router {
 
 fn batches() -> Router<Arc<State>> {
     Router::new()
-        .route("/v1/messages/batches", post(batch::anthropic::create).layer(DefaultBodyLimit::max(LARGEST_BATCH)))
+        .route(
+            "/v1/messages/batches",
+            post(batch::anthropic::create).get(batch::anthropic::list).layer(DefaultBodyLimit::max(LARGEST_BATCH)),
+        )
         .route("/v1/messages/batches/{id}", get(batch::anthropic::get))
         .route("/v1/messages/batches/{id}/results", get(batch::anthropic::results))
         .route("/v1/messages/batches/{id}/cancel", post(batch::anthropic::cancel))
         .route("/v1/files", post(batch::openai::upload).layer(DefaultBodyLimit::max(LARGEST_FILE)))
         .route("/v1/files/{id}/content", get(batch::openai::content))
-        .route("/v1/batches", post(batch::openai::create))
+        .route("/v1/batches", post(batch::openai::create).get(batch::openai::list))
         .route("/v1/batches/{id}", get(batch::openai::get))
         .route("/v1/batches/{id}/cancel", post(batch::openai::cancel))
 }

@@ -84,6 +84,15 @@ pub(super) struct Args {
     /// How PDFs go to the provider: text, or native for models that read the pages themselves
     #[arg(long, value_name = "HOW")]
     attach: Option<String>,
+    /// economy: through the provider's batch API, at half the price and within a day [default: direct]
+    #[arg(long, value_name = "MODE")]
+    mode: Option<String>,
+    /// When the batch must be done, such as 12h or 2026-12-01T08:00:00Z. With time to spare, it costs half
+    #[arg(long, value_name = "WHEN")]
+    deadline: Option<String>,
+    /// Small documents share calls: so many in each, or as many as spare requests are worth
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
+    pack: Option<u32>,
     /// The batch's name; the same again skips what is done [default: made from the source and the time]
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
@@ -195,6 +204,9 @@ fn input(args: &Args) -> anyhow::Result<Value> {
     let records = Records { id: args.record_id.clone(), text: args.record_text.clone() };
     set("records", args.records.then(|| json!(records)));
     set("attach", args.attach.clone().map(Value::from));
+    set("mode", args.mode.clone().map(Value::from));
+    set("deadline", args.deadline.clone().map(Value::from));
+    set("pack", args.pack.map(|documents| if documents == 0 { true.into() } else { documents.into() }));
     set("budget_usd", args.budget_usd.map(Value::from));
     if let Some(file) = &args.schema {
         let text = read("--schema", file)?;
@@ -260,6 +272,10 @@ mod tests {
         request::parse(&temporal::json(&sent)).unwrap();
         let sent = input(&args(&["-i", "x", "--records", "--record-id", "n", "--long", "per_chunk", "--attach", "text"])).unwrap();
         assert_eq!((&sent["records"], &sent["long"]), (&json!({"id": "n"}), &json!("per_chunk")));
+        request::parse(&temporal::json(&sent)).unwrap();
+        let sent = input(&args(&["-i", "x", "--pack", "--deadline", "2h"])).unwrap();
+        assert_eq!((&sent["pack"], &sent["deadline"]), (&json!(true), &json!("2h")));
+        assert_eq!(input(&args(&["-i", "x", "--pack", "7", "--mode", "direct"])).unwrap()["pack"], json!(7));
         request::parse(&temporal::json(&sent)).unwrap();
         let sent = input(&args(&["-i", "x", "--budget-usd", "2.50"])).unwrap();
         assert_eq!(sent["budget_usd"], json!(2.5));

@@ -37,15 +37,23 @@ pub(super) fn forecast(forecast: &Forecast) -> Vec<(&'static str, String)> {
     let cost = forecast.cost_usd.map(|range| format!("{} to {}", dollars(range.from), dollars(range.to)));
     let time = forecast.seconds.map(|range| {
         let [from, to] = [range.from, range.to].map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
-        format!("{from} with all of the limits, {to} with the lane's own share")
+        if forecast.economy {
+            format!("{from} to {to}, through the provider's batch API")
+        } else {
+            format!("{from} with all of the limits, {to} with the lane's own share")
+        }
     });
-    vec![
+    let mut rows = vec![
         ("documents", format!("{} ({} read for this{unreadable})", count(forecast.documents), count(forecast.sampled))),
         ("input tokens", tokens(forecast.input_tokens)),
         ("output tokens", tokens(forecast.output_tokens)),
         ("cost", cost.unwrap_or_else(|| "unknown (no price for this model)".to_owned())),
         ("time", time.unwrap_or_else(|| "unknown (no limit by the minute)".to_owned())),
-    ]
+    ];
+    if forecast.pack > 1 {
+        rows.push(("documents in one call", format!("up to {}", forecast.pack)));
+    }
+    rows
 }
 
 /// 0 or 3.

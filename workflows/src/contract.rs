@@ -7,9 +7,13 @@
 use serde::{Deserialize, Serialize};
 use tidegate_types::{Lane, ModelId, Tenant};
 
+mod economy;
 mod long;
+mod pack;
 
+pub use economy::{BatchState, CollectedBatch, Deadline, Economy, ProviderBatch, SubmitBatch, SubmittedBatch};
 pub use long::{FAN_IN, Long, LongHow, PARTS_AT_ONCE, PartTask, Parts, Step};
+pub use pack::{Pack, PackOutcome, PackTask};
 
 /// Workflow type that users start.
 pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
@@ -19,6 +23,9 @@ pub const PROCESS_SHARD: &str = "ProcessShard";
 /// Most shards of a batch that run at once, each with its part of the batch's window. Two keep a server busy; more only
 /// multiply the workflow tasks in which documents are handed out.
 pub const SHARDS_AT_ONCE: u32 = 2;
+
+/// The same, of a batch whose documents wait in their provider's batches: those shards sleep.
+pub const ECONOMY_SHARDS_AT_ONCE: u32 = 100;
 
 /// Failure types of `CONTRACT` section 6, as Temporal's `ApplicationFailure.type`.
 pub mod failure_type {
@@ -86,6 +93,15 @@ pub struct Job {
     /// PDFs go to the provider as they are, not as text.
     #[serde(default, skip_serializing_if = "is_false")]
     pub attach_pdf: bool,
+    /// The documents go through their provider's batch API.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub economy: bool,
+    /// When they must be done; where that is far enough, they go through their provider's batch API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+    /// Small documents share calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<Pack>,
 }
 
 /// Which fields of a record say what.
@@ -131,6 +147,12 @@ pub struct Plan {
     pub documents: u64,
     /// Documents in each full shard; the last may hold fewer.
     pub shard_size: u32,
+    /// They go through their provider's batch API first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub economy: Option<Economy>,
+    /// Documents in one call at most; 0 and 1 are the same.
+    #[serde(default)]
+    pub pack: u32,
 }
 
 impl Plan {
@@ -186,6 +208,11 @@ pub struct DocumentOutcome {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 /// How often a document's attempts asked: carried from attempt to attempt, and as the details of a final failure.
@@ -310,6 +337,15 @@ pub struct ShardInput {
     pub failures: Vec<FailedDocument>,
     /// Hand out no documents until `resume`.
     pub paused: bool,
+    /// They go through their provider's batch API first; `None` when they have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub economy: Option<Economy>,
+    /// Those that have their result from there, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<u32>,
+    /// Documents in one call at most; 0 and 1 are the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pack: u32,
 }
 
 /// How far a shard is: cumulative, so that a report that comes twice or late does no harm.
@@ -330,7 +366,10 @@ pub struct ShardReport {
 mod definitions {
     use temporalio_macros::activity_definitions;
 
-    use super::{DocumentOutcome, DocumentTask, Finish, Job, PartTask, Plan, SealShard};
+    use super::{
+        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, PackOutcome, PackTask, PartTask, Plan,
+        ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+    };
 
     /// The activities that the workflows call. `tidegate-activities` implements them.
     #[derive(Debug)]
@@ -350,6 +389,31 @@ mod definitions {
 
         #[activity(name = "tidegate.process_part")]
         pub fn process_part(task: PartTask) -> DocumentOutcome {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.process_pack")]
+        pub fn process_pack(task: PackTask) -> PackOutcome {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.submit_batch")]
+        pub fn submit_batch(task: SubmitBatch) -> SubmittedBatch {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.check_batch")]
+        pub fn check_batch(batch: ProviderBatch) -> BatchState {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.cancel_batch")]
+        pub fn cancel_batch(batch: ProviderBatch) -> () {
+            unimplemented!()
+        }
+
+        #[activity(name = "tidegate.collect_batch")]
+        pub fn collect_batch(batch: ProviderBatch) -> CollectedBatch {
             unimplemented!()
         }
 

@@ -17,7 +17,10 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    contract::{Activities, Finish, Job, Plan, Progress, SHARDS_AT_ONCE, ShardInput, ShardReport, Totals, failure_type},
+    contract::{
+        Activities, ECONOMY_SHARDS_AT_ONCE, Finish, Job, Plan, Progress, SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
+        failure_type,
+    },
     policy,
     process_shard::ProcessShard,
     request::{self, Batch},
@@ -197,7 +200,8 @@ impl ProcessDocuments {
     /// Never more shards than documents may be in flight: each hands out one at least.
     fn at_once(&self, plan: &Plan) -> u32 {
         let in_flight = self.state().map_or(1, |state| state.max_in_flight);
-        SHARDS_AT_ONCE.min(plan.shards()).min(in_flight).max(1)
+        let most = if plan.economy.is_some() { ECONOMY_SHARDS_AT_ONCE } else { SHARDS_AT_ONCE };
+        most.min(plan.shards()).min(in_flight).max(1)
     }
 
     /// The next shard for this lane of shards, with its part of the window: over all lanes they add up to it.
@@ -223,6 +227,8 @@ impl ProcessDocuments {
             tenant: state.job.tenant.clone(),
             parent: parent.to_owned(),
             paused: state.paused,
+            economy: plan.economy,
+            pack: plan.pack,
             ..ShardInput::default()
         })
     }

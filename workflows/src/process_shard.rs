@@ -2,6 +2,8 @@
 
 #![allow(missing_docs, missing_debug_implementations, reason = "the macros drop doc comments on what they generate")]
 
+use std::ops::Range;
+
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
@@ -10,8 +12,8 @@ use temporalio_workflow::{
 };
 
 use crate::{
-    contract::{Activities, DocumentOutcome, DocumentTask, SealShard, ShardInput, ShardReport, Totals},
-    parts, policy,
+    contract::{Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput, ShardReport, Totals},
+    economy, parts, policy,
     process_documents::ProcessDocuments,
     request, tally,
 };
@@ -23,7 +25,7 @@ const REPORTS: u64 = 5;
 #[workflow]
 pub struct ProcessShard {
     /// The input, brought forward with every document: what a continued run begins with.
-    input: ShardInput,
+    pub(crate) input: ShardInput,
     /// No more documents are handed out in this run: its history is long enough.
     draining: bool,
     /// What the batch was last told.
@@ -42,24 +44,31 @@ impl ProcessShard {
 
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
-        let window = ctx.state(|shard| shard.input.window.min(shard.input.documents).max(1));
         let work = async {
-            let places: Vec<_> = (0..window).map(|_| Self::place(ctx.clone())).collect();
-            workflows::join_all(places).await;
-            ctx.state_mut(|shard| shard.over = true);
+            if let Some(economy) = ctx.state(|shard| shard.input.economy) {
+                economy::run(ctx, economy).await?;
+            }
+            let places = ctx.state(Self::places);
+            workflows::join_all((0..places).map(|_| Self::place(ctx.clone())).collect::<Vec<_>>()).await;
+            Ok(())
         };
-        workflows::join!(work, Self::report_now_and_then(ctx.clone()));
-
+        let work = async {
+            let worked: Result<(), ActivityExecutionError> = work.await;
+            ctx.state_mut(|shard| shard.over = true);
+            worked
+        };
+        let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
         let cancelled = ctx.cancellation_token().is_cancelled();
         let input = ctx.state(|shard| shard.input.clone());
-        if input.next < input.documents && !cancelled {
+        if input.next < input.documents && !cancelled && worked.is_ok() {
             ctx.continue_as_new(input.clone(), ContinueAsNewOptions::default())?;
         }
         let sealed = Self::seal(ctx, &input).await;
-        if cancelled || sealed.is_err() {
+        if cancelled || sealed.is_err() || worked.is_err() {
             // A child that is cancelled or fails has no result: the batch learns the last numbers from a report.
             Self::report(ctx, &input).await;
         }
+        worked?;
         sealed?;
         if cancelled { Err(WorkflowTermination::cancelled()) } else { Ok(input.totals) }
     }
@@ -92,18 +101,33 @@ impl ProcessShard {
             if ctx.continue_as_new_suggested() {
                 ctx.state_mut(|shard| shard.draining = true);
             }
-            let Some(task) = ctx.state_mut(Self::take) else { return };
-            let index = task.index;
-            let options = Self::options(&ctx);
-            let (mut spent, mut ended) =
-                (DocumentOutcome::default(), ctx.execute_activity(Activities::process_document, task.clone(), options).await);
-            if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
-                ended = parts::read(&ctx, &task, parts, &mut spent).await.map(|()| spent);
-            }
-            if !ctx.state_mut(|shard| shard.record(index, &ended, &spent)) {
+            let Some(taken) = ctx.state_mut(Self::take) else { return };
+            let left = if taken.len() > 1 { Self::pack(&ctx, taken).await } else { taken.collect() };
+            let alone: Vec<_> = left.into_iter().map(|index| Self::document(&ctx, index)).collect();
+            if workflows::join_all(alone).await.contains(&false) {
                 return;
             }
         }
+    }
+
+    /// Several documents in one call; those that must be sent alone.
+    async fn pack(ctx: &WorkflowContext<Self>, taken: Range<u32>) -> Vec<u32> {
+        let (job, shard) = ctx.state(|shard| (shard.input.job.clone(), shard.input.shard));
+        let task = PackTask { job, shard, from: taken.start, to: taken.end };
+        let ended = ctx.execute_activity(Activities::process_pack, task, Self::options(ctx)).await;
+        ctx.state_mut(|shard| shard.record_pack(taken, ended))
+    }
+
+    /// One document, alone. Whether to go on.
+    async fn document(ctx: &WorkflowContext<Self>, index: u32) -> bool {
+        let task = ctx.state(|shard| DocumentTask { job: shard.input.job.clone(), shard: shard.input.shard, index });
+        let options = Self::options(ctx);
+        let (mut spent, mut ended) =
+            (DocumentOutcome::default(), ctx.execute_activity(Activities::process_document, task.clone(), options).await);
+        if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
+            ended = parts::read(ctx, &task, parts, &mut spent).await.map(|()| spent);
+        }
+        ctx.state_mut(|shard| shard.record(index, &ended, &spent))
     }
 
     /// How a document's activities are run.
@@ -115,14 +139,46 @@ impl ProcessShard {
         self.draining || self.input.next >= self.input.documents
     }
 
-    fn take(&mut self) -> Option<DocumentTask> {
+    /// How many calls are open at once: a call may hold several documents.
+    fn places(&self) -> u32 {
+        self.input.window.min(self.input.documents).div_ceil(self.input.pack.max(1)).max(1)
+    }
+
+    /// The next documents that go into one call.
+    fn take(&mut self) -> Option<Range<u32>> {
+        while self.input.done.binary_search(&self.input.next).is_ok() {
+            self.input.next += 1;
+        }
         if self.exhausted() {
             return None;
         }
-        let task = DocumentTask { job: self.input.job.clone(), shard: self.input.shard, index: self.input.next };
-        self.input.next += 1;
-        self.input.totals.in_flight += 1;
-        Some(task)
+        let first = self.input.next;
+        self.input.next = first.saturating_add(self.input.pack.max(1)).min(self.input.documents);
+        self.input.totals.in_flight += u64::from(self.input.next - first);
+        Some(first..self.input.next)
+    }
+
+    /// Which of a pack's documents must be sent alone; they are in flight until then. All of them, where the pack failed.
+    fn record_pack(&mut self, taken: Range<u32>, ended: Result<PackOutcome, ActivityExecutionError>) -> Vec<u32> {
+        let totals = &mut self.input.totals;
+        match ended {
+            Ok(packed) => {
+                totals.in_flight = totals.in_flight.saturating_sub(u64::from(packed.succeeded + packed.skipped));
+                totals.succeeded += u64::from(packed.succeeded);
+                totals.skipped += u64::from(packed.skipped);
+                totals.add_spent(&packed.spent);
+                packed.left
+            }
+            Err(error) if error.as_cancelled().is_some() => {
+                totals.in_flight = totals.in_flight.saturating_sub(taken.len() as u64);
+                Vec::new()
+            }
+            Err(error) => {
+                let (_, effort) = tally::failed_document(taken.start, &error);
+                totals.add_spent(&DocumentOutcome { effort, ..DocumentOutcome::default() });
+                taken.collect()
+            }
+        }
     }
 
     /// Whether to go on. `spent` is what a document came to whose parts did not all succeed.

@@ -9,7 +9,7 @@ use temporalio_common::{data_converters::RawValue, protos::temporal::api::common
 use temporalio_workflow::WorkflowTermination;
 use tidegate_types::{Lane, ModelId, Tenant};
 
-use crate::contract::{Answerer, Job, Long, LongHow, Records, Source};
+use crate::contract::{Answerer, Deadline, Job, Long, LongHow, Pack, Records, Source};
 
 /// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities per workflow.
 pub const MAX_IN_FLIGHT: u64 = 500;
@@ -23,7 +23,10 @@ const DEFAULT_CHUNK_TOKENS: u64 = 20_000;
 const SMALLEST_CHUNK: u64 = 500;
 const LARGEST_CHUNK: u64 = 1_000_000;
 
-const FIELDS: [&str; 18] = [
+/// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in it.
+pub const LARGEST_PACK: u64 = 50;
+
+const FIELDS: [&str; 21] = [
     "source",
     "documents",
     "manifest",
@@ -42,6 +45,9 @@ const FIELDS: [&str; 18] = [
     "chunk_tokens",
     "records",
     "attach",
+    "mode",
+    "deadline",
+    "pack",
 ];
 
 /// A checked input.
@@ -137,6 +143,11 @@ fn check(value: Value) -> Result<Batch, String> {
     if attach_pdf && long.is_some() {
         return Err("attach \"native\" and long exclude each other: only text can be divided; leave one out".to_owned());
     }
+    let (economy, deadline, pack) = (economy(&mut fields)?, deadline(&mut fields)?, pack(&mut fields)?);
+    if economy && pack.is_some() {
+        let why = "mode \"economy\" and pack exclude each other: a provider's batches have no limit of requests; leave out pack";
+        return Err(why.to_owned());
+    }
     let schema = match fields.remove("schema") {
         None => None,
         Some(schema @ Value::Object(_)) => Some(schema),
@@ -156,6 +167,9 @@ fn check(value: Value) -> Result<Batch, String> {
         long,
         records,
         attach_pdf,
+        economy,
+        deadline,
+        pack,
     };
     Ok(Batch { job, max_in_flight: u32::try_from(max_in_flight).unwrap_or(u32::MAX) })
 }
@@ -216,6 +230,43 @@ fn long(fields: &mut Map<String, Value>) -> Result<Option<Long>, String> {
     };
     let chunk_tokens = u32::try_from(chunk_tokens.unwrap_or(DEFAULT_CHUNK_TOKENS)).unwrap_or(u32::MAX);
     Ok(Some(Long { how, chunk_tokens }))
+}
+
+fn economy(fields: &mut Map<String, Value>) -> Result<bool, String> {
+    match fields.remove("mode") {
+        None => Ok(false),
+        Some(Value::String(mode)) if mode == "economy" => Ok(true),
+        Some(Value::String(mode)) if mode == "direct" => Ok(false),
+        Some(other) => {
+            Err(format!("mode must be \"direct\" or, for half the price within a day, \"economy\", not {}", short(&other)))
+        }
+    }
+}
+
+fn deadline(fields: &mut Map<String, Value>) -> Result<Option<Deadline>, String> {
+    let Some(value) = fields.remove("deadline") else { return Ok(None) };
+    let meaning = "deadline must be a time such as \"2026-12-01T08:00:00Z\" or a span such as \"12h\"";
+    let Value::String(text) = &value else { return Err(format!("{meaning}, not {}", kind(&value))) };
+    let at = humantime::parse_rfc3339_weak(text).ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    match (at, humantime::parse_duration(text)) {
+        (Some(at), _) => Ok(Some(Deadline::At(at.as_secs()))),
+        (None, Ok(span)) if span.as_secs() > 0 => Ok(Some(Deadline::Within(span.as_secs()))),
+        _ => Err(format!("{meaning}, not {}", short(&value))),
+    }
+}
+
+fn pack(fields: &mut Map<String, Value>) -> Result<Option<Pack>, String> {
+    match fields.remove("pack") {
+        None | Some(Value::Bool(false)) => Ok(None),
+        Some(Value::Bool(true)) => Ok(Some(Pack::Fitting)),
+        Some(value) => match value.as_u64().filter(|number| (2..=LARGEST_PACK).contains(number)) {
+            Some(number) => Ok(Some(Pack::Of(u32::try_from(number).unwrap_or(u32::MAX)))),
+            None => Err(format!(
+                "pack must be true, or the number of documents in one call, from 2 to {LARGEST_PACK}, not {}",
+                short(&value)
+            )),
+        },
+    }
 }
 
 fn records(fields: &mut Map<String, Value>) -> Result<Option<Records>, String> {

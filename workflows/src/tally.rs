@@ -38,11 +38,16 @@ impl Totals {
         } else {
             self.succeeded += 1;
         }
-        self.add_effort(&outcome.effort);
-        self.input_tokens += outcome.input_tokens;
-        self.cached_input_tokens += outcome.cached_input_tokens;
-        self.output_tokens += outcome.output_tokens;
-        self.cost_usd += outcome.cost_usd;
+        self.add_spent(outcome);
+    }
+
+    /// Adds what something took that is no document's outcome.
+    pub fn add_spent(&mut self, spent: &DocumentOutcome) {
+        self.add_effort(&spent.effort);
+        self.input_tokens += spent.input_tokens;
+        self.cached_input_tokens += spent.cached_input_tokens;
+        self.output_tokens += spent.output_tokens;
+        self.cost_usd += spent.cost_usd;
     }
 
     /// A document was given up.

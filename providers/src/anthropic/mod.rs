@@ -1,3 +1,4 @@
+mod batches;
 mod errors;
 mod limits;
 mod request;
@@ -30,7 +31,8 @@ pub(crate) struct Messages;
 pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<Messages>, SetupError> {
     let mut headers = key_header(settings, HeaderName::from_static("x-api-key"), "");
     headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
-    Client::new(name, settings, Messages, &["v1", "messages"], headers)
+    let batches = batches::MessageBatches::new(name, settings, headers.clone())?;
+    Ok(Client::new(name, settings, Messages, &["v1", "messages"], headers)?.with_batches(batches))
 }
 
 impl Api for Messages {

@@ -1,3 +1,4 @@
+pub(crate) mod batches;
 mod errors;
 pub(crate) mod limits;
 mod request;
@@ -27,7 +28,9 @@ pub(crate) struct ChatCompletions(OutputCap);
 
 pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<ChatCompletions>, SetupError> {
     let api = ChatCompletions(output_cap(settings));
-    Client::new(name, settings, api, &["chat", "completions"], key_header(settings, header::AUTHORIZATION, "Bearer "))
+    let headers = key_header(settings, header::AUTHORIZATION, "Bearer ");
+    let batches = batches::Batches::new(name, settings, "/v1/chat/completions")?;
+    Ok(Client::new(name, settings, api, &["chat", "completions"], headers)?.with_batches(batches))
 }
 
 /// See [`Settings::output_cap`] for the reason.

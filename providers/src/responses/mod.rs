@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     exchange::Reply,
     observed::Observed,
-    openai::limits,
+    openai::{batches::Batches, limits},
     provider::{Completion, Request},
     refusal::Context,
     settings::{Settings, SetupError, Vendor},
@@ -22,7 +22,9 @@ use crate::{
 pub(crate) struct Responses;
 
 pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<Responses>, SetupError> {
-    Client::new(name, settings, Responses, &["responses"], key_header(settings, header::AUTHORIZATION, "Bearer "))
+    let headers = key_header(settings, header::AUTHORIZATION, "Bearer ");
+    let batches = Batches::new(name, settings, "/v1/responses")?;
+    Ok(Client::new(name, settings, Responses, &["responses"], headers)?.with_batches(batches))
 }
 
 impl Api for Responses {

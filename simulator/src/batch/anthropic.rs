@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
-    extract::{Path, State as Shared},
+    extract::{Path, RawQuery, State as Shared},
     http::HeaderMap,
     response::Response,
 };
@@ -39,6 +39,16 @@ pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap
 
 pub(crate) async fn get(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
     let told = find(&state, &headers, &id, |batch, now| Ok(Body::Json(object(batch, now, &id, &headers))));
+    respond::<Anthropic>(&state, told)
+}
+
+/// The newest batches. There is one page of them.
+pub(crate) async fn list(Shared(state): Shared<Arc<State>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let told = anthropic::check(&headers).map(|()| {
+        let (store, now) = (state.batches(), state.now());
+        let batches = store.anthropic.newest(PREFIX, super::asked(query.as_deref()));
+        Body::Json(super::list(batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers)).collect()))
+    });
     respond::<Anthropic>(&state, told)
 }
 

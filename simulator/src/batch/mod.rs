@@ -26,6 +26,20 @@ use crate::{
 pub use batches::Batches;
 pub(crate) use store::Store;
 
+/// How many a list has: what its caller asks for, 20 unless told.
+fn asked(query: Option<&str>) -> usize {
+    let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let limit = pairs.filter(|(key, _)| *key == "limit").find_map(|(_, value)| value.parse().ok());
+    limit.unwrap_or(20_usize).clamp(1, 100)
+}
+
+/// Both vendors' list of batches, but for its name at one.
+fn list(batches: Vec<serde_json::Value>) -> serde_json::Value {
+    let id = |batch: Option<&serde_json::Value>| batch.map(|batch| batch["id"].clone());
+    let (first_id, last_id) = (id(batches.first()), id(batches.last()));
+    serde_json::json!({"data": batches, "first_id": first_id, "last_id": last_id, "has_more": false})
+}
+
 /// A body as it goes out.
 enum Body {
     Json(serde_json::Value),

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     body::Bytes,
-    extract::{Multipart, Path, State as Shared, multipart::MultipartRejection},
+    extract::{Multipart, Path, RawQuery, State as Shared, multipart::MultipartRejection},
     http::HeaderMap,
     response::Response,
 };
@@ -55,6 +55,18 @@ pub(crate) async fn content(Shared(state): Shared<Arc<State>>, headers: HeaderMa
 
 pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
     let told = key(&headers).and_then(|()| take(&state, &headers, &body));
+    respond::<OpenAi>(&state, told)
+}
+
+/// The newest batches. There is one page of them.
+pub(crate) async fn list(Shared(state): Shared<Arc<State>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+    let told = key(&headers).map(|()| {
+        let (store, now) = (state.batches(), state.now());
+        let batches = store.openai.newest(BATCH, super::asked(query.as_deref()));
+        let mut list = super::list(batches.into_iter().map(|(id, job)| object(job, now, &id)).collect());
+        list["object"] = "list".into();
+        Body::Json(list)
+    });
     respond::<OpenAi>(&state, told)
 }
 

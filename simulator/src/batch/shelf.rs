@@ -37,6 +37,11 @@ impl<T> Shelf<T> {
         self.things.get_mut(&number(prefix, name)?).map(|(_, thing)| thing)
     }
 
+    /// The newest things and their names, the newest first.
+    pub(crate) fn newest(&self, prefix: &str, most: usize) -> Vec<(String, &T)> {
+        self.things.iter().rev().take(most).map(|(number, (_, thing))| (name(prefix, *number), thing)).collect()
+    }
+
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut T> {
         self.things.values_mut().map(|(_, thing)| thing)
     }
@@ -61,6 +66,7 @@ mod tests {
         (0..1_001).for_each(|n| shelf.put(n, 1, n));
         assert_eq!(shelf.get("a_", &name("a_", 1_000)), Some(&mut 1_000));
         assert_eq!(shelf.get("a_", &name("a_", 0)), None);
+        assert_eq!(shelf.newest("a_", 2), [(name("a_", 1_000), &1_000), (name("a_", 999), &999)]);
         for name in ["b_1", "a_x", ""] {
             assert_eq!(shelf.get("a_", name), None);
         }

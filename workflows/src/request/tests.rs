@@ -28,6 +28,19 @@ fn the_least_input_gets_the_documented_defaults() {
 }
 
 #[test]
+fn economy_deadlines_and_packs() {
+    let job = |field: &str, value: Value| parsed(&with(field, value)).unwrap().job;
+    assert!(job("mode", json!("economy")).economy && !job("mode", json!("direct")).economy);
+    assert_eq!(job("deadline", json!("2026-12-01T08:00:00Z")).deadline, Some(Deadline::At(1_796_112_000)));
+    assert_eq!(job("deadline", json!("1h 30m")).deadline, Some(Deadline::Within(5_400)));
+    assert_eq!((job("pack", json!(true)).pack, job("pack", json!(7)).pack), (Some(Pack::Fitting), Some(Pack::Of(7))));
+    assert_eq!(job("pack", json!(false)).pack, None);
+    let mut both = with("mode", json!("economy"));
+    both["pack"] = json!(5);
+    assert!(parsed(&both).unwrap_err().contains("leave out pack"));
+}
+
+#[test]
 #[rustfmt::skip]
 fn every_fault_has_its_sentence() {
     let cases = [
@@ -45,6 +58,12 @@ fn every_fault_has_its_sentence() {
         (with("model", json!("claude")),            "write it as provider:model"),
         (with("long", json!("whole")),              "long must be \"map_reduce\" or \"per_chunk\", not \"whole\""),
         (with("chunk_tokens", json!(9_000)),        "of no use without long"),
+        (with("mode", json!("cheap")),              "mode must be \"direct\" or, for half the price within a day, \"economy\", not \"cheap\""),
+        (with("deadline", json!("tomorrow")),       "deadline must be a time such as \"2026-12-01T08:00:00Z\" or a span such as \"12h\", not \"tomorrow\""),
+        (with("deadline", json!(9)),                "or a span such as \"12h\", not a number"),
+        (with("deadline", json!("0s")),             "deadline must be a time"),
+        (with("pack", json!(1)),                    "pack must be true, or the number of documents in one call, from 2 to 50, not 1"),
+        (with("pack", json!("many")),               "from 2 to 50, not \"many\""),
         (with("records", json!(7)),                 "records must be true, or say which fields to take"),
         (with("records", json!({"name": "x"})),     "unknown field `name`"),
         (with("attach", json!("pdf")),              "attach must be \"native\" or \"text\", not \"pdf\""),

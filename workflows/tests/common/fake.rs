@@ -88,7 +88,7 @@ pub fn outcome() -> DocumentOutcome {
 
 impl Fake {
     pub fn new(documents: u64, shard_size: u32, script: impl Fn(&DocumentTask) -> Act + Send + Sync + 'static) -> Self {
-        let plan = Plan { job: "file:///data/out/.tidegate/job-1/".to_owned(), documents, shard_size };
+        let plan = Plan { job: "file:///data/out/.tidegate/job-1/".to_owned(), documents, shard_size, economy: None, pack: 0 };
         Self { plan: Some(plan), plan_gate: None, cannot_seal: None, script: Arc::new(script), calls: Arc::default() }
     }
 

@@ -1,0 +1,60 @@
+//! What is known of a batch that was handed in, or was about to be.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use tidegate_workflows::contract::SubmitBatch;
+
+use crate::{
+    failure::Failure,
+    job,
+    source::store_failure,
+    storage::{Error, Location},
+};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Memo {
+    /// Before it was handed in.
+    pub(super) at: DateTime<Utc>,
+    /// Documents in it.
+    pub(super) requests: u32,
+    /// The first document after it.
+    pub(super) next: u32,
+    /// The provider's id, once it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) batch: Option<String>,
+}
+
+impl Memo {
+    pub(super) async fn read(folder: &Location, task: &SubmitBatch) -> Result<Option<Self>, Failure> {
+        match location(folder, task).read().await {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(Error::Missing(_)) => Ok(None),
+            Err(error) => Err(store_failure(error)),
+        }
+    }
+
+    pub(super) async fn write(&self, folder: &Location, task: &SubmitBatch) -> Result<(), Failure> {
+        let json = serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        location(folder, task).write(json).await.map_err(store_failure)
+    }
+}
+
+fn location(folder: &Location, task: &SubmitBatch) -> Location {
+    folder.child(&format!("batch-{:05}-{:05}-{}.json", task.shard, task.from, task.round))
+}
+
+/// Names a batch among all: in the provider's notes, in its requests' names, and in the budgets that pay for it.
+pub(super) fn key(task: &SubmitBatch) -> String {
+    let place = [task.shard, task.from, task.round].map(u32::to_le_bytes);
+    format!("{:016x}", job::hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
+}
+
+/// The name of a document's request: the batch's own, so that an answer from another is seen to be none.
+pub(super) fn custom_id(key: &str, index: u32) -> String {
+    format!("{key}-{index}")
+}
+
+/// Which document a request's name means, if it is one of this batch.
+pub(super) fn index(key: &str, custom_id: &str) -> Option<u32> {
+    custom_id.strip_prefix(key)?.strip_prefix('-')?.parse().ok()
+}

@@ -1,0 +1,138 @@
+//! Batch APIs: many requests at once, answered within a day, at a lower price and apart from the limits of a minute.
+//!
+//! As with single calls, nothing is sent twice: each function puts on the wire what it says, once.
+
+use std::{collections::VecDeque, fmt};
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::{
+    error::Error,
+    exchange::{Lines, Reply},
+    provider::{BoxFuture, Completion, Request},
+};
+
+/// What a batch costs of what its requests would cost alone: half, at Anthropic and at OpenAI.
+pub const PRICE: f64 = 0.5;
+
+/// What a vendor's batch API does.
+pub trait Batches: Send + Sync + fmt::Debug {
+    /// One request, as it stands in a batch. `custom_id` names it there: 1 to 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`.
+    ///
+    /// # Errors
+    /// A request that cannot be sent.
+    fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error>;
+
+    /// Hands in a batch of [`Self::line`]s; its id. `name` is noted beside it where the vendor takes notes, and
+    /// [`Self::find`] looks for it. One request at Anthropic; at OpenAI two, a file and the batch.
+    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<String, Error>>;
+
+    /// The batch that was handed in under this name, with so many requests, at this time or later: for who died before it
+    /// could write down the id. `None` where there is none, or where nobody can say which it is.
+    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Option<String>, Error>>;
+
+    /// How far a batch is.
+    fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>>;
+
+    /// Asks for the batch's end. What is answered by then is kept, and is paid for.
+    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// The answers of a batch that has ended, in any order.
+    fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>>;
+}
+
+/// How far a batch is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// The provider works on it.
+    Running,
+    /// There are answers to all requests that will have any.
+    Ended,
+    /// The account has as many requests waiting as it may: the same batch is taken later.
+    Full,
+    /// Not taken; says why.
+    Failed(String),
+}
+
+/// The answer to one request of a batch.
+#[derive(Debug)]
+pub struct Answer {
+    /// The request's name.
+    pub custom_id: String,
+    /// `None` for a request that was not worked on: the batch was cancelled, or its time ran out.
+    pub result: Option<Result<Completion, Error>>,
+}
+
+/// The answers of a batch, one at a time: together they may be more than fits into memory.
+pub struct Answers<'a> {
+    client: &'a dyn Reader,
+    files: VecDeque<Vec<String>>,
+    open: Option<Lines>,
+}
+
+impl fmt::Debug for Answers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answers").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Answers<'a> {
+    pub(crate) fn new(client: &'a dyn Reader, files: Vec<Vec<String>>) -> Self {
+        Self { client, files: files.into(), open: None }
+    }
+
+    /// The next answer; `None` after the last. A line that is none is left out: its request stays without an answer.
+    ///
+    /// # Errors
+    /// When the rest cannot be read now.
+    pub async fn next(&mut self) -> Result<Option<Answer>, Error> {
+        loop {
+            let Some(lines) = &mut self.open else {
+                let Some(file) = self.files.pop_front() else { return Ok(None) };
+                self.open = Some(self.client.open(&file).await?);
+                continue;
+            };
+            match lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(answer) = serde_json::from_slice(&line).ok().and_then(|line| self.client.answer(&line)) {
+                        return Ok(Some(answer));
+                    }
+                }
+                Ok(None) => self.open = None,
+                Err(reason) => return Err(self.client.broken(&reason)),
+            }
+        }
+    }
+}
+
+/// Reads what a batch left.
+pub(crate) trait Reader: Send + Sync {
+    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Lines, Error>>;
+    fn answer(&self, line: &Value) -> Option<Answer>;
+    fn broken(&self, reason: &str) -> Error;
+}
+
+/// What differs from vendor to vendor, and knows nothing of prompts.
+pub(crate) trait Desk: Send + Sync + fmt::Debug {
+    /// One request of a batch; `body` is JSON.
+    fn line(&self, custom_id: &str, body: &[u8]) -> Vec<u8>;
+    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<Reply, Error>>;
+    /// The newest batches.
+    fn list(&self) -> BoxFuture<'_, Result<Reply, Error>>;
+    /// Whether a batch of that list is meant.
+    fn is(&self, batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
+    fn state(&self, batch: &Value) -> Option<State>;
+    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
+    /// The files with a batch's answers, as [`Self::open`] takes them.
+    fn files(&self, batch: &Value) -> Vec<Vec<String>>;
+    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>>;
+    /// The request's name, and the reply that it would have had alone.
+    fn answer(&self, line: &Value) -> Option<(String, Option<Reply>)>;
+}
+
+/// A text in JSON.
+pub(crate) fn text(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+}

@@ -1,0 +1,118 @@
+//! OpenAI's batches: a file of requests goes in, two files with answers and errors come out.
+
+use chrono::{DateTime, Utc};
+use http::header;
+use reqwest::multipart::{Form, Part};
+use serde_json::{Value, json};
+
+use crate::{
+    batch::{Desk, State, text},
+    client::key_header,
+    error::{Error, Kind},
+    exchange::{Lines, Reply, Wire},
+    message::Veil,
+    provider::BoxFuture,
+    secret::Secret,
+    settings::{Settings, SetupError},
+};
+
+/// Under this name a batch's notes hold ours.
+const NOTE: &str = "tidegate";
+
+/// The vendor's batches, of requests to one endpoint.
+#[derive(Debug)]
+pub(crate) struct Batches {
+    endpoint: &'static str,
+    files: Wire,
+    batches: Wire,
+    key: Option<Secret>,
+}
+
+impl Batches {
+    /// `endpoint` as the vendor names it: `/v1/chat/completions`.
+    pub(crate) fn new(name: &str, settings: &Settings, endpoint: &'static str) -> Result<Self, SetupError> {
+        let wire = |path| Wire::new(name, settings, &[path], key_header(settings, header::AUTHORIZATION, "Bearer "));
+        Ok(Self { endpoint, files: wire("files")?, batches: wire("batches")?, key: settings.api_key.clone() })
+    }
+
+    fn veil(&self) -> Veil<'_> {
+        Veil::of_key(self.key.as_ref())
+    }
+}
+
+impl Desk for Batches {
+    fn line(&self, custom_id: &str, body: &[u8]) -> Vec<u8> {
+        let head = format!("{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{}\",\"body\":", self.endpoint);
+        [head.as_bytes(), body, b"}"].concat()
+    }
+
+    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move {
+            let part = Part::bytes(lines.join(&b"\n"[..])).file_name("tidegate.jsonl");
+            let form = Form::new().text("purpose", "batch").part("file", part);
+            let uploaded = self.files.upload(form, &self.veil()).await?;
+            let file = uploaded.json().ok().filter(|_| uploaded.is_success()).and_then(|file| text(&file, "/id"));
+            // A reply that is no file says what is wrong, and is read like one that is no batch.
+            let Some(file) = file else { return Ok(uploaded) };
+            let batch = json!({
+                "input_file_id": file, "endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: name}
+            });
+            let body = serde_json::to_vec(&batch).map_err(|_| Error::unsent(Kind::InvalidRequest, "a batch cannot be written"))?;
+            self.batches.post(body, &self.veil()).await
+        })
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Reply, Error>> {
+        Box::pin(async { self.batches.get(&[], &[("limit", "100")], &self.veil()).await })
+    }
+
+    fn is(&self, batch: &Value, name: &str, _requests: usize, _since: DateTime<Utc>) -> bool {
+        batch.pointer("/metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str) == Some(name)
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move { self.batches.get(&[id], &[], &self.veil()).await })
+    }
+
+    fn state(&self, batch: &Value) -> Option<State> {
+        Some(match batch.get("status")?.as_str()? {
+            "completed" | "expired" | "cancelled" => State::Ended,
+            "failed" => {
+                let errors = || batch.pointer("/errors/data").and_then(Value::as_array).into_iter().flatten();
+                // The queue of a model holds so many tokens and no more.
+                if errors().any(|error| error["code"] == "token_limit_exceeded") {
+                    State::Full
+                } else {
+                    let first = errors().find_map(|error| text(error, "/message"));
+                    State::Failed(self.veil().clean(&first.unwrap_or_else(|| "no reason was given".to_owned())))
+                }
+            }
+            _ => State::Running,
+        })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
+        Box::pin(async move { self.batches.act(&[id, "cancel"], &self.veil()).await })
+    }
+
+    fn files(&self, batch: &Value) -> Vec<Vec<String>> {
+        let files = ["/output_file_id", "/error_file_id"].map(|which| text(batch, which));
+        files.into_iter().flatten().map(|file| vec![file, "content".to_owned()]).collect()
+    }
+
+    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>> {
+        Box::pin(async move {
+            let below: Vec<&str> = file.iter().map(String::as_str).collect();
+            self.files.lines(&below, &self.veil()).await
+        })
+    }
+
+    fn answer(&self, line: &Value) -> Option<(String, Option<Reply>)> {
+        let response = line.get("response").filter(|response| !response.is_null());
+        let reply = response.and_then(|response| {
+            let status = response.get("status_code").and_then(Value::as_u64).and_then(|status| u16::try_from(status).ok())?;
+            Some(Reply::of(status, response.get("body")?))
+        });
+        Some((text(line, "/custom_id")?, reply))
+    }
+}

@@ -1,0 +1,195 @@
+//! Batches whose documents go through their provider's batch API.
+
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop at the first fault")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Fleet, fleet};
+use serde_json::{Value, json};
+use tidegate_activities::{economy, plan};
+use tidegate_workflows::contract::{Job, SubmitBatch};
+
+/// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time on the direct path.
+const PROVIDERS: &str = "[providers.openai]\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
+    [providers.newer]\nkind = \"openai\"\napi = \"responses\"\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
+    [providers.gemini]\nbase-url = \"{sim}\"\napi-key-env = \"SIMULATED_KEY\"\n\
+    [gate]\nbase-backoff = \"20ms\"\nmax-backoff = \"100ms\"\n";
+
+const PRICE: &str = "price = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 40.0 }";
+
+const MODELS: [&str; 3] = ["anthropic:claude", "openai:gpt", "newer:gpt-r"];
+
+async fn with_batches(simulator: &str) -> Option<Fleet> {
+    let models: String =
+        MODELS.iter().chain(&["gemini:gemini"]).map(|model| format!("[models.\"{model}\"]\nrpm = 600\n{PRICE}\n")).collect();
+    let fleet = fleet(simulator, &format!("{PROVIDERS}{models}")).await?;
+    let file = fleet.path("tidegate.toml");
+    let config = std::fs::read_to_string(&file).unwrap().replace("{sim}", &fleet.simulator.base_url());
+    std::fs::write(file, config).unwrap();
+    Some(fleet)
+}
+
+fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
+    let mut batch = json!({"source": fleet.uri("in/"), "output": fleet.uri(output), "instructions": "Sum up.", "mode": "economy"});
+    batch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    batch
+}
+
+/// US dollars at the price above.
+fn list_price(result: &Value) -> f64 {
+    let tokens = |field: &str| result[field].as_f64().unwrap();
+    (tokens("input_tokens") * 10.0 + tokens("output_tokens") * 40.0) / 1e6
+}
+
+/// Of each batch some requests fail and some expire: these take the direct path at its price, the others cost half.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
+    let Some(mut fleet) = with_batches("[batches]\nduration = \"6s\"\nerror-rate = 0.1\nexpire-rate = 0.1\n").await else { return };
+    fleet.documents(40, 100);
+    std::fs::write(fleet.path("in/noise.bin"), [0, 159, 146, 150, 0, 1, 2, 255]).unwrap();
+    fleet.worker();
+    for (number, model) in MODELS.iter().enumerate() {
+        // Each its own instructions, so that its prompts are its own.
+        let more = json!({"model": model, "instructions": format!("Sum up, {number}.")});
+        fleet.start(&format!("b{number}"), &batch(&fleet, &format!("out{number}"), more)).await;
+    }
+    for (number, model) in MODELS.iter().enumerate() {
+        let result = fleet.result(&format!("b{number}")).await.unwrap();
+        assert_eq!((&result["succeeded"], &result["failed"]), (&json!(40), &json!(1)), "{model}: {result}");
+        let direct = fleet.simulator.account().model(model.split_once(':').unwrap().1).requests;
+        assert!((1..20).contains(&direct), "{model}: {direct} calls on the direct path");
+        let results = fleet.results(&format!("out{number}"));
+        let halved = results.values().filter(|result| {
+            let part = result["cost_usd"].as_f64().unwrap() / list_price(result);
+            assert!((part - 0.5).abs() < 1e-6 || (part - 1.0).abs() < 1e-6, "{result}");
+            part < 0.75
+        });
+        assert_eq!(halved.count() as u64, 40 - direct, "{model}");
+        let cost: f64 = results.values().map(|result| result["cost_usd"].as_f64().unwrap()).sum();
+        assert!((result["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-6, "{model}: the sum of the parts; {result}");
+        let calls = result["provider_calls"].as_u64().unwrap();
+        assert!((40..=40 + direct).contains(&calls), "{model}: {result}");
+        // Each answer is about its own document.
+        for (id, result) in &results {
+            let number = id.trim_start_matches("report-").trim_end_matches(".md").trim_start_matches('0');
+            let number = if number.is_empty() { "0" } else { number };
+            assert!(result["answer"].as_str().unwrap().contains(&format!("of report {number} ")), "{id}: {}", result["answer"]);
+        }
+        assert_eq!(fleet.lines(&format!("out{number}/failures.jsonl"))[0]["error_type"], "UnreadableDocument");
+    }
+    let account = fleet.simulator.account();
+    assert_eq!((account.batches, account.batch_requests), (3, 120), "unreadable documents are not handed in");
+    assert_eq!(account.answered_twice, 0);
+    // Again: everything is there.
+    fleet.start("again", &batch(&fleet, "out0", json!({"model": MODELS[0]}))).await;
+    let result = fleet.result("again").await.unwrap();
+    assert_eq!((&result["skipped"], &result["failed"], &result["provider_calls"]), (&json!(40), &json!(1), &json!(0)), "{result}");
+    assert_eq!(fleet.simulator.account().batches, 3);
+    fleet.stop().await;
+}
+
+/// Workers come and go while the provider works. What it was given once is neither given again nor lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_outlives_its_workers_and_a_cancelled_one_keeps_what_is_paid_for() {
+    let Some(mut fleet) = with_batches("[batches]\nduration = \"12s\"\n").await else { return };
+    fleet.documents(30, 100);
+    fleet.worker();
+    fleet.start("long", &batch(&fleet, "out", json!({"model": MODELS[0]}))).await;
+    until(&fleet, |account| account.batches == 1).await;
+    fleet.kill_worker(0).await;
+    fleet.worker();
+    let result = fleet.result("long").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["provider_calls"]), (&json!(30), &json!(30)), "{result}");
+    let account = fleet.simulator.account();
+    assert_eq!((account.batches, account.answered_twice), (1, 0), "{account:?}");
+
+    fleet.start("cut", &batch(&fleet, "cut", json!({"model": MODELS[1], "instructions": "Once more."}))).await;
+    until(&fleet, |account| account.batches == 2).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(fleet.cli(&["workflow", "cancel", "--workflow-id", "cut"]).await.status.success());
+    let ended = fleet.result("cut").await.unwrap_err();
+    assert!(ended["status"].as_str().unwrap().contains("CANCEL"), "{ended}");
+    let kept = fleet.results("cut").len() as u64;
+    assert!((1..30).contains(&kept), "{kept} answers were there by then");
+    assert_eq!(fleet.simulator.account().prompts, 60 - (30 - kept), "all that was paid for is kept");
+    assert_eq!(fleet.simulator.account().model("gpt").requests, 0, "a cancelled batch asks nothing more");
+    fleet.stop().await;
+}
+
+async fn until(fleet: &Fleet, holds: impl Fn(&tidegate_simulator::Account) -> bool) {
+    for _ in 0..600 {
+        if holds(&fleet.simulator.account()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("never: {:?}", fleet.simulator.account());
+}
+
+/// A worker that died between handing in and writing down leaves a batch that its successor finds.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
+    let Some(fleet) = with_batches("[batches]\nduration = \"60s\"\n").await else { return };
+    fleet.documents(6, 100);
+    std::fs::write(fleet.path("key"), "sk-simulated-secret").unwrap();
+    let file = fleet.path("tidegate.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let key = format!("api-key-file = \"{}\"", fleet.path("key").display());
+    std::fs::write(&file, config.replace("api-key-env = \"SIMULATED_KEY\"", &key)).unwrap();
+    let config = tidegate::config::Config::load(Some(file.as_path())).unwrap();
+    let services = tidegate::worker::services(&config).unwrap();
+    for (number, model) in MODELS.iter().enumerate() {
+        let job: Job = serde_json::from_value(json!({
+            "source": {"prefix": fleet.uri("in/")}, "output": fleet.uri(&format!("out{number}")), "instructions": "Sum up.",
+            "model": model, "lane": "batch", "tenant": "default", "max_output_tokens": 256, "economy": true,
+        }))
+        .unwrap();
+        let plan = plan::plan(&services, &job, &format!("w{number}"), "run-1").await.unwrap();
+        let task = SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0 };
+        let first = economy::submit(&services, "w", &task, 1).await.unwrap();
+        assert_eq!((first.requests, first.next), (6, 6));
+        assert_eq!(economy::submit(&services, "w", &task, 2).await.unwrap(), first, "its reply was lost");
+        // As it is written before anything is sent.
+        let memo = fleet.path(&task.job.replace(&fleet.uri(""), "")).join("batch-00000-00000-0.json");
+        let mut value: Value = serde_json::from_slice(&std::fs::read(&memo).unwrap()).unwrap();
+        value.as_object_mut().unwrap().remove("batch").unwrap();
+        std::fs::write(&memo, value.to_string()).unwrap();
+        assert_eq!(economy::submit(&services, "w", &task, 3).await.unwrap(), first, "its worker died");
+        assert_eq!(fleet.simulator.account().batches, number as u64 + 1, "{model}");
+    }
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
+    let Some(mut fleet) = with_batches("[batches]\nduration = \"1s\"\n").await else { return };
+    fleet.documents(3, 100);
+    fleet.worker();
+    let direct = |more: Value| {
+        let mut batch = batch(&fleet, "out", more);
+        batch.as_object_mut().unwrap().remove("mode");
+        batch
+    };
+    fleet.start("soon", &direct(json!({"model": MODELS[0], "deadline": "30m"}))).await;
+    assert_eq!(fleet.result("soon").await.unwrap()["succeeded"], json!(3));
+    assert_eq!(fleet.simulator.account().batches, 0, "there is no time");
+    let mut late = direct(json!({"model": MODELS[0], "deadline": "6h"}));
+    late["output"] = json!(fleet.uri("late"));
+    fleet.start("late", &late).await;
+    assert_eq!(fleet.result("late").await.unwrap()["succeeded"], json!(3));
+    assert_eq!((fleet.simulator.account().batches, fleet.account().requests), (1, 0), "there is time enough");
+    let report: Value = serde_json::from_slice(&std::fs::read(fleet.path("late/report.json")).unwrap()).unwrap();
+    assert_eq!(report["forecast"]["economy"], json!(true));
+
+    for (id, more, expected) in [
+        ("none", json!({"model": "gemini:gemini"}), "needs a provider with a batch API"),
+        ("over", json!({"model": MODELS[0], "deadline": "2020-01-01T00:00:00Z"}), "deadline is over already"),
+    ] {
+        fleet.start(id, &batch(&fleet, id, more)).await;
+        let failed = fleet.result(id).await.unwrap_err().to_string();
+        assert!(failed.contains(expected) && failed.contains("InvalidInput"), "{failed}");
+    }
+    fleet.stop().await;
+}

@@ -1,0 +1,84 @@
+//! Documents that go through their provider's batch API: later, at a lower price.
+
+use serde::{Deserialize, Serialize};
+
+use super::DocumentOutcome;
+
+/// When a batch must be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deadline {
+    /// In seconds since 1970.
+    At(u64),
+    /// Seconds from the moment at which it is planned.
+    Within(u64),
+}
+
+/// A batch whose documents go through their provider's batch API first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Economy {
+    /// From then on, in seconds since 1970, what has no answer takes the direct path; without it, when the provider gives up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+}
+
+/// Hands in some documents of a shard: as many as fit into one batch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmitBatch {
+    /// [`Plan::job`](super::Plan::job).
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// The first document, counted from 0.
+    pub from: u32,
+    /// The document after the last.
+    pub to: u32,
+    /// How often the provider had no room for them.
+    pub round: u32,
+}
+
+/// What was handed in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedBatch {
+    /// The provider's name for it; `None` where no document needs an answer, or can have one in this way.
+    pub batch: Option<String>,
+    /// Documents in it.
+    pub requests: u32,
+    /// The first document after it.
+    pub next: u32,
+}
+
+/// A batch that the provider works on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderBatch {
+    /// As it was handed in.
+    #[serde(flatten)]
+    pub submitted: SubmitBatch,
+    /// The provider's name for it.
+    pub batch: String,
+    /// Documents in it.
+    pub requests: u32,
+}
+
+/// How far the provider is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchState {
+    /// Not done.
+    Running,
+    /// There is an answer to all that will have one.
+    Ended,
+    /// The provider had no room for it now.
+    Full,
+    /// The provider will not do it.
+    Failed,
+}
+
+/// What a batch brought.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CollectedBatch {
+    /// Documents that have their result, in order.
+    pub done: Vec<u32>,
+    /// What all of it took, answers that were of no use included.
+    pub spent: DocumentOutcome,
+}
