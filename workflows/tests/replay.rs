@@ -25,7 +25,7 @@ use temporalio_protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_sdk::workflow_replayer::{WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions};
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
-    contract::{Effort, failure_type},
+    contract::{BatchState, DocumentOutcome, Economy, Effort, LongHow, Parts, failure_type},
 };
 
 const BATCH: &str = "batch.json";
@@ -34,6 +34,9 @@ const BATCH_CANCELLED: &str = "batch-cancelled.json";
 const SHARD_CANCELLED: &str = "shard-cancelled.json";
 const BATCH_CONTINUED: &str = "batch-continued.json";
 const SHARD_CONTINUED: &str = "shard-continued.json";
+const SHARD_PARTS: &str = "shard-parts.json";
+const SHARD_PACKED: &str = "shard-packed.json";
+const SHARD_ECONOMY: &str = "shard-economy.json";
 
 const SIGNAL: &str = "SignalExternalWorkflowExecutionInitiatedEventAttributes";
 
@@ -62,8 +65,20 @@ async fn recorded_histories_replay() {
         record_failures_and_a_pause().await;
         record_a_cancellation().await;
         record_a_change_of_runs().await;
+        record_other_paths().await;
     }
-    for name in [BATCH, SHARD, BATCH_CANCELLED, SHARD_CANCELLED, BATCH_CONTINUED, SHARD_CONTINUED] {
+    let all = [
+        BATCH,
+        SHARD,
+        BATCH_CANCELLED,
+        SHARD_CANCELLED,
+        BATCH_CONTINUED,
+        SHARD_CONTINUED,
+        SHARD_PARTS,
+        SHARD_PACKED,
+        SHARD_ECONOMY,
+    ];
+    for name in all {
         replay(&recorded(name)).await.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
@@ -86,6 +101,14 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
     assert!(last(SHARD_CANCELLED).get("WorkflowExecutionCanceledEventAttributes").is_some());
     assert!(last(BATCH_CONTINUED).get("WorkflowExecutionContinuedAsNewEventAttributes").is_some());
     assert!(last(SHARD_CONTINUED).get("WorkflowExecutionContinuedAsNewEventAttributes").is_some());
+    let scheduled = |name: &str, activity: &str| {
+        let history = recorded(name);
+        all(&history, "ActivityTaskScheduledEventAttributes").filter(|task| task["activity_type"]["name"] == activity).count()
+    };
+    assert_eq!(scheduled(SHARD_PARTS, "tidegate.process_part"), 12 + 2 + 1);
+    assert_eq!((scheduled(SHARD_PACKED, "tidegate.process_pack"), scheduled(SHARD_PACKED, "tidegate.process_document")), (3, 12));
+    assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.submit_batch"), scheduled(SHARD_ECONOMY, "tidegate.collect_batch")), (4, 3));
+    assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.cancel_batch"), scheduled(SHARD_ECONOMY, "tidegate.process_document")), (0, 12));
 }
 
 /// A replay that passes proves something only if one that should fail does.
@@ -175,6 +198,35 @@ async fn record_a_change_of_runs() {
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 180);
         save(BATCH_CONTINUED, &batch.first_history().await);
         save(SHARD_CONTINUED, &batch.first_shard_history(0).await);
+    })
+    .await;
+}
+
+/// A document in parts, documents that share calls, and documents in a provider's batches, one of which finds no room at first.
+async fn record_other_paths() {
+    let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
+    let long = Fake::new(1, 1, move |_| Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() }));
+    with_worker(server(), long, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        assert_eq!(batch.result().await.unwrap().totals.provider_calls, 14 + 1);
+        save(SHARD_PARTS, &batch.shard_history(0).await);
+    })
+    .await;
+    with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 25);
+        save(SHARD_PACKED, &batch.shard_history(0).await);
+    })
+    .await;
+    let economy = Fake::willing(24, 24).in_economy(Economy { until: None }, |batch, times| match (batch.submitted.from, times) {
+        (10, 1) if batch.submitted.round == 0 => BatchState::Full,
+        (_, 1) => BatchState::Running,
+        _ => BatchState::Ended,
+    });
+    with_worker(server(), economy, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 24);
+        save(SHARD_ECONOMY, &batch.shard_history(0).await);
     })
     .await;
 }

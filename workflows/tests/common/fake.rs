@@ -1,4 +1,4 @@
-//! The four activities, scripted: what each document does is asked of a function, and every call is recorded.
+//! The activities, scripted: what each document does is asked of a function, and every call is recorded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,8 @@ use temporalio_sdk::{
     activities::{ActivityContext, ActivityError},
 };
 use tidegate_workflows::contract::{
-    DocumentOutcome, DocumentTask, Effort, Finish, Job, Plan, SealShard,
+    BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Economy, Effort, Finish, Job, PackOutcome, PackTask, PartTask, Plan,
+    ProviderBatch, SealShard, Step, SubmitBatch, SubmittedBatch,
     failure_type::{INVALID_INPUT, UNAUTHORIZED},
     markers,
 };
@@ -59,9 +60,19 @@ pub struct Calls {
     pub started: Vec<(u32, u32)>,
     /// Attempts that ended, in whichever way.
     pub ended: Vec<(u32, u32)>,
+    /// Steps of documents that are read in parts.
+    pub parts: Vec<Step>,
+    pub packs: Vec<PackTask>,
+    pub submitted: Vec<SubmitBatch>,
+    pub checked: Vec<ProviderBatch>,
+    pub cancelled: Vec<ProviderBatch>,
+    pub collected: Vec<ProviderBatch>,
     pub seals: Vec<SealShard>,
     pub finishes: Vec<Finish>,
 }
+
+/// What the provider says of a batch that is asked after for the nth time, counted from 1.
+type Provider = dyn Fn(&ProviderBatch, usize) -> BatchState + Send + Sync;
 
 type Script = dyn Fn(&DocumentTask) -> Act + Send + Sync;
 
@@ -72,6 +83,7 @@ pub struct Fake {
     plan_gate: Option<Gate>,
     cannot_seal: Option<u32>,
     script: Arc<Script>,
+    provider: Arc<Provider>,
     calls: Arc<watch::Sender<Calls>>,
 }
 
@@ -89,7 +101,30 @@ pub fn outcome() -> DocumentOutcome {
 impl Fake {
     pub fn new(documents: u64, shard_size: u32, script: impl Fn(&DocumentTask) -> Act + Send + Sync + 'static) -> Self {
         let plan = Plan { job: "file:///data/out/.tidegate/job-1/".to_owned(), documents, shard_size, economy: None, pack: 0 };
-        Self { plan: Some(plan), plan_gate: None, cannot_seal: None, script: Arc::new(script), calls: Arc::default() }
+        Self {
+            plan: Some(plan),
+            plan_gate: None,
+            cannot_seal: None,
+            script: Arc::new(script),
+            provider: Arc::new(|_, _| BatchState::Ended),
+            calls: Arc::default(),
+        }
+    }
+
+    /// The same, through a provider's batch API, which says this. A batch holds ten documents, and answers those that are even.
+    pub fn in_economy(
+        mut self,
+        economy: Economy,
+        provider: impl Fn(&ProviderBatch, usize) -> BatchState + Send + Sync + 'static,
+    ) -> Self {
+        self.plan = self.plan.map(|plan| Plan { economy: Some(economy), ..plan });
+        Self { provider: Arc::new(provider), ..self }
+    }
+
+    /// The same, with so many documents in a call, of which those whose index ends in 3 are left out.
+    pub fn packed(mut self, pack: u32) -> Self {
+        self.plan = self.plan.map(|plan| Plan { pack, ..plan });
+        self
     }
 
     /// Whose documents all succeed at once.
@@ -159,6 +194,52 @@ impl Fake {
         };
         self.note(|calls| calls.ended.push(place));
         result
+    }
+
+    #[activity(definition = markers::ProcessPart)]
+    async fn process_part(self: Arc<Self>, _ctx: ActivityContext, task: PartTask) -> Result<DocumentOutcome, ActivityError> {
+        self.note(|calls| calls.parts.push(task.step));
+        Ok(if task.step == Step::Join { DocumentOutcome::default() } else { outcome() })
+    }
+
+    #[activity(definition = markers::ProcessPack)]
+    async fn process_pack(self: Arc<Self>, _ctx: ActivityContext, task: PackTask) -> Result<PackOutcome, ActivityError> {
+        self.note(|calls| calls.packs.push(task.clone()));
+        if task.from == 0 {
+            return Err(failure(INVALID_INPUT, "these do not go together", outcome().effort));
+        }
+        let (left, answered): (Vec<u32>, Vec<u32>) = (task.from..task.to).partition(|index| index % 10 == 3);
+        Ok(PackOutcome { succeeded: u32::try_from(answered.len()).unwrap(), skipped: 0, left, spent: outcome() })
+    }
+
+    #[activity(definition = markers::SubmitBatch)]
+    async fn submit_batch(self: Arc<Self>, _ctx: ActivityContext, task: SubmitBatch) -> Result<SubmittedBatch, ActivityError> {
+        let next = (task.from + 10).min(task.to);
+        let (batch, requests) = (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
+        self.note(|calls| calls.submitted.push(task));
+        Ok(SubmittedBatch { batch, requests, next })
+    }
+
+    #[activity(definition = markers::CheckBatch)]
+    async fn check_batch(self: Arc<Self>, _ctx: ActivityContext, batch: ProviderBatch) -> Result<BatchState, ActivityError> {
+        self.note(|calls| calls.checked.push(batch.clone()));
+        let times = self.calls().checked.iter().filter(|checked| checked.batch == batch.batch).count();
+        Ok((self.provider)(&batch, times))
+    }
+
+    #[activity(definition = markers::CancelBatch)]
+    async fn cancel_batch(self: Arc<Self>, _ctx: ActivityContext, batch: ProviderBatch) -> Result<(), ActivityError> {
+        self.note(|calls| calls.cancelled.push(batch));
+        Ok(())
+    }
+
+    #[activity(definition = markers::CollectBatch)]
+    async fn collect_batch(self: Arc<Self>, _ctx: ActivityContext, batch: ProviderBatch) -> Result<CollectedBatch, ActivityError> {
+        let done: Vec<u32> = (batch.submitted.from..batch.submitted.to).filter(|index| index % 2 == 0).collect();
+        self.note(|calls| calls.collected.push(batch));
+        let mut spent = DocumentOutcome::default();
+        done.iter().for_each(|_| spent.add(&outcome()));
+        Ok(CollectedBatch { done, spent })
     }
 
     #[activity(definition = markers::SealShard)]
