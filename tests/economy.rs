@@ -193,3 +193,32 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
     }
     fleet.stop().await;
 }
+
+/// The provider has room for one batch of two: the other is handed in again. What is held of a budget is given back when the
+/// answers are there, and whoever finds it spent pays nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
+    let Some(mut fleet) = with_batches("[batches]\nduration = \"2s\"\nqueue-tokens = 15_000\n").await else { return };
+    let file = fleet.path("tidegate.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{config}[tenants.acme]\ndaily-budget-usd = 0.16\n")).unwrap();
+    fleet.documents(200, 50);
+    fleet.worker();
+    fleet.start("two", &batch(&fleet, "out", json!({"model": MODELS[1]}))).await;
+    let result = fleet.result("two").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["in_flight"]), (&json!(200), &json!(0)), "{result}");
+    let account = fleet.simulator.account();
+    assert_eq!((account.batches, account.model("gpt").requests), (3, 0), "two, and one of them again");
+
+    // Ten documents are held at some 0.11 dollars and cost some 0.02.
+    for (id, model, succeeded) in [("first", MODELS[0], 10), ("second", MODELS[0], 10), ("dear", MODELS[0], 0)] {
+        let output = if id == "dear" { 4_096 } else { 512 };
+        let more = json!({"model": model, "tenant": "acme", "source": fleet.uri("in/report-000*.md"), "max_output_tokens": output});
+        fleet.start(id, &batch(&fleet, id, more)).await;
+        let result = fleet.result(id).await.unwrap();
+        assert_eq!(result["succeeded"], json!(succeeded), "{id}: {result}");
+    }
+    assert!(fleet.lines("dear/failures.jsonl").iter().all(|failure| failure["error_type"] == "BudgetExceeded"));
+    assert_eq!((fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests), (5, 0));
+    fleet.stop().await;
+}

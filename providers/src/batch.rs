@@ -28,9 +28,10 @@ pub trait Batches: Send + Sync + fmt::Debug {
     /// [`Self::find`] looks for it. One request at Anthropic; at OpenAI two, a file and the batch.
     fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<String, Error>>;
 
-    /// The batch that was handed in under this name, with so many requests, at this time or later: for who died before it
-    /// could write down the id. `None` where there is none, or where nobody can say which it is.
-    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Option<String>, Error>>;
+    /// The batches that may have been handed in under this name, with so many requests, at this time or later: for who died
+    /// before it could write down the id. One at most where the vendor takes notes; elsewhere size and time must do, and a
+    /// clock may be a minute wrong.
+    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Vec<String>, Error>>;
 
     /// How far a batch is.
     fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>>;

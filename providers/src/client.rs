@@ -155,13 +155,12 @@ impl<A: Api> Batches for Client<A> {
         })
     }
 
-    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Option<String>, Error>> {
+    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Vec<String>, Error>> {
         Box::pin(async move {
             let desk = self.desk()?;
             let list = self.told(&desk.list().await?)?;
             let batches = list.get("data").and_then(Value::as_array).into_iter().flatten();
-            let mut meant = batches.filter(|batch| desk.is(batch, name, requests, since)).filter_map(|batch| text(batch, "/id"));
-            Ok(meant.next().filter(|_| meant.next().is_none()))
+            Ok(batches.filter(|batch| desk.is(batch, name, requests, since)).filter_map(|batch| text(batch, "/id")).collect())
         })
     }
 

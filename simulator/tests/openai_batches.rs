@@ -164,6 +164,24 @@ async fn a_cancelled_batch_ends_soon_with_what_it_has() {
     assert!(errors.values().all(|line| line["error"]["code"] == "batch_cancelled" && line["response"].is_null()));
 }
 
+/// The queue has room for one of two; the newest batch stands first in the list.
+#[tokio::test]
+async fn a_batch_without_room_in_the_queue_fails() {
+    let stage = Stage::new("[batches]\nduration = \"1s\"\nqueue-tokens = 500").await;
+    let first = create(&stage, &lines(8, CHAT), CHAT).await;
+    let second = create(&stage, &lines(8, CHAT), CHAT).await;
+    let failed = until(&stage, &second, "failed").await;
+    assert_eq!(failed["errors"]["data"][0]["code"], "token_limit_exceeded", "{failed}");
+    until(&stage, &first, "completed").await;
+    let third = create(&stage, &lines(8, CHAT), CHAT).await;
+    until(&stage, &third, "completed").await;
+    let list = stage.get_with_key("/v1/batches?limit=2").await.json();
+    let ids: Vec<_> = list["data"].as_array().unwrap().iter().map(|batch| batch["id"].clone()).collect();
+    assert_eq!(ids, [third["id"].clone(), second["id"].clone()], "{list}");
+    assert_eq!((&list["object"], &list["first_id"], &list["has_more"]), (&json!("list"), &third["id"], &json!(false)));
+    assert_eq!(stage.get("/v1/batches").await.status, 401);
+}
+
 #[tokio::test]
 async fn bad_calls_are_rejected() {
     let stage = Stage::new("").await;

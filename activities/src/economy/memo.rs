@@ -1,5 +1,7 @@
 //! What is known of a batch that was handed in, or was about to be.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
@@ -39,8 +41,28 @@ impl Memo {
     }
 }
 
+/// The provider's ids of all batches of a job that are known.
+pub(super) async fn taken(folder: &Location) -> Result<BTreeSet<String>, Failure> {
+    let (mut memos, mut taken) = (Vec::new(), BTreeSet::new());
+    folder
+        .list(|location| {
+            if location.name().starts_with(PREFIX) {
+                memos.push(location);
+            }
+        })
+        .await
+        .map_err(store_failure)?;
+    for memo in memos {
+        let bytes = memo.read().await.map_err(store_failure)?;
+        taken.extend(serde_json::from_slice::<Memo>(&bytes).ok().and_then(|memo| memo.batch));
+    }
+    Ok(taken)
+}
+
+const PREFIX: &str = "batch-";
+
 fn location(folder: &Location, task: &SubmitBatch) -> Location {
-    folder.child(&format!("batch-{:05}-{:05}-{}.json", task.shard, task.from, task.round))
+    folder.child(&format!("{PREFIX}{:05}-{:05}-{}.json", task.shard, task.from, task.round))
 }
 
 /// Names a batch among all: in the provider's notes, in its requests' names, and in the budgets that pay for it.

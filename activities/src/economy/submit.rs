@@ -19,6 +19,7 @@ use crate::{
     question::{Content, Question},
     services::Services,
     source::{Document, resolve},
+    storage::Location,
 };
 
 /// Requests of one batch have no more than this together, because they are held in memory; the vendors take 200 MB and more.
@@ -51,7 +52,7 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
         let found = match &memo.batch {
             Some(id) => Some(id.clone()),
             None => match batches.find(&key, memo.requests as usize, memo.at).await {
-                Ok(found) => found,
+                Ok(found) => only(&folder, found).await?,
                 Err(error) if error.kind.is_retryable() => return Err(later(services, &error, attempt)),
                 // Not every compatible server keeps a list.
                 Err(_) => None,
@@ -102,6 +103,15 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
             }
         }
     }
+}
+
+/// The one batch that is none of the other shards'. `None` also where nobody can say which of several it is.
+async fn only(folder: &Location, mut found: Vec<String>) -> Result<Option<String>, Failure> {
+    if !found.is_empty() {
+        let taken = memo::taken(folder).await?;
+        found.retain(|batch| !taken.contains(batch));
+    }
+    Ok(if found.len() == 1 { found.pop() } else { None })
 }
 
 async fn gather(

@@ -1,6 +1,6 @@
 //! Message Batches.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use http::HeaderMap;
 use serde_json::Value;
 
@@ -13,6 +13,9 @@ use crate::{
     secret::Secret,
     settings::{Settings, SetupError},
 };
+
+/// How far two clocks may be apart.
+const SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// The vendor's batches.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ impl Desk for MessageBatches {
         let counts = batch.get("request_counts").and_then(Value::as_object);
         let count: u64 = counts.into_iter().flat_map(|counts| counts.values()).filter_map(Value::as_u64).sum();
         let created = batch.get("created_at").and_then(Value::as_str).and_then(|at| DateTime::parse_from_rfc3339(at).ok());
-        count == requests as u64 && created.is_some_and(|created| created >= since)
+        count == requests as u64 && created.is_some_and(|created| created >= since - SKEW)
     }
 
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {

@@ -18,11 +18,15 @@ pub struct Batches {
     pub error_rate: f64,
     /// The part of the requests that are not done when the batch ends, 0 to 1. Default 0.
     pub expire_rate: f64,
+    /// The most input tokens that all of OpenAI's batches that have not ended may have; a batch beyond it fails. No bound
+    /// unless told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_tokens: Option<u64>,
 }
 
 impl Default for Batches {
     fn default() -> Self {
-        Self { duration: Duration::from_secs(2), error_rate: 0.0, expire_rate: 0.0 }
+        Self { duration: Duration::from_secs(2), error_rate: 0.0, expire_rate: 0.0, queue_tokens: None }
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     item::{Item, Outcome},
     progress::{Fate, Progress, Stage},
 };
-use crate::{dice, openai::OpenAi, responses::Responses, state::State};
+use crate::{dice, openai::OpenAi, responses::Responses, state::State, tokens};
 
 /// The most requests of a batch.
 const MOST: usize = 50_000;
@@ -23,6 +23,8 @@ pub(crate) struct Job {
     metadata: Value,
     /// The model of the first request.
     model: Value,
+    /// Input tokens, by the length of the file.
+    tokens: u64,
     /// What is wrong with the file; then the batch fails as a whole.
     errors: Vec<Value>,
 }
@@ -87,7 +89,30 @@ impl Job {
         }
         let progress = Progress::new(state.now(), state.config.batches.duration, items);
         let input_file_id = text("input_file_id");
-        Self { progress, endpoint, input_file_id, metadata: asked["metadata"].clone(), model, errors }
+        Self {
+            progress,
+            endpoint,
+            input_file_id,
+            metadata: asked["metadata"].clone(),
+            model,
+            tokens: tokens::count(file.len()),
+            errors,
+        }
+    }
+
+    /// The input tokens that it takes in the queue now.
+    pub(crate) fn queued(&self, now: Duration) -> u64 {
+        if self.errors.is_empty() && self.progress.stage(now) != Stage::Ended { self.tokens } else { 0 }
+    }
+
+    /// Fails, as there is room for no more than so many tokens.
+    pub(crate) fn find_no_room(&mut self, state: &State, most: u64) {
+        let model = self.model.as_str().unwrap_or_default();
+        let message = format!(
+            "Enqueued token limit reached for {model}. Limit: {most} enqueued tokens. Please try again once some in_progress batches have been completed."
+        );
+        self.errors.push(error("token_limit_exceeded", &message, None));
+        self.progress = Progress::new(state.now(), state.config.batches.duration, Vec::new());
     }
 
     /// Where the batch is, in the vendor's word, and what it became if it is over.

@@ -127,7 +127,14 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
     let file = state.batches().files.get(FILE, id).map(|file| file.content.clone());
     let file = file.ok_or_else(|| Problem::invalid(format!("Invalid input file ID: '{id}'."), "input_file_id"))?;
     let number = state.batches().number();
-    let job = Job::new(state, headers, number, &asked, &file);
+    let mut job = Job::new(state, headers, number, &asked, &file);
+    if let Some(most) = state.config.batches.queue_tokens {
+        let (now, mut store) = (state.now(), state.batches());
+        if job.queued(now) + store.openai.all().map(|job| job.queued(now)).sum::<u64>() > most {
+            drop(store);
+            job.find_no_room(state, most);
+        }
+    }
     let (told, count) = (object(&job, state.now(), &shelf::name(BATCH, number)), job.progress.len() as u64);
     state.batches().openai.put(number, file.len(), job);
     state.ledger().batch(count);
