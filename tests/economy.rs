@@ -208,17 +208,17 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     let result = fleet.result("two").await.unwrap();
     assert_eq!((&result["succeeded"], &result["in_flight"]), (&json!(200), &json!(0)), "{result}");
     let account = fleet.simulator.account();
-    assert_eq!((account.batches, account.model("gpt").requests), (3, 0), "two, and one of them again");
+    assert_eq!((account.batches, account.model("gpt").requests), (4, 0), "two, and one of them again in halves");
 
     // Ten documents are held at some 0.11 dollars and cost some 0.02.
     for (id, model, succeeded) in [("first", MODELS[0], 10), ("second", MODELS[0], 10), ("dear", MODELS[0], 0)] {
-        let output = if id == "dear" { 4_096 } else { 512 };
+        let output = if id == "dear" { 16_384 } else { 512 };
         let more = json!({"model": model, "tenant": "acme", "source": fleet.uri("in/report-000*.md"), "max_output_tokens": output});
         fleet.start(id, &batch(&fleet, id, more)).await;
         let result = fleet.result(id).await.unwrap();
         assert_eq!(result["succeeded"], json!(succeeded), "{id}: {result}");
     }
     assert!(fleet.lines("dear/failures.jsonl").iter().all(|failure| failure["error_type"] == "BudgetExceeded"));
-    assert_eq!((fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests), (5, 0));
+    assert_eq!((fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests), (6, 0));
     fleet.stop().await;
 }

@@ -17,8 +17,8 @@ use temporalio_sdk::{
     activities::{ActivityContext, ActivityError, ActivityInfo},
 };
 use tidegate_workflows::contract::{
-    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Effort, Finish, Job, PackOutcome, PackTask, PartTask, Plan,
-    ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Effort, Finish, Job, OpenBatches, PackOutcome, PackTask,
+    PartTask, Plan, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
 };
 
 use crate::{
@@ -89,9 +89,9 @@ impl DocumentActivities {
         beating(&ctx, None, economy::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
     }
 
-    #[activity(definition = contract::markers::CheckBatch)]
-    pub async fn check_batch(self: Arc<Self>, ctx: ActivityContext, task: ProviderBatch) -> Result<BatchState, ActivityError> {
-        beating(&ctx, None, economy::check(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
+    #[activity(definition = contract::markers::CheckBatches)]
+    pub async fn check_batches(self: Arc<Self>, ctx: ActivityContext, open: OpenBatches) -> Result<Vec<BatchState>, ActivityError> {
+        beating(&ctx, None, economy::check(&self.services, &batch(&ctx), &open)).await
     }
 
     #[activity(definition = contract::markers::CancelBatch)]

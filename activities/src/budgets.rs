@@ -72,10 +72,9 @@ impl Budgets {
     ///
     /// # Errors
     /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
-    pub async fn hold_batch(&self, job: &Job, batch: &str, id: &str, usd: Option<f64>, backoff: Backoff) -> Result<(), Failure> {
+    pub async fn hold_batch(&self, job: &Job, batch: &str, id: &str, usd: f64, backoff: Backoff) -> Result<(), Failure> {
         let budgets = self.applying(&job.tenant, batch, job.budget_usd);
-        // Without a price the plan has let no budget pass.
-        let reserve = |budget| self.ledger.reserve(budget, id, usd.unwrap_or(0.0));
+        let reserve = |budget| self.ledger.reserve(budget, id, usd);
         match try_join_all(budgets.iter().map(reserve)).await {
             Ok(mut holds) => {
                 holds.iter_mut().for_each(Hold::sent);

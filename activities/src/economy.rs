@@ -11,17 +11,23 @@ mod submit;
 
 use std::time::{Duration, SystemTime};
 
+use chrono::{TimeDelta, Utc};
 use tidegate_providers::{Batches, Kind, batch};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{BatchState, Deadline, Economy, Effort, Job, ProviderBatch};
+use tidegate_workflows::{
+    contract::{BatchState, Deadline, Economy, Effort, Job, OpenBatches, ProviderBatch},
+    economy::STOPPING,
+};
 
 use crate::{
+    economy::memo::Memo,
     failure::{Failure, MAX_FAULTS},
     forecast::Forecast,
     job::Shard,
     question,
     route::Route,
     services::Services,
+    source::resolve,
 };
 
 pub use collect::collect;
@@ -30,10 +36,16 @@ pub use submit::submit;
 /// A provider's batch is worth while from this on: Anthropic says that most of its batches end within an hour.
 const SHORTEST: Duration = Duration::from_secs(60 * 60);
 
+/// What the direct path is taken to need where no limit by the minute tells.
+const UNKNOWN_DIRECT: Duration = Duration::from_secs(60 * 60);
+
+/// A batch that cannot be found so long after it was handed in is gone. Before that, the list may not have it yet.
+const SETTLED: TimeDelta = TimeDelta::minutes(10);
+
 /// Whether a batch's documents go through their provider's batch API, and until when.
 ///
 /// With a deadline they do if it leaves an hour beyond what the direct path would take at the lane's own share; and that
-/// long before it, whatever has no answer takes the direct path.
+/// long before it, whatever has no answer takes the direct path. A deadline that is too near goes before the mode.
 ///
 /// # Errors
 /// `InvalidInput` for a deadline that is over, or a provider without a batch API.
@@ -45,8 +57,8 @@ pub fn choose(
     now: SystemTime,
 ) -> Result<Option<Economy>, Failure> {
     let deadline = match job.deadline {
-        Some(Deadline::At(seconds)) => Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
-        Some(Deadline::Within(seconds)) => Some(now + Duration::from_secs(seconds)),
+        Some(Deadline::At(seconds)) => SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
+        Some(Deadline::Within(seconds)) => now.checked_add(Duration::from_secs(seconds)),
         None => None,
     };
     if deadline.is_some_and(|deadline| deadline <= now) {
@@ -60,24 +72,31 @@ pub fn choose(
             models.join(", ")
         )));
     }
-    let direct = forecast.seconds.map_or(0.0, |seconds| seconds.to);
-    let direct = Duration::try_from_secs_f64(direct).unwrap_or(Duration::MAX);
-    let latest = deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(now).max(now));
-    let until = |latest: SystemTime| latest.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let direct =
+        forecast.seconds.map_or(UNKNOWN_DIRECT, |seconds| Duration::try_from_secs_f64(seconds.to).unwrap_or(Duration::MAX));
+    // When the provider is asked to stop, which takes a while.
+    let latest = deadline.map(|deadline| deadline.checked_sub(direct.saturating_add(STOPPING)).unwrap_or(SystemTime::UNIX_EPOCH));
     Ok(match latest {
-        _ if job.economy => Some(Economy { until: latest.map(until) }),
-        Some(latest) if model.is_some() && latest >= now + SHORTEST => Some(Economy { until: Some(until(latest)) }),
+        None if job.economy => Some(Economy { until: None }),
+        Some(latest) if model.is_some() && latest >= now + SHORTEST => {
+            Some(Economy { until: Some(latest.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()) })
+        }
+        Some(_) if job.economy => {
+            tracing::warn!("the deadline leaves no time for the provider's batch API; the documents take the direct path");
+            None
+        }
         _ => None,
     })
 }
 
-/// The first model of a route whose provider has a batch API. A provider that is not set up here is given the benefit of the
-/// doubt: dry runs need no keys.
+/// Who answers a route's batches: the first of its best models whose provider has a batch API. A provider that is not set up
+/// here is given the benefit of the doubt: dry runs need no keys.
 fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
-    route.models.iter().find(|model| services.providers.get(model).is_none_or(|provider| provider.batches().is_some()))
+    let has_batches = |model: &&ModelId| services.providers.get(model).is_none_or(|provider| provider.batches().is_some());
+    route.step(0).into_iter().find(has_batches)
 }
 
-/// Who answers a shard's batches.
+/// The same, with its provider.
 fn desk<'a>(services: &'a Services, shard: &'a Shard) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
     let model = model(services, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
@@ -86,28 +105,52 @@ fn desk<'a>(services: &'a Services, shard: &'a Shard) -> Result<(&'a ModelId, &'
     Ok((model, batches))
 }
 
-/// How far the provider is.
+/// How far the provider is with each. A batch that nobody can tell of now is taken to be under way: it is asked for again.
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
-pub async fn check(services: &Services, workflow: &str, batch: &ProviderBatch, attempt: u32) -> Result<BatchState, Failure> {
+pub async fn check(services: &Services, workflow: &str, open: &OpenBatches) -> Result<Vec<BatchState>, Failure> {
+    let mut states = Vec::with_capacity(open.batches.len());
+    for batch in &open.batches {
+        states.push(state(services, workflow, batch).await?);
+    }
+    Ok(states)
+}
+
+async fn state(services: &Services, workflow: &str, batch: &ProviderBatch) -> Result<BatchState, Failure> {
     let shard = services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
     let (model, batches) = desk(services, &shard)?;
-    let why = match batches.state(&batch.batch).await {
+    let (state, why) = match batches.state(&batch.batch).await {
         Ok(batch::State::Running) => return Ok(BatchState::Running),
         Ok(batch::State::Ended) => return Ok(BatchState::Ended),
-        Ok(batch::State::Full) => {
-            release(services, workflow, &shard, batch).await;
-            return Ok(BatchState::Full);
+        Ok(batch::State::Full) => (BatchState::Full, "the account's queue is full".to_owned()),
+        Ok(batch::State::Failed(why)) => (BatchState::Failed, why),
+        Err(error) if error.kind == Kind::InvalidRequest && is_settled(services, batch).await? => {
+            (BatchState::Failed, error.message)
         }
-        Ok(batch::State::Failed(why)) => why,
-        // It is not there any more: nobody will ever answer.
-        Err(error) if error.kind == Kind::InvalidRequest => error.message,
-        Err(error) => return Err(later(services, &error, attempt)),
+        Err(error) => {
+            tracing::warn!(%model, batch = batch.batch, %error, "a provider's batch cannot be asked after; it is taken to be under way");
+            return Ok(BatchState::Running);
+        }
     };
-    tracing::warn!(%model, batch = batch.batch, why, "a provider's batch failed; its documents take the direct path");
-    release(services, workflow, &shard, batch).await;
-    Ok(BatchState::Failed)
+    tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
+    // Nothing was spent.
+    services.budgets.settle_batch(&shard.job, workflow, &memo::key(&batch.submitted), 0.0).await;
+    forget(batches, batch).await;
+    Ok(state)
+}
+
+/// Whether a batch was handed in long ago.
+async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, Failure> {
+    let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
+    Ok(Memo::read(&folder, &batch.submitted).await?.is_none_or(|memo| Utc::now() - memo.at > SETTLED))
+}
+
+/// What stays behind with the provider does no harm to anything but privacy.
+async fn forget(batches: &dyn Batches, batch: &ProviderBatch) {
+    if let Err(error) = batches.forget(&batch.batch).await {
+        tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
+    }
 }
 
 /// Asks the provider to stop; what is answered by then is collected.
@@ -117,22 +160,24 @@ pub async fn check(services: &Services, workflow: &str, batch: &ProviderBatch, a
 pub async fn cancel(services: &Services, batch: &ProviderBatch, attempt: u32) -> Result<(), Failure> {
     let shard = services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
     let (_, batches) = desk(services, &shard)?;
+    let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
+    if Memo::read(&folder, &batch.submitted).await?.is_some_and(|memo| memo.guessed) {
+        // It may be somebody else's.
+        return Ok(());
+    }
     match batches.cancel(&batch.batch).await {
-        // It has ended by itself.
-        Err(error) if error.kind == Kind::InvalidRequest => Ok(()),
-        Err(error) if attempt < MAX_FAULTS => Err(later(services, &error, attempt)),
-        // It is waited for all the same.
+        Err(error) if error.kind.is_retryable() && error.status != Some(409) && attempt < CANCELLING => {
+            Err(later(services, &error, attempt))
+        }
+        // It has ended by itself, or goes on: it is waited for all the same.
         _ => Ok(()),
     }
 }
 
-/// Nothing was spent.
-async fn release(services: &Services, workflow: &str, shard: &Shard, batch: &ProviderBatch) {
-    let id = memo::key(&batch.submitted);
-    services.budgets.settle_batch(&shard.job, workflow, &id, 0.0).await;
-}
+/// So often the provider is asked to stop.
+const CANCELLING: u32 = 3;
 
-/// Whatever it is, it may pass: a batch that was handed in is not given up.
+/// Whatever it is, it may pass.
 fn later(services: &Services, error: &tidegate_providers::Error, attempt: u32) -> Failure {
     let backoff = services.guard.backoff;
     let effort = Effort { provider_calls: attempt.min(MAX_FAULTS - 1), ..Effort::default() };

@@ -16,7 +16,7 @@ use crate::{
     seal::write_failure,
     services::Services,
     source::store_failure,
-    storage::{Error, Location},
+    storage::Location,
 };
 
 /// `report.json`: the workflow's result, and what only the results themselves can tell.
@@ -102,11 +102,7 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
 
 /// A part that was never sealed (a cancelled batch) is empty.
 async fn part(location: &Location) -> Result<Bytes, Failure> {
-    match location.read().await {
-        Ok(bytes) => Ok(bytes),
-        Err(Error::Missing(_)) => Ok(Bytes::new()),
-        Err(error) => Err(store_failure(error)),
-    }
+    Ok(location.read_if_there().await.map_err(store_failure)?.unwrap_or_default())
 }
 
 fn add(models: &mut BTreeMap<ModelId, ModelTotals>, line: &[u8]) {

@@ -134,7 +134,6 @@ impl Forecast {
         Self {
             cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
             seconds: Some(Range { from: BATCH_SECONDS.0, to: BATCH_SECONDS.1 }),
-            pack: 1,
             economy: true,
             ..self
         }

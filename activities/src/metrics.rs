@@ -124,18 +124,27 @@ fn used(model: &ModelId, usage: &Usage) {
 }
 
 /// An answer out of a provider's batch.
-pub(crate) fn batch_answer(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>) {
+pub(crate) fn batch_answer(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>, cost_usd: Option<f64>, tenant: &Tenant) {
     let outcome = failed.map_or("ok", Kind::label);
     counter!(CALLS, "model" => model.to_string(), "outcome" => outcome).increment(1);
-    sums().calls += 1.0;
+    documents(1, failed.map_or("succeeded", Kind::label));
     if let Some(usage) = usage {
         used(model, usage);
+    }
+    sums().calls += 1.0;
+    if failed.is_none() {
+        paid(model, cost_usd, tenant);
     }
 }
 
 pub(crate) fn answered(result: &DocumentResult, tenant: &Tenant) {
-    if let Some(cost) = result.cost_usd {
-        gauge!(COST, "model" => result.model.to_string(), "tenant" => tenant.to_string()).increment(cost);
+    paid(&result.model, result.cost_usd, tenant);
+}
+
+/// A document has its answer, at this price.
+fn paid(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) {
+    if let Some(cost) = cost_usd {
+        gauge!(COST, "model" => model.to_string(), "tenant" => tenant.to_string()).increment(cost);
     }
     let mut sums = sums();
     sums.answered += 1.0;
@@ -151,5 +160,10 @@ pub(crate) fn budget_left(payer: &Payer, usd: f64) {
 
 /// An attempt at a document ended.
 pub(crate) fn attempt_ended(outcome: &'static str) {
-    counter!(DOCUMENTS, "outcome" => outcome).increment(1);
+    documents(1, outcome);
+}
+
+/// The same, of several.
+pub(crate) fn documents(count: usize, outcome: &'static str) {
+    counter!(DOCUMENTS, "outcome" => outcome).increment(count as u64);
 }

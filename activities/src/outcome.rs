@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_providers::Completion;
-use tidegate_types::{DocumentId, ModelId};
+use tidegate_types::{DocumentId, ModelId, Usage};
 use tidegate_workflows::contract::{DocumentOutcome, Effort};
 
 use crate::{
@@ -119,6 +119,19 @@ impl DocumentResult {
             output_tokens: self.output_tokens,
             cost_usd: self.cost_usd.unwrap_or(0.0),
         }
+    }
+}
+
+/// What a call took, apart from any document.
+#[must_use]
+pub fn spent(usage: Option<&Usage>, cost_usd: Option<f64>) -> DocumentOutcome {
+    let usage = usage.copied().unwrap_or_default();
+    DocumentOutcome {
+        input_tokens: usage.input(),
+        cached_input_tokens: usage.cache_read,
+        output_tokens: usage.output,
+        cost_usd: cost_usd.unwrap_or(0.0),
+        ..DocumentOutcome::default()
     }
 }
 

@@ -7,12 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tidegate_documents::tokens;
 use tidegate_providers::Completion;
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{DocumentOutcome, Effort, Job, PackOutcome, PackTask};
+use tidegate_workflows::contract::{Effort, Job, PackOutcome, PackTask};
 
 use crate::{
     attempt::Attempt,
@@ -20,12 +19,12 @@ use crate::{
     failure::Failure,
     job::{self, Shard},
     metrics,
-    outcome::DocumentResult,
+    outcome::{self, DocumentResult},
     question::{self, Content, Question},
     schema,
     services::Services,
     source::{Document, resolve, store_failure},
-    storage::{Error, Location},
+    storage::Location,
 };
 
 /// A larger document is no small one, and goes alone.
@@ -36,6 +35,9 @@ const PACK_TOKENS: u64 = 20_000;
 
 /// Most output of one call, as far as documents can be left out: every model of today has that much.
 const PACK_OUTPUT_TOKENS: u32 = 32_000;
+
+/// What stands around an answer: its id, names of fields, escapes.
+const FRAME_TOKENS: u32 = 48;
 
 /// Said after the batch's instructions.
 const TOGETHER: &str = "You are given several documents at once, each in an <item> with an id. Follow the instructions for each of \
@@ -51,15 +53,29 @@ pub fn most(job: &Job) -> u32 {
 /// Whether a job's documents can be answered together.
 ///
 /// # Errors
-/// `InvalidInput` for a schema that means itself: inside another it would mean that.
+/// `InvalidInput` for a schema that would mean something else inside another.
 pub fn check(job: &Job) -> Result<(), Failure> {
-    let whole = job.schema.as_ref().is_some_and(|schema| schema.to_string().contains("\"$ref\":\"#\""));
-    if job.pack.is_some() && whole {
-        return Err(Failure::invalid_input(
-            "pack and a schema with {\"$ref\": \"#\"} exclude each other; move what is repeated into $defs, or leave out pack",
-        ));
+    let Some(schema) = job.schema.as_ref().filter(|_| job.pack.is_some()) else { return Ok(()) };
+    match unmovable(schema) {
+        None => Ok(()),
+        Some(what) => Err(Failure::invalid_input(format!(
+            "pack and a schema with {what} exclude each other: inside another schema it would mean something else; keep what is referred to in $defs, or leave out pack"
+        ))),
     }
-    Ok(())
+}
+
+/// What in a schema depends on its place.
+fn unmovable(schema: &Value) -> Option<String> {
+    match schema {
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| match (name.as_str(), value) {
+            ("$ref", Value::String(to)) if to.starts_with("#/$defs/") || to.starts_with("#/definitions/") => None,
+            ("$ref", Value::String(to)) if to.starts_with('#') => Some(format!("\"$ref\": \"{}\"", to.escape_debug())),
+            ("$id", Value::String(_)) => Some(format!("\"{name}\"")),
+            _ => unmovable(value),
+        }),
+        Value::Array(values) => values.iter().find_map(unmovable),
+        _ => None,
+    }
 }
 
 /// A document that shares a call.
@@ -92,11 +108,12 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &PackTask) ->
     }
     let salt = job::hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content = Content::Text(text(&members, salt));
-    let output = shard.job.max_output_tokens.saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX));
+    let each = shard.job.max_output_tokens.saturating_add(FRAME_TOKENS);
+    let output = each.saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX)).saturating_add(FRAME_TOKENS);
     let question = Question::of(&shard, &content).beside(TOGETHER).answered_as(form(shard.job.schema.as_ref()), output);
     let (model, completion) = question::ask(services, attempt, &shard, &question).await?;
 
-    let mut answers = matched(&completion.answer, salt, members.len());
+    let mut answers = matched(&completion.answer, salt, members.len(), shard.validator.is_some());
     if let Some(validator) = &shard.validator {
         answers.retain(|_, answer| schema::valid(validator, answer).is_ok());
     }
@@ -107,8 +124,10 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &PackTask) ->
     let results: Vec<DocumentResult> = results.into_values().collect();
     outcome.succeeded += u32::try_from(results.len()).unwrap_or(u32::MAX);
     if results.is_empty() {
-        outcome.spent.add(&of_usage(services, model, &completion));
+        outcome.spent.add(&outcome::spent(completion.usage.as_ref(), cost(services, model, &completion)));
     }
+    // The attempt itself is counted as one.
+    metrics::documents(results.len().saturating_sub(1), "succeeded");
     for result in &results {
         outcome.spent.add(&result.outcome(Effort::default()));
         metrics::answered(result, &shard.job.tenant);
@@ -142,7 +161,8 @@ async fn gather(
         match document::content_owned(services, document.clone(), shard.job.attach_pdf).await {
             Ok(Content::Text(text)) => {
                 let tokens = tokens::estimate(&text);
-                if tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
+                let long = shard.job.long.is_some_and(|long| tokens > u64::from(long.chunk_tokens));
+                if !long && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
                     sum += tokens;
                     members.push(Member { index, document: document.clone(), text, tokens });
                 } else {
@@ -192,22 +212,16 @@ fn form(schema: Option<&Value>) -> Value {
     form
 }
 
-#[derive(Deserialize)]
-struct Answers {
-    answers: Vec<Map<String, Value>>,
-}
-
 /// The answers by the places of their documents. An id that was answered twice has no answer: nobody knows which is meant.
-fn matched(answer: &str, salt: u64, members: usize) -> BTreeMap<usize, String> {
-    // Models without a native form of JSON put a fence around it, or a sentence before it.
-    let json = answer.find('{').zip(answer.rfind('}')).and_then(|(from, to)| answer.get(from..=to)).unwrap_or_default();
+/// Of an answer that was cut, all entries that are whole count. Where there is a schema, an answer is JSON, a text among them.
+fn matched(answer: &str, salt: u64, members: usize, json: bool) -> BTreeMap<usize, String> {
     let mut answers: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for mut entry in serde_json::from_str(json).map(|all: Answers| all.answers).unwrap_or_default() {
+    for mut entry in entries(answer) {
         let id = entry.get("id").and_then(Value::as_str);
         let place = (0..members).find(|place| id == Some(&name(salt, *place)));
         let answer = match entry.remove("answer") {
-            Some(Value::String(text)) if !text.trim().is_empty() => Some(text),
-            Some(Value::String(_) | Value::Null) | None => None,
+            Some(Value::String(text)) if !json => Some(text).filter(|text| !text.trim().is_empty()),
+            Some(Value::Null) | None => None,
             Some(other) => Some(other.to_string()),
         };
         if let Some((place, answer)) = place.zip(answer) {
@@ -216,6 +230,19 @@ fn matched(answer: &str, salt: u64, members: usize) -> BTreeMap<usize, String> {
     }
     let only = |(place, mut all): (usize, Vec<String>)| if all.len() == 1 { all.pop().map(|one| (place, one)) } else { None };
     answers.into_iter().filter_map(only).collect()
+}
+
+/// The whole entries of the list, up to where it ends or is cut. Models without a native form of JSON put a fence around it,
+/// or a sentence before it.
+fn entries(answer: &str) -> Vec<Map<String, Value>> {
+    let list = answer.split_once("\"answers\"").and_then(|(_, rest)| rest.split_once('['));
+    let (mut rest, mut entries) = (list.map_or("", |(_, list)| list), Vec::new());
+    loop {
+        let mut next = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
+        let Some(Ok(entry)) = next.next() else { return entries };
+        rest = rest.get(next.byte_offset()..).unwrap_or_default().trim_start_matches([',', ' ', '\n', '\r', '\t']);
+        entries.push(entry);
+    }
 }
 
 /// The results of those that have an answer, by their indices. They share what the call took in proportion to their length,
@@ -255,28 +282,14 @@ fn share(tokens: u64, part: u64, all: u64) -> u64 {
     u64::try_from(u128::from(tokens) * u128::from(part) / u128::from(all.max(1))).unwrap_or(u64::MAX)
 }
 
-fn of_usage(services: &Services, model: &ModelId, completion: &Completion) -> DocumentOutcome {
-    let usage = completion.usage.unwrap_or_default();
-    DocumentOutcome {
-        input_tokens: usage.input(),
-        cached_input_tokens: usage.cache_read,
-        output_tokens: usage.output,
-        cost_usd: cost(services, model, completion).unwrap_or(0.0),
-        ..DocumentOutcome::default()
-    }
-}
-
 fn cost(services: &Services, model: &ModelId, completion: &Completion) -> Option<f64> {
     services.prices.cost_usd(model, completion.usage.as_ref()?, chrono::Utc::now().date_naive())
 }
 
 /// What an earlier attempt kept.
 async fn read(kept: &Location) -> Result<Option<Vec<DocumentResult>>, Failure> {
-    match kept.read().await {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-        Err(Error::Missing(_)) => Ok(None),
-        Err(error) => Err(store_failure(error)),
-    }
+    let bytes = kept.read_if_there().await.map_err(store_failure)?;
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Puts each result in its place. Then nobody needs them together.
@@ -300,10 +313,25 @@ mod tests {
         let answer = "Here you are:\n```json\n{\"answers\":[\
             {\"id\":\"00ff-1\",\"answer\":\"one\"},{\"id\":\"2\",\"answer\":\"guessed\"},{\"id\":\"00ff-3\",\"answer\":{\"n\":3}},\
             {\"id\":\"00ff-4\",\"answer\":\" \"},{\"id\":\"00ff-5\",\"answer\":\"a\"},{\"id\":\"00ff-5\",\"answer\":\"b\"}]}\n```";
-        let matched = matched(answer, 0xff, 5);
-        assert_eq!(matched, BTreeMap::from([(0, "one".to_owned()), (2, "{\"n\":3}".to_owned())]));
+        let found = matched(answer, 0xff, 5, false);
+        assert_eq!(found, BTreeMap::from([(0, "one".to_owned()), (2, "{\"n\":3}".to_owned())]));
         for broken in ["", "{", "{\"answers\":[{\"id\":\"00ff-1\",\"answer\":\"on", "[]", "{\"answers\":7}"] {
-            assert!(super::matched(broken, 0xff, 5).is_empty(), "{broken}");
+            assert!(matched(broken, 0xff, 5, false).is_empty(), "{broken}");
+        }
+        let cut = "{\"answers\": [ {\"id\":\"00ff-1\",\"answer\":\"one\"},\n {\"id\":\"00ff-2\",\"answer\":\"tw";
+        assert_eq!(matched(cut, 0xff, 5, false), BTreeMap::from([(0, "one".to_owned())]), "whole entries count");
+        assert_eq!(matched(cut, 0xff, 5, true), BTreeMap::from([(0, "\"one\"".to_owned())]), "a schema wants JSON");
+    }
+
+    #[test]
+    fn a_schema_that_depends_on_its_place_is_refused() {
+        for (schema, what) in [
+            (json!({"$ref": "#"}), Some("\"$ref\": \"#\"")),
+            (json!({"anyOf": [{"$ref": "#/properties/a"}]}), Some("\"$ref\": \"#/properties/a\"")),
+            (json!({"$id": "https://example.com/a"}), Some("\"$id\"")),
+            (json!({"properties": {"id": {"type": "string"}, "of": {"$ref": "#/$defs/a"}}}), None),
+        ] {
+            assert_eq!(unmovable(&schema).as_deref(), what, "{schema}");
         }
     }
 

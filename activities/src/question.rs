@@ -10,7 +10,13 @@ use tidegate_quota::Request;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::failure_type;
 
-use crate::{attempt::Attempt, estimate, failure::Failure, job::Shard, services::Services};
+use crate::{
+    attempt::Attempt,
+    estimate,
+    failure::Failure,
+    job::{self, Shard},
+    services::Services,
+};
 
 /// What of a document goes to the provider.
 #[derive(Debug)]
@@ -65,7 +71,7 @@ impl<'a> Question<'a> {
     pub(crate) fn beside(mut self, said: &str) -> Self {
         self.instructions = format!("{}\n\n{said}", self.instructions).into();
         // Other instructions have other answers.
-        self.template ^= 1;
+        self.template ^= job::hash([said.as_bytes()]);
         self
     }
 

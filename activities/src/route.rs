@@ -65,7 +65,7 @@ impl Route {
     }
 
     /// The models of a step, in order; none where the route has ended.
-    fn step(&self, step: u32) -> Vec<&ModelId> {
+    pub(crate) fn step(&self, step: u32) -> Vec<&ModelId> {
         let Some(first) = self.models.first() else { return Vec::new() };
         let is_first = |model: &&ModelId| *model == first || self.equivalent.contains(model);
         if step == 0 {

@@ -276,6 +276,18 @@ impl Location {
         })
     }
 
+    /// All of its bytes; `None` where there is no such object.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn read_if_there(&self) -> Result<Option<Bytes>, Error> {
+        match self.read().await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Error::Missing(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// A part of the object, by its bytes.
     ///
     /// # Errors

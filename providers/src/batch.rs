@@ -33,11 +33,17 @@ pub trait Batches: Send + Sync + fmt::Debug {
     /// clock may be a minute wrong.
     fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Vec<String>, Error>>;
 
+    /// Whether [`Self::find`] goes by notes, and is sure.
+    fn takes_notes(&self) -> bool;
+
     /// How far a batch is.
     fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>>;
 
     /// Asks for the batch's end. What is answered by then is kept, and is paid for.
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
+
+    /// Removes the requests that were stored for a batch, where a vendor stores them until somebody does: documents are in them.
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
     /// The answers of a batch that has ended, in any order.
     fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>>;
@@ -52,7 +58,7 @@ pub enum State {
     Ended,
     /// The account has as many requests waiting as it may: the same batch is taken later.
     Full,
-    /// Not taken; says why.
+    /// Not taken; says why, in the vendor's code. Its sentences may quote documents.
     Failed(String),
 }
 
@@ -123,7 +129,10 @@ pub(crate) trait Desk: Send + Sync + fmt::Debug {
     fn list(&self) -> BoxFuture<'_, Result<Reply, Error>>;
     /// Whether a batch of that list is meant.
     fn is(&self, batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
+    fn takes_notes(&self) -> bool;
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
+    /// Removes what was stored for this batch; `None` where nothing is.
+    fn forget<'a>(&'a self, batch: &'a Value) -> BoxFuture<'a, Result<Option<Reply>, Error>>;
     fn state(&self, batch: &Value) -> Option<State>;
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
     /// The files with a batch's answers, as [`Self::open`] takes them.

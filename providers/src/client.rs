@@ -133,9 +133,18 @@ impl<A: Api> Client<A> {
     /// What a success says.
     fn told(&self, reply: &Reply) -> Result<Value, Error> {
         if !reply.is_success() {
-            return Err(self.context().refused(reply));
+            return Err(self.refused(reply));
         }
         reply.json().map_err(|why| self.context().unreadable(reply, why))
+    }
+
+    /// Without the vendor's sentence: it may quote any of the documents, and nobody has them at hand to find that.
+    fn refused(&self, reply: &Reply) -> Error {
+        let error = self.context().refused(reply);
+        let name = Envelope::read(&reply.body);
+        let name = name.codes.first().or_else(|| name.types.first()).map_or_else(String::new, |name| format!(" {name}"));
+        let message = Veil::of_key(self.key.as_ref()).clean(&format!("{}: status {}{name}", A::VENDOR, reply.status));
+        Error { message, ..error }
     }
 
     fn unreadable(&self, reply: &Reply) -> Error {
@@ -164,6 +173,21 @@ impl<A: Api> Batches for Client<A> {
         })
     }
 
+    fn takes_notes(&self) -> bool {
+        self.batches.as_deref().is_some_and(Desk::takes_notes)
+    }
+
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            let desk = self.desk()?;
+            let batch = self.told(&desk.get(id).await?)?;
+            match desk.forget(&batch).await? {
+                Some(reply) if !reply.is_success() => Err(self.refused(&reply)),
+                _ => Ok(()),
+            }
+        })
+    }
+
     fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<batch::State, Error>> {
         Box::pin(async move {
             let desk = self.desk()?;
@@ -187,7 +211,7 @@ impl<A: Api> Batches for Client<A> {
 
 impl<A: Api> batch::Reader for Client<A> {
     fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Lines, Error>> {
-        Box::pin(async move { self.desk()?.open(file).await?.map_err(|reply| self.context().refused(&reply)) })
+        Box::pin(async move { self.desk()?.open(file).await?.map_err(|reply| self.refused(&reply)) })
     }
 
     fn answer(&self, line: &Value) -> Option<Answer> {

@@ -148,6 +148,12 @@ impl Wire {
         Ok(self.reply(response).await)
     }
 
+    /// Removes what stands at these path segments below the endpoint.
+    pub(crate) async fn delete(&self, below: &[&str], veil: &Veil<'_>) -> Result<Reply, Error> {
+        let response = self.response(self.http.delete(self.below(below)), veil).await?;
+        Ok(self.reply(response).await)
+    }
+
     fn below(&self, segments: &[&str]) -> Url {
         segments.iter().fold(self.endpoint.clone(), |url, segment| endpoint::below(&url, segment))
     }

@@ -74,7 +74,7 @@ async fn each_fault_is_one_request() {
         for (act, kind) in [
             (Act::Send(response("429 Too Many Requests", retry, "{}")), Kind::RateLimited),
             (Act::Send(response("503 Service Unavailable", retry, "{}")), Kind::Overloaded),
-            (Act::Send(response("404 Not Found", "", "{}")), Kind::InvalidRequest),
+            (Act::Send(response("404 Not Found", "", "{\"error\":{\"message\":\"Mrs Example\"}}")), Kind::InvalidRequest),
             (Act::Send(response("200 OK", "", "<html>")), Kind::Transient),
             (Act::SendAndDrop(String::new()), Kind::Timeout),
         ] {
@@ -82,6 +82,7 @@ async fn each_fault_is_one_request() {
             let providers = providers(api, &server.base_url(api.0));
             let error = batches(&providers).submit("note", &[b"{}".to_vec()]).await.unwrap_err();
             assert_eq!((error.kind, server.counts()), (kind, (1, 1)), "{api:?} {act:?}: {error}");
+            assert!(!error.message.contains("Mrs Example"), "a document is quoted: {error}");
             assert_eq!(batches(&providers).state("x").await.unwrap_err().kind, kind, "{api:?} {act:?}");
         }
     }
@@ -101,7 +102,7 @@ async fn how_far_a_batch_is() {
         (CHAT, json!({"status": "expired"}), State::Ended),
         (CHAT, json!({"status": "cancelled"}), State::Ended),
         (RESPONSES, failed("token_limit_exceeded"), State::Full),
-        (CHAT, failed("invalid_json_line"), State::Failed("Bad ******".to_owned())),
+        (CHAT, failed("invalid_json_line"), State::Failed("invalid_json_line".to_owned())),
         (CHAT, json!({"status": "failed"}), State::Failed("no reason was given".to_owned())),
     ] {
         let (_server, providers) = stage(api, &body).await;
@@ -140,6 +141,19 @@ async fn answers_are_those_of_single_calls() {
     }
     let (_server, providers) = stage(CHAT, &json!({"output_file_id": null, "error_file_id": null})).await;
     assert!(batches(&providers).answers("b").await.unwrap().next().await.unwrap().is_none(), "a batch without files");
+}
+
+/// The file of requests is removed at OpenAI; at Anthropic there is none.
+#[tokio::test]
+async fn what_was_handed_in_is_forgotten() {
+    for (api, asked) in
+        [(CHAT, vec!["GET /v1/batches/b ", "DELETE /v1/files/f "]), (ANTHROPIC, vec!["GET /v1/messages/batches/b "])]
+    {
+        let (server, providers) = stage(api, &json!({"input_file_id": "f"})).await;
+        batches(&providers).forget("b").await.unwrap();
+        let requests = server.requests.lock().unwrap().clone();
+        assert!(requests.len() == asked.len() && requests.iter().zip(asked).all(|(request, asked)| request.starts_with(asked)));
+    }
 }
 
 #[tokio::test]

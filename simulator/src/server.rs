@@ -6,7 +6,7 @@ use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, State as Shared},
     http::{StatusCode, Uri},
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use tokio::{
     net::TcpListener,
@@ -111,6 +111,7 @@ fn batches() -> Router<Arc<State>> {
         .route("/v1/messages/batches/{id}/cancel", post(batch::anthropic::cancel))
         .route("/v1/files", post(batch::openai::upload).layer(DefaultBodyLimit::max(LARGEST_FILE)))
         .route("/v1/files/{id}/content", get(batch::openai::content))
+        .route("/v1/files/{id}", delete(batch::openai::delete))
         .route("/v1/batches", post(batch::openai::create).get(batch::openai::list))
         .route("/v1/batches/{id}", get(batch::openai::get))
         .route("/v1/batches/{id}/cancel", post(batch::openai::cancel))

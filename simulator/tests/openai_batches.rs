@@ -66,6 +66,9 @@ async fn a_batch_goes_its_way_and_puts_a_file_out() {
     assert_eq!((&uploaded["object"], &uploaded["bytes"], &uploaded["filename"]), (&json!("file"), &json!(8), &json!("b.jsonl")));
     let path = format!("/v1/files/{}/content", uploaded["id"].as_str().unwrap());
     assert_eq!(stage.get_with_key(&path).await.text, "anything");
+    let kept = path.trim_end_matches("/content");
+    assert_eq!(stage.delete_with_key(kept).await.json()["deleted"], json!(true));
+    assert_eq!((stage.delete_with_key(kept).await.status, stage.get_with_key(&path).await.status), (404, 404));
 
     let batch = create(&stage, &lines(20, CHAT), CHAT).await;
     assert_eq!((&batch["object"], &batch["status"], &batch["endpoint"]), (&json!("batch"), &json!("validating"), &json!(CHAT)));

@@ -11,7 +11,7 @@ mod economy;
 mod long;
 mod pack;
 
-pub use economy::{BatchState, CollectedBatch, Deadline, Economy, ProviderBatch, SubmitBatch, SubmittedBatch};
+pub use economy::{BatchState, CollectedBatch, Deadline, Economy, OpenBatches, ProviderBatch, SubmitBatch, SubmittedBatch};
 pub use long::{FAN_IN, Long, LongHow, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use pack::{Pack, PackOutcome, PackTask};
 
@@ -340,7 +340,7 @@ pub struct ShardInput {
     /// They go through their provider's batch API first; `None` when they have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub economy: Option<Economy>,
-    /// Those that have their result from there, in order.
+    /// Those that need nothing more after it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<u32>,
     /// Documents in one call at most; 0 and 1 are the same.
@@ -367,7 +367,7 @@ mod definitions {
     use temporalio_macros::activity_definitions;
 
     use super::{
-        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, PackOutcome, PackTask, PartTask, Plan,
+        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
         ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
     };
 
@@ -402,8 +402,8 @@ mod definitions {
             unimplemented!()
         }
 
-        #[activity(name = "tidegate.check_batch")]
-        pub fn check_batch(batch: ProviderBatch) -> BatchState {
+        #[activity(name = "tidegate.check_batches")]
+        pub fn check_batches(batches: OpenBatches) -> Vec<BatchState> {
             unimplemented!()
         }
 

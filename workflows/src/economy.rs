@@ -5,10 +5,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use temporalio_workflow::{ActivityExecutionError, TimerOptions, WorkflowCancellationToken, WorkflowContext};
+use temporalio_workflow::{ActivityExecutionError, ActivityOptions, TimerOptions, WorkflowCancellationToken, WorkflowContext};
 
 use crate::{
-    contract::{Activities, BatchState, Economy, ProviderBatch, SubmitBatch},
+    contract::{Activities, BatchState, Economy, OpenBatches, ProviderBatch, SubmitBatch},
     policy,
     process_shard::ProcessShard,
 };
@@ -22,121 +22,166 @@ const LAST_CHECK: Duration = Duration::from_secs(600);
 const PATIENCE: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// Who has been asked to stop may finish what is at hand: Anthropic waits for requests that are under way.
-const STOPPING: Duration = Duration::from_secs(10 * 60);
+pub const STOPPING: Duration = Duration::from_secs(10 * 60);
 
 /// Hands in the shard's documents and waits for their answers. Returns when none is waited for, also after the workflow was
 /// cancelled: what has been paid for by then is collected.
 pub(crate) async fn run(ctx: &WorkflowContext<ProcessShard>, economy: Economy) -> Result<(), ActivityExecutionError> {
-    let began = now(ctx);
-    let until = economy.until.map_or(began + PATIENCE, |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until));
-    let mut open = hand_in(ctx).await?;
+    let until = economy.until.map_or_else(|| now(ctx) + PATIENCE, |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until));
+    let mut run = Run { open: Vec::new(), waiting: vec![everything(ctx)], refused: None };
     let (mut wait, mut stopping) = (FIRST_CHECK, None);
-    while !open.is_empty() {
-        let cancelled = ctx.cancellation_token().is_cancelled();
-        match stopping {
-            None if cancelled || now(ctx) >= until => {
-                for batch in &open {
-                    // Whether or not it could be told: it is waited for, for a while.
-                    let _ = ctx.execute_activity(Activities::cancel_batch, batch.clone(), shielded()).await;
-                }
-                (stopping, wait) = (Some(now(ctx) + STOPPING), FIRST_CHECK);
-            }
-            Some(last) if now(ctx) >= last => break,
-            _ => {}
+    loop {
+        if stopping.is_none() && is_over(ctx, until) {
+            run.stop(ctx).await;
+            (stopping, wait) = (Some(now(ctx) + STOPPING), FIRST_CHECK);
         }
-        let mut timer: TimerOptions = wait.into();
-        if stopping.is_some() {
-            timer.cancellation_token = Some(WorkflowCancellationToken::new());
-        } else if let Ok(left) = until.duration_since(now(ctx)) {
-            timer.duration = wait.min(left);
+        run.hand_in(ctx, until).await;
+        if run.open.is_empty() && run.waiting.is_empty() || stopping.is_some_and(|last| now(ctx) >= last) {
+            break;
         }
+        if run.open.is_empty() && is_paused(ctx) {
+            // An error is the cancellation, which is seen above.
+            let _ = ctx.wait_condition(|shard| !shard.input.paused).await;
+            continue;
+        }
+        let end = stopping.unwrap_or(until);
+        let mut timer = TimerOptions::from(wait.min(end.duration_since(now(ctx)).unwrap_or_default()));
+        timer.cancellation_token = stopping.map(|_| WorkflowCancellationToken::new());
         ctx.timer(timer).await;
         wait = (wait * 3 / 2).min(LAST_CHECK);
-        let mut waiting = Vec::new();
-        for batch in open {
-            waiting.extend(check(ctx, batch, stopping.is_none()).await?);
-        }
-        open = waiting;
+        run.check(ctx).await;
     }
     // Those that are given up are not in flight any more.
     ctx.state_mut(|shard| {
         shard.input.totals.in_flight = 0;
         shard.input.economy = None;
+        shard.skip_done();
     });
-    Ok(())
+    run.refused.map_or(Ok(()), Err)
 }
 
-/// All documents of the shard, in as many batches as they need.
-async fn hand_in(ctx: &WorkflowContext<ProcessShard>) -> Result<Vec<ProviderBatch>, ActivityExecutionError> {
-    let (job, shard, to) = ctx.state(|shard| (shard.input.job.clone(), shard.input.shard, shard.input.documents));
-    let (mut open, mut from) = (Vec::new(), 0);
-    while from < to {
-        if ctx.wait_condition(|shard| !shard.input.paused).await.is_err() {
-            break;
-        }
-        let task = SubmitBatch { job: job.clone(), shard, from, to, round: 0 };
-        match submit(ctx, task).await {
-            Ok((batch, next)) => {
-                open.extend(batch);
-                from = next.max(from + 1);
+/// A shard's documents on their way.
+struct Run {
+    /// Batches that the provider works on.
+    open: Vec<ProviderBatch>,
+    /// Documents that must yet be handed in.
+    waiting: Vec<SubmitBatch>,
+    /// Why nothing can be handed in. Told when what was handed in before has been collected.
+    refused: Option<ActivityExecutionError>,
+}
+
+impl Run {
+    /// What must yet be handed in, until the provider has no room, or there is no more time. Shielded from the workflow's
+    /// cancellation: a batch that was handed in and is not known would be paid for, and lost.
+    async fn hand_in(&mut self, ctx: &WorkflowContext<ProcessShard>, until: SystemTime) {
+        while let Some(task) = self.waiting.pop() {
+            if is_over(ctx, until) {
+                self.waiting.clear();
+                return;
             }
-            Err(error) if error.as_cancelled().is_some() => break,
-            Err(error) => return Err(error),
+            if is_paused(ctx) {
+                self.waiting.push(task);
+                return;
+            }
+            let submitted = match ctx.execute_activity(Activities::submit_batch, task.clone(), shielded()).await {
+                Ok(submitted) => submitted,
+                Err(error) => {
+                    self.refused = Some(error);
+                    self.waiting.clear();
+                    return;
+                }
+            };
+            if submitted.later {
+                self.waiting.push(task);
+                return;
+            }
+            let next = submitted.next.max(task.from + 1);
+            if next < task.to {
+                self.waiting.push(SubmitBatch { from: next, ..task.clone() });
+            }
+            if let Some(batch) = submitted.batch {
+                ctx.state_mut(|shard| shard.input.totals.in_flight += u64::from(submitted.requests));
+                // Handed in once more, it would hold the same documents.
+                let submitted_as = SubmitBatch { to: next, ..task };
+                self.open.push(ProviderBatch { submitted: submitted_as, batch, requests: submitted.requests });
+            }
         }
     }
-    Ok(open)
-}
 
-/// Shielded from the workflow's cancellation: a batch that was handed in and is not known would be paid for, and lost.
-async fn submit(
-    ctx: &WorkflowContext<ProcessShard>,
-    task: SubmitBatch,
-) -> Result<(Option<ProviderBatch>, u32), ActivityExecutionError> {
-    let submitted = ctx.execute_activity(Activities::submit_batch, task.clone(), shielded()).await?;
-    ctx.state_mut(|shard| shard.input.totals.in_flight += u64::from(submitted.requests));
-    let batch = submitted.batch.map(|batch| ProviderBatch {
-        // Handed in once more, it holds the same documents.
-        submitted: SubmitBatch { to: submitted.next, ..task },
-        batch,
-        requests: submitted.requests,
-    });
-    Ok((batch, submitted.next))
-}
-
-/// The batch if it is waited for still. One that found no room is handed in again.
-async fn check(
-    ctx: &WorkflowContext<ProcessShard>,
-    batch: ProviderBatch,
-    again: bool,
-) -> Result<Option<ProviderBatch>, ActivityExecutionError> {
-    let state = ctx.execute_activity(Activities::check_batch, batch.clone(), shielded()).await?;
-    if state == BatchState::Running {
-        return Ok(Some(batch));
-    }
-    ctx.state_mut(|shard| {
-        let in_flight = &mut shard.input.totals.in_flight;
-        *in_flight = in_flight.saturating_sub(u64::from(batch.requests));
-    });
-    match state {
-        BatchState::Ended => {
-            let collected = ctx.execute_activity(Activities::collect_batch, batch, shielded()).await?;
+    /// Collects what has ended. A batch that found no room is handed in again, in halves: the queue may be smaller than it.
+    async fn check(&mut self, ctx: &WorkflowContext<ProcessShard>) {
+        let asked = OpenBatches { batches: std::mem::take(&mut self.open) };
+        let states = if asked.batches.is_empty() {
+            Vec::new()
+        } else {
+            // Whatever is wrong with who asks, the provider goes on.
+            ctx.execute_activity(Activities::check_batches, asked.clone(), shielded()).await.unwrap_or_default()
+        };
+        let states = states.into_iter().chain(std::iter::repeat(BatchState::Running));
+        for (batch, state) in asked.batches.into_iter().zip(states) {
+            match state {
+                BatchState::Running => {
+                    self.open.push(batch);
+                    continue;
+                }
+                BatchState::Ended => Self::collect(ctx, &batch).await,
+                BatchState::Full => self.waiting.extend(halves(batch.submitted)),
+                BatchState::Failed => {}
+            }
             ctx.state_mut(|shard| {
-                shard.input.totals.succeeded += collected.done.len() as u64;
-                shard.input.totals.add_spent(&collected.spent);
-                shard.input.done.extend(collected.done);
-                shard.input.done.sort_unstable();
+                let in_flight = &mut shard.input.totals.in_flight;
+                *in_flight = in_flight.saturating_sub(u64::from(batch.requests));
             });
-            Ok(None)
         }
-        BatchState::Full if again => {
-            let task = SubmitBatch { round: batch.submitted.round + 1, ..batch.submitted };
-            submit(ctx, task).await.map(|(batch, _)| batch)
+    }
+
+    async fn collect(ctx: &WorkflowContext<ProcessShard>, batch: &ProviderBatch) {
+        // Nothing that is collected can be lost by an error here: the direct path finds the results that are written.
+        let Ok(collected) = ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await else { return };
+        ctx.state_mut(|shard| {
+            let input = &mut shard.input;
+            input.totals.succeeded += collected.done.len() as u64;
+            input.totals.failed += collected.failed.len() as u64;
+            input.totals.add_spent(&collected.spent);
+            input.done.extend(collected.done.iter().copied().chain(collected.failed.iter().map(|failed| failed.index)));
+            input.done.sort_unstable();
+            input.failures.extend(collected.failed);
+        });
+    }
+
+    /// Nothing more is handed in, and the provider is asked to stop. Whether or not it could be told, it is waited for.
+    async fn stop(&mut self, ctx: &WorkflowContext<ProcessShard>) {
+        self.waiting.clear();
+        for batch in &self.open {
+            let _ = ctx.execute_activity(Activities::cancel_batch, batch.clone(), shielded()).await;
         }
-        _ => Ok(None),
     }
 }
 
-fn shielded() -> temporalio_workflow::ActivityOptions {
+fn everything(ctx: &WorkflowContext<ProcessShard>) -> SubmitBatch {
+    ctx.state(|shard| {
+        let input = &shard.input;
+        SubmitBatch { job: input.job.clone(), shard: input.shard, from: 0, to: input.documents, round: 0 }
+    })
+}
+
+/// The first half last, so that it is handed in first.
+fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
+    let (round, middle) = (task.round + 1, task.from + (task.to - task.from).div_ceil(2));
+    let second = SubmitBatch { from: middle, round, ..task.clone() };
+    let first = SubmitBatch { to: middle, round, ..task };
+    [second, first].into_iter().filter(|half| half.from < half.to)
+}
+
+fn is_over(ctx: &WorkflowContext<ProcessShard>, until: SystemTime) -> bool {
+    ctx.cancellation_token().is_cancelled() || now(ctx) >= until
+}
+
+fn is_paused(ctx: &WorkflowContext<ProcessShard>) -> bool {
+    ctx.state(|shard| shard.input.paused)
+}
+
+fn shielded() -> ActivityOptions {
     policy::batch(Some(WorkflowCancellationToken::new()))
 }
 

@@ -9,12 +9,12 @@
 //! * [`request`]: from the batch's raw input to a checked [`contract::Job`]
 //! * [`process_documents`]: a batch: plan, shards, finish
 //! * [`process_shard`]: a sliding window over one shard's documents
-//! * `parts`: a document that is read in parts; `economy`: documents that wait in their provider's batches
+//! * `parts`: a document that is read in parts; [`economy`]: documents that wait in their provider's batches
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * [`tally`]: adding up what documents came to
 
 pub mod contract;
-mod economy;
+pub mod economy;
 mod parts;
 pub mod policy;
 pub mod process_documents;

@@ -102,7 +102,8 @@ impl ProcessShard {
                 ctx.state_mut(|shard| shard.draining = true);
             }
             let Some(taken) = ctx.state_mut(Self::take) else { return };
-            let left = if taken.len() > 1 { Self::pack(&ctx, taken).await } else { taken.collect() };
+            let left = if taken.len() > 1 { Self::pack(&ctx, taken).await } else { Some(taken.collect()) };
+            let Some(left) = left else { return };
             let alone: Vec<_> = left.into_iter().map(|index| Self::document(&ctx, index)).collect();
             if workflows::join_all(alone).await.contains(&false) {
                 return;
@@ -110,8 +111,8 @@ impl ProcessShard {
         }
     }
 
-    /// Several documents in one call; those that must be sent alone.
-    async fn pack(ctx: &WorkflowContext<Self>, taken: Range<u32>) -> Vec<u32> {
+    /// Several documents in one call; those that must be sent alone, if it goes on.
+    async fn pack(ctx: &WorkflowContext<Self>, taken: Range<u32>) -> Option<Vec<u32>> {
         let (job, shard) = ctx.state(|shard| (shard.input.job.clone(), shard.input.shard));
         let task = PackTask { job, shard, from: taken.start, to: taken.end };
         let ended = ctx.execute_activity(Activities::process_pack, task, Self::options(ctx)).await;
@@ -146,20 +147,29 @@ impl ProcessShard {
 
     /// The next documents that go into one call.
     fn take(&mut self) -> Option<Range<u32>> {
-        while self.input.done.binary_search(&self.input.next).is_ok() {
-            self.input.next += 1;
-        }
         if self.exhausted() {
             return None;
         }
-        let first = self.input.next;
-        self.input.next = first.saturating_add(self.input.pack.max(1)).min(self.input.documents);
-        self.input.totals.in_flight += u64::from(self.input.next - first);
-        Some(first..self.input.next)
+        let (first, input) = (self.input.next, &mut self.input);
+        let most = first.saturating_add(input.pack.max(1)).min(input.documents);
+        // Up to the next one that is done.
+        let place = input.done.partition_point(|done| *done < first);
+        input.next = input.done.get(place).map_or(most, |done| most.min(*done));
+        input.totals.in_flight += u64::from(input.next - first);
+        let taken = first..input.next;
+        self.skip_done();
+        Some(taken)
+    }
+
+    /// What a provider's batch has answered is not handed out.
+    pub(crate) fn skip_done(&mut self) {
+        while self.input.done.binary_search(&self.input.next).is_ok() {
+            self.input.next += 1;
+        }
     }
 
     /// Which of a pack's documents must be sent alone; they are in flight until then. All of them, where the pack failed.
-    fn record_pack(&mut self, taken: Range<u32>, ended: Result<PackOutcome, ActivityExecutionError>) -> Vec<u32> {
+    fn record_pack(&mut self, taken: Range<u32>, ended: Result<PackOutcome, ActivityExecutionError>) -> Option<Vec<u32>> {
         let totals = &mut self.input.totals;
         match ended {
             Ok(packed) => {
@@ -167,16 +177,16 @@ impl ProcessShard {
                 totals.succeeded += u64::from(packed.succeeded);
                 totals.skipped += u64::from(packed.skipped);
                 totals.add_spent(&packed.spent);
-                packed.left
+                Some(packed.left)
             }
             Err(error) if error.as_cancelled().is_some() => {
                 totals.in_flight = totals.in_flight.saturating_sub(taken.len() as u64);
-                Vec::new()
+                None
             }
             Err(error) => {
                 let (_, effort) = tally::failed_document(taken.start, &error);
                 totals.add_spent(&DocumentOutcome { effort, ..DocumentOutcome::default() });
-                taken.collect()
+                Some(taken.collect())
             }
         }
     }

@@ -26,6 +26,9 @@ const LARGEST_CHUNK: u64 = 1_000_000;
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in it.
 pub const LARGEST_PACK: u64 = 50;
 
+/// Ten years, in seconds: what lies further off is a slip.
+const LONGEST_DEADLINE: u64 = 10 * 365 * 86_400;
+
 const FIELDS: [&str; 21] = [
     "source",
     "documents",
@@ -143,7 +146,10 @@ fn check(value: Value) -> Result<Batch, String> {
     if attach_pdf && long.is_some() {
         return Err("attach \"native\" and long exclude each other: only text can be divided; leave one out".to_owned());
     }
-    let (economy, deadline, pack) = (economy(&mut fields)?, deadline(&mut fields)?, pack(&mut fields)?);
+    let (mode, deadline, pack) = (mode(&mut fields)?, deadline(&mut fields)?, pack(&mut fields)?);
+    let economy = mode == Some(Mode::Economy);
+    // Who says "direct" has chosen.
+    let deadline = deadline.filter(|_| mode != Some(Mode::Direct));
     if economy && pack.is_some() {
         let why = "mode \"economy\" and pack exclude each other: a provider's batches have no limit of requests; leave out pack";
         return Err(why.to_owned());
@@ -232,11 +238,17 @@ fn long(fields: &mut Map<String, Value>) -> Result<Option<Long>, String> {
     Ok(Some(Long { how, chunk_tokens }))
 }
 
-fn economy(fields: &mut Map<String, Value>) -> Result<bool, String> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Direct,
+    Economy,
+}
+
+fn mode(fields: &mut Map<String, Value>) -> Result<Option<Mode>, String> {
     match fields.remove("mode") {
-        None => Ok(false),
-        Some(Value::String(mode)) if mode == "economy" => Ok(true),
-        Some(Value::String(mode)) if mode == "direct" => Ok(false),
+        None => Ok(None),
+        Some(Value::String(mode)) if mode == "economy" => Ok(Some(Mode::Economy)),
+        Some(Value::String(mode)) if mode == "direct" => Ok(Some(Mode::Direct)),
         Some(other) => {
             Err(format!("mode must be \"direct\" or, for half the price within a day, \"economy\", not {}", short(&other)))
         }
@@ -250,7 +262,7 @@ fn deadline(fields: &mut Map<String, Value>) -> Result<Option<Deadline>, String>
     let at = humantime::parse_rfc3339_weak(text).ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     match (at, humantime::parse_duration(text)) {
         (Some(at), _) => Ok(Some(Deadline::At(at.as_secs()))),
-        (None, Ok(span)) if span.as_secs() > 0 => Ok(Some(Deadline::Within(span.as_secs()))),
+        (None, Ok(span)) if (1..=LONGEST_DEADLINE).contains(&span.as_secs()) => Ok(Some(Deadline::Within(span.as_secs()))),
         _ => Err(format!("{meaning}, not {}", short(&value))),
     }
 }

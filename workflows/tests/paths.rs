@@ -51,7 +51,7 @@ async fn what_a_providers_batch_has_not_answered_goes_directly() {
         assert_eq!((result.totals.succeeded, result.totals.in_flight, result.totals.provider_calls), (20, 0, 20), "{result:?}");
         let calls = rig.fake.calls();
         let submitted: Vec<_> = calls.submitted.iter().map(|task| (task.from, task.to, task.round)).collect();
-        assert_eq!(submitted, [(0, 20, 0), (10, 20, 0), (10, 20, 1)]);
+        assert_eq!(submitted, [(0, 20, 0), (10, 20, 0), (10, 15, 1), (15, 20, 1)], "in halves, as the queue may be too small");
         let mut direct: Vec<u32> = calls.started.iter().map(|(_, index)| *index).collect();
         direct.sort_unstable();
         assert_eq!(direct, (0..20).filter(|index| index % 2 == 1).collect::<Vec<_>>());
@@ -103,6 +103,39 @@ async fn a_batch_that_fails_as_a_whole_goes_directly() {
         let batch = rig.start(&input(&json!({}))).await;
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 3);
         assert_eq!((rig.fake.calls().collected.len(), rig.fake.calls().started.len()), (0, 3));
+    })
+    .await;
+}
+
+/// What was handed in before is collected before anybody hears that nothing more can be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refusal_does_not_abandon_what_is_paid_for() {
+    let fake = Fake::willing(20, 20).in_economy(Economy { until: None }, |_, _| BatchState::Ended).without_batches_from(10);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let Err(Ended::Failed { message, .. }) = batch.result().await else { panic!("it must fail") };
+        assert!(message.contains("there is no batch API"), "{message}");
+        let calls = rig.fake.calls();
+        assert_eq!((calls.collected.len(), calls.finishes[0].progress.totals.succeeded), (1, 5), "{:?}", calls.finishes);
+    })
+    .await;
+}
+
+/// A pause holds back what is not handed in yet; documents that a batch has answered need no resume.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_keeps_documents_from_the_provider() {
+    let fake = Fake::willing(11, 11).in_economy(Economy { until: None }, |_, _| BatchState::Full);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("all are handed in", |calls| calls.submitted.len() == 2).await;
+        batch.pause().await;
+        batch.shard_is_told(0, "pause", 1).await;
+        // Both are found without room, and neither is handed in again.
+        rig.fake.until("both are asked after", |calls| calls.checked.len() == 2).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(rig.fake.calls().submitted.len(), 2);
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
     })
     .await;
 }

@@ -107,7 +107,7 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
     };
     assert_eq!(scheduled(SHARD_PARTS, "tidegate.process_part"), 12 + 2 + 1);
     assert_eq!((scheduled(SHARD_PACKED, "tidegate.process_pack"), scheduled(SHARD_PACKED, "tidegate.process_document")), (3, 12));
-    assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.submit_batch"), scheduled(SHARD_ECONOMY, "tidegate.collect_batch")), (4, 3));
+    assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.submit_batch"), scheduled(SHARD_ECONOMY, "tidegate.collect_batch")), (5, 4));
     assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.cancel_batch"), scheduled(SHARD_ECONOMY, "tidegate.process_document")), (0, 12));
 }
 

@@ -1,12 +1,33 @@
 //! Collecting.
 
 use chrono::Utc;
-use tidegate_providers::{Charged, Completion, batch};
+use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{CollectedBatch, DocumentOutcome, Effort, ProviderBatch};
+use tidegate_workflows::contract::{CollectedBatch, FailedDocument, ProviderBatch, failure_type};
 
-use super::{desk, later, memo};
-use crate::{failure::Failure, job::Shard, metrics, outcome::DocumentResult, schema, services::Services};
+use super::{desk, forget, later, memo};
+use crate::{
+    failure::Failure,
+    job::Shard,
+    metrics,
+    outcome::{self, DocumentResult},
+    schema,
+    services::Services,
+};
+
+/// An hour of a provider that does not give out what it has. Then the documents take the direct path.
+const ATTEMPTS: u32 = 60;
+
+/// What came of one request.
+#[derive(Debug)]
+enum Fate {
+    /// The document has its result.
+    Done,
+    /// Asked again, it would end in the same way.
+    Failed(&'static str, &'static str),
+    /// It may be answered on the direct path.
+    Open,
+}
 
 /// Writes the result of every document that the batch has answered. Can be repeated: the provider keeps the answers.
 ///
@@ -16,12 +37,22 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
     let task = &batch.submitted;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = desk(services, &shard)?;
-    let (key, mut collected) = (memo::key(task), CollectedBatch::default());
-    let mut answers = batches.answers(&batch.batch).await.map_err(|error| later(services, &error, attempt))?;
-    while let Some(answer) = answers.next().await.map_err(|error| later(services, &error, attempt))? {
+    let (key, mut collected, mut told) = (memo::key(task), CollectedBatch::default(), Vec::new());
+    let mut answers = match batches.answers(&batch.batch).await {
+        Ok(answers) => Some(answers),
+        Err(error) => give_up(services, batch, &error, attempt).map(|()| None)?,
+    };
+    while let Some(open) = &mut answers {
+        let answer = match open.next().await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => break,
+            Err(error) => {
+                give_up(services, batch, &error, attempt)?;
+                break;
+            }
+        };
         let index = memo::index(&key, &answer.custom_id).filter(|index| (task.from..task.to).contains(index));
         let (Some(index), Some(result)) = (index, answer.result) else { continue };
-        collected.spent.effort.provider_calls += 1;
         let usage = match &result {
             Ok(completion) => completion.usage,
             Err(error) => match error.charged {
@@ -30,46 +61,79 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
             },
         };
         let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
-        collected.spent.add(&spent(usage, cost_usd));
-        metrics::batch_answer(model, usage.as_ref(), result.as_ref().err().map(|error| error.kind));
-        if let Ok(completion) = result
-            && keep(&shard, model, index, completion, cost_usd).await?
-        {
-            collected.done.push(index);
+        collected.spent.add(&outcome::spent(usage.as_ref(), cost_usd));
+        collected.spent.effort.provider_calls += 1;
+        told.push((usage, result.as_ref().err().map(|error| error.kind), cost_usd));
+        match fate(&shard, model, index, result, cost_usd).await? {
+            Fate::Done => collected.done.push(index),
+            Fate::Failed(kind, message) => {
+                collected.failed.push(FailedDocument {
+                    index,
+                    error_type: kind.to_owned(),
+                    message: message.to_owned(),
+                    provider_calls: 1,
+                });
+            }
+            Fate::Open => {}
         }
     }
     collected.done.sort_unstable();
     collected.done.dedup();
     services.budgets.settle_batch(&shard.job, workflow, &key, collected.spent.cost_usd).await;
+    // Only now: an attempt that fails on the way is made again.
+    for (usage, failed, cost_usd) in told {
+        metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
+    }
+    forget(batches, batch).await;
     Ok(collected)
 }
 
-/// Whether the answer is the document's result. One that does not satisfy the schema is not, and is asked for again.
-async fn keep(shard: &Shard, model: &ModelId, index: u32, completion: Completion, cost_usd: Option<f64>) -> Result<bool, Failure> {
-    let Some(document) = usize::try_from(index).ok().and_then(|index| shard.documents.get(index)).cloned() else {
-        return Ok(false);
+/// A provider that fails is asked again, for an hour; one that has nothing is not.
+fn give_up(services: &Services, batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Failure> {
+    if attempt < ATTEMPTS && error.kind != Kind::InvalidRequest {
+        return Err(later(services, error, attempt));
+    }
+    tracing::warn!(batch = batch.batch, %error, "the answers of a batch cannot be had; their documents take the direct path");
+    Ok(())
+}
+
+/// As on the direct path: a refusal is final, and an answer that does not satisfy the schema has another chance, unless it
+/// was cut.
+async fn fate(
+    shard: &Shard,
+    model: &ModelId,
+    index: u32,
+    result: Result<Completion, Error>,
+    cost_usd: Option<f64>,
+) -> Result<Fate, Failure> {
+    let completion = match result {
+        Ok(completion) => completion,
+        Err(Error { kind: Kind::ContentRefused, .. }) => {
+            return Ok(Fate::Failed(failure_type::CONTENT_REFUSED, "the provider or the model refused the content"));
+        }
+        Err(Error { kind: Kind::TooLarge, .. }) => {
+            return Ok(Fate::Failed(failure_type::TOO_LARGE, "the document and its answer do not fit into what the model takes"));
+        }
+        Err(_) => return Ok(Fate::Open),
     };
     if shard.validator.as_ref().is_some_and(|validator| schema::valid(validator, &completion.answer).is_err()) {
-        return Ok(false);
+        return Ok(if completion.stop_reason == StopReason::MaxTokens {
+            Fate::Failed(
+                failure_type::INVALID_OUTPUT,
+                "the answer was cut at max_output_tokens and does not satisfy the schema; raise max_output_tokens",
+            )
+        } else {
+            Fate::Open
+        });
     }
+    let Some(document) = usize::try_from(index).ok().and_then(|index| shard.documents.get(index)).cloned() else {
+        return Ok(Fate::Open);
+    };
     let result = DocumentResult::new(document, model, completion, cost_usd, 1);
     result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
-    metrics::answered(&result, &shard.job.tenant);
-    Ok(true)
+    Ok(Fate::Done)
 }
 
 fn cost(services: &Services, model: &ModelId, usage: &Usage) -> Option<f64> {
     services.prices.cost_usd(model, usage, Utc::now().date_naive()).map(|usd| usd * batch::PRICE)
-}
-
-fn spent(usage: Option<Usage>, cost_usd: Option<f64>) -> DocumentOutcome {
-    let usage = usage.unwrap_or_default();
-    DocumentOutcome {
-        effort: Effort::default(),
-        input_tokens: usage.input(),
-        cached_input_tokens: usage.cache_read,
-        output_tokens: usage.output,
-        cost_usd: cost_usd.unwrap_or(0.0),
-        ..DocumentOutcome::default()
-    }
 }

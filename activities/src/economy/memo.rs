@@ -6,12 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
-use crate::{
-    failure::Failure,
-    job,
-    source::store_failure,
-    storage::{Error, Location},
-};
+use crate::{failure::Failure, job, source::store_failure, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Memo {
@@ -21,6 +16,11 @@ pub(super) struct Memo {
     pub(super) requests: u32,
     /// The first document after it.
     pub(super) next: u32,
+    /// The most that it should cost, in US dollars.
+    pub(super) usd: f64,
+    /// The id was found by the batch's size and time, and may be another's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) guessed: bool,
     /// The provider's id, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) batch: Option<String>,
@@ -28,10 +28,14 @@ pub(super) struct Memo {
 
 impl Memo {
     pub(super) async fn read(folder: &Location, task: &SubmitBatch) -> Result<Option<Self>, Failure> {
-        match location(folder, task).read().await {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-            Err(Error::Missing(_)) => Ok(None),
-            Err(error) => Err(store_failure(error)),
+        let bytes = location(folder, task).read_if_there().await.map_err(store_failure)?;
+        Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+    }
+
+    /// One that stays behind is asked after in vain.
+    pub(super) async fn remove(folder: &Location, task: &SubmitBatch) {
+        if let Err(error) = location(folder, task).delete().await {
+            tracing::debug!(%error, "the note of a batch stays behind");
         }
     }
 

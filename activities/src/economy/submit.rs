@@ -3,9 +3,10 @@
 use chrono::Utc;
 use futures::{StreamExt, stream};
 use tidegate_documents::tokens;
-use tidegate_providers::{Charged, Kind, batch};
+use tidegate_providers::{Batches, Charged, Error, Kind, batch};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{SubmitBatch, SubmittedBatch, failure_type};
+use tokio::sync::Semaphore;
 
 use super::{
     desk, later,
@@ -25,17 +26,22 @@ use crate::{
 /// Requests of one batch have no more than this together, because they are held in memory; the vendors take 200 MB and more.
 const MOST_BYTES: usize = 32 << 20;
 
+/// So many batches are in memory at once, whatever the number of shards.
+static IN_MEMORY: Semaphore = Semaphore::const_new(2);
+
 /// Documents that are read at once.
 const READ_AHEAD: usize = 8;
 
-/// Requests that will be handed in.
-#[derive(Debug, Default)]
-struct Parcel {
-    lines: Vec<Vec<u8>>,
-    bytes: usize,
-    /// The most that they should cost, in US dollars; unknown where there is no price.
-    usd: Option<f64>,
-    next: u32,
+/// A provider that fails so often in a row has no time now.
+const FAULTS: u32 = 3;
+
+/// One document's request.
+#[derive(Debug)]
+struct Line {
+    index: u32,
+    json: Vec<u8>,
+    /// The most that it should cost; 0 without a price.
+    usd: f64,
 }
 
 /// Hands in as many documents as fit into one batch, once. Those that cannot go this way are left out: they take the direct
@@ -47,82 +53,130 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (folder, key) = (resolve(&services.storage, "job", &task.job)?, memo::key(task));
     let (model, batches) = desk(services, &shard)?;
-    if let Some(memo) = Memo::read(&folder, task).await? {
-        // Handed in, or nearly: whoever did it may have died before the id was known.
-        let found = match &memo.batch {
-            Some(id) => Some(id.clone()),
-            None => match batches.find(&key, memo.requests as usize, memo.at).await {
-                Ok(found) => only(&folder, found).await?,
-                Err(error) if error.kind.is_retryable() => return Err(later(services, &error, attempt)),
-                // Not every compatible server keeps a list.
-                Err(_) => None,
-            },
-        };
-        if found.is_some() {
-            let memo = Memo { batch: found, ..memo };
-            memo.write(&folder, task).await?;
-            return Ok(SubmittedBatch { requests: memo.requests, next: memo.next, batch: memo.batch });
+    if let Some(memo) = Memo::read(&folder, task).await?
+        && let Some(memo) = handed_in(services, batches, &folder, memo, &key, attempt).await?
+    {
+        // Whoever handed it in may have given the money back, not knowing.
+        let held = services.budgets.hold_batch(&shard.job, workflow, &key, memo.usd, services.guard.backoff).await;
+        if let Err(failure) = held {
+            tracing::warn!(%failure, "a batch that was handed in is not held in its budget");
         }
+        return Ok(known(&memo, &folder, task).await);
     }
-    let parcel = gather(services, &shard, model, batches, task, &key).await?;
-    let nothing = SubmittedBatch { batch: None, requests: 0, next: parcel.next };
-    if parcel.lines.is_empty() {
-        return Ok(nothing);
-    }
-    match services.budgets.hold_batch(&shard.job, workflow, &key, parcel.usd, services.guard.backoff).await {
-        Ok(()) => {}
-        // Each document asks for its own part, and says that there is none.
-        Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED => return Ok(nothing),
-        Err(failure) => return Err(failure),
-    }
-    let requests = u32::try_from(parcel.lines.len()).unwrap_or(u32::MAX);
-    let memo = Memo { at: Utc::now(), requests, next: parcel.next, batch: None };
+    // It can only be closed, which nobody does.
+    let _place = IN_MEMORY.acquire().await;
+    let (mut lines, mut next) = gather(services, &shard, model, batches, task, &key).await?;
+    let usd = loop {
+        if lines.is_empty() {
+            return Ok(nothing(next));
+        }
+        let usd = lines.iter().map(|line| line.usd).sum();
+        match services.budgets.hold_batch(&shard.job, workflow, &key, usd, services.guard.backoff).await {
+            Ok(()) => break usd,
+            // Where not even one fits, each says so on the direct path.
+            Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED && lines.len() == 1 => return Ok(nothing(task.to)),
+            Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED => {
+                next = lines.split_off(lines.len() / 2).first().map_or(next, |line| line.index);
+            }
+            Err(failure) => return Err(failure),
+        }
+    };
+    let requests = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+    let memo = Memo { at: Utc::now(), requests, next, usd, guessed: false, batch: None };
     memo.write(&folder, task).await?;
-    match batches.submit(&key, &parcel.lines).await {
+    let lines: Vec<Vec<u8>> = lines.into_iter().map(|line| line.json).collect();
+    match batches.submit(&key, &lines).await {
         Ok(id) => {
             tracing::info!(%model, batch = id, requests, "documents were handed in to the provider's batch API");
-            let memo = Memo { batch: Some(id.clone()), ..memo };
-            memo.write(&folder, task).await?;
-            Ok(SubmittedBatch { batch: Some(id), requests, next: parcel.next })
+            Ok(known(&Memo { batch: Some(id), ..memo }, &folder, task).await)
         }
         Err(error) => {
             if error.charged == Charged::No {
+                // There is no such batch, and none that looks like it is ours.
+                Memo::remove(&folder, task).await;
                 services.budgets.settle_batch(&shard.job, workflow, &key, 0.0).await;
             }
-            match error.kind {
-                kind if kind.is_retryable() => Err(later(services, &error, attempt)),
-                Kind::InvalidRequest if shard.job.economy => Err(Failure::invalid_input(format!(
-                    "{} takes no batches ({}); leave out mode \"economy\", or correct base-url",
-                    model.provider(),
-                    error.message
-                ))),
-                _ => {
-                    tracing::warn!(%model, %error, "a batch was not taken; its documents take the direct path");
-                    Ok(nothing)
-                }
-            }
+            refused(services, &shard, model, task, &error, attempt)
         }
     }
 }
 
-/// The one batch that is none of the other shards'. `None` also where nobody can say which of several it is.
-async fn only(folder: &Location, mut found: Vec<String>) -> Result<Option<String>, Failure> {
-    if !found.is_empty() {
+/// What a refusal means: later, never, or the direct path.
+fn refused(
+    services: &Services,
+    shard: &Shard,
+    model: &ModelId,
+    task: &SubmitBatch,
+    error: &Error,
+    attempt: u32,
+) -> Result<SubmittedBatch, Failure> {
+    let full = error.kind == Kind::RateLimited;
+    if error.kind.is_retryable() && !full && attempt < FAULTS {
+        return Err(later(services, error, attempt));
+    }
+    tracing::warn!(%model, %error, "a batch was not taken");
+    if error.kind.is_retryable() {
+        return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
+    }
+    if error.kind == Kind::InvalidRequest && shard.job.economy {
+        return Err(Failure::invalid_input(format!(
+            "{} takes no batches ({}); leave out mode \"economy\", or correct base-url",
+            model.provider(),
+            error.message
+        )));
+    }
+    Ok(nothing(task.to))
+}
+
+fn nothing(next: u32) -> SubmittedBatch {
+    SubmittedBatch { batch: None, requests: 0, next, later: false }
+}
+
+/// The id is in Temporal's history from here on; the memo is for who comes before that.
+async fn known(memo: &Memo, folder: &Location, task: &SubmitBatch) -> SubmittedBatch {
+    if let Err(failure) = memo.write(folder, task).await {
+        tracing::warn!(%failure, "the id of a batch could not be noted");
+    }
+    SubmittedBatch { batch: memo.batch.clone(), requests: memo.requests, next: memo.next, later: false }
+}
+
+/// The batch that an attempt before this one handed in, whether or not it knew its id.
+async fn handed_in(
+    services: &Services,
+    batches: &dyn Batches,
+    folder: &Location,
+    memo: Memo,
+    key: &str,
+    attempt: u32,
+) -> Result<Option<Memo>, Failure> {
+    if memo.batch.is_some() {
+        return Ok(Some(memo));
+    }
+    let mut found = match batches.find(key, memo.requests as usize, memo.at).await {
+        Ok(found) => found,
+        // Not every compatible server keeps a list.
+        Err(error) if error.kind == Kind::InvalidRequest => Vec::new(),
+        Err(error) => return Err(later(services, &error, attempt)),
+    };
+    if !batches.takes_notes() && !found.is_empty() {
         let taken = memo::taken(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
-    Ok(if found.len() == 1 { found.pop() } else { None })
+    // Nobody can say which of several it is.
+    let batch = if found.len() == 1 { found.pop() } else { None };
+    Ok(batch.map(|batch| Memo { batch: Some(batch), guessed: !batches.takes_notes(), ..memo }))
 }
 
+/// The requests of a batch, and the first document after it.
 async fn gather(
     services: &Services,
     shard: &Shard,
     model: &ModelId,
-    batches: &dyn tidegate_providers::Batches,
+    batches: &dyn Batches,
     task: &SubmitBatch,
     key: &str,
-) -> Result<Parcel, Failure> {
-    let mut parcel = Parcel { usd: Some(0.0), next: task.to, ..Parcel::default() };
+) -> Result<(Vec<Line>, u32), Failure> {
+    let (mut lines, mut bytes) = (Vec::new(), 0);
     let documents: Vec<(u32, Document)> =
         (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize).cloned()).collect();
     let mut read = std::pin::pin!(
@@ -134,19 +188,17 @@ async fn gather(
         let Some(content) = content? else { continue };
         let question = Question::of(shard, &content);
         // A request that cannot be written is refused by name on the direct path.
-        let Ok(line) = batches.line(&memo::custom_id(key, index), &question.call(model)) else { continue };
-        if !parcel.lines.is_empty() && parcel.bytes + line.len() > MOST_BYTES {
-            parcel.next = index;
-            break;
+        let Ok(json) = batches.line(&memo::custom_id(key, index), &question.call(model)) else { continue };
+        if !lines.is_empty() && bytes + json.len() > MOST_BYTES {
+            return Ok((lines, index));
         }
         let usage =
             Usage { uncached_input: question.input_tokens(), output: shard.job.max_output_tokens.into(), ..Usage::default() };
-        let cost = services.prices.cost_usd(model, &usage, Utc::now().date_naive());
-        parcel.usd = parcel.usd.zip(cost).map(|(sum, cost)| sum + cost * batch::PRICE);
-        parcel.bytes += line.len();
-        parcel.lines.push(line);
+        let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0) * batch::PRICE;
+        bytes += json.len();
+        lines.push(Line { index, json, usd });
     }
-    Ok(parcel)
+    Ok((lines, task.to))
 }
 
 /// What of a document goes into a batch, if anything does.

@@ -42,7 +42,15 @@ impl Desk for MessageBatches {
 
     fn submit<'a>(&'a self, _name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
-            let body = [b"{\"requests\":[", lines.join(&b","[..]).as_slice(), b"]}"].concat();
+            let mut body = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum::<usize>() + 32);
+            body.extend_from_slice(b"{\"requests\":[");
+            for (number, line) in lines.iter().enumerate() {
+                if number > 0 {
+                    body.push(b',');
+                }
+                body.extend_from_slice(line);
+            }
+            body.extend_from_slice(b"]}");
             self.wire.post(body, &self.veil()).await
         })
     }
@@ -57,6 +65,15 @@ impl Desk for MessageBatches {
         let count: u64 = counts.into_iter().flat_map(|counts| counts.values()).filter_map(Value::as_u64).sum();
         let created = batch.get("created_at").and_then(Value::as_str).and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         count == requests as u64 && created.is_some_and(|created| created >= since - SKEW)
+    }
+
+    fn takes_notes(&self) -> bool {
+        false
+    }
+
+    /// The vendor removes a batch and its answers after 29 days.
+    fn forget<'a>(&'a self, _batch: &'a Value) -> BoxFuture<'a, Result<Option<Reply>, Error>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {

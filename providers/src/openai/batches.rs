@@ -70,6 +70,18 @@ impl Desk for Batches {
         batch.pointer("/metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str) == Some(name)
     }
 
+    fn takes_notes(&self) -> bool {
+        true
+    }
+
+    /// The file of requests: the vendor keeps it until it is deleted.
+    fn forget<'a>(&'a self, batch: &'a Value) -> BoxFuture<'a, Result<Option<Reply>, Error>> {
+        Box::pin(async move {
+            let Some(file) = text(batch, "/input_file_id") else { return Ok(None) };
+            self.files.delete(&[&file], &self.veil()).await.map(Some)
+        })
+    }
+
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move { self.batches.get(&[id], &[], &self.veil()).await })
     }
@@ -83,8 +95,8 @@ impl Desk for Batches {
                 if errors().any(|error| error["code"] == "token_limit_exceeded") {
                     State::Full
                 } else {
-                    let first = errors().find_map(|error| text(error, "/message"));
-                    State::Failed(self.veil().clean(&first.unwrap_or_else(|| "no reason was given".to_owned())))
+                    let code = errors().find_map(|error| text(error, "/code"));
+                    State::Failed(self.veil().clean(&code.unwrap_or_else(|| "no reason was given".to_owned())))
                 }
             }
             _ => State::Running,

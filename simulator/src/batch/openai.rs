@@ -1,4 +1,4 @@
-//! OpenAI's batches: `POST /v1/files`, `GET /v1/files/{id}/content`, `POST /v1/batches`, `GET …/{id}`, `POST …/{id}/cancel`.
+//! OpenAI's batches: `POST /v1/files`, `GET /v1/files/{id}/content`, `DELETE /v1/files/{id}`, `POST /v1/batches`, `GET …/{id}`, `POST …/{id}/cancel`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,6 +51,13 @@ pub(crate) async fn upload(
 pub(crate) async fn content(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
     let lines = key(&headers).and_then(|()| lines(&state, &id).ok_or_else(|| missing("file", &id)));
     respond::<OpenAi>(&state, lines.map(Body::Lines))
+}
+
+/// Removes a file that was uploaded; the batches that were made of it have read it.
+pub(crate) async fn delete(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+    let gone = key(&headers).and_then(|()| state.batches().files.remove(FILE, &id).ok_or_else(|| missing("file", &id)));
+    let told = gone.map(|_| Body::Json(serde_json::json!({"id": id, "object": "file", "deleted": true})));
+    respond::<OpenAi>(&state, told)
 }
 
 pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {

@@ -37,6 +37,13 @@ impl<T> Shelf<T> {
         self.things.get_mut(&number(prefix, name)?).map(|(_, thing)| thing)
     }
 
+    /// Lets go of a thing.
+    pub(crate) fn remove(&mut self, prefix: &str, name: &str) -> Option<T> {
+        let (bytes, thing) = self.things.remove(&number(prefix, name)?)?;
+        self.bytes -= bytes;
+        Some(thing)
+    }
+
     /// The newest things and their names, the newest first.
     pub(crate) fn newest(&self, prefix: &str, most: usize) -> Vec<(String, &T)> {
         self.things.iter().rev().take(most).map(|(number, (_, thing))| (name(prefix, *number), thing)).collect()
@@ -70,6 +77,7 @@ mod tests {
         for name in ["b_1", "a_x", ""] {
             assert_eq!(shelf.get("a_", name), None);
         }
+        assert_eq!((shelf.remove("a_", &name("a_", 1_000)), shelf.remove("a_", &name("a_", 1_000))), (Some(1_000), None));
         shelf.put(2_000, MOST_BYTES, 7);
         assert_eq!(shelf.all().collect::<Vec<_>>(), [&7], "one that fills all of it");
     }

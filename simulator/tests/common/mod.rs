@@ -70,6 +70,11 @@ impl Stage {
         Reply::read(request.send().await.expect("sent")).await.expect("read")
     }
 
+    pub(crate) async fn delete_with_key(&self, path: &str) -> Reply {
+        let request = self.client.delete(format!("{}{path}", self.simulator.base_url())).bearer_auth("k");
+        Reply::read(request.send().await.expect("sent")).await.expect("read")
+    }
+
     /// Asks until the answer is as it should be.
     pub(crate) async fn until(&self, path: &str, is: impl Fn(&Value) -> bool) -> Value {
         loop {

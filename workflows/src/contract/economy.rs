@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::DocumentOutcome;
+use super::{DocumentOutcome, FailedDocument};
 
 /// When a batch must be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct SubmittedBatch {
     pub requests: u32,
     /// The first document after it.
     pub next: u32,
+    /// The provider cannot take it now: hand in the same documents later.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub later: bool,
 }
 
 /// A batch that the provider works on.
@@ -58,6 +61,13 @@ pub struct ProviderBatch {
     pub batch: String,
     /// Documents in it.
     pub requests: u32,
+}
+
+/// All batches of a shard that are waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenBatches {
+    /// In any order; what is said of them comes in the same.
+    pub batches: Vec<ProviderBatch>,
 }
 
 /// How far the provider is.
@@ -79,6 +89,8 @@ pub enum BatchState {
 pub struct CollectedBatch {
     /// Documents that have their result, in order.
     pub done: Vec<u32>,
+    /// Documents that will never have one: asked again, they would be refused again, and paid for.
+    pub failed: Vec<FailedDocument>,
     /// What all of it took, answers that were of no use included.
     pub spent: DocumentOutcome,
 }

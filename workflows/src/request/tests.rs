@@ -33,6 +33,9 @@ fn economy_deadlines_and_packs() {
     assert!(job("mode", json!("economy")).economy && !job("mode", json!("direct")).economy);
     assert_eq!(job("deadline", json!("2026-12-01T08:00:00Z")).deadline, Some(Deadline::At(1_796_112_000)));
     assert_eq!(job("deadline", json!("1h 30m")).deadline, Some(Deadline::Within(5_400)));
+    let mut direct = with("deadline", json!("6h"));
+    direct["mode"] = json!("direct");
+    assert_eq!(parsed(&direct).unwrap().job.deadline, None, "who says direct has chosen");
     assert_eq!((job("pack", json!(true)).pack, job("pack", json!(7)).pack), (Some(Pack::Fitting), Some(Pack::Of(7))));
     assert_eq!(job("pack", json!(false)).pack, None);
     let mut both = with("mode", json!("economy"));
@@ -61,6 +64,7 @@ fn every_fault_has_its_sentence() {
         (with("mode", json!("cheap")),              "mode must be \"direct\" or, for half the price within a day, \"economy\", not \"cheap\""),
         (with("deadline", json!("tomorrow")),       "deadline must be a time such as \"2026-12-01T08:00:00Z\" or a span such as \"12h\", not \"tomorrow\""),
         (with("deadline", json!(9)),                "or a span such as \"12h\", not a number"),
+        (with("deadline", json!("300000000000years")), "deadline must be a time"),
         (with("deadline", json!("0s")),             "deadline must be a time"),
         (with("pack", json!(1)),                    "pack must be true, or the number of documents in one call, from 2 to 50, not 1"),
         (with("pack", json!("many")),               "from 2 to 50, not \"many\""),

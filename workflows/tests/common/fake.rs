@@ -8,8 +8,8 @@ use temporalio_sdk::{
     activities::{ActivityContext, ActivityError},
 };
 use tidegate_workflows::contract::{
-    BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Economy, Effort, Finish, Job, PackOutcome, PackTask, PartTask, Plan,
-    ProviderBatch, SealShard, Step, SubmitBatch, SubmittedBatch,
+    BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Economy, Effort, Finish, Job, OpenBatches, PackOutcome, PackTask,
+    PartTask, Plan, ProviderBatch, SealShard, Step, SubmitBatch, SubmittedBatch,
     failure_type::{INVALID_INPUT, UNAUTHORIZED},
     markers,
 };
@@ -82,6 +82,7 @@ pub struct Fake {
     plan: Option<Plan>,
     plan_gate: Option<Gate>,
     cannot_seal: Option<u32>,
+    cannot_submit: Option<u32>,
     script: Arc<Script>,
     provider: Arc<Provider>,
     calls: Arc<watch::Sender<Calls>>,
@@ -105,6 +106,7 @@ impl Fake {
             plan: Some(plan),
             plan_gate: None,
             cannot_seal: None,
+            cannot_submit: None,
             script: Arc::new(script),
             provider: Arc::new(|_, _| BatchState::Ended),
             calls: Arc::default(),
@@ -151,6 +153,11 @@ impl Fake {
     /// The same, without a way to seal this shard.
     pub fn without_seal_of(self, shard: u32) -> Self {
         Self { cannot_seal: Some(shard), ..self }
+    }
+
+    /// The same, whose provider takes no documents from this one on.
+    pub fn without_batches_from(self, document: u32) -> Self {
+        Self { cannot_submit: Some(document), ..self }
     }
 
     pub fn calls(&self) -> Calls {
@@ -215,16 +222,21 @@ impl Fake {
     #[activity(definition = markers::SubmitBatch)]
     async fn submit_batch(self: Arc<Self>, _ctx: ActivityContext, task: SubmitBatch) -> Result<SubmittedBatch, ActivityError> {
         let next = (task.from + 10).min(task.to);
+        if let Some(failing) = self.cannot_submit
+            && task.from >= failing
+        {
+            return Err(failure(INVALID_INPUT, "there is no batch API", Effort::default()));
+        }
         let (batch, requests) = (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
         self.note(|calls| calls.submitted.push(task));
-        Ok(SubmittedBatch { batch, requests, next })
+        Ok(SubmittedBatch { batch, requests, next, later: false })
     }
 
-    #[activity(definition = markers::CheckBatch)]
-    async fn check_batch(self: Arc<Self>, _ctx: ActivityContext, batch: ProviderBatch) -> Result<BatchState, ActivityError> {
-        self.note(|calls| calls.checked.push(batch.clone()));
-        let times = self.calls().checked.iter().filter(|checked| checked.batch == batch.batch).count();
-        Ok((self.provider)(&batch, times))
+    #[activity(definition = markers::CheckBatches)]
+    async fn check_batches(self: Arc<Self>, _ctx: ActivityContext, open: OpenBatches) -> Result<Vec<BatchState>, ActivityError> {
+        self.note(|calls| calls.checked.extend(open.batches.clone()));
+        let times = |batch: &ProviderBatch| self.calls().checked.iter().filter(|checked| checked.batch == batch.batch).count();
+        Ok(open.batches.iter().map(|batch| (self.provider)(batch, times(batch))).collect())
     }
 
     #[activity(definition = markers::CancelBatch)]
@@ -239,7 +251,7 @@ impl Fake {
         self.note(|calls| calls.collected.push(batch));
         let mut spent = DocumentOutcome::default();
         done.iter().for_each(|_| spent.add(&outcome()));
-        Ok(CollectedBatch { done, spent })
+        Ok(CollectedBatch { done, failed: Vec::new(), spent })
     }
 
     #[activity(definition = markers::SealShard)]
