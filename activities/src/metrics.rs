@@ -19,6 +19,7 @@ const LITTLE_L: &str = "tidegate_little_l";
 const DOCUMENTS: &str = "tidegate_documents_total";
 const TOKENS: &str = "tidegate_tokens_total";
 const CACHE_HIT_RATIO: &str = "tidegate_cache_hit_ratio";
+const TOKENS_PER_MINUTE: &str = "tidegate_tokens_per_minute";
 const COST: &str = "tidegate_cost_usd_total";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
@@ -34,6 +35,10 @@ pub fn describe() {
     describe_counter!(DOCUMENTS, "Attempts at documents, by outcome: succeeded, skipped, or the failure's type");
     describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
     describe_gauge!(CACHE_HIT_RATIO, "Input tokens read from the provider's prompt cache, as a part of all input");
+    describe_gauge!(
+        TOKENS_PER_MINUTE,
+        "Tokens of this worker's calls that ended in the last minute, cached input included: the effective rate"
+    );
     describe_gauge!(COST, "US dollars, of calls whose price is known");
     describe_gauge!(BUDGET_LEFT, "US dollars that a tenant may still spend today, as this worker last saw it");
     describe_gauge!(CALLS_PER_DOCUMENT, "Provider calls of this worker for each answered document; 1 is perfect");
@@ -51,7 +56,8 @@ struct Sums {
 struct ModelSums {
     input: f64,
     cached: f64,
-    recent: VecDeque<(Instant, Duration)>,
+    /// Calls that ended lately: when, after how long, and their tokens.
+    recent: VecDeque<(Instant, Duration, f64)>,
 }
 
 static SUMS: LazyLock<Mutex<Sums>> = LazyLock::new(Mutex::default);
@@ -73,30 +79,33 @@ impl Call {
     }
 
     pub(crate) fn succeeded(self, usage: Option<&Usage>) {
-        self.ended("ok");
+        self.ended("ok", usage.map_or(0, |usage| usage.input() + usage.output));
         if let Some(usage) = usage {
             used(&self.model, usage);
         }
     }
 
     pub(crate) fn failed(self, kind: Kind) {
-        self.ended(kind.label());
+        self.ended(kind.label(), 0);
     }
 
-    fn ended(&self, outcome: &'static str) {
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no more than 2^53")]
+    fn ended(&self, outcome: &'static str, tokens: u64) {
         let (now, took) = (Instant::now(), self.started.elapsed());
         counter!(CALLS, "model" => self.model.to_string(), "outcome" => outcome).increment(1);
         histogram!(CALL_SECONDS, "model" => self.model.to_string()).record(took.as_secs_f64());
         let mut sums = sums();
         sums.calls += 1.0;
         let recent = &mut sums.models.entry(self.model.clone()).or_default().recent;
-        recent.push_back((now, took));
-        while recent.front().is_some_and(|(ended, _)| now - *ended > RECENT) {
+        recent.push_back((now, took, tokens as f64));
+        while recent.front().is_some_and(|(ended, ..)| now - *ended > RECENT) {
             recent.pop_front();
         }
         // λ × W: (calls / minute) × (their time / calls) is their time / minute.
-        let time: Duration = recent.iter().map(|(_, took)| took).sum();
+        let time: Duration = recent.iter().map(|(_, took, _)| took).sum();
         gauge!(LITTLE_L, "model" => self.model.to_string()).set(time.as_secs_f64() / RECENT.as_secs_f64());
+        let tokens: f64 = recent.iter().map(|(.., tokens)| tokens).sum();
+        gauge!(TOKENS_PER_MINUTE, "model" => self.model.to_string()).set(tokens * 60.0 / RECENT.as_secs_f64());
     }
 }
 

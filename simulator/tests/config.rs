@@ -49,7 +49,7 @@ fn everything_that_can_be_said_is_read() {
     assert_eq!(config.limits("another").rpm, Some(1_000));
     assert_eq!((config.faults[0].kind, config.faults[0].retry_after), (FaultKind::Overloaded, Some(Duration::from_secs(2))));
     assert_eq!(config.latency.per_output_token, Duration::from_millis(2));
-    let batches = Batches { duration: Duration::from_secs(10), error_rate: 0.1, expire_rate: 0.2 };
+    let batches = Batches { duration: Duration::from_secs(10), error_rate: 0.1, expire_rate: 0.2, queue_tokens: None };
     assert_eq!((config.batches, Config::default().batches.duration), (batches, Duration::from_secs(2)));
 }
 

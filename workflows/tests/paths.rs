@@ -6,7 +6,8 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "tests may stop at the first fault"
+    clippy::disallowed_methods,
+    reason = "tests may stop at the first fault, and have a clock"
 )]
 
 mod common;
