@@ -65,6 +65,41 @@ async fn whatever_goes_wrong_each_document_ends_and_no_call_is_wasted() {
     fleet.stop().await;
 }
 
+/// One call in five meets the fault of its phase, at each API; the phases are told apart by their instructions.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_fault_by_itself_strikes_one_call_in_five() {
+    let kinds = ["rate-limited", "overloaded", "server-error", "hang", "reset-before", "reset-after", "malformed", "slow"];
+    let faults: String = kinds
+        .iter()
+        .map(|kind| format!("[[faults]]\nkind = \"{kind}\"\nrate = 0.2\nmatching = \"The phase is {kind}.\"\n"))
+        .collect();
+    let Some(mut fleet) = every_provider(&faults, "").await else { return };
+    fleet.documents(10, 60);
+    fleet.worker();
+    for (number, model) in MODELS.iter().enumerate() {
+        for kind in kinds {
+            let more = json!({"model": model, "retry_budget": 1_000, "instructions": format!("The phase is {kind}.")});
+            fleet.start(&format!("{kind}-{number}"), &batch(&fleet, &format!("{kind}-{number}"), more)).await;
+        }
+    }
+    let mut met = std::collections::BTreeSet::new();
+    for (number, model) in MODELS.iter().enumerate() {
+        let mut calls = 0;
+        for kind in kinds {
+            let result = fleet.result(&format!("{kind}-{number}")).await.unwrap();
+            assert_eq!(result["succeeded"], json!(10), "{model}, {kind}: {result}");
+            calls += result["provider_calls"].as_u64().unwrap();
+        }
+        let account = fleet.simulator.account().model(model.split_once(':').unwrap().1);
+        let injected: u64 = account.faults.values().sum();
+        assert_eq!(calls, account.requests, "{model}: {account:?}");
+        assert!(account.requests <= 80 + injected, "{model}: at most a call more for each fault; {account:?}");
+        met.extend(account.faults.into_keys());
+    }
+    assert_eq!(met.len(), kinds.len(), "{met:?}");
+    fleet.stop().await;
+}
+
 /// The account of the first model is empty: one call finds out, and all documents go to the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_goes_on_to_the_next_model_or_says_why_not() {

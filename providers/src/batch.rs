@@ -2,14 +2,12 @@
 //!
 //! As with single calls, nothing is sent twice: each function puts on the wire what it says, once.
 
-use std::{collections::VecDeque, fmt};
+use std::fmt;
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
 
 use crate::{
     error::Error,
-    exchange::{Lines, Reply},
     provider::{BoxFuture, Completion, Request},
 };
 
@@ -72,21 +70,12 @@ pub struct Answer {
 }
 
 /// The answers of a batch, one at a time: together they may be more than fits into memory.
-pub struct Answers<'a> {
-    client: &'a dyn Reader,
-    files: VecDeque<Vec<String>>,
-    open: Option<Lines>,
-}
-
-impl fmt::Debug for Answers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answers").field("files", &self.files).finish_non_exhaustive()
-    }
-}
+#[derive(Debug)]
+pub struct Answers<'a>(Box<dyn Source + 'a>);
 
 impl<'a> Answers<'a> {
-    pub(crate) fn new(client: &'a dyn Reader, files: Vec<Vec<String>>) -> Self {
-        Self { client, files: files.into(), open: None }
+    pub(crate) fn new(source: impl Source + 'a) -> Self {
+        Self(Box::new(source))
     }
 
     /// The next answer; `None` after the last. A line that is none is left out: its request stays without an answer.
@@ -94,55 +83,11 @@ impl<'a> Answers<'a> {
     /// # Errors
     /// When the rest cannot be read now.
     pub async fn next(&mut self) -> Result<Option<Answer>, Error> {
-        loop {
-            let Some(lines) = &mut self.open else {
-                let Some(file) = self.files.pop_front() else { return Ok(None) };
-                self.open = Some(self.client.open(&file).await?);
-                continue;
-            };
-            match lines.next().await {
-                Ok(Some(line)) => {
-                    if let Some(answer) = serde_json::from_slice(&line).ok().and_then(|line| self.client.answer(&line)) {
-                        return Ok(Some(answer));
-                    }
-                }
-                Ok(None) => self.open = None,
-                Err(reason) => return Err(self.client.broken(&reason)),
-            }
-        }
+        self.0.next().await
     }
 }
 
-/// Reads what a batch left.
-pub(crate) trait Reader: Send + Sync {
-    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Lines, Error>>;
-    fn answer(&self, line: &Value) -> Option<Answer>;
-    fn broken(&self, reason: &str) -> Error;
-}
-
-/// What differs from vendor to vendor, and knows nothing of prompts.
-pub(crate) trait Desk: Send + Sync + fmt::Debug {
-    /// One request of a batch; `body` is JSON.
-    fn line(&self, custom_id: &str, body: &[u8]) -> Vec<u8>;
-    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<Reply, Error>>;
-    /// The newest batches.
-    fn list(&self) -> BoxFuture<'_, Result<Reply, Error>>;
-    /// Whether a batch of that list is meant.
-    fn is(&self, batch: &Value, name: &str, requests: usize, since: DateTime<Utc>) -> bool;
-    fn takes_notes(&self) -> bool;
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
-    /// Removes what was stored for this batch; `None` where nothing is.
-    fn forget<'a>(&'a self, batch: &'a Value) -> BoxFuture<'a, Result<Option<Reply>, Error>>;
-    fn state(&self, batch: &Value) -> Option<State>;
-    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
-    /// The files with a batch's answers, as [`Self::open`] takes them.
-    fn files(&self, batch: &Value) -> Vec<Vec<String>>;
-    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>>;
-    /// The request's name, and the reply that it would have had alone.
-    fn answer(&self, line: &Value) -> Option<(String, Option<Reply>)>;
-}
-
-/// A text in JSON.
-pub(crate) fn text(value: &Value, pointer: &str) -> Option<String> {
-    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+/// Where answers come from.
+pub(crate) trait Source: Send + fmt::Debug {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Answer>, Error>>;
 }

@@ -1,20 +1,22 @@
 //! What the HTTP clients of all vendors have in common: write a body, send it once, say what came back.
 
+mod batches;
+
 use std::fmt;
 
-use chrono::{DateTime, Utc};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::{
-    batch::{self, Answer, Answers, Batches, Desk, text},
+    batch::Batches,
     burndown::Burndown,
+    desk::Desk,
     envelope::Envelope,
-    error::{Error, Kind},
-    exchange::{Lines, Reply, Wire},
+    error::Error,
+    exchange::{Reply, Wire},
     message::Veil,
     observed::Observed,
-    provider::{BoxFuture, Completion, Document, Provider, Request},
+    provider::{BoxFuture, Completion, Provider, Request},
     refusal::Context,
     secret::Secret,
     settings::{Settings, SetupError, Vendor},
@@ -108,120 +110,6 @@ impl<A: Api> Provider for Client<A> {
 
     fn batches(&self) -> Option<&dyn Batches> {
         self.batches.is_some().then_some(self)
-    }
-}
-
-/// In the place of the request that a reply of a batch answers: nobody knows it any more.
-const FORGOTTEN: Request<'static> = Request {
-    model: "",
-    instructions: "",
-    document: Document::Text(""),
-    max_output_tokens: 0,
-    schema: None,
-    cache_instructions: false,
-};
-
-impl<A: Api> Client<A> {
-    fn desk(&self) -> Result<&dyn Desk, Error> {
-        self.batches.as_deref().ok_or_else(|| Error::unsent(Kind::InvalidRequest, "this provider has no batches"))
-    }
-
-    fn context(&self) -> Context<'_> {
-        Context::new(A::VENDOR, Veil::of_key(self.key.as_ref()), Observed::default()).retrying(&self.retry_codes)
-    }
-
-    /// What a success says.
-    fn told(&self, reply: &Reply) -> Result<Value, Error> {
-        if !reply.is_success() {
-            return Err(self.refused(reply));
-        }
-        reply.json().map_err(|why| self.context().unreadable(reply, why))
-    }
-
-    /// Without the vendor's sentence: it may quote any of the documents, and nobody has them at hand to find that.
-    fn refused(&self, reply: &Reply) -> Error {
-        let error = self.context().refused(reply);
-        let name = Envelope::read(&reply.body);
-        let name = name.codes.first().or_else(|| name.types.first()).map_or_else(String::new, |name| format!(" {name}"));
-        let message = Veil::of_key(self.key.as_ref()).clean(&format!("{}: status {}{name}", A::VENDOR, reply.status));
-        Error { message, ..error }
-    }
-
-    fn unreadable(&self, reply: &Reply) -> Error {
-        self.context().unreadable(reply, "it is no batch (is base-url right?)")
-    }
-}
-
-impl<A: Api> Batches for Client<A> {
-    fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        Ok(self.desk()?.line(custom_id, &self.api.body(request)?))
-    }
-
-    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<String, Error>> {
-        Box::pin(async move {
-            let reply = self.desk()?.submit(name, lines).await?;
-            text(&self.told(&reply)?, "/id").ok_or_else(|| self.unreadable(&reply))
-        })
-    }
-
-    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        Box::pin(async move {
-            let desk = self.desk()?;
-            let list = self.told(&desk.list().await?)?;
-            let batches = list.get("data").and_then(Value::as_array).into_iter().flatten();
-            Ok(batches.filter(|batch| desk.is(batch, name, requests, since)).filter_map(|batch| text(batch, "/id")).collect())
-        })
-    }
-
-    fn takes_notes(&self) -> bool {
-        self.batches.as_deref().is_some_and(Desk::takes_notes)
-    }
-
-    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move {
-            let desk = self.desk()?;
-            let batch = self.told(&desk.get(id).await?)?;
-            match desk.forget(&batch).await? {
-                Some(reply) if !reply.is_success() => Err(self.refused(&reply)),
-                _ => Ok(()),
-            }
-        })
-    }
-
-    fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<batch::State, Error>> {
-        Box::pin(async move {
-            let desk = self.desk()?;
-            let reply = desk.get(id).await?;
-            desk.state(&self.told(&reply)?).ok_or_else(|| self.unreadable(&reply))
-        })
-    }
-
-    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async move { self.told(&self.desk()?.cancel(id).await?).map(drop) })
-    }
-
-    fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>> {
-        Box::pin(async move {
-            let desk = self.desk()?;
-            let batch = self.told(&desk.get(id).await?)?;
-            Ok(Answers::new(self, desk.files(&batch)))
-        })
-    }
-}
-
-impl<A: Api> batch::Reader for Client<A> {
-    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Lines, Error>> {
-        Box::pin(async move { self.desk()?.open(file).await?.map_err(|reply| self.refused(&reply)) })
-    }
-
-    fn answer(&self, line: &Value) -> Option<Answer> {
-        let (custom_id, reply) = self.batches.as_deref()?.answer(line)?;
-        Some(Answer { custom_id, result: reply.map(|reply| self.read(&FORGOTTEN, &reply)) })
-    }
-
-    fn broken(&self, reason: &str) -> Error {
-        let message = Veil::of_key(self.key.as_ref()).clean(&format!("the answers of a batch broke off: {reason}"));
-        Error::unsent(Kind::Transient, &message)
     }
 }
 

@@ -22,7 +22,7 @@
 //! `response.rs` are the two bodies, `usage.rs` normalises token counts, `limits.rs` reads the rate-limit headers and
 //! `errors.rs` holds the names of the vendor's errors. No vendor type leaves its folder.
 //!
-//! Shared and private: `client` (what all but Bedrock are), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
+//! Shared and private: `client` (what all but Bedrock are), `desk` (what differs between batch APIs), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
 //! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind), `wait_hint` (how long to wait), `refusal`
 //! (all of these made into an [`Error`]), `message` (text that is safe to show), `aws_errors` (AWS's names, known without its SDK).
 //!
@@ -50,6 +50,7 @@ mod aws_errors;
 mod bedrock;
 mod classify;
 mod client;
+mod desk;
 mod endpoint;
 mod envelope;
 mod exchange;

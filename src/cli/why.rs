@@ -59,8 +59,11 @@ struct Waits {
 /// What binds those that others come before. It says nothing of what the first of them waits for.
 const TURN: &str = "turn";
 
-/// The activity of one document.
-const DOCUMENT: &str = "tidegate.process_document";
+/// So begin the activities of documents: whole ones, parts, and several in a call.
+const DOCUMENTS: &str = "tidegate.process_";
+
+/// So end those of the provider's batches.
+const BATCHES: [&str; 2] = ["_batch", "_batches"];
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let temporal = Temporal::open(config).await?;
@@ -112,7 +115,9 @@ fn class(input: &Value) -> Class {
 
 fn waits(pending: &[Pending]) -> Waits {
     let (mut waits, mut bindings) = (Waits::default(), BTreeMap::<String, u64>::new());
-    for document in pending.iter().filter(|pending| pending.activity == DOCUMENT) {
+    let backs_off = |step: &&Pending| BATCHES.iter().any(|end| step.activity.ends_with(end)) && step.next.is_some();
+    let documents = pending.iter().filter(|step| step.activity.starts_with(DOCUMENTS) || backs_off(step));
+    for document in documents {
         if document.started {
             waits.working += 1;
             continue;
@@ -157,6 +162,13 @@ fn answer(
     }
     if progress.is_some_and(|progress| progress.paused) {
         return "it is paused; send it the signal resume".to_owned();
+    }
+    let in_flight = progress.map_or(0, |progress| progress.totals.in_flight);
+    if *waits == Waits::default() && in_flight > 0 {
+        return format!(
+            "the provider works on {} documents in its batch API; it is asked for them every ten minutes at least, and has a day",
+            count(in_flight)
+        );
     }
     let Some((model, snapshot)) = seen else {
         return class.model.as_ref().map_or_else(
@@ -230,12 +242,13 @@ mod tests {
     use std::sync::Arc;
 
     use tidegate_quota::{Charge, Lanes, Limits};
+    use tidegate_workflows::contract::Totals;
 
     use super::*;
 
     fn document(next: u64, kind: &str, message: &str) -> Pending {
         Pending {
-            activity: DOCUMENT.to_owned(),
+            activity: "tidegate.process_document".to_owned(),
             next: Some(SystemTime::now() + Duration::from_secs(next)),
             failure: Some((kind.to_owned(), message.to_owned())),
             ..Pending::default()
@@ -244,7 +257,7 @@ mod tests {
 
     #[test]
     fn documents_are_counted_by_what_they_wait_for() {
-        let bare = Pending { activity: DOCUMENT.to_owned(), ..Pending::default() };
+        let bare = Pending { activity: "tidegate.process_document".to_owned(), ..Pending::default() };
         let seen = waits(&[
             document(20, "QuotaWait", "no quota for a:b for 20s: tokens binds"),
             document(40, "QuotaWait", "no quota for a:b for 40s: tokens binds"),
@@ -252,9 +265,12 @@ mod tests {
             document(5, "RateLimited", "429"),
             Pending { started: true, ..bare.clone() },
             bare,
+            Pending { activity: "tidegate.check_batches".to_owned(), started: true, ..Pending::default() },
+            Pending { activity: "tidegate.submit_batch".to_owned(), ..document(9, "Transient", "500") },
             Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() },
         ]);
         assert_eq!((seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]), (1, 3, 1, 1));
+        assert_eq!(seen.backing_off["Transient"], 1, "steps of the provider's batches count where they fail");
         assert_eq!(seen.binding.as_deref(), Some("tokens"));
         let (first, last) = seen.next.unwrap();
         assert!((34..=36).contains(&last.duration_since(first).unwrap().as_secs()));
@@ -274,6 +290,11 @@ mod tests {
         assert!(told(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
         (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());
         assert_eq!(told(&turn, &snapshot), "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now");
+        let totals = Totals { in_flight: 40, ..Totals::default() };
+        let progress = Progress { totals, ..Progress::default() };
+        let waiting = |waits: &Waits| answer(&class, waits, Some(&progress), None, Some((&model, &snapshot)));
+        assert!(waiting(&Waits::default()).starts_with("the provider works on 40 documents in its batch API"));
+        assert!(waiting(&turn).contains("it waits for the gate"), "not while documents wait here");
         assert_eq!(answer(&class, &turn, None, Some("no worker".into()), Some((&model, &snapshot))), "no worker");
     }
 

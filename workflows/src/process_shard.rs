@@ -142,7 +142,12 @@ impl ProcessShard {
 
     /// How many calls are open at once: a call may hold several documents.
     fn places(&self) -> u32 {
-        self.input.window.min(self.input.documents).div_ceil(self.input.pack.max(1)).max(1)
+        self.input.window.min(self.input.documents).div_ceil(self.in_one_call()).max(1)
+    }
+
+    /// Never more documents in a call than may be in flight.
+    fn in_one_call(&self) -> u32 {
+        self.input.pack.min(self.input.window).max(1)
     }
 
     /// The next documents that go into one call.
@@ -150,8 +155,8 @@ impl ProcessShard {
         if self.exhausted() {
             return None;
         }
+        let most = self.input.next.saturating_add(self.in_one_call()).min(self.input.documents);
         let (first, input) = (self.input.next, &mut self.input);
-        let most = first.saturating_add(input.pack.max(1)).min(input.documents);
         // Up to the next one that is done.
         let place = input.done.partition_point(|done| *done < first);
         input.next = input.done.get(place).map_or(most, |done| most.min(*done));

@@ -5,7 +5,8 @@ use http::HeaderMap;
 use serde_json::Value;
 
 use crate::{
-    batch::{Desk, State, text},
+    batch::State,
+    desk::{Desk, text},
     error::Error,
     exchange::{Lines, Reply, Wire},
     message::Veil,

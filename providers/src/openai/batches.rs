@@ -6,8 +6,9 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use crate::{
-    batch::{Desk, State, text},
+    batch::State,
     client::key_header,
+    desk::{Desk, text},
     error::{Error, Kind},
     exchange::{Lines, Reply, Wire},
     message::Veil,

@@ -1,0 +1,87 @@
+//! What a batch's author asked for, checked.
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::{Lane, ModelId, Tenant};
+
+use super::{Deadline, Long, Pack, is_false};
+
+/// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store for the documents.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Where the documents come from.
+    pub source: Source,
+    /// Prefix for the results.
+    pub output: String,
+    /// What to do with each document.
+    pub instructions: String,
+    /// Who answers.
+    #[serde(flatten)]
+    pub answerer: Answerer,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// Whose budget pays.
+    pub tenant: Tenant,
+    /// Most output tokens per document.
+    pub max_output_tokens: u32,
+    /// JSON Schema that each answer must satisfy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<serde_json::Value>,
+    /// Provider calls beyond the first of each document, for the whole batch; `None` is three for each document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_budget: Option<u64>,
+    /// US dollars that the batch may spend in all; `None` is no limit of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
+    /// What becomes of documents that are too long for one call; without it they go whole, and may be refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<Long>,
+    /// Each row of a CSV file and each line of a JSONL file is a document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<Records>,
+    /// PDFs go to the provider as they are, not as text.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub attach_pdf: bool,
+    /// The documents go through their provider's batch API.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub economy: bool,
+    /// When they must be done; where that is far enough, they go through their provider's batch API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Deadline>,
+    /// Small documents share calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<Pack>,
+}
+
+/// Which fields of a record say what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Records {
+    /// The field that names a record; without it they are numbered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The field that is its text; without it all fields are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Who answers: exactly one of the two in the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answerer {
+    /// This model.
+    Model(ModelId),
+    /// A configured list of models, by its name.
+    Route(String),
+}
+
+/// Where a batch's documents come from: exactly one of the three in the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A folder, file, glob or object-store prefix.
+    Prefix(String),
+    /// An explicit list of URIs.
+    Documents(Vec<String>),
+    /// The URI of a JSONL object with `{"id","uri"}` lines.
+    Manifest(String),
+}
