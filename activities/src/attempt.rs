@@ -47,6 +47,12 @@ impl Attempt {
         Self { reservation, batch, scheduled_millis, notes: Arc::new(Mutex::new(notes)) }
     }
 
+    /// Names the document's step, whatever the attempt.
+    #[must_use]
+    pub fn document(&self) -> &str {
+        self.reservation.rsplit_once('.').map_or(&self.reservation, |(document, _)| document)
+    }
+
     /// A copy of the notes.
     #[must_use]
     pub fn notes(&self) -> Notes {

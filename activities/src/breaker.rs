@@ -1,4 +1,4 @@
-//! A circuit breaker for each model: after some faults in a row nobody asks for a while, then one call finds out.
+//! A circuit breaker for each model: after faults of some documents in a row nobody asks for a while, then one call finds out.
 //!
 //! It is about providers that are down, not about quota: a 429 closes the gate for the whole fleet, an overload lowers the
 //! calls in flight; this spares the documents behind them the same fault, each in its own worker.
@@ -12,8 +12,10 @@ use std::{
 use tidegate_providers::Kind;
 use tidegate_types::ModelId;
 
-/// Faults in a row that open the circuit.
-const FAULTS: u32 = 5;
+use crate::job;
+
+/// Different documents in a row whose calls fail, until the circuit opens. A single one may itself be what the provider fails at.
+const FAULTS: usize = 5;
 
 /// How long it stays open: this long, then twice as long each time that the probe fails, up to the longest.
 const OPEN: Duration = Duration::from_secs(5);
@@ -23,10 +25,10 @@ const LONGEST: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Breakers(Mutex<HashMap<ModelId, Breaker>>);
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Breaker {
-    /// In a row.
-    faults: u32,
+    /// Documents, as hashes, whose calls have failed since one last succeeded.
+    failing: Vec<u64>,
     /// How often it has been opened since a call last succeeded.
     opened: u32,
     /// Nobody calls before; without it the circuit is closed.
@@ -84,15 +86,18 @@ impl Passage {
         self.breakers.lock().remove(&self.model);
     }
 
-    /// The call failed.
-    pub fn failed(self, kind: Kind, now: Instant) {
+    /// The call failed, for this document.
+    pub fn failed(self, kind: Kind, document: &str, now: Instant) {
         if !matches!(kind, Kind::Overloaded | Kind::Transient | Kind::Timeout) {
             return self.succeeded();
         }
         let mut breakers = self.breakers.lock();
         let breaker = breakers.entry(self.model.clone()).or_default();
-        breaker.faults += 1;
-        if self.probe || breaker.faults >= FAULTS {
+        let document = job::hash([document.as_bytes()]);
+        if breaker.failing.len() < FAULTS && !breaker.failing.contains(&document) {
+            breaker.failing.push(document);
+        }
+        if self.probe || breaker.failing.len() >= FAULTS {
             let length = OPEN.saturating_mul(2_u32.saturating_pow(breaker.opened.min(8))).min(LONGEST);
             // Calls that were under way when it opened fail too, and do not prolong it.
             if self.probe || breaker.open_until.is_none() {
@@ -123,15 +128,15 @@ mod tests {
         let (breakers, model) = (Arc::new(Breakers::default()), "a:b".parse().unwrap());
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        for _ in 0..FAULTS {
-            breakers.enter(&model, at(0)).unwrap().failed(Kind::Overloaded, at(0));
+        for document in ["1", "2", "3", "4", "4", "5"] {
+            breakers.enter(&model, at(0)).unwrap().failed(Kind::Overloaded, document, at(0));
         }
         assert_eq!(breakers.enter(&model, at(2)).unwrap_err(), Duration::from_secs(3));
         assert!(breakers.is_open(&model, at(2)) && !breakers.is_open(&model, at(5)));
         // One probe, and nobody beside it.
         let probe = breakers.enter(&model, at(5)).unwrap();
         assert!(breakers.enter(&model, at(5)).is_err() && breakers.is_open(&model, at(5)));
-        probe.failed(Kind::Timeout, at(6));
+        probe.failed(Kind::Timeout, "1", at(6));
         assert_eq!(breakers.enter(&model, at(6)).unwrap_err(), Duration::from_secs(10), "twice as long");
         // A probe that found no quota tells nothing, and the next may try.
         drop(breakers.enter(&model, at(16)).unwrap());
@@ -142,13 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn only_faults_in_a_row_count_and_refusals_are_none() {
+    fn only_faults_of_several_documents_in_a_row_count_and_refusals_are_none() {
         let (breakers, model) = (Arc::new(Breakers::default()), "a:b".parse().unwrap());
         let now = Instant::now();
-        for kind in [Kind::Overloaded, Kind::RateLimited].repeat(20) {
-            breakers.enter(&model, now).unwrap().failed(kind, now);
+        for (number, kind) in [Kind::Overloaded, Kind::RateLimited].repeat(20).into_iter().enumerate() {
+            breakers.enter(&model, now).unwrap().failed(kind, &number.to_string(), now);
         }
-        assert!(!breakers.is_open(&model, now));
+        for poison in ["a", "b"].repeat(20) {
+            breakers.enter(&model, now).unwrap().failed(Kind::Transient, poison, now);
+        }
+        assert!(!breakers.is_open(&model, now), "two documents that the provider fails at stop nobody");
         assert!(breakers.enter(&"c:d".parse().unwrap(), now).is_ok(), "another model has its own");
     }
 }

@@ -82,7 +82,7 @@ impl Guard {
                 Ok(completion)
             }
             Err(error) => {
-                passage.failed(error.kind, Instant::now());
+                passage.failed(error.kind, attempt.document(), Instant::now());
                 started.failed(error.kind);
                 permit.observed(meter(&error.observed));
                 self.settle_failure(permit, attempt, request, &error).await;

@@ -1,0 +1,94 @@
+//! The vendors' own SDKs take the simulator's answers, errors and batches for the real thing.
+//!
+//! `make test` fetches the SDKs into `.tools/sdks`. Where they are not, this is said aloud, and a failure when
+//! `TIDEGATE_REQUIRE_SERVICES=1`, unless `TIDEGATE_SDKS=no` leaves them out.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test")]
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::Deserialize;
+use tidegate_simulator::{Config, Simulator};
+
+/// What a script that used an SDK says of an answer.
+#[derive(Debug, Deserialize)]
+struct Told {
+    text: String,
+    stop: String,
+    input: u64,
+    output: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Refused {
+    kind: String,
+    status: u16,
+    message: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Batch {
+    listed: bool,
+    results: BTreeMap<String, Told>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Vendor {
+    plain: Told,
+    schema: Option<Told>,
+    refused: Refused,
+    batch: Option<Batch>,
+}
+
+#[tokio::test]
+async fn the_vendors_own_sdks_take_its_answers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sdks = root.join("../.tools/sdks");
+    let left_out = std::env::var_os("TIDEGATE_SDKS").is_some_and(|value| value == "no");
+    if left_out || !sdks.join("python").exists() {
+        eprintln!("SKIPPED: the vendors' SDKs are not there (scripts/setup.sh --sdks fetches them)");
+        let required = std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_some_and(|value| value == "1");
+        assert!(left_out || !required, "the vendors' SDKs are required; TIDEGATE_SDKS=no leaves them out");
+        return;
+    }
+    let limits: String = ["a", "o", "r", "g", "b"].iter().map(|name| format!("[models.limited-{name}]\nrpm = 1\n")).collect();
+    let config = Config::from_toml(&format!("[batches]\nduration = \"500ms\"\n{limits}")).unwrap();
+    let simulator = Simulator::start(config).await.unwrap();
+    let python = std::fs::read_to_string(sdks.join("python")).unwrap();
+    let output = tokio::process::Command::new(python.trim())
+        .arg(root.join("tests/sdks/ask.py"))
+        .arg(simulator.base_url())
+        .env("PYTHONPATH", &sdks)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        // No proxy stands between a test and its own server.
+        .env("NO_PROXY", "*")
+        .output()
+        .await
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let vendors: BTreeMap<String, Vendor> = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(vendors.keys().collect::<Vec<_>>(), ["anthropic", "bedrock", "gemini", "openai", "responses"]);
+
+    let errors = BTreeMap::from([
+        ("anthropic", "RateLimitError"),
+        ("bedrock", "ThrottlingException"),
+        ("gemini", "ClientError"),
+        ("openai", "RateLimitError"),
+        ("responses", "RateLimitError"),
+    ]);
+    for (name, vendor) in &vendors {
+        let answers = [Some(&vendor.plain), vendor.schema.as_ref()].into_iter().flatten();
+        let answers = answers.chain(vendor.batch.iter().flat_map(|batch| batch.results.values()));
+        for answer in answers {
+            assert!(answer.text.contains("The tide is high at noon.") && !answer.stop.is_empty(), "{name}: {answer:?}");
+            assert!(answer.input > 0 && answer.output > 0, "{name}: {answer:?}");
+        }
+        assert!(vendor.schema.iter().all(|answer| answer.text.starts_with("{\"summary\":")), "{name}: {:?}", vendor.schema);
+        let refused = &vendor.refused;
+        assert_eq!((refused.kind.as_str(), refused.status), (errors[name.as_str()], 429), "{name}: {}", refused.message);
+        if let Some(batch) = &vendor.batch {
+            assert!(batch.listed && batch.results.keys().eq(["d-0", "d-1"]), "{name}: {batch:?}");
+        }
+    }
+    assert_eq!(vendors.values().filter(|vendor| vendor.batch.is_some()).count(), 2);
+    simulator.shutdown().await;
+}
