@@ -100,3 +100,27 @@ async fn the_limits_say_how_many_and_schemas_hold_for_each() {
     assert_eq!((&report["forecast"]["pack"], fleet.account().requests), (&json!(20), 4), "{report}");
     fleet.stop().await;
 }
+
+/// Two calls are under way when the worker dies; what was answered before is neither lost nor asked again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_worker_costs_the_calls_under_way_and_no_more() {
+    let slow = "mean-output-tokens = 40\nlatency = { base = \"400ms\" }\n";
+    let Some(mut fleet) = fleet(slow, &settings()).await else { return };
+    ships(&fleet, 120);
+    fleet.worker();
+    fleet.start("packed", &batch(&fleet, "out", json!({"pack": 10, "max_in_flight": 20}))).await;
+    for _ in 0..600 {
+        if fleet.results("out").len() >= 40 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    fleet.kill_worker(0).await;
+    fleet.worker();
+    let result = fleet.result("packed").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["failed"], &result["in_flight"]), (&json!(120), &json!(0), &json!(0)), "{result}");
+    assert_own_answers(&fleet, "out", 120);
+    let account = fleet.simulator.account();
+    assert!(account.answered_twice <= 2 && fleet.account().requests <= 14, "{account:?}");
+    fleet.stop().await;
+}

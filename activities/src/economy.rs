@@ -135,7 +135,8 @@ async fn state(services: &Services, workflow: &str, batch: &ProviderBatch) -> Re
     };
     tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
     // Nothing was spent.
-    services.budgets.settle_batch(&shard.job, workflow, &memo::key(&batch.submitted), 0.0).await;
+    let hold = memo::hold(&memo::key(&batch.submitted), batch.requests);
+    services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
     forget(batches, batch).await;
     Ok(state)
 }

@@ -199,7 +199,18 @@ fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Ran
         Some(Pack::Of(documents)) => documents,
         Some(Pack::Fitting) => first(services, route).and_then(|model| fitting(model, input, output)).unwrap_or(1),
     };
-    wanted.min(pack::most(job))
+    wanted.min(pack::most(job)).min(first(services, route).map_or(u32::MAX, |model| room(model, input, output)))
+}
+
+/// Documents that may ask together without asking for more than a quarter of a minute's tokens, whatever they turn out to be.
+fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
+    let (used, limits) = (used(model, input.to, output.to, 1.0), model.limits.effective());
+    let tokens = [Dimension::Input, Dimension::Output, Dimension::Combined].into_iter();
+    let stated = tokens.filter(|dimension| model.limits.get(*dimension).is_some() && used[dimension.index()] > 0.0);
+    let most = stated.map(|dimension| float(limits.get(dimension)) / 4.0 / used[dimension.index()]);
+    // The cast saturates.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates, and is bounded")]
+    most.min_by(f64::total_cmp).map_or(u32::MAX, |most| (most as u32).max(1))
 }
 
 /// Half of what may be used: as much as it mostly is.
@@ -237,6 +248,10 @@ fn whole(number: f64) -> u64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
+    use std::sync::Arc;
+
+    use tidegate_quota::{Charge, Lanes, Limits};
+
     use super::*;
 
     #[test]
@@ -245,6 +260,20 @@ mod tests {
         let range = mean(&[100.0, 300.0], false);
         assert!(range.from >= 100.0 && range.to > 300.0, "{range:?}");
         assert_eq!(mean(&[], true), Range { from: 0.0, to: 0.0 });
+    }
+
+    #[test]
+    fn calls_are_shared_where_requests_bind_and_tokens_leave_room() {
+        let model = |combined| {
+            let limits = Limits { requests: Some(60), combined: Some(combined), ..Limits::default() };
+            ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap()
+        };
+        let each = Range { from: 100.0, to: 100.0 };
+        // 200 tokens a document: 60,000 a minute are 300 documents, five for each of 60 requests.
+        assert_eq!(fitting(&model(60_000), each, each), Some(5));
+        assert_eq!(fitting(&model(6_000), each, each), Some(1), "tokens bind");
+        assert_eq!(fitting(&model(100_000_000), each, each), Some(MOST_FITTING));
+        assert_eq!((room(&model(6_000), each, each), room(&model(300), each, each)), (7, 1), "a quarter of a minute");
     }
 
     #[test]

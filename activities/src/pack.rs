@@ -10,7 +10,7 @@ mod wording;
 use std::collections::BTreeMap;
 
 use tidegate_documents::tokens;
-use tidegate_providers::Completion;
+use tidegate_providers::{Completion, Observed, StopReason};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{Effort, Job, PackOutcome, PackTask};
 
@@ -189,7 +189,14 @@ fn results(
         };
         #[expect(clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
-        let one = Completion { answer, usage: Some(own), ..completion.clone() };
+        // An answer that is whole in a cut list is whole.
+        let one = Completion {
+            answer,
+            stop_reason: StopReason::EndTurn,
+            usage: Some(own),
+            model: String::new(),
+            observed: Observed::default(),
+        };
         results.insert(member.index, DocumentResult::new(member.document.clone(), model, one, cost, std::mem::take(&mut calls)));
         before = after;
     }

@@ -58,6 +58,7 @@ impl ProcessShard {
             worked
         };
         let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
+
         let cancelled = ctx.cancellation_token().is_cancelled();
         let input = ctx.state(|shard| shard.input.clone());
         if input.next < input.documents && !cancelled && worked.is_ok() {

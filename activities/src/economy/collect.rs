@@ -79,7 +79,7 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
     }
     collected.done.sort_unstable();
     collected.done.dedup();
-    services.budgets.settle_batch(&shard.job, workflow, &key, collected.spent.cost_usd).await;
+    services.budgets.settle_batch(&shard.job, workflow, &memo::hold(&key, batch.requests), collected.spent.cost_usd).await;
     // Only now: an attempt that fails on the way is made again.
     for (usage, failed, cost_usd) in told {
         metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);

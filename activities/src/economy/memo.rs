@@ -75,6 +75,12 @@ pub(super) fn key(task: &SubmitBatch) -> String {
     format!("{:016x}", job::hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
 }
 
+/// Names what a batch of so many requests holds of a budget. With their number: what a larger one held before is given back in
+/// its own time.
+pub(super) fn hold(key: &str, requests: u32) -> String {
+    format!("{key}.{requests}")
+}
+
 /// The name of a document's request: the batch's own, so that an answer from another is seen to be none.
 pub(super) fn custom_id(key: &str, index: u32) -> String {
     format!("{key}-{index}")

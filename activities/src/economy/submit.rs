@@ -57,7 +57,8 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
         && let Some(memo) = handed_in(services, batches, &folder, memo, &key, attempt).await?
     {
         // Whoever handed it in may have given the money back, not knowing.
-        let held = services.budgets.hold_batch(&shard.job, workflow, &key, memo.usd, services.guard.backoff).await;
+        let hold = memo::hold(&key, memo.requests);
+        let held = services.budgets.hold_batch(&shard.job, workflow, &hold, memo.usd, services.guard.backoff).await;
         if let Err(failure) = held {
             tracing::warn!(%failure, "a batch that was handed in is not held in its budget");
         }
@@ -66,13 +67,14 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
     // It can only be closed, which nobody does.
     let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) = gather(services, &shard, model, batches, task, &key).await?;
-    let usd = loop {
+    let (hold, usd) = loop {
         if lines.is_empty() {
             return Ok(nothing(next));
         }
         let usd = lines.iter().map(|line| line.usd).sum();
-        match services.budgets.hold_batch(&shard.job, workflow, &key, usd, services.guard.backoff).await {
-            Ok(()) => break usd,
+        let hold = memo::hold(&key, count(&lines));
+        match services.budgets.hold_batch(&shard.job, workflow, &hold, usd, services.guard.backoff).await {
+            Ok(()) => break (hold, usd),
             // Where not even one fits, each says so on the direct path.
             Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED && lines.len() == 1 => return Ok(nothing(task.to)),
             Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED => {
@@ -81,7 +83,7 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
             Err(failure) => return Err(failure),
         }
     };
-    let requests = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+    let requests = count(&lines);
     let memo = Memo { at: Utc::now(), requests, next, usd, guessed: false, batch: None };
     memo.write(&folder, task).await?;
     let lines: Vec<Vec<u8>> = lines.into_iter().map(|line| line.json).collect();
@@ -94,7 +96,7 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
             if error.charged == Charged::No {
                 // There is no such batch, and none that looks like it is ours.
                 Memo::remove(&folder, task).await;
-                services.budgets.settle_batch(&shard.job, workflow, &key, 0.0).await;
+                services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
             }
             refused(services, &shard, model, task, &error, attempt)
         }
@@ -126,6 +128,10 @@ fn refused(
         )));
     }
     Ok(nothing(task.to))
+}
+
+fn count(lines: &[Line]) -> u32 {
+    u32::try_from(lines.len()).unwrap_or(u32::MAX)
 }
 
 fn nothing(next: u32) -> SubmittedBatch {
