@@ -142,7 +142,7 @@ async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outc
     if args.json {
         output::json(&forecast)?;
     } else {
-        output::data(&table::pairs(&summary::forecast(&forecast), style::data()))?;
+        output::data(&table::pairs(&summary::forecast(&forecast, job.pack.is_some()), style::data()))?;
     }
     over?;
     Ok(Outcome::Done)

@@ -29,8 +29,8 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
     rows
 }
 
-/// What a batch would take.
-pub(super) fn forecast(forecast: &Forecast) -> Vec<(&'static str, String)> {
+/// What a batch would take. `packs`: documents may share calls.
+pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, String)> {
     let whole = |number: f64| count(number.round() as u64);
     let tokens = |range: Range| format!("{} to {}", whole(range.from), whole(range.to));
     let unreadable = if forecast.unreadable > 0 { format!(", {} of them unreadable", forecast.unreadable) } else { String::new() };
@@ -50,8 +50,9 @@ pub(super) fn forecast(forecast: &Forecast) -> Vec<(&'static str, String)> {
         ("cost", cost.unwrap_or_else(|| "unknown (no price for this model)".to_owned())),
         ("time", time.unwrap_or_else(|| "unknown (no limit by the minute)".to_owned())),
     ];
-    if forecast.pack > 1 {
-        rows.push(("documents in one call", format!("up to {}", forecast.pack)));
+    if packs {
+        let alone = || "one: tokens bind here, and not requests".to_owned();
+        rows.push(("in one call", if forecast.pack > 1 { format!("up to {} documents", forecast.pack) } else { alone() }));
     }
     rows
 }
