@@ -147,7 +147,7 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         }))
         .unwrap();
         let plan = plan::plan(&services, &job, &format!("w{number}"), "run-1").await.unwrap();
-        let task = SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0 };
+        let task = SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0, only_find: false };
         let first = economy::submit(&services, "w", &task, 1).await.unwrap();
         assert_eq!((first.requests, first.next), (6, 6));
         assert_eq!(economy::submit(&services, "w", &task, 2).await.unwrap(), first, "its reply was lost");
@@ -156,7 +156,12 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         let mut value: Value = serde_json::from_slice(&std::fs::read(&memo).unwrap()).unwrap();
         value.as_object_mut().unwrap().remove("batch").unwrap();
         std::fs::write(&memo, value.to_string()).unwrap();
+        let find = SubmitBatch { only_find: true, ..task.clone() };
+        assert_eq!(economy::submit(&services, "w", &find, 1).await.unwrap(), first, "found when time is up");
+        std::fs::write(&memo, value.to_string()).unwrap();
         assert_eq!(economy::submit(&services, "w", &task, 3).await.unwrap(), first, "its worker died");
+        let other = SubmitBatch { from: 3, only_find: true, ..task.clone() };
+        assert_eq!(economy::submit(&services, "w", &other, 1).await.unwrap().batch, None, "nobody handed it in");
         assert_eq!(fleet.simulator.account().batches, number as u64 + 1, "{model}");
     }
     fleet.stop().await;

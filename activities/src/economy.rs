@@ -74,12 +74,13 @@ pub fn choose(
     }
     let direct =
         forecast.seconds.map_or(UNKNOWN_DIRECT, |seconds| Duration::try_from_secs_f64(seconds.to).unwrap_or(Duration::MAX));
-    // When the provider is asked to stop, which takes a while.
-    let latest = deadline.map(|deadline| deadline.checked_sub(direct.saturating_add(STOPPING)).unwrap_or(SystemTime::UNIX_EPOCH));
+    let latest = deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(SystemTime::UNIX_EPOCH));
     Ok(match latest {
         None if job.economy => Some(Economy { until: None }),
         Some(latest) if model.is_some() && latest >= now + SHORTEST => {
-            Some(Economy { until: Some(latest.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()) })
+            // Then the provider is asked to stop, which takes a while.
+            let until = latest - STOPPING;
+            Some(Economy { until: Some(until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()) })
         }
         Some(_) if job.economy => {
             tracing::warn!("the deadline leaves no time for the provider's batch API; the documents take the direct path");

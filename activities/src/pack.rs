@@ -156,8 +156,7 @@ async fn gather(
                     outcome.left.push(index);
                 }
             }
-            Err(failure) if failure.retry_after.is_some() => return Err(failure),
-            // Alone, it says what is wrong with it.
+            // Alone, it says what is wrong with it, or waits for the store without the others.
             Ok(Content::Pdf(..)) | Err(_) => outcome.left.push(index),
         }
     }

@@ -54,13 +54,18 @@ async fn the_vendors_own_sdks_take_its_answers() {
     let config = Config::from_toml(&format!("[batches]\nduration = \"500ms\"\n{limits}")).unwrap();
     let simulator = Simulator::start(config).await.unwrap();
     let python = std::fs::read_to_string(sdks.join("python")).unwrap();
-    let output = tokio::process::Command::new(python.trim())
+    let mut script = tokio::process::Command::new(python.trim());
+    for leaking in ["AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_API_KEY", "GEMINI_API_KEY"] {
+        script.env_remove(leaking);
+    }
+    let output = script
         .arg(root.join("tests/sdks/ask.py"))
         .arg(simulator.base_url())
         .env("PYTHONPATH", &sdks)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         // No proxy stands between a test and its own server.
         .env("NO_PROXY", "*")
+        .env("no_proxy", "*")
         .output()
         .await
         .unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use temporalio_workflow::{ActivityExecutionError, ActivityOptions, TimerOptions, WorkflowCancellationToken, WorkflowContext};
 
 use crate::{
-    contract::{Activities, BatchState, Economy, OpenBatches, ProviderBatch, SubmitBatch},
+    contract::{Activities, BatchState, Economy, OpenBatches, ProviderBatch, SubmitBatch, SubmittedBatch},
     policy,
     process_shard::ProcessShard,
 };
@@ -21,14 +21,18 @@ const LAST_CHECK: Duration = Duration::from_secs(600);
 /// Providers give up after 24 h, and say so by then.
 const PATIENCE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Who has been asked to stop may finish what is at hand: Anthropic waits for requests that are under way.
-pub const STOPPING: Duration = Duration::from_secs(10 * 60);
+/// Who has been asked to stop may finish what is at hand: OpenAI takes up to ten minutes, and Anthropic waits for requests that
+/// are under way.
+pub const STOPPING: Duration = Duration::from_secs(15 * 60);
+
+/// Documents that find no room go in halves so often: the queue may be smaller than they are. Then it is merely full.
+const HALVINGS: u32 = 4;
 
 /// Hands in the shard's documents and waits for their answers. Returns when none is waited for, also after the workflow was
 /// cancelled: what has been paid for by then is collected.
 pub(crate) async fn run(ctx: &WorkflowContext<ProcessShard>, economy: Economy) -> Result<(), ActivityExecutionError> {
     let until = economy.until.map_or_else(|| now(ctx) + PATIENCE, |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until));
-    let mut run = Run { open: Vec::new(), waiting: vec![everything(ctx)], refused: None };
+    let mut run = Run { open: Vec::new(), waiting: vec![everything(ctx)], unsure: Vec::new(), refused: None };
     let (mut wait, mut stopping) = (FIRST_CHECK, None);
     loop {
         if stopping.is_none() && is_over(ctx, until) {
@@ -66,6 +70,8 @@ struct Run {
     open: Vec<ProviderBatch>,
     /// Documents that must yet be handed in.
     waiting: Vec<SubmitBatch>,
+    /// Documents that may have been handed in, for all that was heard.
+    unsure: Vec<SubmitBatch>,
     /// Why nothing can be handed in. Told when what was handed in before has been collected.
     refused: Option<ActivityExecutionError>,
 }
@@ -75,11 +81,7 @@ impl Run {
     /// cancellation: a batch that was handed in and is not known would be paid for, and lost.
     async fn hand_in(&mut self, ctx: &WorkflowContext<ProcessShard>, until: SystemTime) {
         while let Some(task) = self.waiting.pop() {
-            if is_over(ctx, until) {
-                self.waiting.clear();
-                return;
-            }
-            if is_paused(ctx) {
+            if is_over(ctx, until) || is_paused(ctx) {
                 self.waiting.push(task);
                 return;
             }
@@ -91,6 +93,10 @@ impl Run {
                     return;
                 }
             };
+            self.unsure.retain(|unsure| unsure.from != task.from);
+            if submitted.unsure {
+                self.unsure.push(task.clone());
+            }
             if submitted.later {
                 self.waiting.push(task);
                 return;
@@ -99,13 +105,21 @@ impl Run {
             if next < task.to {
                 self.waiting.push(SubmitBatch { from: next, ..task.clone() });
             }
-            if let Some(batch) = submitted.batch {
-                ctx.state_mut(|shard| shard.input.totals.in_flight += u64::from(submitted.requests));
-                // Handed in once more, it would hold the same documents.
-                let submitted_as = SubmitBatch { to: next, ..task };
-                self.open.push(ProviderBatch { submitted: submitted_as, batch, requests: submitted.requests });
+            let again = task.round > 0;
+            self.opened(ctx, task, submitted);
+            if again {
+                // One at a time, where there was no room: each that finds none costs another round.
+                return;
             }
         }
+    }
+
+    /// The provider works on it.
+    fn opened(&mut self, ctx: &WorkflowContext<ProcessShard>, task: SubmitBatch, submitted: SubmittedBatch) {
+        let SubmittedBatch { batch: Some(batch), requests, next, .. } = submitted else { return };
+        ctx.state_mut(|shard| shard.input.totals.in_flight += u64::from(requests));
+        // Handed in once more, it would hold the same documents.
+        self.open.push(ProviderBatch { submitted: SubmitBatch { to: next, only_find: false, ..task }, batch, requests });
     }
 
     /// Collects what has ended. A batch that found no room is handed in again, in halves: the queue may be smaller than it.
@@ -124,7 +138,12 @@ impl Run {
                     self.open.push(batch);
                     continue;
                 }
-                BatchState::Ended => Self::collect(ctx, &batch).await,
+                BatchState::Ended => {
+                    if !Self::collect(ctx, &batch).await {
+                        self.open.push(batch);
+                        continue;
+                    }
+                }
                 BatchState::Full => self.waiting.extend(halves(batch.submitted)),
                 BatchState::Failed => {}
             }
@@ -135,9 +154,9 @@ impl Run {
         }
     }
 
-    async fn collect(ctx: &WorkflowContext<ProcessShard>, batch: &ProviderBatch) {
-        // Nothing that is collected can be lost by an error here: the direct path finds the results that are written.
-        let Ok(collected) = ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await else { return };
+    /// Whether it could be done. What is wrong with one worker is not with the next.
+    async fn collect(ctx: &WorkflowContext<ProcessShard>, batch: &ProviderBatch) -> bool {
+        let Ok(collected) = ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await else { return false };
         ctx.state_mut(|shard| {
             let input = &mut shard.input;
             input.totals.succeeded += collected.done.len() as u64;
@@ -147,11 +166,18 @@ impl Run {
             input.done.sort_unstable();
             input.failures.extend(collected.failed);
         });
+        true
     }
 
     /// Nothing more is handed in, and the provider is asked to stop. Whether or not it could be told, it is waited for.
     async fn stop(&mut self, ctx: &WorkflowContext<ProcessShard>) {
         self.waiting.clear();
+        for task in std::mem::take(&mut self.unsure) {
+            let find = SubmitBatch { only_find: true, ..task };
+            if let Ok(found) = ctx.execute_activity(Activities::submit_batch, find.clone(), shielded()).await {
+                self.opened(ctx, find, found);
+            }
+        }
         for batch in &self.open {
             let _ = ctx.execute_activity(Activities::cancel_batch, batch.clone(), shielded()).await;
         }
@@ -161,13 +187,15 @@ impl Run {
 fn everything(ctx: &WorkflowContext<ProcessShard>) -> SubmitBatch {
     ctx.state(|shard| {
         let input = &shard.input;
-        SubmitBatch { job: input.job.clone(), shard: input.shard, from: 0, to: input.documents, round: 0 }
+        SubmitBatch { job: input.job.clone(), shard: input.shard, from: 0, to: input.documents, round: 0, only_find: false }
     })
 }
 
 /// The first half last, so that it is handed in first.
 fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
-    let (round, middle) = (task.round + 1, task.from + (task.to - task.from).div_ceil(2));
+    let length = task.to - task.from;
+    let (round, first) = (task.round + 1, if task.round < HALVINGS { length.div_ceil(2) } else { length });
+    let middle = task.from + first;
     let second = SubmitBatch { from: middle, round, ..task.clone() };
     let first = SubmitBatch { to: middle, round, ..task };
     [second, first].into_iter().filter(|half| half.from < half.to)

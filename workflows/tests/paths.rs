@@ -79,6 +79,22 @@ async fn a_deadline_ends_the_wait() {
     .await;
 }
 
+/// What may have been handed in is looked for when time is up, and collected.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_is_sure_of_is_looked_for() {
+    let until = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
+    let fake = Fake::willing(6, 6).in_economy(Economy { until: Some(until.as_secs()) }, |_, _| BatchState::Ended).never_sure();
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (6, 0), "{result:?}");
+        let calls = rig.fake.calls();
+        assert!(calls.submitted.last().unwrap().only_find && calls.submitted.len() > 1, "{:?}", calls.submitted);
+        assert_eq!((calls.cancelled.len(), calls.collected.len(), calls.started.len()), (1, 1, 3));
+    })
+    .await;
+}
+
 /// A cancelled batch stops its provider, keeps what was answered, and asks nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_batch_collects_what_is_paid_for() {

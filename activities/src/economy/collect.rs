@@ -38,9 +38,14 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = desk(services, &shard)?;
     let (key, mut collected, mut told) = (memo::key(task), CollectedBatch::default(), Vec::new());
+    let mut given_up = false;
     let mut answers = match batches.answers(&batch.batch).await {
         Ok(answers) => Some(answers),
-        Err(error) => give_up(services, batch, &error, attempt).map(|()| None)?,
+        Err(error) => {
+            give_up(services, batch, &error, attempt)?;
+            given_up = true;
+            None
+        }
     };
     while let Some(open) = &mut answers {
         let answer = match open.next().await {
@@ -48,6 +53,7 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
             Ok(None) => break,
             Err(error) => {
                 give_up(services, batch, &error, attempt)?;
+                given_up = true;
                 break;
             }
         };
@@ -63,8 +69,11 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
         let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
         collected.spent.add(&outcome::spent(usage.as_ref(), cost_usd));
         collected.spent.effort.provider_calls += 1;
-        told.push((usage, result.as_ref().err().map(|error| error.kind), cost_usd));
-        match fate(&shard, model, index, result, cost_usd).await? {
+        let failed = result.as_ref().err().map(|error| error.kind);
+        let fate = fate(&shard, model, index, result, cost_usd).await?;
+        let done = matches!(fate, Fate::Done);
+        told.push((usage, failed.or(if done { None } else { Some(Kind::InvalidOutput) }), cost_usd));
+        match fate {
             Fate::Done => collected.done.push(index),
             Fate::Failed(kind, message) => {
                 collected.failed.push(FailedDocument {
@@ -79,7 +88,11 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
     }
     collected.done.sort_unstable();
     collected.done.dedup();
-    services.budgets.settle_batch(&shard.job, workflow, &memo::hold(&key, batch.requests), collected.spent.cost_usd).await;
+    // What could not be read is paid for too, and stays charged with the most that it should cost.
+    if !given_up {
+        let hold = memo::hold(&key, batch.requests);
+        services.budgets.settle_batch(&shard.job, workflow, &hold, collected.spent.cost_usd).await;
+    }
     // Only now: an attempt that fails on the way is made again.
     for (usage, failed, cost_usd) in told {
         metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);

@@ -50,10 +50,24 @@ struct Line {
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
 pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, attempt: u32) -> Result<SubmittedBatch, Failure> {
+    match try_to(services, workflow, task, attempt).await {
+        // The workflow waits better than an activity does: it knows of pauses, of deadlines and of cancellation.
+        Err(failure) if failure.retry_after.is_some() && attempt >= FAULTS => {
+            tracing::warn!(%failure, "a batch cannot be handed in now");
+            let folder = resolve(&services.storage, "job", &task.job)?;
+            let unsure = Memo::read(&folder, task).await.is_ok_and(|memo| memo.is_some());
+            Ok(SubmittedBatch { later: true, unsure, ..nothing(task.from) })
+        }
+        ended => ended,
+    }
+}
+
+async fn try_to(services: &Services, workflow: &str, task: &SubmitBatch, attempt: u32) -> Result<SubmittedBatch, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (folder, key) = (resolve(&services.storage, "job", &task.job)?, memo::key(task));
     let (model, batches) = desk(services, &shard)?;
-    if let Some(memo) = Memo::read(&folder, task).await?
+    let noted = Memo::read(&folder, task).await?;
+    if let Some(memo) = noted.clone()
         && let Some(memo) = handed_in(services, batches, &folder, memo, &key, attempt).await?
     {
         // Whoever handed it in may have given the money back, not knowing.
@@ -64,9 +78,15 @@ pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, att
         }
         return Ok(known(&memo, &folder, task).await);
     }
+    if task.only_find {
+        if let Some(memo) = noted {
+            services.budgets.settle_batch(&shard.job, workflow, &memo::hold(&key, memo.requests), 0.0).await;
+        }
+        return Ok(nothing(task.to));
+    }
     // It can only be closed, which nobody does.
     let _place = IN_MEMORY.acquire().await;
-    let (mut lines, mut next) = gather(services, &shard, model, batches, task, &key).await?;
+    let (mut lines, mut next) = gather(services, &shard, model, batches, task, &key, attempt).await?;
     let (hold, usd) = loop {
         if lines.is_empty() {
             return Ok(nothing(next));
@@ -112,13 +132,12 @@ fn refused(
     error: &Error,
     attempt: u32,
 ) -> Result<SubmittedBatch, Failure> {
-    let full = error.kind == Kind::RateLimited;
-    if error.kind.is_retryable() && !full && attempt < FAULTS {
-        return Err(later(services, error, attempt));
-    }
     tracing::warn!(%model, %error, "a batch was not taken");
-    if error.kind.is_retryable() {
+    if error.kind == Kind::RateLimited {
         return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
+    }
+    if error.kind.is_retryable() {
+        return Err(later(services, error, attempt));
     }
     if error.kind == Kind::InvalidRequest && shard.job.economy {
         return Err(Failure::invalid_input(format!(
@@ -135,7 +154,7 @@ fn count(lines: &[Line]) -> u32 {
 }
 
 fn nothing(next: u32) -> SubmittedBatch {
-    SubmittedBatch { batch: None, requests: 0, next, later: false }
+    SubmittedBatch { batch: None, requests: 0, next, later: false, unsure: false }
 }
 
 /// The id is in Temporal's history from here on; the memo is for who comes before that.
@@ -143,7 +162,7 @@ async fn known(memo: &Memo, folder: &Location, task: &SubmitBatch) -> SubmittedB
     if let Err(failure) = memo.write(folder, task).await {
         tracing::warn!(%failure, "the id of a batch could not be noted");
     }
-    SubmittedBatch { batch: memo.batch.clone(), requests: memo.requests, next: memo.next, later: false }
+    SubmittedBatch { batch: memo.batch.clone(), requests: memo.requests, next: memo.next, later: false, unsure: false }
 }
 
 /// The batch that an attempt before this one handed in, whether or not it knew its id.
@@ -168,8 +187,8 @@ async fn handed_in(
         let taken = memo::taken(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
-    // Nobody can say which of several it is.
-    let batch = if found.len() == 1 { found.pop() } else { None };
+    // Without notes nobody can say which of several it is; with them, any is: they hold the same requests.
+    let batch = if found.len() == 1 || batches.takes_notes() { found.pop() } else { None };
     Ok(batch.map(|batch| Memo { batch: Some(batch), guessed: !batches.takes_notes(), ..memo }))
 }
 
@@ -181,13 +200,14 @@ async fn gather(
     batches: &dyn Batches,
     task: &SubmitBatch,
     key: &str,
+    attempt: u32,
 ) -> Result<(Vec<Line>, u32), Failure> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let documents: Vec<(u32, Document)> =
         (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize).cloned()).collect();
     let mut read = std::pin::pin!(
         stream::iter(documents)
-            .map(|(index, document)| async move { (index, content(services, shard, document).await) })
+            .map(|(index, document)| async move { (index, content(services, shard, document, attempt).await) })
             .buffered(READ_AHEAD)
     );
     while let Some((index, content)) = read.next().await {
@@ -208,9 +228,13 @@ async fn gather(
 }
 
 /// What of a document goes into a batch, if anything does.
-async fn content(services: &Services, shard: &Shard, document: Document) -> Result<Option<Content>, Failure> {
-    if DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await?.is_some() {
-        return Ok(None);
+async fn content(services: &Services, shard: &Shard, document: Document, attempt: u32) -> Result<Option<Content>, Failure> {
+    let not_now = |failure: &Failure| failure.retry_after.is_some() && attempt < FAULTS;
+    match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
+        Ok(None) => {}
+        Err(failure) if not_now(&failure) => return Err(failure),
+        // What lies there is told on the direct path.
+        Ok(Some(_)) | Err(_) => return Ok(None),
     }
     match document::content_owned(services, document, shard.job.attach_pdf).await {
         // Its parts are steps of their own.
@@ -218,7 +242,7 @@ async fn content(services: &Services, shard: &Shard, document: Document) -> Resu
             Ok(None)
         }
         Ok(content) => Ok(Some(content)),
-        Err(failure) if failure.retry_after.is_some() => Err(failure),
+        Err(failure) if not_now(&failure) => Err(failure),
         Err(_) => Ok(None),
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     batch::State,
     client::key_header,
     desk::{Desk, text},
-    error::{Error, Kind},
+    error::{Charged, Error, Kind},
     exchange::{Lines, Reply, Wire},
     message::Veil,
     provider::BoxFuture,
@@ -59,7 +59,16 @@ impl Desk for Batches {
                 "input_file_id": file, "endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: name}
             });
             let body = serde_json::to_vec(&batch).map_err(|_| Error::unsent(Kind::InvalidRequest, "a batch cannot be written"))?;
-            self.batches.post(body, &self.veil()).await
+            let answered = self.batches.post(body, &self.veil()).await;
+            let refused = match &answered {
+                Ok(reply) => !reply.is_success() && reply.status < 500,
+                Err(error) => error.charged == Charged::No,
+            };
+            if refused {
+                // Documents should not stay in the vendor's store for nothing. If they do, that changes nothing here.
+                let _ = self.files.delete(&[&file], &self.veil()).await;
+            }
+            answered
         })
     }
 

@@ -35,6 +35,9 @@ pub struct SubmitBatch {
     pub to: u32,
     /// How often the provider had no room for them.
     pub round: u32,
+    /// Nothing is handed in any more; but what an earlier attempt may have handed in is looked for.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub only_find: bool,
 }
 
 /// What was handed in.
@@ -49,6 +52,9 @@ pub struct SubmittedBatch {
     /// The provider cannot take it now: hand in the same documents later.
     #[serde(default, skip_serializing_if = "super::is_false")]
     pub later: bool,
+    /// It may have taken it all the same, and nobody knows its name.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub unsure: bool,
 }
 
 /// A batch that the provider works on.

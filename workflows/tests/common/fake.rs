@@ -83,6 +83,7 @@ pub struct Fake {
     plan_gate: Option<Gate>,
     cannot_seal: Option<u32>,
     cannot_submit: Option<u32>,
+    never_sure: bool,
     script: Arc<Script>,
     provider: Arc<Provider>,
     calls: Arc<watch::Sender<Calls>>,
@@ -107,6 +108,7 @@ impl Fake {
             plan_gate: None,
             cannot_seal: None,
             cannot_submit: None,
+            never_sure: false,
             script: Arc::new(script),
             provider: Arc::new(|_, _| BatchState::Ended),
             calls: Arc::default(),
@@ -158,6 +160,11 @@ impl Fake {
     /// The same, whose provider takes no documents from this one on.
     pub fn without_batches_from(self, document: u32) -> Self {
         Self { cannot_submit: Some(document), ..self }
+    }
+
+    /// The same, whose provider may have taken documents and says nothing, until it is asked.
+    pub fn never_sure(self) -> Self {
+        Self { never_sure: true, ..self }
     }
 
     pub fn calls(&self) -> Calls {
@@ -228,8 +235,12 @@ impl Fake {
             return Err(failure(INVALID_INPUT, "there is no batch API", Effort::default()));
         }
         let (batch, requests) = (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
-        self.note(|calls| calls.submitted.push(task));
-        Ok(SubmittedBatch { batch, requests, next, later: false })
+        let unsure = self.never_sure && !task.only_find;
+        self.note(|calls| calls.submitted.push(task.clone()));
+        if unsure {
+            return Ok(SubmittedBatch { batch: None, requests: 0, next: task.from, later: true, unsure });
+        }
+        Ok(SubmittedBatch { batch, requests, next, later: false, unsure: false })
     }
 
     #[activity(definition = markers::CheckBatches)]
