@@ -32,7 +32,7 @@ const HALVINGS: u32 = 4;
 /// cancelled: what has been paid for by then is collected.
 pub(crate) async fn run(ctx: &WorkflowContext<ProcessShard>, economy: Economy) -> Result<(), ActivityExecutionError> {
     let until = economy.until.map_or_else(|| now(ctx) + PATIENCE, |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until));
-    let mut run = Run { open: Vec::new(), waiting: vec![everything(ctx)], unsure: Vec::new(), refused: None };
+    let mut run = Run { open: Vec::new(), waiting: vec![everything(ctx)], unsure: Vec::new(), stopped: false, refused: None };
     let (mut wait, mut stopping) = (FIRST_CHECK, None);
     loop {
         if stopping.is_none() && is_over(ctx, until) {
@@ -72,6 +72,8 @@ struct Run {
     waiting: Vec<SubmitBatch>,
     /// Documents that may have been handed in, for all that was heard.
     unsure: Vec<SubmitBatch>,
+    /// Nothing is handed in any more.
+    stopped: bool,
     /// Why nothing can be handed in. Told when what was handed in before has been collected.
     refused: Option<ActivityExecutionError>,
 }
@@ -144,8 +146,8 @@ impl Run {
                         continue;
                     }
                 }
-                BatchState::Full => self.waiting.extend(halves(batch.submitted)),
-                BatchState::Failed => {}
+                BatchState::Full if !self.stopped => self.waiting.extend(halves(batch.submitted)),
+                BatchState::Full | BatchState::Failed => {}
             }
             ctx.state_mut(|shard| {
                 let in_flight = &mut shard.input.totals.in_flight;
@@ -171,6 +173,7 @@ impl Run {
 
     /// Nothing more is handed in, and the provider is asked to stop. Whether or not it could be told, it is waited for.
     async fn stop(&mut self, ctx: &WorkflowContext<ProcessShard>) {
+        self.stopped = true;
         self.waiting.clear();
         for task in std::mem::take(&mut self.unsure) {
             let find = SubmitBatch { only_find: true, ..task };
