@@ -1,8 +1,9 @@
-//! A fleet against a limit: two worker processes, 700 documents of about 2,000 tokens, 400,000 tokens a minute, and
-//! providers that enforce the limit in different ways.
+//! A fleet against a limit: two worker processes, 700 documents of about 2,000 tokens, 400,000
+//! tokens a minute, and providers that enforce the limit in different ways.
 //!
-//! `cargo bench --bench fleet` (some four minutes for each provider), or `cargo bench --bench fleet -- sliding-window` for
-//! one. Use is measured by the simulated provider, from 30 s after the first admission to the last quarter minute.
+//! `cargo bench --bench fleet` (some four minutes for each provider), or
+//! `cargo bench --bench fleet -- sliding-window` for one. Use is measured by the simulated
+//! provider, from 30 s after the first admission to the last quarter minute.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,8 +32,12 @@ const PROVIDERS: [(&str, &str); 4] = [
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    println!("{:<16} {:>8} {:>14} {:>8} {:>12} {:>14}", "provider", "time", "calls/document", "429s", "steady use", "worst minute");
+    let wanted: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    println!(
+        "{:<16} {:>8} {:>14} {:>8} {:>12} {:>14}",
+        "provider", "time", "calls/document", "429s", "steady use", "worst minute"
+    );
     for (name, limits) in PROVIDERS {
         if wanted.is_empty() || wanted.iter().any(|one| one == name) {
             run(name, limits).await;
@@ -42,9 +47,14 @@ async fn main() {
 
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 async fn run(name: &str, limits: &str) {
-    let simulator =
-        format!("latency = {{ base = \"1s\", per-output-token = \"15ms\", jitter = 0.3 }}\n[default]\ntpm = {LIMIT}\n{limits}\n");
-    let Some(mut fleet) = fleet(&simulator, &format!("[models.\"{MODEL}\"]\ntpm = {LIMIT}\n")).await else { return };
+    let simulator = format!(
+        "latency = {{ base = \"1s\", per-output-token = \"15ms\", jitter = 0.3 }}\n[default]\ntpm = {LIMIT}\n{limits}\n"
+    );
+    let Some(mut fleet) =
+        fleet(&simulator, &format!("[models.\"{MODEL}\"]\ntpm = {LIMIT}\n")).await
+    else {
+        return;
+    };
     fleet.documents(DOCUMENTS, TOKENS);
     fleet.worker();
     fleet.worker();
@@ -58,8 +68,13 @@ async fn run(name: &str, limits: &str) {
     assert_eq!(fleet.results("out").len(), DOCUMENTS);
     let account = fleet.account();
     let (first, last) = (account.first_admission.unwrap(), account.last_admission.unwrap());
-    let (from, to) = (Duration::from_secs_f64(first.ceil() + 30.0), Duration::from_secs_f64(last.floor() - 15.0));
-    let used = account.tokens_between(from, to).tokens as f64 / (to - from).as_secs_f64() / (LIMIT as f64 / 60.0);
+    let (from, to) = (
+        Duration::from_secs_f64(first.ceil() + 30.0),
+        Duration::from_secs_f64(last.floor() - 15.0),
+    );
+    let used = account.tokens_between(from, to).tokens as f64
+        / (to - from).as_secs_f64()
+        / (LIMIT as f64 / 60.0);
     let refused = account.refused.requests + account.refused.tokens;
     println!(
         "{name:<16} {:>6.0} s {:>14.3} {refused:>8} {:>10.1} % {:>12.1} %",

@@ -6,7 +6,8 @@
 //! API_KEY=… cargo run --example own_activity -- 127.0.0.1:7233 redis://127.0.0.1:6379 https://api.anthropic.com
 //! ```
 //!
-//! Starts a worker and one workflow that asks forty questions at once, of which two a second are allowed. What matters is in
+//! Starts a worker and one workflow that asks forty questions at once, of which two a second are
+//! allowed. What matters is in
 //! [`Questions::ask`]: admit, one call, settle. A refusal becomes a failure with a delay, so Temporal alone retries, and the
 //! turn that was given travels in the last heartbeat to the attempt that comes back.
 
@@ -22,7 +23,10 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use temporalio_client::{Client, ClientOptions, Connection, ConnectionOptions, WorkflowGetResultOptions, WorkflowStartOptions};
+use temporalio_client::{
+    Client, ClientOptions, Connection, ConnectionOptions, WorkflowGetResultOptions,
+    WorkflowStartOptions,
+};
 use temporalio_macros::{activities, workflow, workflow_methods};
 use temporalio_sdk::{
     ApplicationFailure, Worker, WorkerOptions,
@@ -48,11 +52,22 @@ pub struct Questions {
 #[activities]
 impl Questions {
     #[activity(name = "own.ask")]
-    pub async fn ask(self: Arc<Self>, ctx: ActivityContext, question: String) -> Result<String, ActivityError> {
-        // A reservation belongs to one attempt; a ticket to whoever comes back for the same question.
+    pub async fn ask(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        question: String,
+    ) -> Result<String, ActivityError> {
+        // A reservation belongs to one attempt; a ticket to whoever comes back for the same
+        // question.
         let info = ctx.info();
-        let attempt = format!("{}#{}.{}", info.workflow_run_id.as_deref().unwrap_or_default(), info.activity_id, info.attempt);
-        let ticket = ctx.heartbeat_details().deserialize::<Option<Ticket>>().ok().flatten().flatten();
+        let attempt = format!(
+            "{}#{}.{}",
+            info.workflow_run_id.as_deref().unwrap_or_default(),
+            info.activity_id,
+            info.attempt
+        );
+        let ticket =
+            ctx.heartbeat_details().deserialize::<Option<Ticket>>().ok().flatten().flatten();
         let tokens = question.len() as u64 / 4;
         let request = Request::new(model_id(), attempt).tokens(tokens, MAX_OUTPUT).ticket(ticket);
         let mut permit = match self.quota.admit(&request).await {
@@ -85,7 +100,10 @@ impl Questions {
             }
             429 => {
                 permit.refused(Duration::from_secs(10), "rate_limited").await;
-                Err(again(Duration::from_secs(10), "the provider said 429; nobody calls for a while"))
+                Err(again(
+                    Duration::from_secs(10),
+                    "the provider said 429; nobody calls for a while",
+                ))
             }
             status => {
                 permit.settle_unused().await;
@@ -101,7 +119,8 @@ impl Questions {
         let body = json!({
             "model": "claude-sonnet-5", "max_tokens": MAX_OUTPUT, "messages": [{ "role": "user", "content": question }],
         });
-        let request = self.http.post(format!("{}/v1/messages", self.api)).header("x-api-key", &self.key);
+        let request =
+            self.http.post(format!("{}/v1/messages", self.api)).header("x-api-key", &self.key);
         request.header("anthropic-version", "2023-06-01").json(&body).send().await
     }
 }
@@ -121,8 +140,13 @@ impl AskAll {
     #[run(name = "AskAll")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, questions: u32) -> WorkflowResult<usize> {
         let ask = |number| {
-            let options = ActivityOptions::with_start_to_close_timeout(Duration::from_mins(5)).build();
-            ctx.execute_activity(Questions::ask, format!("What is {number} times {number}?"), options)
+            let options =
+                ActivityOptions::with_start_to_close_timeout(Duration::from_mins(5)).build();
+            ctx.execute_activity(
+                Questions::ask,
+                format!("What is {number} times {number}?"),
+                options,
+            )
         };
         let answers = workflows::join_all((0..questions).map(ask)).await;
         Ok(answers.into_iter().filter(Result::is_ok).count())
@@ -137,28 +161,45 @@ fn model_id() -> tidegate_types::ModelId {
 async fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let mut or = |default: &str| arguments.next().unwrap_or_else(|| default.to_owned());
-    let (temporal, redis, api) = (or("127.0.0.1:7233"), or("redis://127.0.0.1:6379"), or("https://api.anthropic.com"));
+    let (temporal, redis, api) =
+        (or("127.0.0.1:7233"), or("redis://127.0.0.1:6379"), or("https://api.anthropic.com"));
 
     let limits = Limits { requests: Some(120), ..Limits::default() };
     let model = ModelQuota::new(model_id(), limits, Charge::default(), Arc::new(Lanes::single()))?;
     let questions = Questions {
         // A longer wait is Temporal's: it holds no slot.
-        quota: Quota::with_redis(&redis, [model], Options { max_slot_wait: Duration::from_secs(2), ..Options::default() })?,
+        quota: Quota::with_redis(
+            &redis,
+            [model],
+            Options { max_slot_wait: Duration::from_secs(2), ..Options::default() },
+        )?,
         http: reqwest::Client::builder().retry(reqwest::retry::never()).build()?,
         api,
         key: std::env::var("API_KEY").context("set API_KEY to your provider's key")?,
     };
 
     let runtime = Runtime::from_current_tokio(Default::default())?;
-    let connection = Connection::connect(ConnectionOptions::new(url::Url::parse(&format!("http://{temporal}"))?).build()).await?;
+    let connection = Connection::connect(
+        ConnectionOptions::new(url::Url::parse(&format!("http://{temporal}"))?).build(),
+    )
+    .await?;
     let client = Client::new(connection, ClientOptions::new("default").build())?;
-    let options = WorkerOptions::new(TASK_QUEUE).register_activities(questions).register_workflow::<AskAll>()?.build();
+    let options = WorkerOptions::new(TASK_QUEUE)
+        .register_activities(questions)
+        .register_workflow::<AskAll>()?
+        .build();
     let mut worker = Worker::new(&runtime, client.clone(), options)?;
     let stop = worker.shutdown_handle();
 
     let work = async {
         let id = format!("own-activity-{}", std::process::id());
-        let started = client.start_workflow(AskAll::run, QUESTIONS, WorkflowStartOptions::new(TASK_QUEUE, id).build()).await?;
+        let started = client
+            .start_workflow(
+                AskAll::run,
+                QUESTIONS,
+                WorkflowStartOptions::new(TASK_QUEUE, id).build(),
+            )
+            .await?;
         let answered = started.get_result(WorkflowGetResultOptions::default()).await?;
         stop();
         anyhow::Ok(answered)

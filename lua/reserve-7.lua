@@ -45,7 +45,7 @@ local BY_TURN, BY_CANARY, BY_DAY_REQUESTS, BY_DAY_TOKENS = 6, 7, 8, 9
 -- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
 local CANARY_PATIENCE, IDLE, NEAR = 1000000, 300000, 5000000
 -- Turns that nobody has taken for a minute belong to callers who are gone.
-local GONE, SHORTEST_WAIT, UNKNOWN_LATENCY, SPREAD = 60000000, 1000, 1000000, 0.25
+local GONE, MIN_WAIT, UNKNOWN_LATENCY, SPREAD = 60000000, 1000, 1000000, 0.25
 
 if #ARGV ~= 4 then
   return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
@@ -100,7 +100,8 @@ for dimension = 1, IN_FLIGHT do
     if amount > ceiling and dimension <= WINDOWED then
       return reply(NEVER, 0, dimension, ceiling)
     end
-    -- What a refusal has taken off comes back, so a call as large as the whole limit waits and is not turned away.
+    -- What a refusal has taken off comes back, so a call as large as the whole limit waits and is
+    -- not turned away.
     limits[dimension] = math.max(limit, amount)
   end
 end
@@ -120,8 +121,9 @@ if tuning then
   end
 end
 
--- Decide. A turn is a position in the lane's virtual time; `shift` moves every turn of the lane at once. Each tenant has a
--- queue of its own in that time, so that one tenant's thousand documents do not stand before another's first.
+-- Decide. A turn is a position in the lane's virtual time; `shift` moves every turn of the lane at
+-- once. Each tenant has a queue of its own in that time, so that one tenant's thousand documents do
+-- not stand before another's first.
 local shift = state[lane_at + SHIFT]
 local queued = state[lane_at + TAIL] > now - shift
 if not has_ticket then
@@ -143,9 +145,9 @@ for dimension = 1, WINDOWED do
   local limit, amount = limits[dimension], amounts[dimension]
   if limit > 0 and amount > 0 then
     local slot = dimension_slot(dimension)
-    -- A call may start while the pace is within its tolerance; a borrower's must also end there if it can.
-    -- Output comes over the length of the call, and not at once.
-    local own, leave = amount * window / (limit * HASTE), tolerance + (dimension == OUTPUT and state[LATENCY] * SPREAD or 0)
+    -- A call may start while the pace is within its tolerance; a borrower's must also end there if
+    -- it can. Output comes over the length of the call, and not at once.
+    local own, leave = amount * window / (limit * PACE_SPEEDUP), tolerance + (dimension == OUTPUT and state[LATENCY] * SPREAD or 0)
     local ahead = state[slot + PACE] - now - (borrows and math.max(0, leave - own) or leave)
     if ahead > wait then
       wait, binding, deficit = ahead, dimension, ahead * limit / window
@@ -188,8 +190,8 @@ if state[CANARY] > WANTED then
 end
 
 if wait <= 0 and not crowded and (due <= now or idle or near) then
-  -- Write: admitted. An idle pace and no blocked head mean that those with earlier turns are late or gone: the queue
-  -- moves up.
+  -- Write: admitted. An idle pace and no blocked head mean that those with earlier turns are late
+  -- or gone: the queue moves up.
   if has_ticket then
     state[lane_at + WAITING] = math.max(0, state[lane_at + WAITING] - 1)
     if state[lane_at + WAITING] == 0 then
@@ -207,7 +209,7 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot = dimension_slot(dimension) + PACE
-      state[slot] = math.max(state[slot], now) + amounts[dimension] * window / (limits[dimension] * HASTE)
+      state[slot] = math.max(state[slot], now) + amounts[dimension] * window / (limits[dimension] * PACE_SPEEDUP)
     end
   end
   if state[CANARY] == WANTED then
@@ -216,10 +218,11 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
   return reply(GRANTED, 0, 0, 0)
 end
 
--- Write: a turn. Whoever is due and blocked holds the lane: nobody behind goes first, so large documents do not starve.
+-- Write: a turn. Whoever is due and blocked holds the lane: nobody behind goes first, so large
+-- documents do not starve.
 if due > now then
-  -- While several tenants wait, virtual time runs slower than the clock: they ask once more. Told the longer wait, a tenant
-  -- with few calls would come late and lose its part.
+  -- While several tenants wait, virtual time runs slower than the clock: they ask once more. Told
+  -- the longer wait, a tenant with few calls would come late and lose its part.
   wait, binding, deficit = due - now, BY_TURN, 0
 else
   if crowded then
@@ -243,7 +246,7 @@ else
       end
     end
   end
-  wait = math.max(wait, SHORTEST_WAIT)
+  wait = math.max(wait, MIN_WAIT)
   shift = math.max(shift, now + wait - position)
   state[lane_at + SHIFT] = shift
   state[lane_at + HEAD] = now + wait

@@ -40,7 +40,7 @@ Reply: integers
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local FORGET, OBSERVED_AT, STATED_AT = 0.03, 14, 18
+local EWMA_ALPHA, OBSERVED_AT, STATED_AT = 0.03, 14, 18
 
 if #ARGV ~= 4 then
   return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
@@ -79,13 +79,14 @@ local limits = limits_now(model, tuning)
 local packed = redis.call('HGET', keys.entries, id)
 local outcome, learned = UNKNOWN, nil
 
--- Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns behind are to move.
+-- Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns
+-- behind are to move.
 local function move_pace(reserved)
   local longer, slowest = 0, fullest(state, limits)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
-      state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / (rate * HASTE)
+      state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / (rate * PACE_SPEEDUP)
       if dimension == slowest then
         longer = (used[dimension] - reserved[dimension] * yield_of(state, dimension)) / rate
       end
@@ -98,7 +99,7 @@ local function learn_yield(reserved)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 and reserved[dimension] > 0 then
       local yield, seen = yield_of(state, dimension), math.max(0.1, math.min(used[dimension] / reserved[dimension], 3))
-      state[dimension_slot(dimension) + YIELD] = yield + FORGET * (seen - yield)
+      state[dimension_slot(dimension) + YIELD] = yield + EWMA_ALPHA * (seen - yield)
     end
   end
 end
@@ -142,7 +143,7 @@ if packed then
   if outcome == DONE then
     add_in_flight(state, lane, -1)
     if mode ~= RELEASED and verdict == 0 then
-      state[LATENCY] = state[LATENCY] > 0 and state[LATENCY] + FORGET * (now - admitted - state[LATENCY]) or now - admitted
+      state[LATENCY] = state[LATENCY] > 0 and state[LATENCY] + EWMA_ALPHA * (now - admitted - state[LATENCY]) or now - admitted
       raise_in_flight(tuning)
       if call[8] > 0 then
         learned = learn(KEYS[6], call[8], call[9], call[10], now - admitted)

@@ -1,18 +1,19 @@
-//! Tidegate: documents through rate-limited LLM APIs, on Temporal, at the full speed that the quota allows.
+//! Tidegate: documents through rate-limited LLM APIs, on Temporal, at the full speed that the quota
+//! allows.
 //!
 //! # Layout
 //!
 //! * [`cli`]: the commands, one file each
 //! * [`config`]: `tidegate.toml`, the environment, and defaults
 //! * [`worker`]: one worker process
-//! * [`embedded`]: Temporal, Redis and a simulated provider of one's own, for `dev` and `demo`
+//! * [`devstack`]: Temporal, Redis and a simulated provider of one's own, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page
 //! * [`signal`]: when to stop
 
 pub mod cli;
 pub mod config;
-pub mod embedded;
+pub mod devstack;
 pub mod signal;
 pub mod telemetry;
 pub mod temporal;

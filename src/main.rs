@@ -8,7 +8,11 @@ use tidegate::{cli::Cli, telemetry, worker};
 fn main() -> ExitCode {
     // A worker's child, which reads one document and needs nothing else of this program.
     if std::env::args_os().nth(1).is_some_and(|command| command == worker::READ_DOCUMENT) {
-        return if tidegate_documents::serve().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if tidegate_documents::serve().is_ok() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     }
     run()
 }

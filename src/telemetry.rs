@@ -6,8 +6,8 @@ use anyhow::Context;
 use axum::{Router, http::header, routing::get};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use temporalio_common::telemetry::{
-    PrometheusExporterOptions, TelemetryOptions, metrics::CoreMeter, metrics::TemporalMeter, start_prometheus_metric_exporter,
-    telemetry_init,
+    PrometheusExporterOptions, TelemetryOptions, metrics::CoreMeter, metrics::TemporalMeter,
+    start_prometheus_metric_exporter, telemetry_init,
 };
 use tokio::{net::TcpListener, task::AbortHandle};
 use tracing::{info, warn};
@@ -24,17 +24,28 @@ pub enum LogFormat {
 }
 
 /// Libraries that say too much at the level `info`.
-const QUIET_LIBRARIES: &str = "temporalio_sdk_core=warn,temporalio_client=warn,temporalio_common=warn,h2=warn,hyper=warn";
+const QUIET_LIBRARIES: &str =
+    "temporalio_sdk_core=warn,temporalio_client=warn,temporalio_common=warn,h2=warn,hyper=warn";
 
 /// Answers of providers take seconds, waits for quota up to minutes.
-const SECONDS: [f64; 14] = [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0];
+const SECONDS: [f64; 14] =
+    [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0];
 
-/// Starts logging to stderr: as `RUST_LOG` says, else from `level` up. A second call changes nothing.
+/// Starts logging to stderr: as `RUST_LOG` says, else from `level` up. A second call changes
+/// nothing.
 pub fn log(format: LogFormat, level: tracing::Level) {
-    let usual =
-        || EnvFilter::new(if level <= tracing::Level::WARN { level.to_string() } else { format!("{level},{QUIET_LIBRARIES}") });
+    let usual = || {
+        EnvFilter::new(if level <= tracing::Level::WARN {
+            level.to_string()
+        } else {
+            format!("{level},{QUIET_LIBRARIES}")
+        })
+    };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
-    let lines = layer().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines = layer()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     let _ = match format {
         LogFormat::Text => lines.try_init(),
         LogFormat::Json => lines.json().flatten_event(true).try_init(),
@@ -62,13 +73,15 @@ impl Drop for Telemetry {
     }
 }
 
-/// Serves `/metrics` at `listen`, if that is somewhere. Without a page (a taken port, a second call in one process) the
-/// work goes on, and a warning says so.
+/// Serves `/metrics` at `listen`, if that is somewhere. Without a page (a taken port, a second call
+/// in one process) the work goes on, and a warning says so.
 pub async fn start(listen: Option<&str>) -> Telemetry {
     let mut telemetry = Telemetry { meter: None, bound: None, tasks: Vec::new() };
     let Some(listen) = listen else { return telemetry };
     if let Err(error) = telemetry.serve(listen).await {
-        warn!("no metrics page: {error:#}; free the port, or set worker.metrics-listen to another address or \"off\"");
+        warn!(
+            "no metrics page: {error:#}; free the port, or set worker.metrics-listen to another address or \"off\""
+        );
     }
     telemetry
 }
@@ -89,11 +102,15 @@ impl Telemetry {
     /// For the connection, so that its calls are counted too.
     #[must_use]
     pub fn client_meter(&self) -> Option<TemporalMeter> {
-        telemetry_init(TelemetryOptions::builder().maybe_metrics(self.meter.clone()).build()).ok()?.get_temporal_metric_meter()
+        telemetry_init(TelemetryOptions::builder().maybe_metrics(self.meter.clone()).build())
+            .ok()?
+            .get_temporal_metric_meter()
     }
 
     async fn serve(&mut self, listen: &str) -> anyhow::Result<()> {
-        let listener = TcpListener::bind(listen).await.with_context(|| format!("{listen} cannot be listened on"))?;
+        let listener = TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("{listen} cannot be listened on"))?;
         let ours = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS)?
             .install_recorder()
@@ -106,7 +123,8 @@ impl Telemetry {
             .unit_suffix(true)
             .use_seconds_for_durations(true)
             .build();
-        let sdk = start_prometheus_metric_exporter(exporter).context("the Temporal SDK's metrics cannot be had")?;
+        let sdk = start_prometheus_metric_exporter(exporter)
+            .context("the Temporal SDK's metrics cannot be had")?;
         let bound = listener.local_addr()?;
         self.meter = Some(sdk.meter);
         self.bound = Some(bound);
@@ -120,7 +138,12 @@ impl Telemetry {
         let page = Arc::new(page);
         let answer = move || {
             let page = Arc::clone(&page);
-            async move { ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.text().await) }
+            async move {
+                (
+                    [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+                    page.text().await,
+                )
+            }
         };
         let router = Router::new().route("/metrics", get(answer));
         let server = tokio::spawn(async move {
@@ -143,7 +166,9 @@ struct Page {
 impl Page {
     async fn text(&self) -> String {
         let ours = self.ours.render();
-        let theirs = async { self.http.get(&self.theirs).timeout(Duration::from_secs(2)).send().await?.text().await };
+        let theirs = async {
+            self.http.get(&self.theirs).timeout(Duration::from_secs(2)).send().await?.text().await
+        };
         match theirs.await {
             Ok(theirs) => format!("{}\n{theirs}", ours.trim_end()),
             Err(error) => {
@@ -178,10 +203,24 @@ mod tests {
     async fn the_page_holds_ours_and_the_sdks() {
         let telemetry = start(Some("127.0.0.1:0")).await;
         let meter = telemetry.client_meter().unwrap();
-        let counter = meter.counter(temporalio_common::telemetry::metrics::MetricParameters::builder().name("test_calls").build());
+        let counter = meter.counter(
+            temporalio_common::telemetry::metrics::MetricParameters::builder()
+                .name("test_calls")
+                .build(),
+        );
         counter.add(1, meter.get_default_attributes());
         let url = format!("http://{}/metrics", telemetry.bound().unwrap());
-        let text = reqwest::Client::builder().no_proxy().build().unwrap().get(url).send().await.unwrap().text().await.unwrap();
+        let text = reqwest::Client::builder()
+            .no_proxy()
+            .build()
+            .unwrap()
+            .get(url)
+            .send()
+            .await
+            .unwrap()
+            .text()
+            .await
+            .unwrap();
         assert!(text.contains("tidegate_redis_degraded 0"), "{text}");
         assert!(text.contains("temporal_test_calls"), "{text}");
     }

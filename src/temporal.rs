@@ -15,11 +15,14 @@ use anyhow::{Context, anyhow, bail};
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
-    WorkflowCancelOptions, WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions, WorkflowListOptions,
-    WorkflowQueryOptions, WorkflowSignalOptions, WorkflowStartOptions,
+    Client, ClientOptions, Connection, ConnectionOptions, UntypedQuery, UntypedSignal,
+    UntypedWorkflow, UntypedWorkflowHandle, WorkflowCancelOptions, WorkflowDescribeOptions,
+    WorkflowExecutionStatus, WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions,
+    WorkflowSignalOptions, WorkflowStartOptions,
     envconfig::LoadClientConfigProfileOptions,
-    errors::{WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError},
+    errors::{
+        WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
+    },
 };
 use temporalio_common::{
     data_converters::{PayloadConverter, RawValue},
@@ -45,7 +48,10 @@ pub struct Temporal {
 
 impl fmt::Debug for Temporal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Temporal").field("address", &self.address).field("task_queue", &self.task_queue).finish_non_exhaustive()
+        f.debug_struct("Temporal")
+            .field("address", &self.address)
+            .field("task_queue", &self.task_queue)
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,13 +101,17 @@ pub enum Silent {
     Failed(anyhow::Error),
 }
 
-/// Connects: `[temporal]`, else `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key from the environment, else
-/// `temporal.toml`, as in every Temporal SDK. With a meter, the connection's own calls are counted.
+/// Connects: `[temporal]`, else `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, TLS and API key from the
+/// environment, else `temporal.toml`, as in every Temporal SDK. With a meter, the connection's own
+/// calls are counted.
 ///
 /// # Errors
 /// Names the address and says what to start or set.
 #[must_use]
-pub fn connect(config: &Config, meter: Option<TemporalMeter>) -> BoxFuture<'static, anyhow::Result<Temporal>> {
+pub fn connect(
+    config: &Config,
+    meter: Option<TemporalMeter>,
+) -> BoxFuture<'static, anyhow::Result<Temporal>> {
     let task_queue = config.temporal.task_queue.clone();
     let options = options(config);
     async move {
@@ -182,7 +192,11 @@ impl Temporal {
     ///
     /// # Errors
     /// A batch of this id runs already, or the server refuses.
-    pub fn start<'a>(&'a self, id: &'a str, input: &'a serde_json::Value) -> BoxFuture<'a, anyhow::Result<()>> {
+    pub fn start<'a>(
+        &'a self,
+        id: &'a str,
+        input: &'a serde_json::Value,
+    ) -> BoxFuture<'a, anyhow::Result<()>> {
         async move {
             let options = WorkflowStartOptions::new(self.task_queue.clone(), id.to_owned()).build();
             let started = self.client.start_workflow(UntypedWorkflow::new(PROCESS_DOCUMENTS), json(input), options).await;
@@ -203,7 +217,11 @@ impl Temporal {
     pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, Silent>> {
         async move {
             let handle = self.handle(id);
-            let query = handle.query(UntypedQuery::new("progress"), RawValue::default(), WorkflowQueryOptions::builder().build());
+            let query = handle.query(
+                UntypedQuery::new("progress"),
+                RawValue::default(),
+                WorkflowQueryOptions::builder().build(),
+            );
             match tokio::time::timeout(ANSWER_WITHIN, query).await {
                 Ok(Ok(value)) => parse(value).map_err(Silent::Failed),
                 Ok(Err(WorkflowQueryError::NotFound(_))) => Err(Silent::Unknown),
@@ -223,9 +241,15 @@ impl Temporal {
             match self.handle(id).get_result(WorkflowGetResultOptions::builder().build()).await {
                 Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
                 Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(causes(&error))),
-                Err(WorkflowGetResultError::Cancelled { .. }) => Ok(Ending::Broken("it was cancelled".to_owned())),
-                Err(WorkflowGetResultError::Terminated { .. }) => Ok(Ending::Broken("it was terminated".to_owned())),
-                Err(WorkflowGetResultError::TimedOut) => Ok(Ending::Broken("it timed out".to_owned())),
+                Err(WorkflowGetResultError::Cancelled { .. }) => {
+                    Ok(Ending::Broken("it was cancelled".to_owned()))
+                }
+                Err(WorkflowGetResultError::Terminated { .. }) => {
+                    Ok(Ending::Broken("it was terminated".to_owned()))
+                }
+                Err(WorkflowGetResultError::TimedOut) => {
+                    Ok(Ending::Broken("it timed out".to_owned()))
+                }
                 Err(WorkflowGetResultError::NotFound(_)) => Err(unknown(id)),
                 Err(error) => Err(self.refused(&error.to_string())),
             }
@@ -261,7 +285,9 @@ impl Temporal {
     pub fn list(&self, limit: usize) -> BoxFuture<'_, anyhow::Result<Vec<Batch>>> {
         async move {
             let options = WorkflowListOptions::builder().limit(limit).build();
-            let listed = self.client.list_workflows(format!("WorkflowType = '{PROCESS_DOCUMENTS}'"), options);
+            let listed = self
+                .client
+                .list_workflows(format!("WorkflowType = '{PROCESS_DOCUMENTS}'"), options);
             let mut batches: Vec<Batch> = listed
                 .map_ok(|seen| Batch {
                     id: seen.id().to_owned(),
@@ -288,7 +314,13 @@ impl Temporal {
     pub fn signal<'a>(&'a self, id: &'a str, name: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
         async move {
             let handle = self.handle(id);
-            let sent = handle.signal(UntypedSignal::new(name), RawValue::default(), WorkflowSignalOptions::builder().build()).await;
+            let sent = handle
+                .signal(
+                    UntypedSignal::new(name),
+                    RawValue::default(),
+                    WorkflowSignalOptions::builder().build(),
+                )
+                .await;
             self.interacted(id, sent)
         }
         .boxed()
@@ -310,7 +342,11 @@ impl Temporal {
         self.client.get_workflow_handle::<UntypedWorkflow>(id)
     }
 
-    fn interacted(&self, id: &str, result: Result<(), WorkflowInteractionError>) -> anyhow::Result<()> {
+    fn interacted(
+        &self,
+        id: &str,
+        result: Result<(), WorkflowInteractionError>,
+    ) -> anyhow::Result<()> {
         match result {
             Ok(()) => Ok(()),
             Err(WorkflowInteractionError::NotFound(_)) => Err(unknown(id)),
@@ -319,7 +355,11 @@ impl Temporal {
     }
 
     fn refused(&self, error: &str) -> anyhow::Error {
-        anyhow!(plain(error)).context(format!("the Temporal server at {} refused (namespace {})", self.address, self.namespace()))
+        anyhow!(plain(error)).context(format!(
+            "the Temporal server at {} refused (namespace {})",
+            self.address,
+            self.namespace()
+        ))
     }
 }
 
@@ -346,8 +386,19 @@ fn unknown(id: &str) -> anyhow::Error {
 /// The server says that no poller was seen, or gives up waiting for one.
 fn silence(error: &WorkflowQueryError) -> Silent {
     let text = error.to_string();
-    let none = ["no poller seen", "worker may be down", "deadline", "Deadline", "timed out", "Timeout expired"];
-    if none.iter().any(|sign| text.contains(sign)) { Silent::NoWorker } else { Silent::Failed(anyhow!(plain(&text))) }
+    let none = [
+        "no poller seen",
+        "worker may be down",
+        "deadline",
+        "Deadline",
+        "timed out",
+        "Timeout expired",
+    ];
+    if none.iter().any(|sign| text.contains(sign)) {
+        Silent::NoWorker
+    } else {
+        Silent::Failed(anyhow!(plain(&text)))
+    }
 }
 
 /// A failure and what caused it, each once.
@@ -370,23 +421,31 @@ pub(crate) fn json<T: Serialize + 'static>(value: &T) -> RawValue {
 
 fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
     let payload = value.payloads.into_iter().next().context("the batch answered nothing")?;
-    serde_json::from_slice(&payload.data).context("the batch answered what this version does not understand")
+    serde_json::from_slice(&payload.data)
+        .context("the batch answered what this version does not understand")
 }
 
 /// `host:port` or a URL.
 fn target(address: &str, secure: bool) -> anyhow::Result<url::Url> {
     let scheme = if secure { "https" } else { "http" };
-    let text = if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") };
-    text.parse().with_context(|| format!("temporal.address is \"{address}\"; write host:port, such as 127.0.0.1:7233"))
+    let text =
+        if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") };
+    text.parse().with_context(|| {
+        format!("temporal.address is \"{address}\"; write host:port, such as 127.0.0.1:7233")
+    })
 }
 
 /// What people want of a gRPC error: its message.
 fn plain(text: &str) -> String {
-    let message = text.split_once("message: \"").and_then(|(_, rest)| rest.split_once('"')).map(|(message, _)| message);
+    let message = text
+        .split_once("message: \"")
+        .and_then(|(_, rest)| rest.split_once('"'))
+        .map(|(message, _)| message);
     message.unwrap_or(text).to_owned()
 }
 
-/// The cause that has no further cause: the errors around it only name the layers that they went through.
+/// The cause that has no further cause: the errors around it only name the layers that they went
+/// through.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> anyhow::Error {
     let mut error = error;
     while let Some(cause) = error.source() {
@@ -396,7 +455,8 @@ fn innermost(error: &(dyn std::error::Error + 'static)) -> anyhow::Error {
 }
 
 fn hostname() -> String {
-    std::fs::read_to_string("/etc/hostname").map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
+    std::fs::read_to_string("/etc/hostname")
+        .map_or_else(|_| "localhost".to_owned(), |name| name.trim().to_owned())
 }
 
 #[cfg(test)]

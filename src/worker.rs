@@ -1,4 +1,5 @@
-//! One worker process, until told to stop: batches on one task queue, and each lane's documents on one of its own.
+//! One worker process, until told to stop: batches on one task queue, and each lane's documents on
+//! one of its own.
 //!
 //! * [`slots`]: the pool of slots that the lanes share
 //! * `supplier`: how Temporal's SDK takes slots from it
@@ -10,8 +11,12 @@ use anyhow::{Context, Result};
 use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::telemetry::TelemetryOptions;
 use temporalio_sdk::{Worker, WorkerOptions, runtime::PollerBehavior};
-use temporalio_sdk_core::{CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder};
-use tidegate_activities::{DocumentActivities, Services, budgets::Budgets, guard::Guard, waiting::WaitingRoom};
+use temporalio_sdk_core::{
+    CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder,
+};
+use tidegate_activities::{
+    DocumentActivities, Services, budgets::Budgets, guard::Guard, waiting::WaitingRoom,
+};
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
@@ -28,8 +33,8 @@ pub mod backpressure;
 pub mod slots;
 mod supplier;
 
-/// After a worker is killed, its workflows' next task waits this long on its own queue before another worker gets it.
-/// The SDK's 10 s would be the longest part of a failover.
+/// After a worker is killed, its workflows' next task waits this long on its own queue before
+/// another worker gets it. The SDK's 10 s would be the longest part of a failover.
 const STICKY: Duration = Duration::from_secs(2);
 
 /// Beats reach the server at most this often; cancellation comes back with them.
@@ -48,12 +53,17 @@ const BATCH_SLOTS: usize = 20;
 ///
 /// # Errors
 /// When the configuration cannot be used or Temporal cannot be reached.
-pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<Output = ()>) -> Result<()> {
+pub async fn run(
+    config: &Config,
+    telemetry: &Telemetry,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
     for warning in config.warnings() {
         warn!("{warning}");
     }
     let process = Process::new(config)?;
-    let (quota, little) = (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.little));
+    let (quota, call_stats) =
+        (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
     let (pool, polls) = (Arc::clone(&process.pool), process.polls.iter().sum());
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
@@ -65,7 +75,10 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
     });
     let watch = async {
         shutdown.await;
-        info!("stopping: documents in flight get {} to finish, then they are handed back", config.worker.shutdown_grace);
+        info!(
+            "stopping: documents in flight get {} to finish, then they are handed back",
+            config.worker.shutdown_grace
+        );
         if let Some(stop) = stop {
             stop();
         }
@@ -76,7 +89,7 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
         let result = tokio::select! {
             result = worker.run => result,
             () = watch => Ok(()),
-            () = backpressure::keep(&pool, polls, &quota, &little, config.worker.max_concurrent_documents) => Ok(()),
+            () = backpressure::keep(&pool, polls, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
         drop(stopped);
         result
@@ -91,7 +104,11 @@ pub async fn run(config: &Config, telemetry: &Telemetry, shutdown: impl Future<O
 ///
 /// # Errors
 /// Those of the work, or of a worker that ends before it.
-pub async fn beside<T>(config: &Config, telemetry: &Telemetry, work: impl Future<Output = Result<T>>) -> Result<T> {
+pub async fn beside<T>(
+    config: &Config,
+    telemetry: &Telemetry,
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopped = async {
         let _ = stopped.await;
@@ -111,7 +128,8 @@ pub async fn beside<T>(config: &Config, telemetry: &Telemetry, work: impl Future
 /// # Errors
 /// When the configuration cannot be used.
 pub fn services(config: &Config) -> Result<Services> {
-    let providers = Providers::new(config.provider_settings()?).context("setting up the providers")?;
+    let providers =
+        Providers::new(config.provider_settings()?).context("setting up the providers")?;
     Ok(Services { providers, ..services_without_providers(config)? })
 }
 
@@ -136,7 +154,7 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
             stopped: Arc::default(),
             breakers: Arc::default(),
             waiting: Arc::default(),
-            little: Arc::default(),
+            call_stats: Arc::default(),
         },
         shards: tidegate_activities::job::Shards::default(),
     })
@@ -144,7 +162,8 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
 
 /// Reads documents in processes of this very program, so that a hostile file harms none but itself.
 fn reader() -> Result<Reader> {
-    let program = std::env::current_exe().context("finding this program, to read documents with it")?;
+    let program =
+        std::env::current_exe().context("finding this program, to read documents with it")?;
     Ok(Reader::isolated(program, [READ_DOCUMENT.to_owned()], tidegate_documents::Limits::default()))
 }
 
@@ -153,14 +172,18 @@ struct Process {
     services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
-    /// Each lane's polls that may be open at once, of the pool at its largest: Temporal takes the number once.
+    /// Each lane's polls that may be open at once, of the pool at its largest: Temporal takes the
+    /// number once.
     polls: Vec<usize>,
 }
 
 impl Process {
     fn new(config: &Config) -> Result<Self> {
         let lanes = config.quota_lanes()?;
-        let parts = lanes.iter().map(|(_, share)| Part { share: share.guaranteed, burst: share.ceiling }).collect();
+        let parts = lanes
+            .iter()
+            .map(|(_, share)| Part { share: share.guaranteed, burst: share.ceiling })
+            .collect();
         let pool = Arc::new(Pool::new(parts, config.worker.max_concurrent_documents));
         let polls = (0..lanes.iter().len()).map(|lane| pool.polls(lane)).collect();
         let mut services = services(config)?;
@@ -168,19 +191,31 @@ impl Process {
             let (pool, lanes) = (Arc::clone(&pool), lanes.clone());
             move |lane| lanes.index(lane).map_or(0, |lane| pool.reach(lane))
         }));
-        Ok(Self { services: Arc::new(services), lanes: lanes.iter().map(|(lane, _)| lane.clone()).collect(), pool, polls })
+        Ok(Self {
+            services: Arc::new(services),
+            lanes: lanes.iter().map(|(lane, _)| lane.clone()).collect(),
+            pool,
+            polls,
+        })
     }
 }
 
-/// The SDK's worker futures, behind a pointer: its code is generated here once, and not in every crate that polls it.
+/// The SDK's worker futures, behind a pointer: its code is generated here once, and not in every
+/// crate that polls it.
 struct BoxedWorker {
     run: Pin<Box<dyn Future<Output = Result<()>>>>,
     stop: Option<Box<dyn FnOnce()>>,
 }
 
-async fn boxed_worker(config: &Config, telemetry: &Telemetry, identity: &str, process: Process) -> Result<BoxedWorker> {
+async fn boxed_worker(
+    config: &Config,
+    telemetry: &Telemetry,
+    identity: &str,
+    process: Process,
+) -> Result<BoxedWorker> {
     let metrics = TelemetryOptions::builder().maybe_metrics(telemetry.meter()).build();
-    let options = RuntimeOptions::builder().telemetry_options(metrics).build().map_err(anyhow::Error::msg)?;
+    let options =
+        RuntimeOptions::builder().telemetry_options(metrics).build().map_err(anyhow::Error::msg)?;
     let runtime = CoreRuntime::new_assume_tokio(options).context("starting Temporal's runtime")?;
     let temporal = temporal::connect(config, telemetry.client_meter()).await?;
     let common = |task_queue: String| {
@@ -213,26 +248,37 @@ async fn boxed_worker(config: &Config, telemetry: &Telemetry, identity: &str, pr
     let run = Box::pin(async move {
         // The runtime must outlive the workers.
         let _runtime = runtime;
-        let run =
-            async |worker: &mut Worker| worker.run().await.map_err(|error| anyhow::anyhow!("the Temporal worker ended: {error}"));
+        let run = async |worker: &mut Worker| {
+            worker
+                .run()
+                .await
+                .map_err(|error| anyhow::anyhow!("the Temporal worker ended: {error}"))
+        };
         futures::future::try_join_all(workers.iter_mut().map(run)).await.map(drop)
     });
     Ok(BoxedWorker { run, stop: Some(Box::new(move || stops.iter().for_each(|stop| stop()))) })
 }
 
 /// A worker of the SDK with slots of our own, for which it has a way only through its core.
-fn sdk_worker(runtime: &CoreRuntime, client: &Client, options: WorkerOptions, tuner: TunerHolder) -> Result<Worker> {
-    let mut core = options.to_core_options(client.namespace(), client.identity()).map_err(anyhow::Error::msg)?;
+fn sdk_worker(
+    runtime: &CoreRuntime,
+    client: &Client,
+    options: WorkerOptions,
+    tuner: TunerHolder,
+) -> Result<Worker> {
+    let mut core = options
+        .to_core_options(client.namespace(), client.identity())
+        .map_err(anyhow::Error::msg)?;
     core.tuner = Some(Arc::new(tuner));
-    let core =
-        temporalio_sdk_core::init_worker(runtime, core, client.connection().clone()).context("starting the Temporal worker")?;
+    let core = temporalio_sdk_core::init_worker(runtime, core, client.connection().clone())
+        .context("starting the Temporal worker")?;
     Worker::new_from_core_options(Arc::new(core), client.options().clone(), options)
         .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))
 }
 
 /// Shown in Temporal's UI and counted in the fleet: unique to this process.
 fn identity() -> String {
-    let host =
-        std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "worker".to_owned(), |name| name.trim().to_owned());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "worker".to_owned(), |name| name.trim().to_owned());
     format!("tidegate-{host}-{}-{:04x}", std::process::id(), rand::random::<u16>())
 }

@@ -1,6 +1,11 @@
 //! What the documentation shows can be used as it stands.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests may stop at the first fault")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +13,8 @@ use tidegate::config::Config;
 
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let providers = std::fs::read_dir(root.join("docs/providers")).unwrap().map(|page| page.unwrap().path());
+    let providers =
+        std::fs::read_dir(root.join("docs/providers")).unwrap().map(|page| page.unwrap().path());
     providers.chain([root.join("README.md")]).collect()
 }
 
@@ -33,7 +39,12 @@ fn every_configuration_in_the_documentation_is_accepted() {
 fn every_link_to_a_file_leads_somewhere() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
-        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).filter(|link| !link.contains("://")) {
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+            .filter(|link| !link.contains("://"))
+        {
             let target = page.parent().unwrap().join(link.split('#').next().unwrap());
             assert!(target.exists(), "{} links to {link}", page.display());
         }

@@ -1,6 +1,12 @@
 //! Batches whose documents go through their provider's batch API.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop at the first fault")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 mod common;
 
@@ -11,7 +17,8 @@ use serde_json::{Value, json};
 use tidegate_activities::{economy, plan};
 use tidegate_workflows::contract::{Job, SubmitBatch};
 
-/// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time on the direct path.
+/// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time
+/// on the direct path.
 const PROVIDERS: &str = "[providers.openai]\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [providers.newer]\nkind = \"openai\"\napi = \"responses\"\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [providers.gemini]\nbase-url = \"{sim}\"\napi-key-env = \"SIMULATED_KEY\"\n\
@@ -22,11 +29,15 @@ const PRICE: &str = "price = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 
 const MODELS: [&str; 3] = ["anthropic:claude", "openai:gpt", "newer:gpt-r"];
 
 async fn with_batches(simulator: &str) -> Option<Fleet> {
-    let models: String =
-        MODELS.iter().chain(&["gemini:gemini"]).map(|model| format!("[models.\"{model}\"]\nrpm = 600\n{PRICE}\n")).collect();
+    let models: String = MODELS
+        .iter()
+        .chain(&["gemini:gemini"])
+        .map(|model| format!("[models.\"{model}\"]\nrpm = 600\n{PRICE}\n"))
+        .collect();
     let fleet = fleet(simulator, &format!("{PROVIDERS}{models}")).await?;
     let file = fleet.path("tidegate.toml");
-    let config = std::fs::read_to_string(&file).unwrap().replace("{sim}", &fleet.simulator.base_url());
+    let config =
+        std::fs::read_to_string(&file).unwrap().replace("{sim}", &fleet.simulator.base_url());
     std::fs::write(file, config).unwrap();
     Some(fleet)
 }
@@ -43,10 +54,15 @@ fn list_price(result: &Value) -> f64 {
     (tokens("input_tokens") * 10.0 + tokens("output_tokens") * 40.0) / 1e6
 }
 
-/// Of each batch some requests fail and some expire: these take the direct path at its price, the others cost half.
+/// Of each batch some requests fail and some expire: these take the direct path at its price, the
+/// others cost half.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
-    let Some(mut fleet) = with_batches("[batches]\nduration = \"6s\"\nerror-rate = 0.1\nexpire-rate = 0.1\n").await else { return };
+    let Some(mut fleet) =
+        with_batches("[batches]\nduration = \"6s\"\nerror-rate = 0.1\nexpire-rate = 0.1\n").await
+    else {
+        return;
+    };
     fleet.documents(40, 100);
     std::fs::write(fleet.path("in/noise.bin"), [0, 159, 146, 150, 0, 1, 2, 255]).unwrap();
     fleet.worker();
@@ -57,7 +73,11 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
     }
     for (number, model) in MODELS.iter().enumerate() {
         let result = fleet.result(&format!("b{number}")).await.unwrap();
-        assert_eq!((&result["succeeded"], &result["failed"]), (&json!(40), &json!(1)), "{model}: {result}");
+        assert_eq!(
+            (&result["succeeded"], &result["failed"]),
+            (&json!(40), &json!(1)),
+            "{model}: {result}"
+        );
         let direct = fleet.simulator.account().model(model.split_once(':').unwrap().1).requests;
         assert!((1..20).contains(&direct), "{model}: {direct} calls on the direct path");
         let results = fleet.results(&format!("out{number}"));
@@ -68,29 +88,49 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
         });
         assert_eq!(halved.count() as u64, 40 - direct, "{model}");
         let cost: f64 = results.values().map(|result| result["cost_usd"].as_f64().unwrap()).sum();
-        assert!((result["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-6, "{model}: the sum of the parts; {result}");
+        assert!(
+            (result["cost_usd"].as_f64().unwrap() - cost).abs() < 1e-6,
+            "{model}: the sum of the parts; {result}"
+        );
         let calls = result["provider_calls"].as_u64().unwrap();
         assert!((40..=40 + direct).contains(&calls), "{model}: {result}");
         // Each answer is about its own document.
         for (id, result) in &results {
-            let number = id.trim_start_matches("report-").trim_end_matches(".md").trim_start_matches('0');
+            let number =
+                id.trim_start_matches("report-").trim_end_matches(".md").trim_start_matches('0');
             let number = if number.is_empty() { "0" } else { number };
-            assert!(result["answer"].as_str().unwrap().contains(&format!("of report {number} ")), "{id}: {}", result["answer"]);
+            assert!(
+                result["answer"].as_str().unwrap().contains(&format!("of report {number} ")),
+                "{id}: {}",
+                result["answer"]
+            );
         }
-        assert_eq!(fleet.lines(&format!("out{number}/failures.jsonl"))[0]["error_type"], "UnreadableDocument");
+        assert_eq!(
+            fleet.lines(&format!("out{number}/failures.jsonl"))[0]["error_type"],
+            "UnreadableDocument"
+        );
     }
     let account = fleet.simulator.account();
-    assert_eq!((account.batches, account.batch_requests), (3, 120), "unreadable documents are not handed in");
+    assert_eq!(
+        (account.batches, account.batch_requests),
+        (3, 120),
+        "unreadable documents are not handed in"
+    );
     assert_eq!(account.answered_twice, 0);
     // Again: everything is there.
     fleet.start("again", &batch(&fleet, "out0", json!({"model": MODELS[0]}))).await;
     let result = fleet.result("again").await.unwrap();
-    assert_eq!((&result["skipped"], &result["failed"], &result["provider_calls"]), (&json!(40), &json!(1), &json!(0)), "{result}");
+    assert_eq!(
+        (&result["skipped"], &result["failed"], &result["provider_calls"]),
+        (&json!(40), &json!(1), &json!(0)),
+        "{result}"
+    );
     assert_eq!(fleet.simulator.account().batches, 3);
     fleet.stop().await;
 }
 
-/// Workers come and go while the provider works. What it was given once is neither given again nor lost.
+/// Workers come and go while the provider works. What it was given once is neither given again nor
+/// lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_outlives_its_workers_and_a_cancelled_one_keeps_what_is_paid_for() {
     let Some(mut fleet) = with_batches("[batches]\nduration = \"12s\"\n").await else { return };
@@ -101,11 +141,20 @@ async fn a_batch_outlives_its_workers_and_a_cancelled_one_keeps_what_is_paid_for
     fleet.kill_worker(0).await;
     fleet.worker();
     let result = fleet.result("long").await.unwrap();
-    assert_eq!((&result["succeeded"], &result["provider_calls"]), (&json!(30), &json!(30)), "{result}");
+    assert_eq!(
+        (&result["succeeded"], &result["provider_calls"]),
+        (&json!(30), &json!(30)),
+        "{result}"
+    );
     let account = fleet.simulator.account();
     assert_eq!((account.batches, account.answered_twice), (1, 0), "{account:?}");
 
-    fleet.start("cut", &batch(&fleet, "cut", json!({"model": MODELS[1], "instructions": "Once more."}))).await;
+    fleet
+        .start(
+            "cut",
+            &batch(&fleet, "cut", json!({"model": MODELS[1], "instructions": "Once more."})),
+        )
+        .await;
     until(&fleet, |account| account.batches == 2).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(fleet.cli(&["workflow", "cancel", "--workflow-id", "cut"]).await.status.success());
@@ -113,8 +162,16 @@ async fn a_batch_outlives_its_workers_and_a_cancelled_one_keeps_what_is_paid_for
     assert!(ended["status"].as_str().unwrap().contains("CANCEL"), "{ended}");
     let kept = fleet.results("cut").len() as u64;
     assert!((1..30).contains(&kept), "{kept} answers were there by then");
-    assert_eq!(fleet.simulator.account().prompts, 60 - (30 - kept), "all that was paid for is kept");
-    assert_eq!(fleet.simulator.account().model("gpt").requests, 0, "a cancelled batch asks nothing more");
+    assert_eq!(
+        fleet.simulator.account().prompts,
+        60 - (30 - kept),
+        "all that was paid for is kept"
+    );
+    assert_eq!(
+        fleet.simulator.account().model("gpt").requests,
+        0,
+        "a cancelled batch asks nothing more"
+    );
     fleet.stop().await;
 }
 
@@ -147,21 +204,39 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         }))
         .unwrap();
         let plan = plan::plan(&services, &job, &format!("w{number}"), "run-1").await.unwrap();
-        let task = SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0, only_find: false };
+        let task =
+            SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0, only_find: false };
         let first = economy::submit(&services, "w", &task, 1).await.unwrap();
         assert_eq!((first.requests, first.next), (6, 6));
-        assert_eq!(economy::submit(&services, "w", &task, 2).await.unwrap(), first, "its reply was lost");
+        assert_eq!(
+            economy::submit(&services, "w", &task, 2).await.unwrap(),
+            first,
+            "its reply was lost"
+        );
         // As it is written before anything is sent.
-        let memo = fleet.path(&task.job.replace(&fleet.uri(""), "")).join("batch-00000-00000-0.json");
+        let memo =
+            fleet.path(&task.job.replace(&fleet.uri(""), "")).join("batch-00000-00000-0.json");
         let mut value: Value = serde_json::from_slice(&std::fs::read(&memo).unwrap()).unwrap();
         value.as_object_mut().unwrap().remove("batch").unwrap();
         std::fs::write(&memo, value.to_string()).unwrap();
         let find = SubmitBatch { only_find: true, ..task.clone() };
-        assert_eq!(economy::submit(&services, "w", &find, 1).await.unwrap(), first, "found when time is up");
+        assert_eq!(
+            economy::submit(&services, "w", &find, 1).await.unwrap(),
+            first,
+            "found when time is up"
+        );
         std::fs::write(&memo, value.to_string()).unwrap();
-        assert_eq!(economy::submit(&services, "w", &task, 3).await.unwrap(), first, "its worker died");
+        assert_eq!(
+            economy::submit(&services, "w", &task, 3).await.unwrap(),
+            first,
+            "its worker died"
+        );
         let other = SubmitBatch { from: 3, only_find: true, ..task.clone() };
-        assert_eq!(economy::submit(&services, "w", &other, 1).await.unwrap().batch, None, "nobody handed it in");
+        assert_eq!(
+            economy::submit(&services, "w", &other, 1).await.unwrap().batch,
+            None,
+            "nobody handed it in"
+        );
         assert_eq!(fleet.simulator.account().batches, number as u64 + 1, "{model}");
     }
     fleet.stop().await;
@@ -184,13 +259,22 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
     late["output"] = json!(fleet.uri("late"));
     fleet.start("late", &late).await;
     assert_eq!(fleet.result("late").await.unwrap()["succeeded"], json!(3));
-    assert_eq!((fleet.simulator.account().batches, fleet.account().requests), (1, 0), "there is time enough");
-    let report: Value = serde_json::from_slice(&std::fs::read(fleet.path("late/report.json")).unwrap()).unwrap();
+    assert_eq!(
+        (fleet.simulator.account().batches, fleet.account().requests),
+        (1, 0),
+        "there is time enough"
+    );
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(fleet.path("late/report.json")).unwrap()).unwrap();
     assert_eq!(report["forecast"]["economy"], json!(true));
 
     for (id, more, expected) in [
         ("none", json!({"model": "gemini:gemini"}), "needs a provider with a batch API"),
-        ("over", json!({"model": MODELS[0], "deadline": "2020-01-01T00:00:00Z"}), "deadline is over already"),
+        (
+            "over",
+            json!({"model": MODELS[0], "deadline": "2020-01-01T00:00:00Z"}),
+            "deadline is over already",
+        ),
     ] {
         fleet.start(id, &batch(&fleet, id, more)).await;
         let failed = fleet.result(id).await.unwrap_err().to_string();
@@ -199,11 +283,15 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
     fleet.stop().await;
 }
 
-/// The provider has room for one batch of two: the other is handed in again. What is held of a budget is given back when the
-/// answers are there, and whoever finds it spent pays nothing.
+/// The provider has room for one batch of two: the other is handed in again. What is held of a
+/// budget is given back when the answers are there, and whoever finds it spent pays nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
-    let Some(mut fleet) = with_batches("[batches]\nduration = \"2s\"\nqueue-tokens = 15_000\n").await else { return };
+    let Some(mut fleet) =
+        with_batches("[batches]\nduration = \"2s\"\nqueue-tokens = 15_000\n").await
+    else {
+        return;
+    };
     let file = fleet.path("tidegate.toml");
     let config = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{config}[tenants.acme]\ndaily-budget-usd = 0.16\n")).unwrap();
@@ -213,17 +301,31 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     let result = fleet.result("two").await.unwrap();
     assert_eq!((&result["succeeded"], &result["in_flight"]), (&json!(200), &json!(0)), "{result}");
     let account = fleet.simulator.account();
-    assert_eq!((account.batches, account.model("gpt").requests), (4, 0), "two, and one of them again in halves");
+    assert_eq!(
+        (account.batches, account.model("gpt").requests),
+        (4, 0),
+        "two, and one of them again in halves"
+    );
 
     // Ten documents are held at some 0.11 dollars and cost some 0.02.
-    for (id, model, succeeded) in [("first", MODELS[0], 10), ("second", MODELS[0], 10), ("dear", MODELS[0], 0)] {
+    for (id, model, succeeded) in
+        [("first", MODELS[0], 10), ("second", MODELS[0], 10), ("dear", MODELS[0], 0)]
+    {
         let output = if id == "dear" { 16_384 } else { 512 };
         let more = json!({"model": model, "tenant": "acme", "source": fleet.uri("in/report-000*.md"), "max_output_tokens": output});
         fleet.start(id, &batch(&fleet, id, more)).await;
         let result = fleet.result(id).await.unwrap();
         assert_eq!(result["succeeded"], json!(succeeded), "{id}: {result}");
     }
-    assert!(fleet.lines("dear/failures.jsonl").iter().all(|failure| failure["error_type"] == "BudgetExceeded"));
-    assert_eq!((fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests), (6, 0));
+    assert!(
+        fleet
+            .lines("dear/failures.jsonl")
+            .iter()
+            .all(|failure| failure["error_type"] == "BudgetExceeded")
+    );
+    assert_eq!(
+        (fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests),
+        (6, 0)
+    );
     fleet.stop().await;
 }

@@ -1,6 +1,7 @@
 //! The walls between the crates, held by `cargo tree` and by the compiler's own lints.
 //!
-//! Each test also proves that its check can fail: on a pair of crates where the dependency does exist.
+//! Each test also proves that its check can fail: on a pair of crates where the dependency does
+//! exist.
 
 #![allow(
     missing_docs,
@@ -36,7 +37,12 @@ fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let names = String::from_utf8(output.stdout).unwrap();
-    names.lines().filter_map(|line| line.split_whitespace().next()).filter(|name| *name != package).map(str::to_owned).collect()
+    names
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != package)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn own(package: &str) -> BTreeSet<String> {
@@ -50,24 +56,44 @@ fn names(list: &[&str]) -> BTreeSet<String> {
 #[test]
 fn arrows_between_the_crates_point_one_way() {
     assert_eq!(own("tidegate-types"), names(&[]));
-    assert_eq!(own("tidegate-documents"), names(&[]), "reading a document has nothing to do with asking about it");
-    assert_eq!(own("tidegate-quota"), names(&["tidegate-types"]), "quota knows no vendor and no Temporal");
+    assert_eq!(
+        own("tidegate-documents"),
+        names(&[]),
+        "reading a document has nothing to do with asking about it"
+    );
+    assert_eq!(
+        own("tidegate-quota"),
+        names(&["tidegate-types"]),
+        "quota knows no vendor and no Temporal"
+    );
     assert_eq!(own("tidegate-providers"), names(&["tidegate-types"]), "providers know no quota");
     assert_eq!(own("tidegate-workflows"), names(&["tidegate-types"]), "workflows know no activity");
     assert_eq!(own("tidegate-simulator"), names(&[]), "the simulator is an independent witness");
     assert_eq!(
         own("tidegate-activities"),
-        names(&["tidegate-types", "tidegate-documents", "tidegate-workflows", "tidegate-quota", "tidegate-providers"])
+        names(&[
+            "tidegate-types",
+            "tidegate-documents",
+            "tidegate-workflows",
+            "tidegate-quota",
+            "tidegate-providers"
+        ])
     );
 }
 
 #[test]
 fn quota_and_providers_know_no_temporal() {
-    for package in ["tidegate-quota", "tidegate-providers", "tidegate-documents", "tidegate-simulator"] {
-        let temporal: Vec<_> = tree(package, None).into_iter().filter(|name| name.starts_with("temporalio")).collect();
+    for package in
+        ["tidegate-quota", "tidegate-providers", "tidegate-documents", "tidegate-simulator"]
+    {
+        let temporal: Vec<_> =
+            tree(package, None).into_iter().filter(|name| name.starts_with("temporalio")).collect();
         assert!(temporal.is_empty(), "{package} links {temporal:?}");
     }
-    assert!(tree("tidegate-activities", None).contains("temporalio-sdk"), "the check can see what is there");
+    assert!(
+        tree("tidegate-activities", None).contains("temporalio-sdk"),
+        "the check can see what is there"
+    );
 }
 
 #[test]
@@ -76,7 +102,10 @@ fn workflows_link_nothing_that_does_input_or_output() {
     let linked = tree("tidegate-workflows", None);
     let found: Vec<_> = forbidden.iter().filter(|name| linked.contains(**name)).collect();
     assert!(found.is_empty(), "workflows link {found:?}");
-    assert!(tree("tidegate-activities", None).contains("reqwest"), "the check can see what is there");
+    assert!(
+        tree("tidegate-activities", None).contains("reqwest"),
+        "the check can see what is there"
+    );
 }
 
 /// A new dependency of the workflows is a decision, not an accident.
@@ -97,7 +126,8 @@ fn workflows_name_only_what_is_written_here() {
     assert_eq!(tree("tidegate-workflows", Some(1)), expected);
 }
 
-/// A rule whose path is misspelt guards nothing and says nothing: every rule of `workflows/clippy.toml` must fire on a snippet.
+/// A rule whose path is misspelt guards nothing and says nothing: every rule of
+/// `workflows/clippy.toml` must fire on a snippet.
 #[test]
 fn every_rule_of_determinism_fires() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

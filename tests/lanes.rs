@@ -21,11 +21,12 @@ const OTHER: &str = "anthropic:claude-haiku-4-5";
 /// One call takes this long.
 const CALL: Duration = Duration::from_secs(12);
 
-/// All slots that a batch can get are in long calls, which began together, and more of its documents wait. A document of a
-/// lane above it begins at once: it does not wait until they end.
+/// All slots that a batch can get are in long calls, which began together, and more of its
+/// documents wait. A document of a lane above it begins at once: it does not wait until they end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
-    let settings = format!("[models.\"{MODEL}\"]\ntpm = 2_000_000\n[worker]\nmax-concurrent-documents = 6\n");
+    let settings =
+        format!("[models.\"{MODEL}\"]\ntpm = 2_000_000\n[worker]\nmax-concurrent-documents = 6\n");
     let Some(mut fleet) = fleet("[latency]\nbase = \"12s\"\n", &settings).await else { return };
     fleet.documents(60, 60);
     fleet.worker();
@@ -43,13 +44,18 @@ async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
     fleet.result("urgent").await.unwrap();
     let took = began.elapsed();
     let backlog = fleet.progress("backlog").await.unwrap();
-    println!("interactive: {:.1} s, of which its call {:.0} s; the batch: {backlog}", took.as_secs_f64(), CALL.as_secs_f64());
+    println!(
+        "interactive: {:.1} s, of which its call {:.0} s; the batch: {backlog}",
+        took.as_secs_f64(),
+        CALL.as_secs_f64()
+    );
     assert!(took < CALL + CALL / 2, "it waited for a slot: {took:?}");
     assert!(backlog["succeeded"].as_u64() < Some(12), "the batch was nearly over: {backlog}");
     fleet.stop().await;
 }
 
-/// A closed gate that many documents wait for, each of them willing to wait for a minute in its slot, delays no other model.
+/// A closed gate that many documents wait for, each of them willing to wait for a minute in its
+/// slot, delays no other model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_paused_model_does_not_fill_the_slots_of_another() {
     let settings = format!(

@@ -17,7 +17,9 @@ use common::{Fleet, MODEL, fleet};
 use serde_json::{Value, json};
 
 fn settings() -> String {
-    format!("[models.\"{MODEL}\"]\nrpm = 60_000\n[gate]\nbase-backoff = \"20ms\"\nmax-backoff = \"100ms\"\n")
+    format!(
+        "[models.\"{MODEL}\"]\nrpm = 60_000\n[gate]\nbase-backoff = \"20ms\"\nmax-backoff = \"100ms\"\n"
+    )
 }
 
 fn long_text(bytes: usize) -> String {
@@ -26,7 +28,11 @@ fn long_text(bytes: usize) -> String {
         if text.len() >= bytes {
             break;
         }
-        write!(text, "On day {line} the harbour master notes the height of the tide at the north pier. ").unwrap();
+        write!(
+            text,
+            "On day {line} the harbour master notes the height of the tide at the north pier. "
+        )
+        .unwrap();
         if line % 9 == 0 {
             text.push_str("\n\n");
         }
@@ -48,19 +54,26 @@ fn batch(fleet: &Fleet, output: &str, how: &str, chunk_tokens: u32) -> Value {
     batch
 }
 
-/// 2 MB in some sixty parts; the worker is killed in the middle, and no part is asked for twice that was answered.
+/// 2 MB in some sixty parts; the worker is killed in the middle, and no part is asked for twice
+/// that was answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
-    let Some(mut fleet) = fleet("latency = { base = \"300ms\" }", &settings()).await else { return };
+    let Some(mut fleet) = fleet("latency = { base = \"300ms\" }", &settings()).await else {
+        return;
+    };
     std::fs::write(fleet.path("in/long.md"), long_text(2_000_000)).unwrap();
     std::fs::write(fleet.path("in/short.md"), "The tide is in.").unwrap();
     fleet.worker();
     fleet.start("long", &batch(&fleet, "out", "map_reduce", 10_000)).await;
     let parts = || {
         let folder = fleet.path("out/_tidegate/parts");
-        let files =
-            std::fs::read_dir(folder).into_iter().flatten().flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
-        files.filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("0-")).count()
+        let files = std::fs::read_dir(folder)
+            .into_iter()
+            .flatten()
+            .flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
+        files
+            .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().starts_with("0-"))
+            .count()
     };
     for _ in 0..600 {
         if parts() >= 15 {
@@ -78,7 +91,8 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
     assert!(memory <= 300, "{memory} MB");
 
     let account = fleet.simulator.account();
-    // Four parts of the long document and the short one may have been under way when the worker was killed.
+    // Four parts of the long document and the short one may have been under way when the worker was
+    // killed.
     assert!(account.answered_twice <= 5, "paid for twice: {}", account.answered_twice);
     let results = fleet.results("out");
     assert!(results["short.md"]["provider_calls"] == json!(1));
@@ -86,9 +100,14 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
     let calls = long["provider_calls"].as_u64().unwrap();
     println!("the long document took {calls} calls; answered twice: {}", account.answered_twice);
     assert!((50..80).contains(&calls), "{long}");
-    assert!(!long["answer"].as_str().unwrap().is_empty() && long["input_tokens"].as_u64().unwrap() > 450_000, "{long}");
+    assert!(
+        !long["answer"].as_str().unwrap().is_empty()
+            && long["input_tokens"].as_u64().unwrap() > 450_000,
+        "{long}"
+    );
     assert_eq!(
-        long["input_tokens"].as_u64().unwrap() + results["short.md"]["input_tokens"].as_u64().unwrap(),
+        long["input_tokens"].as_u64().unwrap()
+            + results["short.md"]["input_tokens"].as_u64().unwrap(),
         result["input_tokens"]
     );
     let left = std::fs::read_dir(fleet.path("out/_tidegate/parts"))
@@ -121,11 +140,15 @@ async fn parts_may_stand_side_by_side_and_a_failed_one_is_all_that_is_done_again
     let parts = long["parts"].as_array().unwrap();
     assert!((5..9).contains(&parts.len()), "{}", parts.len());
     assert_eq!(fleet.simulator.account().answered_twice, 0);
-    assert!(fleet.account().requests - asked < parts.len() as u64, "only what failed is asked again");
+    assert!(
+        fleet.account().requests - asked < parts.len() as u64,
+        "only what failed is asked again"
+    );
     fleet.stop().await;
 }
 
-/// Three hundred files of every kind, a third of them damaged: each damaged one is named with its reason, the rest are done.
+/// Three hundred files of every kind, a third of them damaged: each damaged one is named with its
+/// reason, the rest are done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_of_everything() {
     let Some(mut fleet) = fleet("", &settings()).await else { return };
@@ -145,14 +168,19 @@ async fn a_folder_of_everything() {
         ("empty", Vec::new(), "empty"),
         ("broken.pdf", pdf.as_bytes()[..200].to_vec(), "PDF is damaged"),
         ("fake.docx", b"PK\x03\x04 nothing of the kind".to_vec(), "other than DOCX"),
-        ("noise.txt", (0..999_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect(), "binary data"),
+        (
+            "noise.txt",
+            (0..999_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect(),
+            "binary data",
+        ),
         ("deep.html", "<div>".repeat(9_999).into_bytes(), "nested"),
     ];
     for number in 0..200 {
         let (name, bytes) = &good[number % good.len()];
         let numbered = [format!("{number} ").as_bytes(), bytes].concat();
         // UTF-16 has no room for a number before it.
-        let bytes = if name.starts_with("utf16") || name.starts_with("html") { bytes } else { &numbered };
+        let bytes =
+            if name.starts_with("utf16") || name.starts_with("html") { bytes } else { &numbered };
         std::fs::write(fleet.path(&format!("in/good-{number:03}.{name}")), bytes).unwrap();
     }
     for number in 0..100 {
@@ -166,7 +194,11 @@ async fn a_folder_of_everything() {
     for failure in fleet.lines("out/failures.jsonl") {
         let (id, message) = (failure["id"].as_str().unwrap(), failure["message"].as_str().unwrap());
         let (_, _, reason) = bad.iter().find(|(name, _, _)| id.ends_with(name)).unwrap();
-        assert_eq!((&failure["error_type"], &failure["provider_calls"]), (&json!("UnreadableDocument"), &json!(0)), "{failure}");
+        assert_eq!(
+            (&failure["error_type"], &failure["provider_calls"]),
+            (&json!("UnreadableDocument"), &json!(0)),
+            "{failure}"
+        );
         assert!(message.contains(reason), "{id}: {message}");
     }
     fleet.stop().await;

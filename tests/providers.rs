@@ -1,6 +1,12 @@
 //! Every provider's API, routes and schemas, on worker processes.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop at the first fault")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 mod common;
 
@@ -16,19 +22,29 @@ const PROVIDERS: &str = "request-timeout = \"2s\"\n\
     [providers.gemini]\nbase-url = \"{sim}\"\napi-key-env = \"SIMULATED_KEY\"\nrequest-timeout = \"2s\"\n\
     [providers.bedrock]\nbase-url = \"{sim}\"\nregion = \"eu-central-1\"\napi-key-env = \"SIMULATED_KEY\"\nrequest-timeout = \"2s\"\n";
 
-const MODELS: [&str; 5] = ["anthropic:claude", "openai:gpt", "newer:gpt-r", "gemini:gemini", "bedrock:anthropic.claude-v1:0"];
+const MODELS: [&str; 5] = [
+    "anthropic:claude",
+    "openai:gpt",
+    "newer:gpt-r",
+    "gemini:gemini",
+    "bedrock:anthropic.claude-v1:0",
+];
 
 async fn every_provider(simulator: &str, more: &str) -> Option<Fleet> {
-    let models: String = MODELS.iter().map(|model| format!("[models.\"{model}\"]\nrpm = 60_000\n")).collect();
+    let models: String =
+        MODELS.iter().map(|model| format!("[models.\"{model}\"]\nrpm = 60_000\n")).collect();
     let fleet = fleet(simulator, &format!("{PROVIDERS}{models}{QUICK}{more}")).await?;
     let config = std::fs::read_to_string(fleet.path("tidegate.toml")).unwrap();
-    std::fs::write(fleet.path("tidegate.toml"), config.replace("{sim}", &fleet.simulator.base_url())).unwrap();
+    std::fs::write(
+        fleet.path("tidegate.toml"),
+        config.replace("{sim}", &fleet.simulator.base_url()),
+    )
+    .unwrap();
     Some(fleet)
 }
 
 fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
-    let mut batch =
-        json!({"source": fleet.uri("in/"), "output": fleet.uri(output), "instructions": "Sum up.", "max_output_tokens": 256});
+    let mut batch = json!({"source": fleet.uri("in/"), "output": fleet.uri(output), "instructions": "Sum up.", "max_output_tokens": 256});
     batch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     batch
 }
@@ -36,8 +52,17 @@ fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
 /// One call in ten meets each of seven faults, at each API.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_goes_wrong_each_document_ends_and_no_call_is_wasted() {
-    let kinds = ["overloaded", "server-error", "rate-limited", "hang", "reset-before", "reset-after", "malformed"];
-    let faults: String = kinds.iter().map(|kind| format!("[[faults]]\nkind = \"{kind}\"\nrate = 0.1\n")).collect();
+    let kinds = [
+        "overloaded",
+        "server-error",
+        "rate-limited",
+        "hang",
+        "reset-before",
+        "reset-after",
+        "malformed",
+    ];
+    let faults: String =
+        kinds.iter().map(|kind| format!("[[faults]]\nkind = \"{kind}\"\nrate = 0.1\n")).collect();
     let Some(mut fleet) = every_provider(&faults, "").await else { return };
     fleet.documents(12, 100);
     fleet.worker();
@@ -56,22 +81,43 @@ async fn whatever_goes_wrong_each_document_ends_and_no_call_is_wasted() {
         assert_eq!(ended("provider_calls"), account.requests, "{model}: every call is counted");
         for answer in fleet.results(&format!("out{number}")).values() {
             assert_eq!(answer["model"], json!(model));
-            assert!(!answer["answer"].as_str().unwrap().is_empty() && answer["output_tokens"].as_u64().unwrap() > 0, "{answer}");
+            assert!(
+                !answer["answer"].as_str().unwrap().is_empty()
+                    && answer["output_tokens"].as_u64().unwrap() > 0,
+                "{answer}"
+            );
         }
         for failure in fleet.lines(&format!("out{number}/failures.jsonl")) {
-            assert!(["Transient", "Overloaded"].contains(&failure["error_type"].as_str().unwrap()), "{failure}");
+            assert!(
+                ["Transient", "Overloaded"].contains(&failure["error_type"].as_str().unwrap()),
+                "{failure}"
+            );
         }
     }
     fleet.stop().await;
 }
 
-/// One call in five meets the fault of its phase, at each API; the phases are told apart by their instructions.
+/// One call in five meets the fault of its phase, at each API; the phases are told apart by their
+/// instructions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_fault_by_itself_strikes_one_call_in_five() {
-    let kinds = ["rate-limited", "overloaded", "server-error", "hang", "reset-before", "reset-after", "malformed", "slow"];
+    let kinds = [
+        "rate-limited",
+        "overloaded",
+        "server-error",
+        "hang",
+        "reset-before",
+        "reset-after",
+        "malformed",
+        "slow",
+    ];
     let faults: String = kinds
         .iter()
-        .map(|kind| format!("[[faults]]\nkind = \"{kind}\"\nrate = 0.2\nmatching = \"The phase is {kind}.\"\n"))
+        .map(|kind| {
+            format!(
+                "[[faults]]\nkind = \"{kind}\"\nrate = 0.2\nmatching = \"The phase is {kind}.\"\n"
+            )
+        })
         .collect();
     let Some(mut fleet) = every_provider(&faults, "").await else { return };
     fleet.documents(10, 60);
@@ -79,7 +125,12 @@ async fn each_fault_by_itself_strikes_one_call_in_five() {
     for (number, model) in MODELS.iter().enumerate() {
         for kind in kinds {
             let more = json!({"model": model, "retry_budget": 1_000, "instructions": format!("The phase is {kind}.")});
-            fleet.start(&format!("{kind}-{number}"), &batch(&fleet, &format!("{kind}-{number}"), more)).await;
+            fleet
+                .start(
+                    &format!("{kind}-{number}"),
+                    &batch(&fleet, &format!("{kind}-{number}"), more),
+                )
+                .await;
         }
     }
     let mut met = std::collections::BTreeSet::new();
@@ -93,14 +144,18 @@ async fn each_fault_by_itself_strikes_one_call_in_five() {
         let account = fleet.simulator.account().model(model.split_once(':').unwrap().1);
         let injected: u64 = account.faults.values().sum();
         assert_eq!(calls, account.requests, "{model}: {account:?}");
-        assert!(account.requests <= 80 + injected, "{model}: at most a call more for each fault; {account:?}");
+        assert!(
+            account.requests <= 80 + injected,
+            "{model}: at most a call more for each fault; {account:?}"
+        );
         met.extend(account.faults.into_keys());
     }
     assert_eq!(met.len(), kinds.len(), "{met:?}");
     fleet.stop().await;
 }
 
-/// The account of the first model is empty: one call finds out, and all documents go to the next one.
+/// The account of the first model is empty: one call finds out, and all documents go to the next
+/// one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     let faults = "[[faults]]\nkind = \"spend-limit\"\ntimes = 1\n";
@@ -114,19 +169,39 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     fleet.start("one", &batch(&fleet, "one", one)).await;
     assert_eq!(fleet.result("one").await.unwrap()["failed"], json!(1));
     let failure = &fleet.lines("one/failures.jsonl")[0];
-    assert_eq!((&failure["error_type"], &failure["provider_calls"]), (&json!("QuotaExhausted"), &json!(1)), "{failure}");
+    assert_eq!(
+        (&failure["error_type"], &failure["provider_calls"]),
+        (&json!("QuotaExhausted"), &json!(1)),
+        "{failure}"
+    );
 
     fleet.start("both", &batch(&fleet, "both", json!({"route": "both"}))).await;
     let result = fleet.result("both").await.unwrap();
     assert_eq!(result["succeeded"], json!(12), "{result}");
-    assert!(fleet.results("both").values().all(|result| result["model"] == "gemini:gemini"), "the model that answered is named");
-    assert_eq!(fleet.simulator.account().model("claude").requests, 1, "nobody asks an empty account");
+    assert!(
+        fleet.results("both").values().all(|result| result["model"] == "gemini:gemini"),
+        "the model that answered is named"
+    );
+    assert_eq!(
+        fleet.simulator.account().model("claude").requests,
+        1,
+        "nobody asks an empty account"
+    );
 
     fleet.start("strict", &batch(&fleet, "strict", json!({"route": "strict"}))).await;
     let result = fleet.result("strict").await.unwrap();
     assert_eq!((&result["succeeded"], &result["failed"]), (&json!(0), &json!(12)), "{result}");
-    assert_eq!(fleet.simulator.account().model("claude").requests, 1, "nobody asks an empty account");
-    assert!(fleet.lines("strict/failures.jsonl").iter().all(|failure| failure["error_type"] == "QuotaExhausted"));
+    assert_eq!(
+        fleet.simulator.account().model("claude").requests,
+        1,
+        "nobody asks an empty account"
+    );
+    assert!(
+        fleet
+            .lines("strict/failures.jsonl")
+            .iter()
+            .all(|failure| failure["error_type"] == "QuotaExhausted")
+    );
 
     // One of two equivalent models is paused: the other one answers.
     let config = fleet.path("tidegate.toml");
@@ -143,14 +218,20 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
 
     fleet.start("none", &batch(&fleet, "none", json!({"route": "nowhere"}))).await;
     let message = fleet.result("none").await.unwrap_err().to_string();
-    assert!(message.contains("InvalidInput") && message.contains("configured: both, equal, strict"), "{message}");
+    assert!(
+        message.contains("InvalidInput") && message.contains("configured: both, equal, strict"),
+        "{message}"
+    );
     fleet.stop().await;
 }
 
-/// Long instructions are cached, answers satisfy the schema, and a schema that is none fails the batch.
+/// Long instructions are cached, answers satisfy the schema, and a schema that is none fails the
+/// batch.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instructions_are_cached_and_answers_satisfy_the_schema() {
-    let Some(mut fleet) = every_provider("latency = { base = \"300ms\" }", "").await else { return };
+    let Some(mut fleet) = every_provider("latency = { base = \"300ms\" }", "").await else {
+        return;
+    };
     fleet.documents(30, 100);
     fleet.worker();
     let schema = json!({"type": "object", "properties": {"title": {"type": "string"}, "n": {"type": "integer", "minimum": 1}},
@@ -168,20 +249,38 @@ async fn instructions_are_cached_and_answers_satisfy_the_schema() {
             assert!(value["title"].is_string() && value["n"].as_i64().unwrap() >= 1, "{value}");
         }
         // The first document warms the cache for all others.
-        let (cached, input) = (result["cached_input_tokens"].as_u64().unwrap(), result["input_tokens"].as_u64().unwrap());
+        let (cached, input) = (
+            result["cached_input_tokens"].as_u64().unwrap(),
+            result["input_tokens"].as_u64().unwrap(),
+        );
         assert!(cached * 10 > input * 7, "{model}: {cached} of {input}");
         let account = fleet.simulator.account().model(model.split_once(':').unwrap().1);
         assert_eq!(account.cache_read, cached, "{model}");
         if ["anthropic", "bedrock"].iter().any(|vendor| model.starts_with(vendor)) {
-            assert!(account.cache_written < 2_000, "{model}: written once: {}", account.cache_written);
+            assert!(
+                account.cache_written < 2_000,
+                "{model}: written once: {}",
+                account.cache_written
+            );
         }
     }
     let dear = json!({"model": "openai:gpt", "budget_usd": 0.000_001});
     fleet.start("dear", &batch(&fleet, "dear", dear)).await;
     let message = fleet.result("dear").await.unwrap_err().to_string();
-    assert!(message.contains("InvalidInput") && message.contains("no price is known for openai:gpt"), "{message}");
-    fleet.start("bad", &batch(&fleet, "bad", json!({"model": MODELS[0], "schema": {"type": "objct"}}))).await;
+    assert!(
+        message.contains("InvalidInput") && message.contains("no price is known for openai:gpt"),
+        "{message}"
+    );
+    fleet
+        .start(
+            "bad",
+            &batch(&fleet, "bad", json!({"model": MODELS[0], "schema": {"type": "objct"}})),
+        )
+        .await;
     let message = fleet.result("bad").await.unwrap_err().to_string();
-    assert!(message.contains("InvalidInput") && message.contains("schema is no JSON Schema"), "{message}");
+    assert!(
+        message.contains("InvalidInput") && message.contains("schema is no JSON Schema"),
+        "{message}"
+    );
     fleet.stop().await;
 }

@@ -19,7 +19,11 @@ use tokio::{process::Command, time::Instant};
 
 async fn tidegate(fleet: &Fleet, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.args(arguments).arg("--config").arg(fleet.path("tidegate.toml")).env("SIMULATED_KEY", "sk-simulated-secret");
+    command
+        .args(arguments)
+        .arg("--config")
+        .arg(fleet.path("tidegate.toml"))
+        .env("SIMULATED_KEY", "sk-simulated-secret");
     command.kill_on_drop(true).output().await.unwrap()
 }
 
@@ -55,12 +59,16 @@ async fn a_waiting_batch_says_why() {
     let Some(mut fleet) = fleet("", &small()).await else { return };
     fleet.documents(60, 400);
     fleet.start("small", &fleet.batch("out")).await;
-    let told = why(&fleet, "small", |told| told["why"].as_str().is_some_and(|why| why.contains("tidegate worker"))).await;
+    let told = why(&fleet, "small", |told| {
+        told["why"].as_str().is_some_and(|why| why.contains("tidegate worker"))
+    })
+    .await;
     assert_eq!((&told["model"], &told["lane"]), (&json!(MODEL), &json!("batch")));
 
     fleet.worker();
     let told = why(&fleet, "small", |told| {
-        told["waiting_for_turn"].as_u64() >= Some(10) && told["why"].as_str().is_some_and(|why| why.contains("tokens"))
+        told["waiting_for_turn"].as_u64() >= Some(10)
+            && told["why"].as_str().is_some_and(|why| why.contains("tokens"))
     })
     .await;
     assert!(told["why"].as_str().unwrap().starts_with("it waits for quota: tokens: "), "{told}");
@@ -71,16 +79,28 @@ async fn a_waiting_batch_says_why() {
     // The gate is the graver cause.
     let pause = ["pause", MODEL, "--for", "120s", "--reason", "holiday"];
     assert!(tidegate(&fleet, &pause).await.status.success());
-    let told = why(&fleet, "small", |told| told["why"].as_str().is_some_and(|why| why.contains("holiday"))).await;
-    assert!(told["why"].as_str().unwrap().contains(&format!("`tidegate resume {MODEL}`")), "{told}");
+    let told = why(&fleet, "small", |told| {
+        told["why"].as_str().is_some_and(|why| why.contains("holiday"))
+    })
+    .await;
+    assert!(
+        told["why"].as_str().unwrap().contains(&format!("`tidegate resume {MODEL}`")),
+        "{told}"
+    );
     assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
 
     let refused = tidegate(&fleet, &["limits", "set", MODEL, "--tpm", "0"]).await;
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
-    assert_eq!(set[0]["limits"]["tpm"], json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 }));
+    assert_eq!(
+        set[0]["limits"]["tpm"],
+        json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 })
+    );
     let seen = value(&fleet, &["quota", MODEL, "--json"]).await;
-    assert!(seen[0]["limits"]["tokens"]["used"].as_u64() >= Some(400), "use in the window is forgotten: {seen}");
+    assert!(
+        seen[0]["limits"]["tokens"]["used"].as_u64() >= Some(400),
+        "use in the window is forgotten: {seen}"
+    );
 
     let cleared = value(&fleet, &["limits", "clear", MODEL, "--json"]).await;
     assert_eq!(cleared[0]["limits"]["tpm"]["in_force"], 1_960);
@@ -103,10 +123,17 @@ async fn a_raised_limit_moves_the_queue() {
     let before = fleet.account().requests;
     assert!(before < 20, "the quota was not small: {before}");
     let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
-    assert_eq!(set[0]["limits"]["tpm"], json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 }));
+    assert_eq!(
+        set[0]["limits"]["tpm"],
+        json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 })
+    );
     let raised = Instant::now();
     while fleet.account().requests < before + 10 {
-        assert!(raised.elapsed() < Duration::from_secs(15), "the limits did not act: {:?}", fleet.account());
+        assert!(
+            raised.elapsed() < Duration::from_secs(15),
+            "the limits did not act: {:?}",
+            fleet.account()
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     println!("ten calls within {:?} of raising the limit", raised.elapsed());

@@ -17,19 +17,21 @@ use temporalio_sdk::{
     activities::{ActivityContext, ActivityError, ActivityInfo},
 };
 use tidegate_workflows::contract::{
-    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Effort, Finish, Job, OpenBatches, PackOutcome, PackTask,
-    PartTask, Plan, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+    self, BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job,
+    OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
+    SubmittedBatch,
 };
 
 use crate::{
-    attempt::{Attempt, Notes},
+    attempt::{Attempt, AttemptState},
     document, economy,
     failure::Failure,
     finish, metrics, pack, parts, plan, seal,
     services::Services,
 };
 
-/// A third of the heartbeat time-out that the workflows set: cancellation arrives with a beat, and two may be lost.
+/// A third of the heartbeat time-out that the workflows set: cancellation arrives with a beat, and
+/// two may be lost.
 const BEAT: Duration = Duration::from_secs(3);
 
 /// The activities, all on the same services.
@@ -55,9 +57,16 @@ impl DocumentActivities {
 #[activities]
 impl DocumentActivities {
     #[activity(definition = contract::markers::Plan)]
-    pub async fn plan(self: Arc<Self>, ctx: ActivityContext, job: Job) -> Result<Plan, ActivityError> {
+    pub async fn plan(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        job: Job,
+    ) -> Result<Plan, ActivityError> {
         let info = ctx.info();
-        let (workflow, run) = (info.workflow_id.clone().unwrap_or_default(), info.workflow_run_id.clone().unwrap_or_default());
+        let (workflow, run) = (
+            info.workflow_id.clone().unwrap_or_default(),
+            info.workflow_run_id.clone().unwrap_or_default(),
+        );
         beating(&ctx, None, plan::plan(&self.services, &job, &workflow, &run)).await
     }
 
@@ -72,30 +81,55 @@ impl DocumentActivities {
     }
 
     #[activity(definition = contract::markers::ProcessPart)]
-    pub async fn process_part(self: Arc<Self>, ctx: ActivityContext, task: PartTask) -> Result<DocumentOutcome, ActivityError> {
+    pub async fn process_part(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: PartTask,
+    ) -> Result<DocumentOutcome, ActivityError> {
         let attempt = attempt(&ctx, &task.document, &format!("{:?}", task.step));
         beating(&ctx, Some(&attempt), parts::process(&self.services, &attempt, &task)).await
     }
 
     #[activity(definition = contract::markers::ProcessPack)]
-    pub async fn process_pack(self: Arc<Self>, ctx: ActivityContext, task: PackTask) -> Result<PackOutcome, ActivityError> {
+    pub async fn process_pack(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: PackTask,
+    ) -> Result<PackOutcome, ActivityError> {
         let first = DocumentTask { job: task.job.clone(), shard: task.shard, index: task.from };
         let attempt = attempt(&ctx, &first, "pack");
         beating(&ctx, Some(&attempt), pack::process(&self.services, &attempt, &task)).await
     }
 
     #[activity(definition = contract::markers::SubmitBatch)]
-    pub async fn submit_batch(self: Arc<Self>, ctx: ActivityContext, task: SubmitBatch) -> Result<SubmittedBatch, ActivityError> {
-        beating(&ctx, None, economy::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
+    pub async fn submit_batch(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: SubmitBatch,
+    ) -> Result<SubmittedBatch, ActivityError> {
+        beating(
+            &ctx,
+            None,
+            economy::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt),
+        )
+        .await
     }
 
     #[activity(definition = contract::markers::CheckBatches)]
-    pub async fn check_batches(self: Arc<Self>, ctx: ActivityContext, open: OpenBatches) -> Result<Vec<BatchState>, ActivityError> {
+    pub async fn check_batches(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        open: OpenBatches,
+    ) -> Result<Vec<BatchState>, ActivityError> {
         beating(&ctx, None, economy::check(&self.services, &batch(&ctx), &open)).await
     }
 
     #[activity(definition = contract::markers::CancelBatch)]
-    pub async fn cancel_batch(self: Arc<Self>, ctx: ActivityContext, task: ProviderBatch) -> Result<(), ActivityError> {
+    pub async fn cancel_batch(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: ProviderBatch,
+    ) -> Result<(), ActivityError> {
         beating(&ctx, None, economy::cancel(&self.services, &task, ctx.info().attempt)).await
     }
 
@@ -105,23 +139,37 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: ProviderBatch,
     ) -> Result<CollectedBatch, ActivityError> {
-        beating(&ctx, None, economy::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt)).await
+        beating(
+            &ctx,
+            None,
+            economy::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt),
+        )
+        .await
     }
 
     #[activity(definition = contract::markers::SealShard)]
-    pub async fn seal_shard(self: Arc<Self>, ctx: ActivityContext, shard: SealShard) -> Result<(), ActivityError> {
+    pub async fn seal_shard(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        shard: SealShard,
+    ) -> Result<(), ActivityError> {
         beating(&ctx, None, seal::seal(&self.services, &shard)).await
     }
 
     #[activity(definition = contract::markers::Finish)]
-    pub async fn finish(self: Arc<Self>, ctx: ActivityContext, finish: Finish) -> Result<(), ActivityError> {
+    pub async fn finish(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        finish: Finish,
+    ) -> Result<(), ActivityError> {
         beating(&ctx, None, finish::finish(&self.services, &finish)).await
     }
 }
 
 fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let info = ctx.info();
-    let notes = ctx.heartbeat_details().deserialize::<Notes>().ok().flatten().unwrap_or_default();
+    let notes =
+        ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten().unwrap_or_default();
     Attempt::new(reservation(info, task, step), batch(ctx), millis(info.scheduled_time), notes)
 }
 
@@ -139,12 +187,13 @@ fn reservation(info: &ActivityInfo, task: &DocumentTask, step: &str) -> String {
 }
 
 fn millis(time: Option<SystemTime>) -> i64 {
-    let since = time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
+    let since =
+        time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Does the work under a steady heartbeat, and drops it when the activity is cancelled or the worker stops. The last
-/// beat carries the notes to the next attempt.
+/// Does the work under a steady heartbeat, and drops it when the activity is cancelled or the
+/// worker stops. The last beat carries the notes to the next attempt.
 async fn beating<T>(
     ctx: &ActivityContext,
     attempt: Option<&Attempt>,
@@ -164,8 +213,12 @@ async fn beating<T>(
     }
 }
 
-async fn end<T>(ctx: &ActivityContext, attempt: Option<&Attempt>, result: Result<T, Failure>) -> Result<T, ActivityError> {
-    let effort = attempt.map_or_else(Effort::default, Attempt::effort);
+async fn end<T>(
+    ctx: &ActivityContext,
+    attempt: Option<&Attempt>,
+    result: Result<T, Failure>,
+) -> Result<T, ActivityError> {
+    let effort = attempt.map_or_else(CallCounts::default, Attempt::effort);
     match result {
         Ok(value) => {
             if attempt.is_some() {

@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tidegate_quota::Ticket;
-use tidegate_workflows::contract::Effort;
+use tidegate_workflows::contract::CallCounts;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Notes {
+pub struct AttemptState {
     /// How often the document asked so far.
     #[serde(flatten)]
-    pub effort: Effort,
+    pub effort: CallCounts,
     /// Its turn in the queue for quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
@@ -25,7 +25,8 @@ pub struct Notes {
     /// The model, by its place in the route, that was asked last: the turn belongs to it.
     pub asked: u32,
     /// Answers that did not satisfy the schema.
-    pub amiss: u32,
+    #[serde(rename = "amiss")]
+    pub invalid_outputs: u32,
 }
 
 /// One attempt at one document. Clones share the notes: one works, the other beats.
@@ -35,15 +36,21 @@ pub struct Attempt {
     pub reservation: String,
     /// Names the batch, for its retry budget.
     pub batch: String,
-    /// When the document's activity was scheduled, in milliseconds since 1970: results are ours from then on.
+    /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
+    /// from then on.
     pub scheduled_millis: i64,
-    notes: Arc<Mutex<Notes>>,
+    notes: Arc<Mutex<AttemptState>>,
 }
 
 impl Attempt {
     /// Begins with what the attempt before left.
     #[must_use]
-    pub fn new(reservation: String, batch: String, scheduled_millis: i64, notes: Notes) -> Self {
+    pub fn new(
+        reservation: String,
+        batch: String,
+        scheduled_millis: i64,
+        notes: AttemptState,
+    ) -> Self {
         Self { reservation, batch, scheduled_millis, notes: Arc::new(Mutex::new(notes)) }
     }
 
@@ -55,13 +62,13 @@ impl Attempt {
 
     /// A copy of the notes.
     #[must_use]
-    pub fn notes(&self) -> Notes {
+    pub fn notes(&self) -> AttemptState {
         *self.lock()
     }
 
     /// How often the document asked so far.
     #[must_use]
-    pub fn effort(&self) -> Effort {
+    pub fn effort(&self) -> CallCounts {
         self.lock().effort
     }
 
@@ -93,7 +100,8 @@ impl Attempt {
         }
     }
 
-    /// The document was refused once more; the step of its route that it is on, and how often in a row.
+    /// The document was refused once more; the step of its route that it is on, and how often in a
+    /// row.
     #[must_use]
     pub fn refused(&self) -> (u32, u32) {
         let mut notes = self.lock();
@@ -111,10 +119,10 @@ impl Attempt {
 
     /// An answer did not satisfy the schema; how many did not.
     #[must_use]
-    pub fn answered_amiss(&self) -> u32 {
+    pub fn answered_invalidly(&self) -> u32 {
         let mut notes = self.lock();
-        notes.amiss += 1;
-        notes.amiss
+        notes.invalid_outputs += 1;
+        notes.invalid_outputs
     }
 
     /// Whether the next call is one beyond the first that nobody has paid for yet.
@@ -130,7 +138,7 @@ impl Attempt {
         notes.paid_retries = notes.effort.provider_calls;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Notes> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, AttemptState> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,9 @@
-//! A circuit breaker for each model: after faults of some documents in a row nobody asks for a while, then one call finds out.
+//! A circuit breaker for each model: after faults of some documents in a row nobody asks for a
+//! while, then one call finds out.
 //!
-//! It is about providers that are down, not about quota: a 429 closes the gate for the whole fleet, an overload lowers the
-//! calls in flight; this spares the documents behind them the same fault, each in its own worker.
+//! It is about providers that are down, not about quota: a 429 closes the gate for the whole fleet,
+//! an overload lowers the calls in flight; this spares the documents behind them the same fault,
+//! each in its own worker.
 
 use std::{
     collections::HashMap,
@@ -14,12 +16,14 @@ use tidegate_types::ModelId;
 
 use crate::job;
 
-/// Different documents in a row whose calls fail, until the circuit opens. A single one may itself be what the provider fails at.
+/// Different documents in a row whose calls fail, until the circuit opens. A single one may itself
+/// be what the provider fails at.
 const FAULTS: usize = 5;
 
-/// How long it stays open: this long, then twice as long each time that the probe fails, up to the longest.
+/// How long it stays open: this long, then twice as long each time that the probe fails, up to the
+/// longest.
 const OPEN: Duration = Duration::from_secs(5);
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_OPEN: Duration = Duration::from_secs(60);
 
 /// The breakers of this worker.
 #[derive(Debug, Default)]
@@ -42,9 +46,14 @@ impl Breakers {
     ///
     /// # Errors
     /// The time after which one call may find out anew.
-    pub fn enter(self: &Arc<Self>, model: &ModelId, now: Instant) -> Result<Passage, Duration> {
+    pub fn enter(
+        self: &Arc<Self>,
+        model: &ModelId,
+        now: Instant,
+    ) -> Result<BreakerGuard, Duration> {
         let mut breakers = self.lock();
-        let mut passage = Passage { breakers: Arc::clone(self), model: model.clone(), probe: false };
+        let mut guard =
+            BreakerGuard { breakers: Arc::clone(self), model: model.clone(), probe: false };
         if let Some(breaker) = breakers.get_mut(model)
             && let Some(until) = breaker.open_until
         {
@@ -55,15 +64,17 @@ impl Breakers {
                 return Err(OPEN);
             }
             breaker.probing = true;
-            passage.probe = true;
+            guard.probe = true;
         }
-        Ok(passage)
+        Ok(guard)
     }
 
     /// Whether the circuit is open or half open: another model should be asked, if there is one.
     #[must_use]
     pub fn is_open(&self, model: &ModelId, now: Instant) -> bool {
-        self.lock().get(model).is_some_and(|breaker| breaker.open_until.is_some_and(|until| now < until || breaker.probing))
+        self.lock().get(model).is_some_and(|breaker| {
+            breaker.open_until.is_some_and(|until| now < until || breaker.probing)
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ModelId, Breaker>> {
@@ -71,16 +82,17 @@ impl Breakers {
     }
 }
 
-/// One call's way through. Dropped without a word (no quota, cancelled), it leaves the circuit as it was.
+/// One call's way through. Dropped without a word (no quota, cancelled), it leaves the circuit as
+/// it was.
 #[derive(Debug)]
 #[must_use = "a probe that is dropped lets the next one in"]
-pub struct Passage {
+pub struct BreakerGuard {
     breakers: Arc<Breakers>,
     model: ModelId,
     probe: bool,
 }
 
-impl Passage {
+impl BreakerGuard {
     /// The provider answered, if only to refuse: the circuit is closed.
     pub fn succeeded(self) {
         self.breakers.lock().remove(&self.model);
@@ -98,7 +110,8 @@ impl Passage {
             breaker.failing.push(document);
         }
         if self.probe || breaker.failing.len() >= FAULTS {
-            let length = OPEN.saturating_mul(2_u32.saturating_pow(breaker.opened.min(8))).min(LONGEST);
+            let length =
+                OPEN.saturating_mul(2_u32.saturating_pow(breaker.opened.min(8))).min(MAX_OPEN);
             // Calls that were under way when it opened fail too, and do not prolong it.
             if self.probe || breaker.open_until.is_none() {
                 breaker.open_until = Some(now + length);
@@ -108,7 +121,7 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for BreakerGuard {
     fn drop(&mut self) {
         if self.probe
             && let Some(breaker) = self.breakers.lock().get_mut(&self.model)
@@ -137,7 +150,11 @@ mod tests {
         let probe = breakers.enter(&model, at(5)).unwrap();
         assert!(breakers.enter(&model, at(5)).is_err() && breakers.is_open(&model, at(5)));
         probe.failed(Kind::Timeout, "1", at(6));
-        assert_eq!(breakers.enter(&model, at(6)).unwrap_err(), Duration::from_secs(10), "twice as long");
+        assert_eq!(
+            breakers.enter(&model, at(6)).unwrap_err(),
+            Duration::from_secs(10),
+            "twice as long"
+        );
         // A probe that found no quota tells nothing, and the next may try.
         drop(breakers.enter(&model, at(16)).unwrap());
         breakers.enter(&model, at(16)).unwrap().succeeded();
@@ -150,13 +167,18 @@ mod tests {
     fn only_faults_of_several_documents_in_a_row_count_and_refusals_are_none() {
         let (breakers, model) = (Arc::new(Breakers::default()), "a:b".parse().unwrap());
         let now = Instant::now();
-        for (number, kind) in [Kind::Overloaded, Kind::RateLimited].repeat(20).into_iter().enumerate() {
+        for (number, kind) in
+            [Kind::Overloaded, Kind::RateLimited].repeat(20).into_iter().enumerate()
+        {
             breakers.enter(&model, now).unwrap().failed(kind, &number.to_string(), now);
         }
         for poison in ["a", "b"].repeat(20) {
             breakers.enter(&model, now).unwrap().failed(Kind::Transient, poison, now);
         }
-        assert!(!breakers.is_open(&model, now), "two documents that the provider fails at stop nobody");
+        assert!(
+            !breakers.is_open(&model, now),
+            "two documents that the provider fails at stop nobody"
+        );
         assert!(breakers.enter(&"c:d".parse().unwrap(), now).is_ok(), "another model has its own");
     }
 }

@@ -24,12 +24,12 @@ use crate::{
     metrics,
 };
 
-/// A refusal is remembered for this long: the documents behind it fail without taking quota. Then one asks again, because
-/// calls that cost less than was held give the rest back.
+/// A refusal is remembered for this long: the documents behind it fail without taking quota. Then
+/// one asks again, because calls that cost less than was held give the rest back.
 const REMEMBERED: Duration = Duration::from_secs(5);
 
 /// Refusals are forgotten all at once beyond this many. Each costs one question more then.
-const MOST_REMEMBERED: usize = 1_000;
+const MAX_REMEMBERED: usize = 1_000;
 
 /// The budgets that this worker knows.
 #[derive(Debug, Default)]
@@ -43,7 +43,11 @@ pub struct Budgets {
 impl Budgets {
     /// `daily_usd` is what each tenant with a budget may spend in a day (UTC), in US dollars.
     #[must_use]
-    pub fn new(ledger: tidegate_quota::Budgets, daily_usd: HashMap<Tenant, f64>, prices: Prices) -> Self {
+    pub fn new(
+        ledger: tidegate_quota::Budgets,
+        daily_usd: HashMap<Tenant, f64>,
+        prices: Prices,
+    ) -> Self {
         Self { ledger, daily_usd, prices, refused: Mutex::default() }
     }
 
@@ -51,28 +55,52 @@ impl Budgets {
     ///
     /// # Errors
     /// `InvalidInput` when there are some and one of the models has no price.
-    pub fn check<'a>(&self, job: &Job, models: impl IntoIterator<Item = &'a ModelId>, batch: &str) -> Result<(), Failure> {
+    pub fn check<'a>(
+        &self,
+        job: &Job,
+        models: impl IntoIterator<Item = &'a ModelId>,
+        batch: &str,
+    ) -> Result<(), Failure> {
         let budgets = self.applying(&job.tenant, batch, job.budget_usd);
-        models.into_iter().try_for_each(|model| self.bound(&budgets, model, &Usage::default()).map(drop))
+        models
+            .into_iter()
+            .try_for_each(|model| self.bound(&budgets, model, &Usage::default()).map(drop))
     }
 
-    /// What pays for one call of a document. `batch_usd` is what its batch may spend in all, in US dollars.
+    /// What pays for one call of a document. `batch_usd` is what its batch may spend in all, in US
+    /// dollars.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn purse<'a>(&'a self, attempt: &Attempt, request: &'a Request, batch_usd: Option<f64>) -> Result<Purse<'a>, Failure> {
+    pub fn call_budget<'a>(
+        &'a self,
+        attempt: &Attempt,
+        request: &'a Request,
+        batch_usd: Option<f64>,
+    ) -> Result<CallBudget<'a>, Failure> {
         let budgets = self.applying(&request.tenant, &attempt.batch, batch_usd);
-        let usage = Usage { uncached_input: request.input_tokens, output: request.max_output_tokens, ..Usage::default() };
+        let usage = Usage {
+            uncached_input: request.input_tokens,
+            output: request.max_output_tokens,
+            ..Usage::default()
+        };
         let bound_usd = self.bound(&budgets, &request.model, &usage)?;
-        Ok(Purse { worker: self, request, budgets, bound_usd })
+        Ok(CallBudget { worker: self, request, budgets, bound_usd })
     }
 
-    /// Holds what a batch of the provider's may cost, in every budget that applies or in none. It stays held until
-    /// [`Self::settle_batch`]; `id` names the batch and no other.
+    /// Holds what a batch of the provider's may cost, in every budget that applies or in none. It
+    /// stays held until [`Self::settle_batch`]; `id` names the batch and no other.
     ///
     /// # Errors
     /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
-    pub async fn hold_batch(&self, job: &Job, batch: &str, id: &str, usd: f64, backoff: Backoff) -> Result<(), Failure> {
+    pub async fn hold_batch(
+        &self,
+        job: &Job,
+        batch: &str,
+        id: &str,
+        usd: f64,
+        backoff: Backoff,
+    ) -> Result<(), Failure> {
         let budgets = self.applying(&job.tenant, batch, job.budget_usd);
         let reserve = |budget| self.ledger.reserve(budget, id, usd);
         match try_join_all(budgets.iter().map(reserve)).await {
@@ -81,7 +109,9 @@ impl Budgets {
                 Ok(())
             }
             Err(Unheld::Refused(refused)) => Err(Failure::over_budget(&refused)),
-            Err(unknown @ Unheld::Unknown(_)) => Err(Failure::transient(unknown.to_string(), backoff, 0)),
+            Err(unknown @ Unheld::Unknown(_)) => {
+                Err(Failure::transient(unknown.to_string(), backoff, 0))
+            }
         }
     }
 
@@ -113,9 +143,10 @@ impl Budgets {
     }
 
     fn remember(&self, refused: &BudgetRefused) {
-        let until = Instant::now() + refused.reset.map_or(REMEMBERED, |reset| reset.min(REMEMBERED));
+        let until =
+            Instant::now() + refused.reset.map_or(REMEMBERED, |reset| reset.min(REMEMBERED));
         let mut all = self.lock();
-        if all.len() >= MOST_REMEMBERED {
+        if all.len() >= MAX_REMEMBERED {
             all.clear();
         }
         all.insert(refused.payer.clone(), (until, refused.clone()));
@@ -125,7 +156,9 @@ impl Budgets {
     fn remembered(&self, budget: &Budget, needed_usd: f64) -> Option<BudgetRefused> {
         let all = self.lock();
         let (until, refused) = all.get(&budget.payer)?;
-        let holds = Instant::now() < *until && refused.budget_usd >= budget.usd && refused.left_usd < needed_usd;
+        let holds = Instant::now() < *until
+            && refused.budget_usd >= budget.usd
+            && refused.left_usd < needed_usd;
         holds.then(|| BudgetRefused { needed_usd, ..refused.clone() })
     }
 
@@ -136,20 +169,21 @@ impl Budgets {
 
 /// What pays for one call. Empty for most.
 #[derive(Debug)]
-pub struct Purse<'a> {
+pub struct CallBudget<'a> {
     worker: &'a Budgets,
     request: &'a Request,
     budgets: Vec<Budget>,
     bound_usd: f64,
 }
 
-impl Purse<'_> {
+impl CallBudget<'_> {
     /// Fails what a budget refused a moment ago, before it takes quota.
     ///
     /// # Errors
     /// `BudgetExceeded`.
     pub fn check(&self) -> Result<(), Failure> {
-        let refused = self.budgets.iter().find_map(|budget| self.worker.remembered(budget, self.bound_usd));
+        let refused =
+            self.budgets.iter().find_map(|budget| self.worker.remembered(budget, self.bound_usd));
         refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
     }
 
@@ -157,14 +191,19 @@ impl Purse<'_> {
     ///
     /// # Errors
     /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
-    pub async fn hold(&self, attempt: &Attempt, backoff: Backoff) -> Result<Holds<'_>, Failure> {
-        let reserve = |budget| self.worker.ledger.reserve(budget, &self.request.reservation, self.bound_usd);
+    pub async fn hold(
+        &self,
+        attempt: &Attempt,
+        backoff: Backoff,
+    ) -> Result<BudgetHolds<'_>, Failure> {
+        let reserve =
+            |budget| self.worker.ledger.reserve(budget, &self.request.reservation, self.bound_usd);
         match try_join_all(self.budgets.iter().map(reserve)).await {
             Ok(holds) => {
                 for (budget, hold) in self.budgets.iter().zip(&holds) {
                     metrics::budget_left(&budget.payer, hold.left_usd);
                 }
-                Ok(Holds { purse: self, holds })
+                Ok(BudgetHolds { call_budget: self, holds })
             }
             Err(Unheld::Refused(refused)) => {
                 metrics::budget_left(&refused.payer, refused.left_usd);
@@ -180,15 +219,16 @@ impl Purse<'_> {
     }
 }
 
-/// What is held for one call. Dropped before it is sent, everything is given back; after it, everything stays charged.
+/// What is held for one call. Dropped before it is sent, everything is given back; after it,
+/// everything stays charged.
 #[derive(Debug)]
 #[must_use = "holds that are dropped are given back"]
-pub struct Holds<'a> {
-    purse: &'a Purse<'a>,
+pub struct BudgetHolds<'a> {
+    call_budget: &'a CallBudget<'a>,
     holds: Vec<Hold>,
 }
 
-impl Holds<'_> {
+impl BudgetHolds<'_> {
     /// The request is about to leave: from here on it may have to be paid.
     pub fn sent(&mut self) {
         self.holds.iter_mut().for_each(Hold::sent);
@@ -196,7 +236,9 @@ impl Holds<'_> {
 
     /// The call is over and used this much; unknown use stays charged with what was held.
     pub async fn settle(self, usage: Option<&Usage>) {
-        let cost_usd = usage.and_then(|usage| self.purse.worker.cost_usd(&self.purse.request.model, usage));
+        let cost_usd = usage.and_then(|usage| {
+            self.call_budget.worker.cost_usd(&self.call_budget.request.model, usage)
+        });
         if let Some(cost_usd) = cost_usd {
             join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;
         }

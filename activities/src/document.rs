@@ -21,7 +21,11 @@ use crate::{
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
-pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask) -> Result<DocumentOutcome, Failure> {
+pub async fn process(
+    services: &Services,
+    attempt: &Attempt,
+    task: &DocumentTask,
+) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, task).await?;
     let location = DocumentResult::location(&shard.output, &document.id);
     if let Some(result) = DocumentResult::read(&location).await? {
@@ -46,11 +50,19 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &DocumentTask
 }
 
 /// A document's content, for streams.
-pub(crate) async fn content_owned(services: &Services, document: Document, attach_pdf: bool) -> Result<Content, Failure> {
+pub(crate) async fn content_owned(
+    services: &Services,
+    document: Document,
+    attach_pdf: bool,
+) -> Result<Content, Failure> {
     content(services, &document, attach_pdf).await
 }
 
-async fn content(services: &Services, document: &Document, attach_pdf: bool) -> Result<Content, Failure> {
+async fn content(
+    services: &Services,
+    document: &Document,
+    attach_pdf: bool,
+) -> Result<Content, Failure> {
     let unreadable = |message: String| Failure::never(failure_type::UNREADABLE_DOCUMENT, message);
     if let Some(text) = &document.text {
         return Ok(Content::Text(text.clone()));
@@ -58,7 +70,8 @@ async fn content(services: &Services, document: &Document, attach_pdf: bool) -> 
     if let Some(why) = &document.unreadable {
         return Err(unreadable(why.clone()));
     }
-    let location = services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
+    let location =
+        services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
     let gone = || unreadable(format!("{location} does not exist any more"));
     let size = location.size().await.map_err(store_failure)?.ok_or_else(gone)?;
     let most = services.reader.limits().bytes;
@@ -72,7 +85,13 @@ async fn content(services: &Services, document: &Document, attach_pdf: bool) -> 
     let attached = attach_pdf && matches!(Format::of(&bytes, location.name()), Ok(Format::Pdf));
     let read = services.reader.read(bytes.clone(), location.name()).await;
     // No process for the parser: this worker's trouble, not the document's.
-    let no_reader = |error| Failure::transient(format!("the document's reader cannot be started: {error}"), Backoff::default(), 0);
+    let no_reader = |error| {
+        Failure::transient(
+            format!("the document's reader cannot be started: {error}"),
+            Backoff::default(),
+            0,
+        )
+    };
     match read.map_err(no_reader)? {
         Ok(read) if attached => Ok(Content::Pdf(bytes, read.pages.unwrap_or(1))),
         Ok(read) => Ok(Content::Text(read.text)),
@@ -103,11 +122,14 @@ pub(crate) async fn answer(
     beside: Option<&str>,
 ) -> Result<DocumentResult, Failure> {
     let question = Question::of(shard, content);
-    let question = if let Some(beside) = beside { question.beside(beside).uncached() } else { question };
+    let question =
+        if let Some(beside) = beside { question.beside(beside).uncached() } else { question };
     let (model, completion) = question::ask(services, attempt, shard, &question).await?;
     if let Some(validator) = &shard.validator {
         schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
     }
-    let cost_usd = completion.usage.and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
+    let cost_usd = completion
+        .usage
+        .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
     Ok(DocumentResult::new(document, model, completion, cost_usd, attempt.effort().provider_calls))
 }

@@ -1,12 +1,14 @@
-//! Documents that go through their provider's batch API: whether a batch does, and the four steps of one that does.
+//! Documents that go through their provider's batch API: whether a batch does, and the four steps
+//! of one that does.
 //!
-//! A shard's documents are handed in as one batch of the provider's, or several where they are large. What was handed in
-//! stands in the job's folder, so that a crash on the way does not pay for it twice:
-//! `batch-<shard>-<first document>-<round>.json` is written before, and again with the provider's id after. The requests'
-//! names there are numbers; ids of documents are nobody's business.
+//! A shard's documents are handed in as one batch of the provider's, or several where they are
+//! large. What was handed in stands in the job's folder, so that a crash on the way does not pay
+//! for it twice: `batch-<shard>-<first document>-<round>.json` is written before, and again with
+//! the provider's id after. The requests' names there are numbers; ids of documents are nobody's
+//! business.
 
 mod collect;
-mod memo;
+mod submission;
 mod submit;
 
 use std::time::{Duration, SystemTime};
@@ -15,12 +17,12 @@ use chrono::{TimeDelta, Utc};
 use tidegate_providers::{Batches, Kind, batch};
 use tidegate_types::ModelId;
 use tidegate_workflows::{
-    contract::{BatchState, Deadline, Economy, Effort, Job, OpenBatches, ProviderBatch},
+    contract::{BatchState, CallCounts, Deadline, Economy, Job, OpenBatches, ProviderBatch},
     economy::STOPPING,
 };
 
 use crate::{
-    economy::memo::Memo,
+    economy::submission::Submission,
     failure::{Failure, MAX_FAULTS},
     forecast::Forecast,
     job::Shard,
@@ -33,19 +35,22 @@ use crate::{
 pub use collect::collect;
 pub use submit::submit;
 
-/// A provider's batch is worth while from this on: Anthropic says that most of its batches end within an hour.
-const SHORTEST: Duration = Duration::from_secs(60 * 60);
+/// A provider's batch is worth while from this on: Anthropic says that most of its batches end
+/// within an hour.
+const MIN_DEADLINE: Duration = Duration::from_secs(60 * 60);
 
 /// What the direct path is taken to need where no limit by the minute tells.
 const UNKNOWN_DIRECT: Duration = Duration::from_secs(60 * 60);
 
-/// A batch that cannot be found so long after it was handed in is gone. Before that, the list may not have it yet.
+/// A batch that cannot be found so long after it was handed in is gone. Before that, the list may
+/// not have it yet.
 const SETTLED: TimeDelta = TimeDelta::minutes(10);
 
 /// Whether a batch's documents go through their provider's batch API, and until when.
 ///
-/// With a deadline they do if it leaves an hour beyond what the direct path would take at the lane's own share; and that
-/// long before it, whatever has no answer takes the direct path. A deadline that is too near goes before the mode.
+/// With a deadline they do if it leaves an hour beyond what the direct path would take at the
+/// lane's own share; and that long before it, whatever has no answer takes the direct path. A
+/// deadline that is too near goes before the mode.
 ///
 /// # Errors
 /// `InvalidInput` for a deadline that is over, or a provider without a batch API.
@@ -57,12 +62,16 @@ pub fn choose(
     now: SystemTime,
 ) -> Result<Option<Economy>, Failure> {
     let deadline = match job.deadline {
-        Some(Deadline::At(seconds)) => SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
+        Some(Deadline::At(seconds)) => {
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+        }
         Some(Deadline::Within(seconds)) => now.checked_add(Duration::from_secs(seconds)),
         None => None,
     };
     if deadline.is_some_and(|deadline| deadline <= now) {
-        return Err(Failure::invalid_input("deadline is over already; name a later one, or leave it out"));
+        return Err(Failure::invalid_input(
+            "deadline is over already; name a later one, or leave it out",
+        ));
     }
     let model = model(services, route);
     if job.economy && model.is_none() {
@@ -72,45 +81,65 @@ pub fn choose(
             models.join(", ")
         )));
     }
-    let direct =
-        forecast.seconds.map_or(UNKNOWN_DIRECT, |seconds| Duration::try_from_secs_f64(seconds.to).unwrap_or(Duration::MAX));
-    let latest = deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(SystemTime::UNIX_EPOCH));
+    let direct = forecast.seconds.map_or(UNKNOWN_DIRECT, |seconds| {
+        Duration::try_from_secs_f64(seconds.to).unwrap_or(Duration::MAX)
+    });
+    let latest =
+        deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(SystemTime::UNIX_EPOCH));
     Ok(match latest {
         None if job.economy => Some(Economy { until: None }),
-        Some(latest) if model.is_some() && latest >= now + SHORTEST => {
+        Some(latest) if model.is_some() && latest >= now + MIN_DEADLINE => {
             // Then the provider is asked to stop, which takes a while.
             let until = latest - STOPPING;
-            Some(Economy { until: Some(until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()) })
+            Some(Economy {
+                until: Some(
+                    until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs(),
+                ),
+            })
         }
         Some(_) if job.economy => {
-            tracing::warn!("the deadline leaves no time for the provider's batch API; the documents take the direct path");
+            tracing::warn!(
+                "the deadline leaves no time for the provider's batch API; the documents take the direct path"
+            );
             None
         }
         _ => None,
     })
 }
 
-/// Who answers a route's batches: the first of its best models whose provider has a batch API. A provider that is not set up
-/// here is given the benefit of the doubt: dry runs need no keys.
+/// Who answers a route's batches: the first of its best models whose provider has a batch API. A
+/// provider that is not set up here is given the benefit of the doubt: dry runs need no keys.
 fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
-    let has_batches = |model: &&ModelId| services.providers.get(model).is_none_or(|provider| provider.batches().is_some());
+    let has_batches = |model: &&ModelId| {
+        services.providers.get(model).is_none_or(|provider| provider.batches().is_some())
+    };
     route.step(0).into_iter().find(has_batches)
 }
 
 /// The same, with its provider.
-fn desk<'a>(services: &'a Services, shard: &'a Shard) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
+fn desk<'a>(
+    services: &'a Services,
+    shard: &'a Shard,
+) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
     let model = model(services, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
     let provider = services.providers.get(model).ok_or_else(|| question::no_provider(model))?;
-    let batches = provider.batches().ok_or_else(|| Failure::invalid_input(format!("{} has no batch API", model.provider())))?;
+    let batches = provider
+        .batches()
+        .ok_or_else(|| Failure::invalid_input(format!("{} has no batch API", model.provider())))?;
     Ok((model, batches))
 }
 
-/// How far the provider is with each. A batch that nobody can tell of now is taken to be under way: it is asked for again.
+/// How far the provider is with each. A batch that nobody can tell of now is taken to be under way:
+/// it is asked for again.
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
-pub async fn check(services: &Services, workflow: &str, open: &OpenBatches) -> Result<Vec<BatchState>, Failure> {
+pub async fn check(
+    services: &Services,
+    workflow: &str,
+    open: &OpenBatches,
+) -> Result<Vec<BatchState>, Failure> {
     let mut states = Vec::with_capacity(open.batches.len());
     for batch in &open.batches {
         states.push(state(services, workflow, batch).await?);
@@ -118,8 +147,13 @@ pub async fn check(services: &Services, workflow: &str, open: &OpenBatches) -> R
     Ok(states)
 }
 
-async fn state(services: &Services, workflow: &str, batch: &ProviderBatch) -> Result<BatchState, Failure> {
-    let shard = services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
+async fn state(
+    services: &Services,
+    workflow: &str,
+    batch: &ProviderBatch,
+) -> Result<BatchState, Failure> {
+    let shard =
+        services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
     let (model, batches) = desk(services, &shard)?;
     let (state, why) = match batches.state(&batch.batch).await {
         Ok(batch::State::Running) => return Ok(BatchState::Running),
@@ -136,7 +170,7 @@ async fn state(services: &Services, workflow: &str, batch: &ProviderBatch) -> Re
     };
     tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
     // Nothing was spent.
-    let hold = memo::hold(&memo::key(&batch.submitted), batch.requests);
+    let hold = submission::hold(&submission::key(&batch.submitted), batch.requests);
     services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
     forget(batches, batch).await;
     Ok(state)
@@ -145,7 +179,9 @@ async fn state(services: &Services, workflow: &str, batch: &ProviderBatch) -> Re
 /// Whether a batch was handed in long ago.
 async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, Failure> {
     let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
-    Ok(Memo::read(&folder, &batch.submitted).await?.is_none_or(|memo| Utc::now() - memo.at > SETTLED))
+    Ok(Submission::read(&folder, &batch.submitted)
+        .await?
+        .is_none_or(|submission| Utc::now() - submission.at > SETTLED))
 }
 
 /// What stays behind with the provider does no harm to anything but privacy.
@@ -159,16 +195,26 @@ async fn forget(batches: &dyn Batches, batch: &ProviderBatch) {
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
-pub async fn cancel(services: &Services, batch: &ProviderBatch, attempt: u32) -> Result<(), Failure> {
-    let shard = services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
+pub async fn cancel(
+    services: &Services,
+    batch: &ProviderBatch,
+    attempt: u32,
+) -> Result<(), Failure> {
+    let shard =
+        services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
     let (_, batches) = desk(services, &shard)?;
     let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
-    if Memo::read(&folder, &batch.submitted).await?.is_some_and(|memo| memo.guessed) {
+    if Submission::read(&folder, &batch.submitted)
+        .await?
+        .is_some_and(|submission| submission.guessed)
+    {
         // It may be somebody else's.
         return Ok(());
     }
     match batches.cancel(&batch.batch).await {
-        Err(error) if error.kind.is_retryable() && error.status != Some(409) && attempt < CANCELLING => {
+        Err(error)
+            if error.kind.is_retryable() && error.status != Some(409) && attempt < CANCELLING =>
+        {
             Err(later(services, &error, attempt))
         }
         // It has ended by itself, or goes on: it is waited for all the same.
@@ -182,7 +228,8 @@ const CANCELLING: u32 = 3;
 /// Whatever it is, it may pass.
 fn later(services: &Services, error: &tidegate_providers::Error, attempt: u32) -> Failure {
     let backoff = services.guard.backoff;
-    let effort = Effort { provider_calls: attempt.min(MAX_FAULTS - 1), ..Effort::default() };
+    let effort =
+        CallCounts { provider_calls: attempt.min(MAX_FAULTS - 1), ..CallCounts::default() };
     let failure = Failure::from_provider(error, &effort, backoff);
     Failure { retry_after: Some(failure.retry_after.unwrap_or(backoff.max)), ..failure }
 }

@@ -13,24 +13,27 @@
 //! | the answer does not satisfy the schema | `InvalidOutput` | once | none |
 //! | refused, too large, unreadable, wrong key, bad input | by name | no | |
 //!
-//! No delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
+//! No delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the
+//! document waits there.
 
 use std::time::Duration;
 
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use tidegate_providers as providers;
 use tidegate_quota::{Refused, budget::BudgetRefused};
-use tidegate_workflows::contract::{Effort, failure_type};
+use tidegate_workflows::contract::{CallCounts, failure_type};
 
-/// Calls that a document may spend on faults of the provider before it is given up. Refusals for quota do not count.
+/// Calls that a document may spend on faults of the provider before it is given up. Refusals for
+/// quota do not count.
 pub const MAX_FAULTS: u32 = 8;
 
-/// A document that waits for its turn elsewhere comes back a little early and waits the rest in place: turns move up when
-/// calls use less than was reserved, and a turn must not pass while Temporal dispatches it. By a part of the wait, because
-/// turns move the more the further off they are; but not by more than seconds, because who waits long would ask too often.
+/// A document that waits for its turn elsewhere comes back a little early and waits the rest in
+/// place: turns move up when calls use less than was reserved, and a turn must not pass while
+/// Temporal dispatches it. By a part of the wait, because turns move the more the further off they
+/// are; but not by more than seconds, because who waits long would ask too often.
 const EARLY: Duration = Duration::from_millis(500);
 const EARLY_PART: f64 = 0.16;
-const EARLY_MOST: Duration = Duration::from_secs(10);
+const MAX_EARLY: Duration = Duration::from_secs(10);
 
 /// Longest message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -88,7 +91,11 @@ impl Failure {
     /// A fault that has nothing to do with the document.
     #[must_use]
     pub fn transient(message: impl Into<String>, backoff: Backoff, before: u32) -> Self {
-        Self { kind: failure_type::TRANSIENT, message: message.into(), retry_after: Some(backoff.delay(before, None)) }
+        Self {
+            kind: failure_type::TRANSIENT,
+            message: message.into(),
+            retry_after: Some(backoff.delay(before, None)),
+        }
     }
 
     /// The limiter gave no permit; no call was made.
@@ -97,13 +104,15 @@ impl Failure {
         let message = refused.to_string();
         match refused {
             Refused::Wait { wait, .. } => {
-                let early = EARLY + wait.mul_f64(EARLY_PART).min(EARLY_MOST);
+                let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
                 let delay = wait.saturating_sub(early).max(Duration::from_secs(1)).min(backoff.max);
                 Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some(delay) }
             }
-            Refused::Paused { wait, .. } => {
-                Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some((*wait).min(backoff.max)) }
-            }
+            Refused::Paused { wait, .. } => Self {
+                kind: failure_type::QUOTA_WAIT,
+                message,
+                retry_after: Some((*wait).min(backoff.max)),
+            },
             Refused::Exhausted { .. } => Self::never(failure_type::QUOTA_EXHAUSTED, message),
             Refused::NeverFits { .. } => Self::never(failure_type::TOO_LARGE, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
@@ -118,7 +127,7 @@ impl Failure {
 
     /// A provider call failed. `effort` counts it already.
     #[must_use]
-    pub fn from_provider(error: &providers::Error, effort: &Effort, backoff: Backoff) -> Self {
+    pub fn from_provider(error: &providers::Error, effort: &CallCounts, backoff: Backoff) -> Self {
         use providers::Kind;
         let kind = match error.kind {
             Kind::RateLimited => failure_type::RATE_LIMITED,
@@ -145,14 +154,18 @@ impl Failure {
 
     /// As Temporal takes it: with type, delay, and what the document has taken so far.
     #[must_use]
-    pub fn into_application_failure(self, effort: Effort) -> ApplicationFailure {
+    pub fn into_application_failure(self, effort: CallCounts) -> ApplicationFailure {
         let message: String = self.message.chars().take(MAX_MESSAGE_CHARS).collect();
         let benign = self.kind == failure_type::QUOTA_WAIT;
         ApplicationFailure::builder(Message(message))
             .type_name(self.kind.to_owned())
             .non_retryable(self.retry_after.is_none())
             .maybe_next_retry_delay(self.retry_after)
-            .category(if benign { ApplicationErrorCategory::Benign } else { ApplicationErrorCategory::Unspecified })
+            .category(if benign {
+                ApplicationErrorCategory::Benign
+            } else {
+                ApplicationErrorCategory::Unspecified
+            })
             .details(effort)
             .build()
     }
@@ -177,13 +190,20 @@ mod tests {
                 assert_eq!(backoff.delay(before, Some(Duration::from_secs(900))), backoff.max);
             }
         }
-        assert!((0..200).any(|_| backoff.delay(0, None) < Duration::from_secs(3)), "jitter is full");
+        assert!(
+            (0..200).any(|_| backoff.delay(0, None) < Duration::from_secs(3)),
+            "jitter is full"
+        );
     }
 
     #[test]
     fn every_kind_of_provider_error_has_its_row() {
         use providers::Kind;
-        let effort = |provider_calls, rate_limited| Effort { provider_calls, rate_limited, deferrals: 0 };
+        let effort = |provider_calls, rate_limited| CallCounts {
+            provider_calls,
+            rate_limited,
+            deferrals: 0,
+        };
         let error = |kind| providers::Error {
             kind,
             message: "m".to_owned(),
@@ -210,7 +230,11 @@ mod tests {
         ];
         for (kind, effort, expected, retried) in cases {
             let failure = Failure::from_provider(&error(kind), &effort, Backoff::default());
-            assert_eq!((failure.kind, failure.retry_after.is_some()), (expected, retried), "{kind:?}");
+            assert_eq!(
+                (failure.kind, failure.retry_after.is_some()),
+                (expected, retried),
+                "{kind:?}"
+            );
             let sent = failure.into_application_failure(effort);
             assert_eq!((sent.type_name(), sent.is_non_retryable()), (Some(expected), !retried));
         }
@@ -218,8 +242,13 @@ mod tests {
 
     #[test]
     fn waiting_for_quota_is_benign_and_ends_in_time() {
-        let refused = Refused::Paused { model: "a:b".parse().unwrap(), wait: Duration::from_secs(500), ticket: None };
-        let sent = Failure::refused(&refused, Backoff::default()).into_application_failure(Effort::default());
+        let refused = Refused::Paused {
+            model: "a:b".parse().unwrap(),
+            wait: Duration::from_secs(500),
+            ticket: None,
+        };
+        let sent = Failure::refused(&refused, Backoff::default())
+            .into_application_failure(CallCounts::default());
         assert_eq!(sent.next_retry_delay(), Some(Duration::from_secs(60)));
         assert_eq!(sent.category(), ApplicationErrorCategory::Benign);
         assert!(!sent.is_non_retryable());
@@ -227,7 +256,8 @@ mod tests {
 
     #[test]
     fn messages_are_cut() {
-        let long = Failure::never(failure_type::TRANSIENT, "ä".repeat(5_000)).into_application_failure(Effort::default());
+        let long = Failure::never(failure_type::TRANSIENT, "ä".repeat(5_000))
+            .into_application_failure(CallCounts::default());
         assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
     }
 }

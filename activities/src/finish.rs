@@ -1,4 +1,5 @@
-//! The end of a batch: the shards' parts become `results.jsonl`, `failures.jsonl` and `report.json`.
+//! The end of a batch: the shards' parts become `results.jsonl`, `failures.jsonl` and
+//! `report.json`.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,8 @@ pub struct Report {
     pub duration_seconds: f64,
     /// Input tokens of this run read from prompt caches, as a part of all input.
     pub cache_hit_ratio: f64,
-    /// Tokens of this run, input and output, by the minute: the effective rate, cached input included.
+    /// Tokens of this run, input and output, by the minute: the effective rate, cached input
+    /// included.
     pub tokens_per_minute: f64,
     /// What the batch was expected to take, to be held against what it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +59,8 @@ pub struct ModelTotals {
     pub cost_usd: f64,
 }
 
-/// Gathers the parts. Can be repeated. A part is read whole (a shard holds at most 500 documents), the rest streams.
+/// Gathers the parts. Can be repeated. A part is read whole (a shard holds at most 500 documents),
+/// the rest streams.
 ///
 /// # Errors
 /// `Transient` when a store fails.
@@ -80,8 +83,10 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     failures.shutdown().await.map_err(write_failure)?;
 
     let finished_at = outcome::now();
-    let (totals, duration_seconds) =
-        (&finish.progress.totals, seconds_between(finish.progress.started_at.as_deref(), &finished_at));
+    let (totals, duration_seconds) = (
+        &finish.progress.totals,
+        seconds_between(finish.progress.started_at.as_deref(), &finished_at),
+    );
     let report = Report {
         duration_seconds,
         cache_hit_ratio: ratio(totals.cached_input_tokens, totals.input_tokens),
@@ -96,7 +101,8 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
         models,
         progress: finish.progress.clone(),
     };
-    let json = serde_json::to_vec_pretty(&report).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let json = serde_json::to_vec_pretty(&report)
+        .map_err(|error| Failure::invalid_input(error.to_string()))?;
     output.child("report.json").write(json).await.map_err(store_failure)
 }
 
@@ -128,5 +134,7 @@ fn float(number: u64) -> f64 {
 fn seconds_between(from: Option<&str>, to: &str) -> f64 {
     let time = |text: &str| chrono::DateTime::parse_from_rfc3339(text).ok();
     #[expect(clippy::cast_precision_loss, reason = "a batch's milliseconds lie far below 2^53")]
-    from.and_then(time).zip(time(to)).map_or(0.0, |(from, to)| (to - from).num_milliseconds().max(0) as f64 / 1e3)
+    from.and_then(time)
+        .zip(time(to))
+        .map_or(0.0, |(from, to)| (to - from).num_milliseconds().max(0) as f64 / 1e3)
 }

@@ -1,7 +1,8 @@
 //! What a batch's documents share, as it lies in the store: the job and the shards' manifests.
 //!
-//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and beside each manifest what sealing
-//! the shard leaves for the end: `results-00000.jsonl` and `failures-00000.jsonl`.
+//! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and beside each
+//! manifest what sealing the shard leaves for the end: `results-00000.jsonl` and
+//! `failures-00000.jsonl`.
 
 use std::{
     collections::VecDeque,
@@ -111,11 +112,19 @@ impl Shards {
     ///
     /// # Errors
     /// `InvalidInput` when there is no such document; `Transient` when the store fails.
-    pub async fn find(&self, storage: &Storage, task: &DocumentTask) -> Result<(Arc<Shard>, Document), Failure> {
+    pub async fn find(
+        &self,
+        storage: &Storage,
+        task: &DocumentTask,
+    ) -> Result<(Arc<Shard>, Document), Failure> {
         let shard = self.get(storage, &task.job, task.shard).await?;
-        let document = usize::try_from(task.index).ok().and_then(|index| shard.documents.get(index)).cloned();
+        let document =
+            usize::try_from(task.index).ok().and_then(|index| shard.documents.get(index)).cloned();
         let document = document.ok_or_else(|| {
-            Failure::invalid_input(format!("shard {} of {} has no document {}", task.shard, task.job, task.index))
+            Failure::invalid_input(format!(
+                "shard {} of {} has no document {}",
+                task.shard, task.job, task.index
+            ))
         })?;
         Ok((shard, document))
     }
@@ -124,8 +133,14 @@ impl Shards {
     ///
     /// # Errors
     /// `InvalidInput` when the job cannot be read; `Transient` when the store fails.
-    pub async fn get(&self, storage: &Storage, uri: &str, number: u32) -> Result<Arc<Shard>, Failure> {
-        let known = self.lock().iter().find(|shard| shard.number == number && shard.uri == uri).cloned();
+    pub async fn get(
+        &self,
+        storage: &Storage,
+        uri: &str,
+        number: u32,
+    ) -> Result<Arc<Shard>, Failure> {
+        let known =
+            self.lock().iter().find(|shard| shard.number == number && shard.uri == uri).cloned();
         if let Some(shard) = known {
             return Ok(shard);
         }
@@ -149,21 +164,41 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let object = manifest(&folder, number);
     let bytes = object.read().await.map_err(store_failure)?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let documents = lines.map(serde_json::from_slice).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
+    let documents = lines
+        .map(serde_json::from_slice)
+        .collect::<Result<_, _>>()
+        .map_err(|error| damaged(&object, &error))?;
     let output = crate::source::resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
-    Ok(Shard { uri: uri.to_owned(), number, template: template(&job), job, route, validator, output, documents })
+    Ok(Shard {
+        uri: uri.to_owned(),
+        number,
+        template: template(&job),
+        job,
+        route,
+        validator,
+        output,
+        documents,
+    })
 }
 
 /// Of everything but the document.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
-    hash([job.instructions.as_bytes(), b"\0", schema.as_bytes(), b"\0", job.max_output_tokens.to_string().as_bytes()])
+    hash([
+        job.instructions.as_bytes(),
+        b"\0",
+        schema.as_bytes(),
+        b"\0",
+        job.max_output_tokens.to_string().as_bytes(),
+    ])
 }
 
 /// FNV-1a.
 #[must_use]
 pub fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
     let bytes = pieces.into_iter().flatten();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -1,14 +1,16 @@
-//! The activities: plan a batch, process one document or a part of it behind the quota, seal a shard, finish.
+//! The activities: plan a batch, process one document or a part of it behind the quota, seal a
+//! shard, finish.
 //!
-//! Where documents lie is nobody's business but [`storage`]'s; what a failure means to Temporal is decided in one
-//! table, [`failure`]; the heart is [`guard`]: admit, one call, settle.
+//! Where documents lie is nobody's business but [`storage`]'s; what a failure means to Temporal is
+//! decided in one table, [`failure`]; the heart is [`guard`]: admit, one call, settle.
 //!
 //! # Layout
 //!
 //! * [`activities`]: the activities as Temporal sees them, each one line
 //! * [`guard`]: admit → one call → settle; [`breaker`]: providers that are down
 //! * [`document`]: one document's way, from its URI to its result
-//! * [`parts`]: long documents, part by part; [`pack`]: small ones, several in a call; `question`: what a call asks
+//! * [`parts`]: long documents, part by part; [`pack`]: small ones, several in a call; `question`:
+//!   what a call asks
 //! * [`economy`]: documents that go through their provider's batch API
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`route`]: which model answers; [`schema`]: whether its answer is what was asked for

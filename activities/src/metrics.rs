@@ -6,7 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
 use tidegate_providers::Kind;
 use tidegate_quota::budget::Payer;
 use tidegate_types::{ModelId, Tenant, Usage};
@@ -31,17 +33,32 @@ const RECENT: Duration = Duration::from_secs(60);
 pub fn describe() {
     describe_counter!(CALLS, "Provider calls, by how they ended");
     describe_histogram!(CALL_SECONDS, Unit::Seconds, "Time of one provider call");
-    describe_gauge!(LITTLE_L, "Arrival rate x mean time in system over the last minute: calls that this worker keeps in flight");
-    describe_counter!(DOCUMENTS, "Attempts at documents, by outcome: succeeded, skipped, or the failure's type");
+    describe_gauge!(
+        LITTLE_L,
+        "Arrival rate x mean time in system over the last minute: calls that this worker keeps in flight"
+    );
+    describe_counter!(
+        DOCUMENTS,
+        "Attempts at documents, by outcome: succeeded, skipped, or the failure's type"
+    );
     describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
-    describe_gauge!(CACHE_HIT_RATIO, "Input tokens read from the provider's prompt cache, as a part of all input");
+    describe_gauge!(
+        CACHE_HIT_RATIO,
+        "Input tokens read from the provider's prompt cache, as a part of all input"
+    );
     describe_gauge!(
         TOKENS_PER_MINUTE,
         "Tokens of this worker's calls that ended in the last minute, cached input included: the effective rate"
     );
     describe_gauge!(COST, "US dollars, of calls whose price is known");
-    describe_gauge!(BUDGET_LEFT, "US dollars that a tenant may still spend today, as this worker last saw it");
-    describe_gauge!(CALLS_PER_DOCUMENT, "Provider calls of this worker for each answered document; 1 is perfect");
+    describe_gauge!(
+        BUDGET_LEFT,
+        "US dollars that a tenant may still spend today, as this worker last saw it"
+    );
+    describe_gauge!(
+        CALLS_PER_DOCUMENT,
+        "Provider calls of this worker for each answered document; 1 is perfect"
+    );
 }
 
 /// Sums that ratios are made of.
@@ -103,9 +120,11 @@ impl Call {
         }
         // λ × W: (calls / minute) × (their time / calls) is their time / minute.
         let time: Duration = recent.iter().map(|(_, took, _)| took).sum();
-        gauge!(LITTLE_L, "model" => self.model.to_string()).set(time.as_secs_f64() / RECENT.as_secs_f64());
+        gauge!(LITTLE_L, "model" => self.model.to_string())
+            .set(time.as_secs_f64() / RECENT.as_secs_f64());
         let tokens: f64 = recent.iter().map(|(.., tokens)| tokens).sum();
-        gauge!(TOKENS_PER_MINUTE, "model" => self.model.to_string()).set(tokens * 60.0 / RECENT.as_secs_f64());
+        gauge!(TOKENS_PER_MINUTE, "model" => self.model.to_string())
+            .set(tokens * 60.0 / RECENT.as_secs_f64());
     }
 }
 
@@ -133,7 +152,13 @@ fn used(model: &ModelId, usage: &Usage) {
 }
 
 /// An answer out of a provider's batch.
-pub(crate) fn batch_answer(model: &ModelId, usage: Option<&Usage>, failed: Option<Kind>, cost_usd: Option<f64>, tenant: &Tenant) {
+pub(crate) fn batch_answer(
+    model: &ModelId,
+    usage: Option<&Usage>,
+    failed: Option<Kind>,
+    cost_usd: Option<f64>,
+    tenant: &Tenant,
+) {
     let outcome = failed.map_or("ok", Kind::label);
     counter!(CALLS, "model" => model.to_string(), "outcome" => outcome).increment(1);
     documents(1, failed.map_or("succeeded", Kind::label));

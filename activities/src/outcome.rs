@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_providers::Completion;
 use tidegate_types::{DocumentId, ModelId, Usage};
-use tidegate_workflows::contract::{DocumentOutcome, Effort};
+use tidegate_workflows::contract::{CallCounts, DocumentOutcome};
 
 use crate::{
     failure::Failure,
@@ -37,7 +37,8 @@ pub struct DocumentResult {
     /// US dollars; absent where no price is known.
     #[serde(default)]
     pub cost_usd: Option<f64>,
-    /// Calls that it took, the last one included; of documents that shared a call, the first has it and the others none.
+    /// Calls that it took, the last one included; of documents that shared a call, the first has it
+    /// and the others none.
     pub provider_calls: u32,
     /// RFC 3339.
     pub completed_at: String,
@@ -46,7 +47,13 @@ pub struct DocumentResult {
 impl DocumentResult {
     /// A completion as a document's result.
     #[must_use]
-    pub fn new(document: Document, model: &ModelId, completion: Completion, cost_usd: Option<f64>, provider_calls: u32) -> Self {
+    pub fn new(
+        document: Document,
+        model: &ModelId,
+        completion: Completion,
+        cost_usd: Option<f64>,
+        provider_calls: u32,
+    ) -> Self {
         let usage = completion.usage.unwrap_or_default();
         Self {
             id: document.id,
@@ -76,7 +83,8 @@ impl DocumentResult {
     /// `Transient` when the store fails.
     pub async fn read(location: &Location) -> Result<Option<Self>, Failure> {
         match location.read().await {
-            // A file that is no result of ours was put there by somebody else; it is kept and the document is done anew elsewhere.
+            // A file that is no result of ours was put there by somebody else; it is kept and the
+            // document is done anew elsewhere.
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 Failure::never(
                     tidegate_workflows::contract::failure_type::INVALID_INPUT,
@@ -93,7 +101,8 @@ impl DocumentResult {
     /// # Errors
     /// `Transient` when the store fails.
     pub async fn create(&self, location: &Location) -> Result<(), Failure> {
-        let json = serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let json =
+            serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
         match location.create(json).await {
             // Two attempts overlapped, and the other was faster. Its result is as good as ours.
             Ok(()) | Err(Error::Exists(_)) => Ok(()),
@@ -109,7 +118,7 @@ impl DocumentResult {
 
     /// What the workflow is told.
     #[must_use]
-    pub fn outcome(&self, effort: Effort) -> DocumentOutcome {
+    pub fn outcome(&self, effort: CallCounts) -> DocumentOutcome {
         DocumentOutcome {
             skipped: false,
             parts: None,

@@ -1,9 +1,11 @@
 //! Several small documents in one call, where requests are scarcer than tokens.
 //!
-//! The answers are matched by ids that nobody but the model has seen: a document cannot claim another's answer. What the
-//! model left out, or answered otherwise than the schema says, is sent again alone; so is what is too large for company.
+//! The answers are matched by ids that nobody but the model has seen: a document cannot claim
+//! another's answer. What the model left out, or answered otherwise than the schema says, is sent
+//! again alone; so is what is too large for company.
 //!
-//! All results of a call are written in one object first, then each in its place: a crash in between pays for nothing twice.
+//! All results of a call are written in one object first, then each in its place: a crash in
+//! between pays for nothing twice.
 
 mod wording;
 
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 use tidegate_documents::tokens;
 use tidegate_providers::{Completion, Observed, StopReason};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{Effort, Job, PackOutcome, PackTask};
+use tidegate_workflows::contract::{CallCounts, Job, PackOutcome, PackTask};
 
 use crate::{
     attempt::Attempt,
@@ -31,10 +33,12 @@ use crate::{
 /// A larger document is no small one, and goes alone.
 const SMALL_TOKENS: u64 = 4_000;
 
-/// All documents of a call have no more than this. A model's care for each of many suffers in long prompts.
+/// All documents of a call have no more than this. A model's care for each of many suffers in long
+/// prompts.
 const PACK_TOKENS: u64 = 20_000;
 
-/// Most output of one call, as far as documents can be left out: every model of today has that much.
+/// Most output of one call, as far as documents can be left out: every model of today has that
+/// much.
 const PACK_OUTPUT_TOKENS: u32 = 32_000;
 
 /// What stands around an answer: its id, names of fields, escapes.
@@ -77,8 +81,13 @@ struct Member {
 /// Answers some documents with one call, once.
 ///
 /// # Errors
-/// A [`Failure`] that says whether and when to try again; after one that says never, each is sent alone.
-pub async fn process(services: &Services, attempt: &Attempt, task: &PackTask) -> Result<PackOutcome, Failure> {
+/// A [`Failure`] that says whether and when to try again; after one that says never, each is sent
+/// alone.
+pub async fn process(
+    services: &Services,
+    attempt: &Attempt,
+    task: &PackTask,
+) -> Result<PackOutcome, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
     let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
@@ -93,33 +102,50 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &PackTask) ->
         outcome.spent.effort = attempt.effort();
         return Ok(outcome);
     }
-    let salt = job::hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
-    let content = Content::Text(wording::text(members.iter().map(|member| member.text.as_str()), salt));
+    let salt =
+        job::hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()])
+            & 0xffff;
+    let content =
+        Content::Text(wording::text(members.iter().map(|member| member.text.as_str()), salt));
     let each = shard.job.max_output_tokens.saturating_add(FRAME_TOKENS);
-    let output = each.saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX)).saturating_add(FRAME_TOKENS);
-    let question = Question::of(&shard, &content).beside(TOGETHER).answered_as(wording::form(shard.job.schema.as_ref()), output);
+    let output = each
+        .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
+        .saturating_add(FRAME_TOKENS);
+    let question = Question::of(&shard, &content)
+        .beside(TOGETHER)
+        .answered_as(wording::form(shard.job.schema.as_ref()), output);
     let (model, completion) = question::ask(services, attempt, &shard, &question).await?;
 
-    let mut answers = wording::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
+    let mut answers =
+        wording::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
     if let Some(validator) = &shard.validator {
         answers.retain(|_, answer| schema::valid(validator, answer).is_ok());
     }
-    let answered = members.iter().enumerate().filter_map(|(place, member)| Some((member, answers.remove(&place)?))).collect();
+    let answered = members
+        .iter()
+        .enumerate()
+        .filter_map(|(place, member)| Some((member, answers.remove(&place)?)))
+        .collect();
     let results = results(services, attempt, model, &completion, answered);
-    outcome.left.extend(members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)));
+    outcome.left.extend(
+        members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
+    );
     outcome.left.sort_unstable();
     let results: Vec<DocumentResult> = results.into_values().collect();
     outcome.succeeded += u32::try_from(results.len()).unwrap_or(u32::MAX);
     if results.is_empty() {
-        outcome.spent.add(&outcome::spent(completion.usage.as_ref(), cost(services, model, &completion)));
+        outcome
+            .spent
+            .add(&outcome::spent(completion.usage.as_ref(), cost(services, model, &completion)));
     }
     // The attempt itself is counted as one.
     metrics::documents(results.len().saturating_sub(1), "succeeded");
     for result in &results {
-        outcome.spent.add(&result.outcome(Effort::default()));
+        outcome.spent.add(&result.outcome(CallCounts::default()));
         metrics::answered(result, &shard.job.tenant);
     }
-    let json = serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let json =
+        serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
     kept.write(json).await.map_err(store_failure)?;
     spread(&shard, &kept, results).await?;
     outcome.spent.effort = attempt.effort();
@@ -136,10 +162,12 @@ async fn gather(
     let (mut members, mut outcome, mut sum) = (Vec::new(), PackOutcome::default(), 0);
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
-        if let Some(result) = DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await? {
+        if let Some(result) =
+            DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await?
+        {
             if result.completed_millis() >= attempt.scheduled_millis {
                 outcome.succeeded += 1;
-                outcome.spent.add(&result.outcome(Effort::default()));
+                outcome.spent.add(&result.outcome(CallCounts::default()));
             } else {
                 outcome.skipped += 1;
             }
@@ -163,8 +191,8 @@ async fn gather(
     Ok((members, outcome))
 }
 
-/// The results of those that have an answer, by their indices. They share what the call took in proportion to their length,
-/// so that all of them together say what it was.
+/// The results of those that have an answer, by their indices. They share what the call took in
+/// proportion to their length, so that all of them together say what it was.
 fn results(
     services: &Services,
     attempt: &Attempt,
@@ -196,7 +224,16 @@ fn results(
             model: String::new(),
             observed: Observed::default(),
         };
-        results.insert(member.index, DocumentResult::new(member.document.clone(), model, one, cost, std::mem::take(&mut calls)));
+        results.insert(
+            member.index,
+            DocumentResult::new(
+                member.document.clone(),
+                model,
+                one,
+                cost,
+                std::mem::take(&mut calls),
+            ),
+        );
         before = after;
     }
     results
@@ -204,7 +241,8 @@ fn results(
 
 /// The first `part` of `all` equal parts of so many tokens.
 fn share(tokens: u64, part: u64, all: u64) -> u64 {
-    u64::try_from(u128::from(tokens) * u128::from(part) / u128::from(all.max(1))).unwrap_or(u64::MAX)
+    u64::try_from(u128::from(tokens) * u128::from(part) / u128::from(all.max(1)))
+        .unwrap_or(u64::MAX)
 }
 
 fn cost(services: &Services, model: &ModelId, completion: &Completion) -> Option<f64> {
@@ -218,7 +256,11 @@ async fn read(kept: &Location) -> Result<Option<Vec<DocumentResult>>, Failure> {
 }
 
 /// Puts each result in its place. Then nobody needs them together.
-async fn spread(shard: &Shard, kept: &Location, results: Vec<DocumentResult>) -> Result<(), Failure> {
+async fn spread(
+    shard: &Shard,
+    kept: &Location,
+    results: Vec<DocumentResult>,
+) -> Result<(), Failure> {
     for result in results {
         result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
     }

@@ -1,14 +1,17 @@
 //! Long documents: divided once, answered part by part, made into one result.
 //!
-//! Under `<output>/_tidegate/parts/<document id>-<hash>/` lie the `text`, the borders of its parts (`parts.json`), and an answer
-//! for every step that is done (`<level>-<number>.json`). The hash is of the text and of all that the prompts share, so that
-//! another batch with the same instructions finds what is paid for, and one with others does not. A result makes them needless,
-//! and they are removed.
+//! Under `<output>/_tidegate/parts/<document id>-<hash>/` lie the `text`, the borders of its parts
+//! (`parts.json`), and an answer for every step that is done (`<level>-<number>.json`). The hash is
+//! of the text and of all that the prompts share, so that another batch with the same instructions
+//! finds what is paid for, and one with others does not. A result makes them needless, and they are
+//! removed.
 
 use std::ops::Range;
 
 use tidegate_documents::{Split, split};
-use tidegate_workflows::contract::{DocumentOutcome, FAN_IN, Long, LongHow, PartTask, Parts, Step, failure_type};
+use tidegate_workflows::contract::{
+    DocumentOutcome, FAN_IN, Long, LongHow, PartTask, Parts, Step, failure_type,
+};
 
 use crate::{
     attempt::Attempt,
@@ -24,7 +27,7 @@ use crate::{
 };
 
 /// A document of more parts is a library.
-const MOST_PARTS: usize = 2_000;
+const MAX_PARTS: usize = 2_000;
 
 /// Parts have this much of their size in common with the one before: a sentence or two.
 const OVERLAP: u32 = 50;
@@ -37,25 +40,40 @@ const REDUCE: &str = "The document was too long for one reading. You are given t
 ///
 /// # Errors
 /// `TooLarge` for more parts than anybody wants; `Transient` when the store fails.
-pub async fn begin(shard: &Shard, document: &Document, text: &str, long: Long) -> Result<DocumentOutcome, Failure> {
+pub async fn begin(
+    shard: &Shard,
+    document: &Document,
+    text: &str,
+    long: Long,
+) -> Result<DocumentOutcome, Failure> {
     let how = Split {
         max_tokens: long.chunk_tokens as usize,
         overlap_tokens: (long.chunk_tokens / OVERLAP) as usize,
         markdown: document.uri.ends_with(".md"),
     };
-    let borders: Vec<Range<usize>> = split(text, how).into_iter().map(|chunk| chunk.range).collect();
-    if borders.len() > MOST_PARTS {
+    let borders: Vec<Range<usize>> =
+        split(text, how).into_iter().map(|chunk| chunk.range).collect();
+    if borders.len() > MAX_PARTS {
         let message = format!(
-            "the document has {} parts of {} tokens; at most {MOST_PARTS} are read; raise chunk_tokens",
+            "the document has {} parts of {} tokens; at most {MAX_PARTS} are read; raise chunk_tokens",
             borders.len(),
             long.chunk_tokens
         );
         return Err(Failure::never(failure_type::TOO_LARGE, message));
     }
-    let hash = job::hash([&shard.template.to_le_bytes()[..], &long.chunk_tokens.to_le_bytes(), text.as_bytes()]);
-    let parts = Parts { count: u32::try_from(borders.len()).unwrap_or(u32::MAX), text: hash, how: long.how };
+    let hash = job::hash([
+        &shard.template.to_le_bytes()[..],
+        &long.chunk_tokens.to_le_bytes(),
+        text.as_bytes(),
+    ]);
+    let parts = Parts {
+        count: u32::try_from(borders.len()).unwrap_or(u32::MAX),
+        text: hash,
+        how: long.how,
+    };
     let folder = folder(shard, document, &parts);
-    let json = serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let json =
+        serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("text").write(text.to_owned()).await.map_err(store_failure)?;
     folder.child("parts.json").write(json).await.map_err(store_failure)?;
     Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
@@ -65,9 +83,16 @@ pub async fn begin(shard: &Shard, document: &Document, text: &str, long: Long) -
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
-pub async fn process(services: &Services, attempt: &Attempt, task: &PartTask) -> Result<DocumentOutcome, Failure> {
+pub async fn process(
+    services: &Services,
+    attempt: &Attempt,
+    task: &PartTask,
+) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, &task.document).await?;
-    let (folder, result) = (folder(&shard, &document, &task.parts), DocumentResult::location(&shard.output, &document.id));
+    let (folder, result) = (
+        folder(&shard, &document, &task.parts),
+        DocumentResult::location(&shard.output, &document.id),
+    );
     let ends = match task.step {
         Step::Join => true,
         Step::Reduce { of, .. } => of <= FAN_IN,
@@ -81,7 +106,8 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &PartTask) ->
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
             let (text, reduce) = question(&folder, step, &task.parts).await?;
-            let done = answer(services, attempt, &shard, document, &Content::Text(text), reduce).await?;
+            let done =
+                answer(services, attempt, &shard, document, &Content::Text(text), reduce).await?;
             let outcome = done.outcome(attempt.effort());
             (done, outcome)
         }
@@ -99,8 +125,14 @@ pub async fn process(services: &Services, attempt: &Attempt, task: &PartTask) ->
     Ok(outcome)
 }
 
-/// What a step that is done already counts: nothing if an earlier run has paid for it, else what it took.
-fn done_before(done: &DocumentResult, attempt: &Attempt, task: &PartTask, ends: bool) -> DocumentOutcome {
+/// What a step that is done already counts: nothing if an earlier run has paid for it, else what it
+/// took.
+fn done_before(
+    done: &DocumentResult,
+    attempt: &Attempt,
+    task: &PartTask,
+    ends: bool,
+) -> DocumentOutcome {
     let ours = done.completed_millis() >= attempt.scheduled_millis;
     let outcome = if ours { done.outcome(attempt.effort()) } else { DocumentOutcome::default() };
     // A result holds the sums of all steps, of which those before this one are counted.
@@ -116,7 +148,11 @@ fn done_before(done: &DocumentResult, attempt: &Attempt, task: &PartTask, ends: 
 }
 
 fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
-    shard.output.child(job::FOLDER).child("parts").child(&format!("{}-{:016x}", document.id, parts.text))
+    shard
+        .output
+        .child(job::FOLDER)
+        .child("parts")
+        .child(&format!("{}-{:016x}", document.id, parts.text))
 }
 
 /// Where the answer to a step lies.
@@ -129,24 +165,36 @@ fn object(step: Step) -> String {
 }
 
 /// The text of a step, and what is said beside the instructions.
-async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<(String, Option<&'static str>), Failure> {
+async fn question(
+    folder: &Location,
+    step: Step,
+    parts: &Parts,
+) -> Result<(String, Option<&'static str>), Failure> {
     match step {
         Step::Reduce { level, group, of } => {
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
             let mut text = String::new();
             for number in from..to {
                 let part = stored(folder, &format!("{}-{number}.json", level - 1)).await?;
-                text.push_str(&format!("## Answer {} of {of}\n\n{}\n\n", number + 1, part.answer.trim()));
+                text.push_str(&format!(
+                    "## Answer {} of {of}\n\n{}\n\n",
+                    number + 1,
+                    part.answer.trim()
+                ));
             }
             Ok((text, Some(REDUCE)))
         }
         Step::Part(part) => {
             let borders = folder.child("parts.json").read().await.map_err(store_failure)?;
-            let borders: Vec<Range<u64>> = serde_json::from_slice(&borders).map_err(|_| gone(folder))?;
+            let borders: Vec<Range<u64>> =
+                serde_json::from_slice(&borders).map_err(|_| gone(folder))?;
             let range = borders.get(part as usize).cloned().ok_or_else(|| gone(folder))?;
             let bytes = folder.child("text").read_range(range).await.map_err(store_failure)?;
             let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
-            Ok((format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count), None))
+            Ok((
+                format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count),
+                None,
+            ))
         }
         Step::Join => Ok((String::new(), None)),
     }
@@ -157,11 +205,17 @@ async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure
 }
 
 fn gone(folder: &Location) -> Failure {
-    Failure::invalid_input(format!("{folder} is damaged or was removed while the batch ran; start the batch again"))
+    Failure::invalid_input(format!(
+        "{folder} is damaged or was removed while the batch ran; start the batch again"
+    ))
 }
 
 /// The parts' answers, side by side.
-async fn join(folder: &Location, document: &Document, parts: &Parts) -> Result<DocumentResult, Failure> {
+async fn join(
+    folder: &Location,
+    document: &Document,
+    parts: &Parts,
+) -> Result<DocumentResult, Failure> {
     let mut answers = Vec::new();
     let mut last = None;
     for part in 0..parts.count {
@@ -171,7 +225,13 @@ async fn join(folder: &Location, document: &Document, parts: &Parts) -> Result<D
     }
     let last = last.ok_or_else(|| gone(folder))?;
     let (answer, parts) = (answers.join("\n\n"), Some(answers));
-    Ok(DocumentResult { id: document.id.clone(), answer, parts, completed_at: outcome::now(), ..last })
+    Ok(DocumentResult {
+        id: document.id.clone(),
+        answer,
+        parts,
+        completed_at: outcome::now(),
+        ..last
+    })
 }
 
 /// A result with the sums of all its steps.

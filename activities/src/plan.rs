@@ -1,4 +1,5 @@
-//! The plan: list the source, check everything that can be known before a call is paid for, write the shards.
+//! The plan: list the source, check everything that can be known before a call is paid for, write
+//! the shards.
 
 use std::time::SystemTime;
 
@@ -19,39 +20,61 @@ use crate::{
 };
 
 /// Few enough documents for one workflow's history, enough that a small batch is one shard.
-const SMALLEST_SHARD: u64 = 100;
-const LARGEST_SHARD: u64 = 500;
+const MIN_SHARD: u64 = 100;
+const MAX_SHARD: u64 = 500;
 
-/// Provider calls beyond the first that a batch may spend for each of its documents, where its author names no number.
+/// Provider calls beyond the first that a batch may spend for each of its documents, where its
+/// author names no number.
 const RETRIES_PER_DOCUMENT: u64 = 3;
 
 /// Writes a batch's job and manifests.
 ///
 /// # Errors
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
-pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &str) -> Result<Plan, Failure> {
+pub async fn plan(
+    services: &Services,
+    job: &Job,
+    workflow_id: &str,
+    run_id: &str,
+) -> Result<Plan, Failure> {
     let (route, output, documents) = survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
-    let (forecast, economy) = foresee(services, job, &route, &documents).await?;
+    let (forecast, economy) = estimate(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
     let pack = forecast.pack;
     let folder = job::folder(&output, workflow_id, run_id);
     let count = documents.len() as u64;
-    let retry_budget = Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
-    let stored = Stored { job: Job { retry_budget, ..job.clone() }, route, forecast: Some(forecast) };
-    let json = serde_json::to_vec_pretty(&stored).map_err(|error| Failure::invalid_input(error.to_string()))?;
-    folder.child("job.json").write(json).await.map_err(|error| input_or_store_failure("output", error))?;
+    let retry_budget =
+        Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
+    let stored =
+        Stored { job: Job { retry_budget, ..job.clone() }, route, forecast: Some(forecast) };
+    let json = serde_json::to_vec_pretty(&stored)
+        .map_err(|error| Failure::invalid_input(error.to_string()))?;
+    folder
+        .child("job.json")
+        .write(json)
+        .await
+        .map_err(|error| input_or_store_failure("output", error))?;
 
-    let shard_size = count.div_ceil(SHARDS_AT_ONCE.into()).clamp(SMALLEST_SHARD, LARGEST_SHARD);
-    for (number, shard) in (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX))) {
+    let shard_size = count.div_ceil(SHARDS_AT_ONCE.into()).clamp(MIN_SHARD, MAX_SHARD);
+    for (number, shard) in
+        (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX)))
+    {
         let mut lines = Vec::new();
         for document in shard {
-            serde_json::to_writer(&mut lines, document).map_err(|error| Failure::invalid_input(error.to_string()))?;
+            serde_json::to_writer(&mut lines, document)
+                .map_err(|error| Failure::invalid_input(error.to_string()))?;
             lines.push(b'\n');
         }
         job::manifest(&folder, number).write(lines).await.map_err(store_failure)?;
     }
-    Ok(Plan { job: folder.uri(), documents: count, shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX), economy, pack })
+    Ok(Plan {
+        job: folder.uri(),
+        documents: count,
+        shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX),
+        economy,
+        pack,
+    })
 }
 
 /// What a batch will take, without starting it.
@@ -60,11 +83,11 @@ pub async fn plan(services: &Services, job: &Job, workflow_id: &str, run_id: &st
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, _, documents) = survey(services, job, "").await?;
-    Ok(foresee(services, job, &route, &documents).await?.0)
+    Ok(estimate(services, job, &route, &documents).await?.0)
 }
 
 /// What it will take, and whether it goes through the provider's batch API.
-async fn foresee(
+async fn estimate(
     services: &Services,
     job: &Job,
     route: &Route,
@@ -75,9 +98,14 @@ async fn foresee(
     Ok((if economy.is_some() { forecast.in_economy() } else { forecast }, economy))
 }
 
-/// Everything that can be known without reading a document: who answers, where the results go, and which documents there are.
-async fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location, Vec<Document>), Failure> {
-    let route = Route::of(&job.answerer, &services.routes)?;
+/// Everything that can be known without reading a document: who answers, where the results go, and
+/// which documents there are.
+async fn survey(
+    services: &Services,
+    job: &Job,
+    batch: &str,
+) -> Result<(Route, Location, Vec<Document>), Failure> {
+    let route = Route::of(&job.target, &services.routes)?;
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;
     pack::check(job)?;
@@ -88,7 +116,8 @@ async fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, L
 }
 
 fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {
-    let known: Vec<String> = services.guard.quota.models().map(|model| model.id.to_string()).collect();
+    let known: Vec<String> =
+        services.guard.quota.models().map(|model| model.id.to_string()).collect();
     let Some(model) = services.guard.quota.models().find(|model| model.id == *id) else {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         return Err(Failure::invalid_input(format!(
@@ -97,7 +126,11 @@ fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failu
     };
     if model.lanes.index(&job.lane).is_none() {
         let lanes: Vec<String> = model.lanes.iter().map(|(lane, _)| lane.to_string()).collect();
-        return Err(Failure::invalid_input(format!("lane \"{}\" is not configured; choose one of {}", job.lane, lanes.join(", "))));
+        return Err(Failure::invalid_input(format!(
+            "lane \"{}\" is not configured; choose one of {}",
+            job.lane,
+            lanes.join(", ")
+        )));
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What a call asks, and its way to an answer: choose the model, pay for a retry, warm the cache, admit, call.
+//! What a call asks, and its way to an answer: choose the model, pay for a retry, warm the cache,
+//! admit, call.
 
 use std::borrow::Cow;
 
@@ -37,7 +38,8 @@ impl Content {
     }
 }
 
-/// A page as models that see it count it: between 258 (Gemini) and 3,000 and a picture (Anthropic). Ratios are learned.
+/// A page as models that see it count it: between 258 (Gemini) and 3,000 and a picture (Anthropic).
+/// Ratios are learned.
 const TOKENS_PER_PAGE: u64 = 2_000;
 
 /// What a call asks.
@@ -128,9 +130,13 @@ pub(crate) async fn ask<'s>(
         .template(question.template)
         .ticket(attempt.notes().ticket);
     let call = question.call(model);
-    let purse = services.budgets.purse(attempt, &request, job.budget_usd)?;
-    let first = if question.cache { services.warmth.enter(model, question.template, &question.instructions).await } else { None };
-    let answered = services.guard.call(attempt, provider, &request, &call, &purse).await;
+    let call_budget = services.budgets.call_budget(attempt, &request, job.budget_usd)?;
+    let first = if question.cache {
+        services.warmth.enter(model, question.template, &question.instructions).await
+    } else {
+        None
+    };
+    let answered = services.guard.call(attempt, provider, &request, &call, &call_budget).await;
     let completion = answered.map_err(|failure| route.fall_back(attempt, failure))?;
     if let Some(first) = first {
         first.succeeded();
@@ -139,11 +145,15 @@ pub(crate) async fn ask<'s>(
 }
 
 pub(crate) fn no_provider(model: &ModelId) -> Failure {
-    Failure::invalid_input(format!("this worker has no provider \"{}\"; give all workers the same configuration", model.provider()))
+    Failure::invalid_input(format!(
+        "this worker has no provider \"{}\"; give all workers the same configuration",
+        model.provider()
+    ))
 }
 
-/// Calls beyond a document's first come out of the batch's retry budget. An attempt that only waits for quota and
-/// returns has been counted already, so the count is taken when the call before has been made since.
+/// Calls beyond a document's first come out of the batch's retry budget. An attempt that only waits
+/// for quota and returns has been counted already, so the count is taken when the call before has
+/// been made since.
 async fn spend_retry(services: &Services, attempt: &Attempt, shard: &Shard) -> Result<(), Failure> {
     let Some(budget) = shard.job.retry_budget else { return Ok(()) };
     if !attempt.must_pay_for_retry() {
@@ -152,7 +162,9 @@ async fn spend_retry(services: &Services, attempt: &Attempt, shard: &Shard) -> R
     match services.guard.quota.count_retry(&attempt.batch).await {
         Some(spent) if spent > budget => Err(Failure::never(
             failure_type::BUDGET_EXCEEDED,
-            format!("the batch's retry budget of {budget} provider calls beyond the first of each document is spent"),
+            format!(
+                "the batch's retry budget of {budget} provider calls beyond the first of each document is spent"
+            ),
         )),
         // While Redis is away the bound on each document's own faults must do.
         _ => {

@@ -1,8 +1,8 @@
 //! Which model answers a document: one, or the best of a configured list.
 //!
-//! A route is walked in steps. Its first step is the first model and those marked equivalent to it: of them, whichever can take
-//! the document soonest. Each further model is a step of its own, taken after so many refusals in a row, or when nobody on the
-//! steps before can be asked at all.
+//! A route is walked in steps. Its first step is the first model and those marked equivalent to it:
+//! of them, whichever can take the document soonest. Each further model is a step of its own, taken
+//! after so many refusals in a row, or when nobody on the steps before can be asked at all.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,14 +13,16 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tidegate_quota::Quota;
 use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::contract::{Answerer, failure_type};
+use tidegate_workflows::contract::{Target, failure_type};
 
 use crate::{attempt::Attempt, failure::Failure, guard::Guard};
 
-/// What is known of a model's queue is used for this long: one question a second, whatever the number of documents.
+/// What is known of a model's queue is used for this long: one question a second, whatever the
+/// number of documents.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A document that goes on to another model comes back within this time, by chance: what fell together does not go together.
+/// A document that goes on to another model comes back within this time, by chance: what fell
+/// together does not go together.
 const SPREAD: Duration = Duration::from_secs(2);
 
 /// All configured routes, by name.
@@ -31,10 +33,12 @@ pub type Routes = BTreeMap<String, Route>;
 pub struct Route {
     /// All of them; at least one.
     pub models: Vec<ModelId>,
-    /// Those that answer as well as the first: of these and the first, the one that can take a document soonest does.
+    /// Those that answer as well as the first: of these and the first, the one that can take a
+    /// document soonest does.
     #[serde(default)]
     pub equivalent: Vec<ModelId>,
-    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next step.
+    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
+    /// step.
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,
@@ -44,17 +48,22 @@ impl Route {
     /// One model and no other.
     #[must_use]
     pub fn single(model: ModelId) -> Self {
-        Self { models: vec![model], equivalent: Vec::new(), after_refusals: u32::MAX, downgrade: false }
+        Self {
+            models: vec![model],
+            equivalent: Vec::new(),
+            after_refusals: u32::MAX,
+            downgrade: false,
+        }
     }
 
     /// The route that a job asks for, with the model or name that is not known.
     ///
     /// # Errors
     /// `InvalidInput`, which names the configured routes.
-    pub fn of(answerer: &Answerer, routes: &Routes) -> Result<Self, Failure> {
-        match answerer {
-            Answerer::Model(model) => Ok(Self::single(model.clone())),
-            Answerer::Route(name) => routes.get(name).cloned().ok_or_else(|| {
+    pub fn of(target: &Target, routes: &Routes) -> Result<Self, Failure> {
+        match target {
+            Target::Model(model) => Ok(Self::single(model.clone())),
+            Target::Route(name) => routes.get(name).cloned().ok_or_else(|| {
                 let known: Vec<&str> = routes.keys().map(String::as_str).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 Failure::invalid_input(format!(
@@ -78,14 +87,22 @@ impl Route {
     /// The model that this attempt asks.
     ///
     /// An attempt that comes back with its turn keeps its model: the turn is there.
-    pub async fn choose(&self, guard: &Guard, queues: &Queues, attempt: &Attempt, lane: &Lane) -> Option<&ModelId> {
+    pub async fn choose(
+        &self,
+        guard: &Guard,
+        queues: &Queues,
+        attempt: &Attempt,
+        lane: &Lane,
+    ) -> Option<&ModelId> {
         if let [only] = self.models.as_slice() {
             return Some(only);
         }
         let notes = attempt.notes();
         let kept = notes.ticket.and_then(|_| self.models.get(notes.asked as usize));
         let (mut step, now) = (notes.step, Instant::now());
-        let can_be_asked = |model: &ModelId| guard.stopped.check(model).is_ok() && !guard.breakers.is_open(model, now);
+        let can_be_asked = |model: &ModelId| {
+            guard.stopped.check(model).is_ok() && !guard.breakers.is_open(model, now)
+        };
         if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
             return Some(kept);
         }
@@ -95,7 +112,8 @@ impl Route {
                 // Nobody can be asked: the first of this document's own step says why.
                 break self.step(notes.step).first().copied();
             }
-            let open: Vec<&ModelId> = models.into_iter().filter(|model| can_be_asked(model)).collect();
+            let open: Vec<&ModelId> =
+                models.into_iter().filter(|model| can_be_asked(model)).collect();
             match open.as_slice() {
                 [] => step += 1,
                 [only] => break Some(*only),
@@ -111,17 +129,22 @@ impl Route {
     /// What a failed attempt means for the next: the same step, or the one after it.
     #[must_use]
     pub fn fall_back(&self, attempt: &Attempt, failure: Failure) -> Failure {
-        let gone = matches!(failure.kind, failure_type::QUOTA_EXHAUSTED | failure_type::UNAUTHORIZED);
+        let gone =
+            matches!(failure.kind, failure_type::QUOTA_EXHAUSTED | failure_type::UNAUTHORIZED);
         let refused = matches!(
             failure.kind,
-            failure_type::RATE_LIMITED | failure_type::QUOTA_WAIT | failure_type::OVERLOADED | failure_type::TRANSIENT
+            failure_type::RATE_LIMITED
+                | failure_type::QUOTA_WAIT
+                | failure_type::OVERLOADED
+                | failure_type::TRANSIENT
         );
         if !gone && !refused {
             return failure;
         }
         let (step, refusals) = attempt.refused();
         // A model that is equivalent to one that is gone stands on the same step.
-        let same_step = gone && step == 0 && self.step(0).len() > 1 && (refusals as usize) < self.step(0).len();
+        let same_step =
+            gone && step == 0 && self.step(0).len() > 1 && (refusals as usize) < self.step(0).len();
         let onward = (gone || refusals >= self.after_refusals) && !self.step(step + 1).is_empty();
         if same_step || onward {
             if !same_step {
@@ -138,8 +161,14 @@ impl Route {
 pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Duration)>>);
 
 impl Queues {
-    /// The model whose queue is the shortest, the first of several. One that nobody can tell of counts as free.
-    async fn soonest<'a>(&self, quota: &Quota, models: &[&'a ModelId], lane: &Lane) -> Option<&'a ModelId> {
+    /// The model whose queue is the shortest, the first of several. One that nobody can tell of
+    /// counts as free.
+    async fn soonest<'a>(
+        &self,
+        quota: &Quota,
+        models: &[&'a ModelId],
+        lane: &Lane,
+    ) -> Option<&'a ModelId> {
         let mut best: Option<(&ModelId, Duration)> = None;
         for model in models {
             let wait = self.wait(quota, model, lane).await;
@@ -160,9 +189,17 @@ impl Queues {
         }
         let wait = match quota.inspect(model).await {
             Ok(seen) => {
-                let queue =
-                    seen.lanes.iter().find(|known| known.lane == *lane).map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
-                let ahead = seen.dimensions.iter().map(|dimension| dimension.ahead).max().unwrap_or_default();
+                let queue = seen
+                    .lanes
+                    .iter()
+                    .find(|known| known.lane == *lane)
+                    .map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
+                let ahead = seen
+                    .dimensions
+                    .iter()
+                    .map(|dimension| dimension.ahead)
+                    .max()
+                    .unwrap_or_default();
                 seen.pause.max(queue).max(ahead)
             }
             Err(_) => Duration::ZERO,
@@ -176,7 +213,7 @@ impl Queues {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
-    use crate::attempt::Notes;
+    use crate::attempt::AttemptState;
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
         let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
@@ -194,15 +231,22 @@ mod tests {
     #[test]
     fn equivalents_share_the_first_step() {
         assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &[], true)), [["a:1"], ["b:2"], ["c:3"]]);
-        assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], true)), [vec!["a:1", "c:3"], vec!["b:2"]]);
+        assert_eq!(
+            steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], true)),
+            [vec!["a:1", "c:3"], vec!["b:2"]]
+        );
         assert_eq!(steps(&route(&["a:1", "b:2", "c:3"], &["c:3"], false)), [["a:1", "c:3"]]);
         assert_eq!(steps(&Route::single("a:1".parse().unwrap())), [["a:1"]]);
     }
 
     #[test]
     fn a_document_goes_on_after_so_many_refusals_or_when_a_model_is_gone() {
-        let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, Notes::default());
-        let wait = Failure { kind: failure_type::QUOTA_WAIT, message: String::new(), retry_after: Some(Duration::from_secs(50)) };
+        let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
+        let wait = Failure {
+            kind: failure_type::QUOTA_WAIT,
+            message: String::new(),
+            retry_after: Some(Duration::from_secs(50)),
+        };
         let route = route(&["a:1", "b:2"], &[], true);
         let refused = attempt();
         assert_eq!(route.fall_back(&refused, wait.clone()).retry_after, wait.retry_after);
@@ -214,8 +258,15 @@ mod tests {
         }
         let gone = Failure::never(failure_type::QUOTA_EXHAUSTED, "no credit");
         let exhausted = attempt();
-        assert!(route.fall_back(&exhausted, gone.clone()).retry_after.is_some(), "the next model is asked");
-        assert_eq!(route.fall_back(&exhausted, gone.clone()).retry_after, None, "there is no other");
+        assert!(
+            route.fall_back(&exhausted, gone.clone()).retry_after.is_some(),
+            "the next model is asked"
+        );
+        assert_eq!(
+            route.fall_back(&exhausted, gone.clone()).retry_after,
+            None,
+            "there is no other"
+        );
         let single = Route::single("a:1".parse().unwrap());
         assert_eq!(single.fall_back(&attempt(), gone).retry_after, None);
         let refusal = Failure::never(failure_type::CONTENT_REFUSED, "no");

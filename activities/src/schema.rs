@@ -18,7 +18,8 @@ const AGAIN: Duration = Duration::from_millis(100);
 /// Reads a schema.
 ///
 /// # Errors
-/// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another document is an error.
+/// `InvalidInput` says what is wrong with it. Nothing is fetched: a reference to another document
+/// is an error.
 pub fn compile(schema: &Value) -> Result<Validator, Failure> {
     jsonschema::validator_for(schema).map_err(|error| {
         Failure::invalid_input(format!(
@@ -29,18 +30,25 @@ pub fn compile(schema: &Value) -> Result<Validator, Failure> {
     })
 }
 
-/// Checks an answer. The model gets a second chance, because it may keep to the schema the next time; no third.
+/// Checks an answer. The model gets a second chance, because it may keep to the schema the next
+/// time; no third.
 ///
 /// # Errors
 /// `InvalidOutput`.
-pub fn check(validator: &Validator, answer: &str, stop_reason: &StopReason, attempt: &Attempt) -> Result<(), Failure> {
+pub fn check(
+    validator: &Validator,
+    answer: &str,
+    stop_reason: &StopReason,
+    attempt: &Attempt,
+) -> Result<(), Failure> {
     let Err(reason) = valid(validator, answer) else { return Ok(()) };
     if *stop_reason == StopReason::MaxTokens {
-        let message =
-            format!("the answer was cut at max_output_tokens and does not satisfy the schema ({reason}); raise max_output_tokens");
+        let message = format!(
+            "the answer was cut at max_output_tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
+        );
         return Err(Failure::never(failure_type::INVALID_OUTPUT, message));
     }
-    let again = attempt.answered_amiss() == 1;
+    let again = attempt.answered_invalidly() == 1;
     let message = format!("the answer does not satisfy the schema: {reason}");
     let failure = Failure::never(failure_type::INVALID_OUTPUT, message);
     Err(if again { Failure { retry_after: Some(AGAIN), ..failure } } else { failure })
@@ -48,7 +56,8 @@ pub fn check(validator: &Validator, answer: &str, stop_reason: &StopReason, atte
 
 /// What is wrong with an answer, if anything is. Quotes nothing of it.
 pub(crate) fn valid(validator: &Validator, answer: &str) -> Result<(), String> {
-    let value: Value = serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;
+    let value: Value =
+        serde_json::from_str(answer).map_err(|error| format!("it is not JSON: {error}"))?;
     validator.validate(&value).map_err(|error| {
         let place = error.instance_path().to_string();
         let place = if place.is_empty() { "at its top".to_owned() } else { format!("at {place}") };
@@ -66,22 +75,33 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::attempt::Notes;
+    use crate::attempt::AttemptState;
 
     fn attempt() -> Attempt {
-        Attempt::new("r".to_owned(), "b".to_owned(), 0, Notes::default())
+        Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default())
     }
 
     #[test]
     fn a_wrong_answer_has_one_more_chance() {
-        let validator = compile(&json!({"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]})).unwrap();
+        let validator = compile(
+            &json!({"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}),
+        )
+        .unwrap();
         let end = StopReason::EndTurn;
         check(&validator, "{\"n\":1}", &end, &attempt()).unwrap();
         let attempt = attempt();
-        for (answer, reason, again) in [("{\"n\":\"secret words\"}", "at /n", true), ("no JSON", "not JSON", false)] {
+        for (answer, reason, again) in
+            [("{\"n\":\"secret words\"}", "at /n", true), ("no JSON", "not JSON", false)]
+        {
             let failure = check(&validator, answer, &end, &attempt).unwrap_err();
-            assert_eq!((failure.kind, failure.retry_after.is_some()), (failure_type::INVALID_OUTPUT, again));
-            assert!(failure.message.contains(reason) && !failure.message.contains("secret"), "{failure}");
+            assert_eq!(
+                (failure.kind, failure.retry_after.is_some()),
+                (failure_type::INVALID_OUTPUT, again)
+            );
+            assert!(
+                failure.message.contains(reason) && !failure.message.contains("secret"),
+                "{failure}"
+            );
         }
     }
 
@@ -89,14 +109,23 @@ mod tests {
     fn a_cut_answer_would_be_cut_again() {
         let validator = compile(&json!({"type":"object"})).unwrap();
         let failure = check(&validator, "{\"n\":", &StopReason::MaxTokens, &attempt()).unwrap_err();
-        assert!(failure.retry_after.is_none() && failure.message.contains("raise max_output_tokens"), "{failure}");
+        assert!(
+            failure.retry_after.is_none() && failure.message.contains("raise max_output_tokens"),
+            "{failure}"
+        );
     }
 
     #[test]
     fn bad_schemas_are_refused_and_nothing_is_fetched() {
-        for (bad, reason) in [(json!({"type":"objct"}), "objct"), (json!({"$ref":"https://example.com/x.json"}), "example.com")] {
+        for (bad, reason) in [
+            (json!({"type":"objct"}), "objct"),
+            (json!({"$ref":"https://example.com/x.json"}), "example.com"),
+        ] {
             let failure = compile(&bad).unwrap_err();
-            assert!(failure.kind == failure_type::INVALID_INPUT && failure.message.contains(reason), "{failure}");
+            assert!(
+                failure.kind == failure_type::INVALID_INPUT && failure.message.contains(reason),
+                "{failure}"
+            );
         }
     }
 }

@@ -53,13 +53,17 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
     };
     let mut failures = Vec::new();
     for line in sealed.failures.iter().filter_map(failed) {
-        serde_json::to_writer(&mut failures, &line).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        serde_json::to_writer(&mut failures, &line)
+            .map_err(|error| Failure::invalid_input(error.to_string()))?;
         failures.push(b'\n');
     }
     job::failures_part(&folder, sealed.shard).write(failures).await.map_err(store_failure)?;
 
-    let locations: Vec<Location> =
-        shard.documents.iter().map(|document| DocumentResult::location(&shard.output, &document.id)).collect();
+    let locations: Vec<Location> = shard
+        .documents
+        .iter()
+        .map(|document| DocumentResult::location(&shard.output, &document.id))
+        .collect();
     let results = stream::iter(locations).map(read_line).buffered(READ_AHEAD);
     let mut results = std::pin::pin!(results);
     let mut writer = job::results_part(&folder, sealed.shard).writer();
@@ -76,7 +80,8 @@ async fn read_line(location: Location) -> Result<Vec<u8>, Failure> {
         Err(Error::Missing(_)) => return Ok(Vec::new()),
         Err(error) => return Err(store_failure(error)),
     };
-    let mut line: Vec<u8> = bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    let mut line: Vec<u8> =
+        bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     line.push(b'\n');
     Ok(line)
 }

@@ -41,7 +41,11 @@ impl Document {
 ///
 /// # Errors
 /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
-pub async fn documents(storage: &Storage, job: &Job, output: &Location) -> Result<Vec<Document>, Failure> {
+pub async fn documents(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+) -> Result<Vec<Document>, Failure> {
     let documents = match &job.source {
         Source::Prefix(uri) => under(storage, uri, output).await?,
         Source::Documents(uris) => each(storage, uris)?,
@@ -68,7 +72,8 @@ pub async fn documents(storage: &Storage, job: &Job, output: &Location) -> Resul
     Ok(by_id.into_values().collect())
 }
 
-/// A folder, a single file, a glob, or an object-store prefix. Hidden files and the batch's own output are left out.
+/// A folder, a single file, a glob, or an object-store prefix. Hidden files and the batch's own
+/// output are left out.
 async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Document>, Failure> {
     let (base, pattern) = split_glob(uri)?;
     let base = resolve(storage, "source", &base)?;
@@ -88,16 +93,23 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
         let relative = location.relative_to(&base);
         let hidden = relative.split('/').any(|part| part.starts_with('.'));
         let wanted = pattern.as_ref().is_none_or(|pattern| pattern.is_match(&relative));
-        // Where the output folder is the source folder itself, only what we write there is left out.
-        let own =
-            if output.is_within(&base) && !base.is_within(output) { location.is_within(output) } else { is_own(&location, output) };
+        // Where the output folder is the source folder itself, only what we write there is left
+        // out.
+        let own = if output.is_within(&base) && !base.is_within(output) {
+            location.is_within(output)
+        } else {
+            is_own(&location, output)
+        };
         if !hidden && wanted && !own && !relative.is_empty() {
             add(&location, &relative);
         }
     })
     .await
     .map_err(store_failure)?;
-    if documents.is_empty() && pattern.is_none() && base.size().await.map_err(store_failure)?.is_some() {
+    if documents.is_empty()
+        && pattern.is_none()
+        && base.size().await.map_err(store_failure)?.is_some()
+    {
         let name = base.name().to_owned();
         documents.push(Document::file(DocumentId::from_relative_path(&name), base.uri()));
     }
@@ -130,17 +142,19 @@ fn split_glob(uri: &str) -> Result<(String, Option<GlobMatcher>), Failure> {
     let Some(wildcard) = uri.find(['*', '?', '[']) else { return Ok((uri.to_owned(), None)) };
     let slash = uri[..wildcard].rfind('/').map_or(0, |slash| slash + 1);
     let (base, pattern) = uri.split_at(slash);
-    let pattern = GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .build()
-        .map_err(|error| Failure::invalid_input(format!("source {uri}: the pattern cannot be read: {error}")))?;
+    let pattern = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
+        Failure::invalid_input(format!("source {uri}: the pattern cannot be read: {error}"))
+    })?;
     Ok((base.to_owned(), Some(pattern.compile_matcher())))
 }
 
 fn each(storage: &Storage, uris: &[String]) -> Result<Vec<Document>, Failure> {
     let document = |uri: &String| {
         let location = resolve(storage, "documents", uri)?;
-        Ok(Document::file(DocumentId::from_relative_path(&location.relative_to_root()), location.uri()))
+        Ok(Document::file(
+            DocumentId::from_relative_path(&location.relative_to_root()),
+            location.uri(),
+        ))
     };
     uris.iter().map(document).collect()
 }
@@ -152,12 +166,19 @@ async fn listed(storage: &Storage, uri: &str) -> Result<Vec<Document>, Failure> 
         id: String,
         uri: String,
     }
-    let bytes = resolve(storage, "manifest", uri)?.read().await.map_err(|error| input_or_store_failure("manifest", error))?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")))?;
+    let bytes = resolve(storage, "manifest", uri)?
+        .read()
+        .await
+        .map_err(|error| input_or_store_failure("manifest", error))?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")))?;
     let mut documents = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let bad = |why: String| Failure::invalid_input(format!("manifest {uri}, line {}: {why}", number + 1));
-        let line: Line = serde_json::from_str(line).map_err(|error| bad(format!("{error}; write {{\"id\":…,\"uri\":…}}")))?;
+        let bad = |why: String| {
+            Failure::invalid_input(format!("manifest {uri}, line {}: {why}", number + 1))
+        };
+        let line: Line = serde_json::from_str(line)
+            .map_err(|error| bad(format!("{error}; write {{\"id\":…,\"uri\":…}}")))?;
         if line.id.trim().is_empty() {
             return Err(bad("the id is empty".to_owned()));
         }
@@ -180,7 +201,11 @@ pub(crate) fn input_or_store_failure(field: &str, error: Error) -> Failure {
 
 /// A store that fails may work later.
 pub(crate) fn store_failure(error: Error) -> Failure {
-    Failure::transient(error.to_string(), Backoff { base: std::time::Duration::from_secs(2), ..Backoff::default() }, 0)
+    Failure::transient(
+        error.to_string(),
+        Backoff { base: std::time::Duration::from_secs(2), ..Backoff::default() },
+        0,
+    )
 }
 
 #[cfg(test)]
@@ -193,7 +218,9 @@ mod tests {
         let root = url::Url::from_directory_path(folder).unwrap();
         let storage = Storage::new([root.as_str()]).unwrap();
         let output = storage.resolve(&format!("{root}out/")).unwrap();
-        let found = documents(&storage, &job(source, None), &output).await.map_err(|failure| failure.message)?;
+        let found = documents(&storage, &job(source, None), &output)
+            .await
+            .map_err(|failure| failure.message)?;
         Ok(found.into_iter().map(|document| document.id.to_string()).collect())
     }
 
@@ -213,14 +240,26 @@ mod tests {
         let root = url::Url::from_directory_path(&path).unwrap();
         let storage = Storage::new([root.as_str()]).unwrap();
         let output = storage.resolve(&format!("{root}out/")).unwrap();
-        let records = |id: Option<&str>| Records { id: id.map(str::to_owned), text: Some("note".to_owned()) };
+        let records =
+            |id: Option<&str>| Records { id: id.map(str::to_owned), text: Some("note".to_owned()) };
         let source = Source::Prefix(format!("{root}[ab].*"));
-        let found = documents(&storage, &job(source.clone(), Some(records(Some("name")))), &output).await.unwrap();
-        let shown: Vec<_> = found.iter().map(|document| (document.id.as_str(), document.text.as_deref())).collect();
-        assert_eq!(shown, [("a.csv__0000002", None), ("a.csv__Anna", Some("high")), ("b.txt", None)]);
-        assert!(found[0].unreadable.as_ref().unwrap().contains("it has 1 fields, the header 2"), "{found:?}");
+        let found = documents(&storage, &job(source.clone(), Some(records(Some("name")))), &output)
+            .await
+            .unwrap();
+        let shown: Vec<_> =
+            found.iter().map(|document| (document.id.as_str(), document.text.as_deref())).collect();
+        assert_eq!(
+            shown,
+            [("a.csv__0000002", None), ("a.csv__Anna", Some("high")), ("b.txt", None)]
+        );
+        assert!(
+            found[0].unreadable.as_ref().unwrap().contains("it has 1 fields, the header 2"),
+            "{found:?}"
+        );
         assert!(found[1].uri.ends_with("/a.csv#Anna"));
-        let failure = documents(&storage, &job(source, Some(records(Some("nom")))), &output).await.unwrap_err();
+        let failure = documents(&storage, &job(source, Some(records(Some("nom")))), &output)
+            .await
+            .unwrap_err();
         assert!(failure.message.contains("no column \"nom\""), "{failure}");
     }
 
@@ -228,7 +267,9 @@ mod tests {
     async fn folders_files_globs_lists_and_manifests() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().canonicalize().unwrap();
-        for name in ["b.md", "a.txt", "sub/c.md", ".hidden/x.md", "sub/.y.md", "out/results/a.txt.json"] {
+        for name in
+            ["b.md", "a.txt", "sub/c.md", ".hidden/x.md", "sub/.y.md", "out/results/a.txt.json"]
+        {
             std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
             std::fs::write(path.join(name), "text").unwrap();
         }
@@ -238,13 +279,19 @@ mod tests {
         assert_eq!(ids(&path, prefix("b.md")).await.unwrap(), ["b.md"]);
         assert_eq!(ids(&path, prefix("*.md")).await.unwrap(), ["b.md"]);
         assert_eq!(ids(&path, prefix("**/*.md")).await.unwrap(), ["b.md", "sub__c.md"]);
-        assert_eq!(ids(&path, Source::Documents(vec![format!("{root}sub/c.md")])).await.unwrap(), ["sub__c.md"]);
+        assert_eq!(
+            ids(&path, Source::Documents(vec![format!("{root}sub/c.md")])).await.unwrap(),
+            ["sub__c.md"]
+        );
         std::fs::write(
             path.join("m.jsonl"),
             format!("{{\"id\":\"one\",\"uri\":\"{root}a.txt\"}}\n\n{{\"id\":\"two\",\"uri\":\"{root}b.md\"}}\n"),
         )
         .unwrap();
-        assert_eq!(ids(&path, Source::Manifest(format!("{root}m.jsonl"))).await.unwrap(), ["one", "two"]);
+        assert_eq!(
+            ids(&path, Source::Manifest(format!("{root}m.jsonl"))).await.unwrap(),
+            ["one", "two"]
+        );
     }
 
     #[tokio::test]

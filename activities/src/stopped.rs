@@ -1,5 +1,5 @@
-//! Models that nobody should ask for a while: no credit, or a key that is not accepted. One call finds out, the rest of
-//! this worker's documents fail with the same sentence and cost nothing.
+//! Models that nobody should ask for a while: no credit, or a key that is not accepted. One call
+//! finds out, the rest of this worker's documents fail with the same sentence and cost nothing.
 
 use std::{
     collections::HashMap,
@@ -34,9 +34,10 @@ impl Stopped {
     pub fn check(&self, model: &ModelId) -> Result<(), Failure> {
         let mut stopped = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match stopped.get(model) {
-            Some(stop) if Instant::now() < stop.until => {
-                Err(Failure::never(stop.kind, format!("{model} is not asked for now: {}", stop.message)))
-            }
+            Some(stop) if Instant::now() < stop.until => Err(Failure::never(
+                stop.kind,
+                format!("{model} is not asked for now: {}", stop.message),
+            )),
             Some(_) => {
                 stopped.remove(model);
                 Ok(())

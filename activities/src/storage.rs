@@ -63,57 +63,81 @@ pub enum Error {
 }
 
 impl Storage {
-    /// Opens each root: `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`, and `https://host/prefix` to read from.
-    /// Credentials come from the environment under the names that each vendor's own tools use. Nothing is read yet.
+    /// Opens each root: `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`, and
+    /// `https://host/prefix` to read from. Credentials come from the environment under the names
+    /// that each vendor's own tools use. Nothing is read yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the root and says what to write.
     pub fn new<'a>(roots: impl IntoIterator<Item = &'a str>) -> Result<Self, Error> {
-        let variables = std::env::vars_os().filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
+        let variables = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
         Self::with_options(roots, &variables.collect::<Vec<_>>())
     }
 
-    /// The same, with these variables in place of the environment: `AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID` …
+    /// The same, with these variables in place of the environment: `AWS_ENDPOINT`,
+    /// `AWS_ACCESS_KEY_ID` …
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_options<'a>(roots: impl IntoIterator<Item = &'a str>, options: &[(String, String)]) -> Result<Self, Error> {
-        Ok(Self { roots: roots.into_iter().map(|root| Root::open(root, options)).collect::<Result<Vec<_>, _>>()?.into() })
+    pub fn with_options<'a>(
+        roots: impl IntoIterator<Item = &'a str>,
+        options: &[(String, String)],
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            roots: roots
+                .into_iter()
+                .map(|root| Root::open(root, options))
+                .collect::<Result<Vec<_>, _>>()?
+                .into(),
+        })
     }
 
     /// Finds the root that covers `uri`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what is no absolute URI, climbs out with `..`, follows a link out of its root, or lies
-    /// under no root.
+    /// [`Error::Invalid`] for what is no absolute URI, climbs out with `..`, follows a link out of
+    /// its root, or lies under no root.
     pub fn resolve(&self, uri: &str) -> Result<Location, Error> {
         let invalid = |why: &str| Error::Invalid(format!("\"{}\" {why}", uri.escape_debug()));
-        let url =
-            Url::parse(uri).map_err(|_| invalid("is no URI; write file:///folder/, s3://bucket/prefix/, gs://… or az://…"))?;
-        if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
+        let url = Url::parse(uri).map_err(|_| {
+            invalid("is no URI; write file:///folder/, s3://bucket/prefix/, gs://… or az://…")
+        })?;
+        if !url.username().is_empty()
+            || url.password().is_some()
+            || url.query().is_some()
+            || url.fragment().is_some()
+        {
             return Err(Error::Invalid(
                 "a storage URI must hold no user, password, query or fragment; credentials come from the environment".to_owned(),
             ));
         }
         let mut parts = Vec::new();
         for part in url.path_segments().into_iter().flatten().filter(|part| !part.is_empty()) {
-            let part =
-                percent_encoding::percent_decode_str(part).decode_utf8().map_err(|_| invalid("holds bytes that are not UTF-8"))?;
+            let part = percent_encoding::percent_decode_str(part)
+                .decode_utf8()
+                .map_err(|_| invalid("holds bytes that are not UTF-8"))?;
             if part == "." || part == ".." || part.contains(['/', '\\', '\0']) {
                 return Err(invalid("must not hold . or .. or encoded slashes"));
             }
             parts.push(part.into_owned());
         }
-        let covering = self.roots.iter().enumerate().filter_map(|(index, root)| Some((index, root, root.rest(&url, &parts)?)));
+        let covering = self
+            .roots
+            .iter()
+            .enumerate()
+            .filter_map(|(index, root)| Some((index, root, root.rest(&url, &parts)?)));
         // The nearest root wins, so that one may lie in another.
         let Some((index, root, _)) = covering.min_by_key(|(_, _, rest)| *rest) else {
             let roots: Vec<&str> = self.roots.iter().map(|root| root.url.as_str()).collect();
-            let roots = if roots.is_empty() { "none is configured".to_owned() } else { roots.join(", ") };
+            let roots =
+                if roots.is_empty() { "none is configured".to_owned() } else { roots.join(", ") };
             return Err(invalid(&format!(
                 "lies outside the allowed roots ({roots}); choose a place under one of them, or add it to roots in the [storage] section of the workers' configuration"
             )));
         };
-        let path = Path::parse(parts.join("/")).unwrap_or_else(|_| Path::from_iter(parts.iter().map(String::as_str)));
+        let path = Path::parse(parts.join("/"))
+            .unwrap_or_else(|_| Path::from_iter(parts.iter().map(String::as_str)));
         if let Some(folder) = &root.folder {
             let file = FilePath::new("/").join(parts.join("/"));
             if !stays_inside(folder, &file) {
@@ -126,37 +150,48 @@ impl Storage {
 
 impl Root {
     fn open(text: &str, options: &[(String, String)]) -> Result<Self, Error> {
-        let invalid = |why: String| Error::Invalid(format!("storage root \"{}\": {why}", text.escape_debug()));
-        let mut url =
-            Url::parse(text).map_err(|_| invalid("write an absolute URI such as file:///data or s3://bucket/prefix".to_owned()))?;
+        let invalid = |why: String| {
+            Error::Invalid(format!("storage root \"{}\": {why}", text.escape_debug()))
+        };
+        let mut url = Url::parse(text).map_err(|_| {
+            invalid("write an absolute URI such as file:///data or s3://bucket/prefix".to_owned())
+        })?;
         if !url.path().ends_with('/') {
             let path = format!("{}/", url.path());
             url.set_path(&path);
         }
         if url.scheme() == "file" {
-            let folder =
-                url.to_file_path().map_err(|()| invalid("write file:// and an absolute path, three slashes in all".to_owned()))?;
+            let folder = url.to_file_path().map_err(|()| {
+                invalid("write file:// and an absolute path, three slashes in all".to_owned())
+            })?;
             return Ok(Self { url, store: Arc::new(LocalFileSystem::new()), folder: Some(folder) });
         }
         if matches!(url.scheme(), "http" | "https") {
             let mut origin = url.clone();
             origin.set_path("/");
             let client = ClientOptions::new().with_allow_http(true);
-            let builder = HttpBuilder::new().with_url(origin).with_client_options(client).with_http_connector(Straight);
+            let builder = HttpBuilder::new()
+                .with_url(origin)
+                .with_client_options(client)
+                .with_http_connector(Straight);
             let store = builder.build().map_err(|error| invalid(error.to_string()))?;
             return Ok(Self { url, store: Arc::new(store), folder: None });
         }
         let options = options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value));
-        let (store, _) = object_store::parse_url_opts(&url, options).map_err(|error| invalid(error.to_string()))?;
+        let (store, _) = object_store::parse_url_opts(&url, options)
+            .map_err(|error| invalid(error.to_string()))?;
         Ok(Self { url, store: Arc::from(store), folder: None })
     }
 
     /// How many parts of the path lie beyond this root, if it covers the URL.
     fn rest(&self, url: &Url, parts: &[String]) -> Option<usize> {
-        let same_place =
-            self.url.scheme() == url.scheme() && self.url.host_str() == url.host_str() && self.url.port() == url.port();
+        let same_place = self.url.scheme() == url.scheme()
+            && self.url.host_str() == url.host_str()
+            && self.url.port() == url.port();
         let own = self.url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
-        let own: Vec<_> = own.map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
+        let own: Vec<_> = own
+            .map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned())
+            .collect();
         (same_place && parts.starts_with(&own)).then(|| parts.len() - own.len())
     }
 }
@@ -167,8 +202,14 @@ struct Straight;
 
 impl HttpConnector for Straight {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(HTTP_TIMEOUT).build();
-        let client = client.map_err(|error| object_store::Error::Generic { store: "HTTP", source: Box::new(error) })?;
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(HTTP_TIMEOUT)
+            .build();
+        let client = client.map_err(|error| object_store::Error::Generic {
+            store: "HTTP",
+            source: Box::new(error),
+        })?;
         Ok(HttpClient::new(client))
     }
 }
@@ -212,16 +253,20 @@ impl Location {
     /// A place below this one; `name` may hold slashes.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        let path = name.split('/').filter(|part| !part.is_empty()).fold(self.path.clone(), |path, part| path.join(part));
+        let path = name
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .fold(self.path.clone(), |path, part| path.join(part));
         Self { path, ..self.clone() }
     }
 
     /// The path relative to `base`, or the whole path if it does not lie below it.
     #[must_use]
     pub fn relative_to(&self, base: &Self) -> String {
-        self.path
-            .prefix_match(&base.path)
-            .map_or_else(|| self.path.to_string(), |parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"))
+        self.path.prefix_match(&base.path).map_or_else(
+            || self.path.to_string(),
+            |parts| parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/"),
+        )
     }
 
     /// The path relative to its root.
@@ -334,18 +379,22 @@ impl Location {
 
     async fn put(&self, payload: PutPayload, mode: PutMode) -> Result<(), Error> {
         if self.is_read_only() {
-            return Err(Error::Invalid(format!("{self} can only be read; write to file:///folder/, s3://…, gs://… or az://…")));
+            return Err(Error::Invalid(format!(
+                "{self} can only be read; write to file:///folder/, s3://…, gs://… or az://…"
+            )));
         }
         match self.store().put_opts(&self.path, payload, PutOptions::from(mode)).await {
             Ok(_) => Ok(()),
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                Err(Error::Exists(self.uri()))
-            }
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) => Err(Error::Exists(self.uri())),
             Err(error) => Err(self.failed("write", &error)),
         }
     }
 
-    /// A writer for an object of any length: memory stays flat, and nothing is seen before it is complete.
+    /// A writer for an object of any length: memory stays flat, and nothing is seen before it is
+    /// complete.
     #[must_use]
     pub fn writer(&self) -> object_store::buffered::BufWriter {
         object_store::buffered::BufWriter::new(Arc::clone(self.store()), self.path.clone())
@@ -357,7 +406,9 @@ impl Location {
     /// [`Error::Failed`] when the store cannot list.
     pub async fn list(&self, mut each: impl FnMut(Self)) -> Result<(), Error> {
         let mut objects = self.store().list(Some(&self.path));
-        while let Some(meta) = objects.try_next().await.map_err(|error| self.failed("list", &error))? {
+        while let Some(meta) =
+            objects.try_next().await.map_err(|error| self.failed("list", &error))?
+        {
             each(Self { path: meta.location, ..self.clone() });
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! The waiting room: how many slots may hold attempts that only wait for quota.
 //!
-//! An attempt that waits in place starts the moment its turn comes; one that goes back to Temporal keeps its turn too, by its
-//! ticket, and holds no slot. So a few may wait here, and the others leave the slots to whoever can use them: a model that
-//! is paused or has no quota fills at most half of what its lane could use, a second one half of the rest.
+//! An attempt that waits in place starts the moment its turn comes; one that goes back to Temporal
+//! keeps its turn too, by its ticket, and holds no slot. So a few may wait here, and the others
+//! leave the slots to whoever can use them: a model that is paused or has no quota fills at most
+//! half of what its lane could use, a second one half of the rest.
 
 use std::{
     collections::HashMap,
@@ -30,26 +31,30 @@ impl fmt::Debug for WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// A room for lanes that could use this many slots now. [`Self::default`] has room for everybody.
+    /// A room for lanes that could use this many slots now. [`Self::default`] has room for
+    /// everybody.
     #[must_use]
     pub fn new(slots: impl Fn(&Lane) -> usize + Send + Sync + 'static) -> Self {
         Self { slots: Some(Box::new(slots)), waiting: Mutex::default() }
     }
 
-    /// The same request, with the time that it may wait in place, and its place: to be dropped when it waits no more. Whoever
-    /// finds the room full asks without waiting.
-    pub fn enter(self: &Arc<Self>, request: &Request) -> (Request, Option<Place>) {
+    /// The same request, with the time that it may wait in place, and its place: to be dropped when
+    /// it waits no more. Whoever finds the room full asks without waiting.
+    pub fn enter(self: &Arc<Self>, request: &Request) -> (Request, Option<WaitSlot>) {
         let key = (request.lane.clone(), request.model.clone());
         let slots = self.slots.as_ref().map_or(usize::MAX, |slots| slots(&request.lane));
         let mut waiting = self.lock();
-        let others: usize =
-            waiting.iter().filter(|((lane, model), _)| *lane == key.0 && *model != key.1).map(|(_, count)| count).sum();
+        let others: usize = waiting
+            .iter()
+            .filter(|((lane, model), _)| *lane == key.0 && *model != key.1)
+            .map(|(_, count)| count)
+            .sum();
         let mine = waiting.entry(key.clone()).or_default();
         if *mine >= (slots.saturating_sub(others) / 2).max(1) {
             return (request.clone().max_wait(Duration::ZERO), None);
         }
         *mine += 1;
-        (request.clone().max_wait(Duration::MAX), Some(Place { room: Arc::clone(self), key }))
+        (request.clone().max_wait(Duration::MAX), Some(WaitSlot { room: Arc::clone(self), key }))
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(Lane, ModelId), usize>> {
@@ -60,12 +65,12 @@ impl WaitingRoom {
 /// A place in the room, until it is dropped.
 #[derive(Debug)]
 #[must_use = "a place is given up when it is dropped"]
-pub struct Place {
+pub struct WaitSlot {
     room: Arc<WaitingRoom>,
     key: (Lane, ModelId),
 }
 
-impl Drop for Place {
+impl Drop for WaitSlot {
     fn drop(&mut self) {
         let mut waiting = self.room.lock();
         let left = waiting.get(&self.key).map_or(0, |count| count.saturating_sub(1));
@@ -87,7 +92,7 @@ mod tests {
     }
 
     /// Comes until somebody finds the room full.
-    fn fill(room: &Arc<WaitingRoom>, model: &str) -> Vec<Place> {
+    fn fill(room: &Arc<WaitingRoom>, model: &str) -> Vec<WaitSlot> {
         std::iter::from_fn(|| room.enter(&request(model)).1).collect()
     }
 

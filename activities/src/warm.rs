@@ -1,8 +1,9 @@
 //! Warming a prompt cache: the first document of a batch goes alone, the others read what it wrote.
 //!
-//! A provider's cache can be read when the call that wrote it has ended. Calls that leave together would all write, and writing
-//! costs more than not caching at all. So the first call with some instructions goes first in each worker, and the others wait
-//! for its end; once that lies further back than a cache is kept, the next one goes first again.
+//! A provider's cache can be read when the call that wrote it has ended. Calls that leave together
+//! would all write, and writing costs more than not caching at all. So the first call with some
+//! instructions goes first in each worker, and the others wait for its end; once that lies further
+//! back than a cache is kept, the next one goes first again.
 
 use std::{
     collections::HashMap,
@@ -14,16 +15,17 @@ use tidegate_types::ModelId;
 use tokio::sync::watch;
 
 /// Shorter instructions are cached nowhere: 1,024 tokens, and never less than three bytes each.
-const SHORTEST: usize = 3_072;
+const MIN_PREFIX_BYTES: usize = 3_072;
 
 /// Caches are kept for five minutes from their last use.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// Nobody waits longer for the first: a slot is worth more than a cached prefix. As long as for quota.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Nobody waits longer for the first: a slot is worth more than a cached prefix. As long as for
+/// quota.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Prefixes that are known at once.
-const MOST: usize = 1_000;
+const MAX_PREFIXES: usize = 1_000;
 
 type Key = (ModelId, u64);
 
@@ -39,10 +41,15 @@ struct Prefix {
 }
 
 impl Warmth {
-    /// Returns when the call may go: at once for the first, after the first for the others. The first holds what this returns
-    /// until its call has ended.
-    pub async fn enter(self: &Arc<Self>, model: &ModelId, template: u64, instructions: &str) -> Option<First> {
-        if instructions.len() < SHORTEST {
+    /// Returns when the call may go: at once for the first, after the first for the others. The
+    /// first holds what this returns until its call has ended.
+    pub async fn enter(
+        self: &Arc<Self>,
+        model: &ModelId,
+        template: u64,
+        instructions: &str,
+    ) -> Option<First> {
+        if instructions.len() < MIN_PREFIX_BYTES {
             return None;
         }
         let key = (model.clone(), template);
@@ -54,17 +61,22 @@ impl Warmth {
                     prefix.first.clone()
                 }
                 _ => {
-                    if known.len() >= MOST {
+                    if known.len() >= MAX_PREFIXES {
                         known.retain(|_, prefix| prefix.used.elapsed() < KEPT);
                     }
                     let (ended, first) = watch::channel(());
                     known.insert(key.clone(), Prefix { first, used: Instant::now() });
-                    return Some(First { warmth: Arc::clone(self), key, warm: false, _ended: ended });
+                    return Some(First {
+                        warmth: Arc::clone(self),
+                        key,
+                        warm: false,
+                        _ended: ended,
+                    });
                 }
             }
         };
         // An error is the end that is waited for: the sender is gone.
-        let _ = tokio::time::timeout(LONGEST, first.changed()).await;
+        let _ = tokio::time::timeout(MAX_WAIT, first.changed()).await;
         None
     }
 
@@ -107,12 +119,16 @@ mod tests {
     #[tokio::test]
     async fn the_first_goes_alone_and_the_others_after_it() {
         let (warmth, model) = (Arc::new(Warmth::default()), "a:b".parse().unwrap());
-        let long = "x".repeat(SHORTEST);
+        let long = "x".repeat(MIN_PREFIX_BYTES);
         assert!(warmth.enter(&model, 1, "short").await.is_none());
         let first = warmth.enter(&model, 1, &long).await.unwrap();
-        let waits = || tokio::time::timeout(Duration::from_millis(50), warmth.enter(&model, 1, &long));
+        let waits =
+            || tokio::time::timeout(Duration::from_millis(50), warmth.enter(&model, 1, &long));
         assert!(waits().await.is_err(), "the second waits");
-        assert!(warmth.enter(&model, 2, &long).await.is_some(), "other instructions are another cache");
+        assert!(
+            warmth.enter(&model, 2, &long).await.is_some(),
+            "other instructions are another cache"
+        );
         drop(first);
         // It failed, so the next one goes first.
         let first = waits().await.unwrap().unwrap();

@@ -1,4 +1,5 @@
-//! Budgets before every call: with a provider that does as it is told, quota in memory and budgets on a real Redis.
+//! Budgets before every call: with a provider that does as it is told, quota in memory and budgets
+//! on a real Redis.
 
 #![allow(
     missing_docs,
@@ -21,13 +22,14 @@ use std::{
 };
 
 use tidegate_activities::{
-    attempt::{Attempt, Notes},
+    attempt::{Attempt, AttemptState},
     budgets::Budgets,
     failure::{Backoff, Failure},
     guard::Guard,
 };
 use tidegate_providers::{
-    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider, Request as Call, StopReason,
+    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider,
+    Request as Call, StopReason,
 };
 use tidegate_quota::{
     Budget, Charge, Lanes, Limits, ModelQuota, Options, Quota, Request,
@@ -35,9 +37,10 @@ use tidegate_quota::{
     redis_store::Store,
 };
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::{Answerer, Job, Source, failure_type};
+use tidegate_workflows::contract::{Job, Source, Target, failure_type};
 
-/// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost 0.002.
+/// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost
+/// 0.002.
 const PRICES: &str = "[[price]]\nmodels = [\"test:model\"]\ninput = 1.0\noutput = 1.0";
 const COST: f64 = 0.002;
 
@@ -49,7 +52,8 @@ struct Redis {
 }
 
 impl Redis {
-    /// `None`, said aloud, where no server is installed; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+    /// `None`, said aloud, where no server is installed; a failure when
+    /// `TIDEGATE_REQUIRE_SERVICES=1`.
     fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -62,8 +66,13 @@ impl Redis {
                 .ok()
         };
         let Some(child) = ["redis-server", "valkey-server"].into_iter().find_map(start) else {
-            eprintln!("SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`");
-            assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"), "a Redis server is required");
+            eprintln!(
+                "SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`"
+            );
+            assert!(
+                std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
+                "a Redis server is required"
+            );
             return None;
         };
         let redis = Self { child, url: format!("redis://{address}"), _folder: folder };
@@ -120,7 +129,14 @@ fn used(output: u64) -> Result<Completion, Error> {
 }
 
 fn fault(kind: Kind, charged: Charged) -> Result<Completion, Error> {
-    Err(Error { kind, message: kind.to_string(), retry_after: None, charged, status: None, observed: Box::default() })
+    Err(Error {
+        kind,
+        message: kind.to_string(),
+        retry_after: None,
+        charged,
+        status: None,
+        observed: Box::default(),
+    })
 }
 
 /// What a provider does when it is called.
@@ -136,28 +152,45 @@ struct Rig {
 }
 
 impl Rig {
-    fn new(redis: &Redis, daily_usd: Option<f64>, answer: fn() -> Result<Completion, Error>) -> Self {
+    fn new(
+        redis: &Redis,
+        daily_usd: Option<f64>,
+        answer: fn() -> Result<Completion, Error>,
+    ) -> Self {
         let model: ModelId = "test:model".parse().unwrap();
-        let limits = Limits { requests: Some(1_000), burst: Duration::from_secs(60), ..Limits::default() };
-        let quota = ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let limits =
+            Limits { requests: Some(1_000), burst: Duration::from_secs(60), ..Limits::default() };
+        let quota =
+            ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
+                .unwrap();
         let guard = Guard {
             quota: Quota::in_memory([quota], Options::default()),
             backoff: Backoff::default(),
             stopped: Arc::default(),
             breakers: Arc::default(),
             waiting: Arc::default(),
-            little: Arc::default(),
+            call_stats: Arc::default(),
         };
         let store = Store::open(&redis.url, "test", Duration::from_secs(300)).unwrap();
         let ledger = tidegate_quota::Budgets::new(Some(store));
-        let daily_usd: HashMap<_, _> = daily_usd.map(|usd| (Tenant::default(), usd)).into_iter().collect();
+        let daily_usd: HashMap<_, _> =
+            daily_usd.map(|usd| (Tenant::default(), usd)).into_iter().collect();
         let budgets = Budgets::new(ledger.clone(), daily_usd, Prices::parse(PRICES).unwrap());
-        Self { guard, budgets, ledger, provider: Same { answer, calls: AtomicU32::new(0) }, model, batch_usd: None }
+        Self {
+            guard,
+            budgets,
+            ledger,
+            provider: Same { answer, calls: AtomicU32::new(0) },
+            model,
+            batch_usd: None,
+        }
     }
 
     async fn call(&self, number: u32) -> Result<Completion, Failure> {
-        let attempt = Attempt::new(format!("r{number}"), "night".to_owned(), 0, Notes::default());
-        let request = Request::new(self.model.clone(), attempt.reservation.clone()).tokens(1_000, 1_000);
+        let attempt =
+            Attempt::new(format!("r{number}"), "night".to_owned(), 0, AttemptState::default());
+        let request =
+            Request::new(self.model.clone(), attempt.reservation.clone()).tokens(1_000, 1_000);
         let call = Call {
             model: "model",
             instructions: "",
@@ -166,8 +199,8 @@ impl Rig {
             schema: None,
             cache_instructions: false,
         };
-        let purse = self.budgets.purse(&attempt, &request, self.batch_usd)?;
-        self.guard.call(&attempt, &self.provider, &request, &call, &purse).await
+        let call_budget = self.budgets.call_budget(&attempt, &request, self.batch_usd)?;
+        self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await
     }
 
     fn calls(&self) -> u32 {
@@ -232,7 +265,11 @@ async fn what_a_call_did_not_cost_can_be_spent() {
     for number in 0..5 {
         rig.call(number).await.unwrap();
     }
-    assert_eq!(rig.call(5).await.unwrap_err().kind, failure_type::BUDGET_EXCEEDED, "0.005 is spent, and 0.002 does not fit");
+    assert_eq!(
+        rig.call(5).await.unwrap_err().kind,
+        failure_type::BUDGET_EXCEEDED,
+        "0.005 is spent, and 0.002 does not fit"
+    );
     assert_eq!(rig.calls(), 5);
 }
 
@@ -243,7 +280,10 @@ async fn a_call_is_held_in_both_budgets_or_in_none() {
     let answers = futures::future::join_all((0..6).map(|number| rig.call(number))).await;
     assert_eq!((answers.iter().filter(|answer| answer.is_ok()).count(), rig.calls()), (2, 2));
     let failure = answers.into_iter().find_map(Result::err).unwrap();
-    assert!(failure.message.starts_with("batch \"night\" may spend 0.004 USD in all; 0.00 USD is left"), "{failure}");
+    assert!(
+        failure.message.starts_with("batch \"night\" may spend 0.004 USD in all; 0.00 USD is left"),
+        "{failure}"
+    );
     let expected = 1.0 - 2.0 * COST;
     for _ in 0..1_000 {
         if (rig.left_today(1.0).await - expected).abs() < 1e-9 {
@@ -260,7 +300,15 @@ async fn a_failed_call_is_charged_with_what_it_may_have_cost() {
     let Some(redis) = Redis::start() else { return };
     let cases: [(Answer, f64); 4] = [
         (|| fault(Kind::RateLimited, Charged::No), 0.0),
-        (|| fault(Kind::InvalidOutput, Charged::Usage(Usage { uncached_input: 1_000, ..Usage::default() })), COST / 2.0),
+        (
+            || {
+                fault(
+                    Kind::InvalidOutput,
+                    Charged::Usage(Usage { uncached_input: 1_000, ..Usage::default() }),
+                )
+            },
+            COST / 2.0,
+        ),
         (|| fault(Kind::Timeout, Charged::Unknown), COST),
         (|| as_bounded().map(|completion| Completion { usage: None, ..completion }), COST),
     ];
@@ -280,8 +328,14 @@ async fn without_redis_a_budget_is_closed_and_the_document_comes_back() {
     let rig = Rig::new(&redis, Some(1.0), as_bounded);
     redis.kill();
     let failure = rig.call(0).await.unwrap_err();
-    assert_eq!((failure.kind, failure.retry_after.is_some(), rig.calls()), (failure_type::TRANSIENT, true, 0));
-    assert!(failure.message.starts_with("no budget can be kept, so no call is made: Redis is away"), "{failure}");
+    assert_eq!(
+        (failure.kind, failure.retry_after.is_some(), rig.calls()),
+        (failure_type::TRANSIENT, true, 0)
+    );
+    assert!(
+        failure.message.starts_with("no budget can be kept, so no call is made: Redis is away"),
+        "{failure}"
+    );
 
     let rig = Rig::new(&redis, None, as_bounded);
     rig.call(0).await.unwrap();
@@ -296,7 +350,7 @@ async fn a_budget_wants_a_price() {
         source: Source::Prefix("file:///in/".to_owned()),
         output: "file:///out/".to_owned(),
         instructions: "x".to_owned(),
-        answerer: Answerer::Model("test:other".parse().unwrap()),
+        target: Target::Model("test:other".parse().unwrap()),
         lane: Default::default(),
         tenant: Tenant::default(),
         max_output_tokens: 1,

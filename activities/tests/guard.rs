@@ -18,8 +18,14 @@ use std::{
     time::Duration,
 };
 
-use tidegate_activities::{attempt::Attempt, attempt::Notes, budgets::Budgets, failure::Backoff, failure::Failure, guard::Guard};
-use tidegate_providers::{BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Provider, Request as Call, StopReason};
+use tidegate_activities::{
+    attempt::Attempt, attempt::AttemptState, budgets::Budgets, failure::Backoff, failure::Failure,
+    guard::Guard,
+};
+use tidegate_providers::{
+    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Provider, Request as Call,
+    StopReason,
+};
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::failure_type;
@@ -51,7 +57,14 @@ fn answered(input: u64, output: u64) -> Result<Completion, Error> {
 
 fn refused(kind: Kind, retry_after: Option<u64>, charged: Charged) -> Result<Completion, Error> {
     let retry_after = retry_after.map(Duration::from_secs);
-    Err(Error { kind, message: format!("{kind}"), retry_after, charged, status: None, observed: Box::default() })
+    Err(Error {
+        kind,
+        message: format!("{kind}"),
+        retry_after,
+        charged,
+        status: None,
+        observed: Box::default(),
+    })
 }
 
 struct Rig {
@@ -65,19 +78,36 @@ struct Rig {
 impl Rig {
     fn new(combined: u64, answers: Vec<Result<Completion, Error>>) -> Self {
         let model: ModelId = "test:model".parse().unwrap();
-        let limits = Limits { combined: Some(combined), margin: 1.0, burst: Duration::from_secs(60), ..Limits::default() };
-        let quota = ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
-        let options = Options { max_slot_wait: Duration::ZERO, jitter: Duration::from_secs(3), ..Options::default() };
+        let limits = Limits {
+            combined: Some(combined),
+            margin: 1.0,
+            burst: Duration::from_secs(60),
+            ..Limits::default()
+        };
+        let quota =
+            ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
+                .unwrap();
+        let options = Options {
+            max_slot_wait: Duration::ZERO,
+            jitter: Duration::from_secs(3),
+            ..Options::default()
+        };
         let guard = Guard {
             quota: Quota::in_memory([quota], options),
             backoff: Backoff::default(),
             stopped: Arc::default(),
             breakers: Arc::default(),
             waiting: Arc::default(),
-            little: Arc::default(),
+            call_stats: Arc::default(),
         };
         let provider = Scripted { answers: Mutex::new(answers.into()), calls: AtomicU32::new(0) };
-        Self { guard, provider, attempt: Attempt::new("a".to_owned(), "batch".to_owned(), 0, Notes::default()), model, calls: 0 }
+        Self {
+            guard,
+            provider,
+            attempt: Attempt::new("a".to_owned(), "batch".to_owned(), 0, AttemptState::default()),
+            model,
+            calls: 0,
+        }
     }
 
     async fn call(&mut self, input: u64, max_output: u64) -> Result<Completion, Failure> {
@@ -94,8 +124,8 @@ impl Rig {
             cache_instructions: false,
         };
         let budgets = Budgets::default();
-        let purse = budgets.purse(&self.attempt, &request, None)?;
-        self.guard.call(&self.attempt, &self.provider, &request, &call, &purse).await
+        let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
+        self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await
     }
 
     async fn used(&self) -> u64 {
@@ -121,7 +151,9 @@ async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
     let failure = rig.call(1_000, 500).await.unwrap_err();
     assert_eq!(failure.kind, failure_type::RATE_LIMITED);
     assert!(
-        failure.retry_after.is_some_and(|delay| delay >= Duration::from_secs(20) && delay <= Duration::from_secs(60)),
+        failure.retry_after.is_some_and(
+            |delay| delay >= Duration::from_secs(20) && delay <= Duration::from_secs(60)
+        ),
         "{failure:?}"
     );
     assert_eq!(rig.used().await, 0, "a refused call used no tokens");
@@ -129,11 +161,16 @@ async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
     let failure = rig.call(1, 1).await.unwrap_err();
     assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
     assert!(
-        failure.retry_after.is_some_and(|delay| (Duration::from_secs(19)..=Duration::from_secs(23)).contains(&delay)),
+        failure.retry_after.is_some_and(|delay| (Duration::from_secs(19)
+            ..=Duration::from_secs(23))
+            .contains(&delay)),
         "{failure:?}"
     );
     let effort = rig.attempt.effort();
-    assert_eq!((effort.provider_calls, effort.rate_limited, effort.deferrals, rig.provider_calls()), (1, 1, 1, 1));
+    assert_eq!(
+        (effort.provider_calls, effort.rate_limited, effort.deferrals, rig.provider_calls()),
+        (1, 1, 1, 1)
+    );
 }
 
 #[tokio::test]
@@ -143,7 +180,10 @@ async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
     let failure = rig.call(800, 100).await.unwrap_err();
     assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
     let delay = failure.retry_after.unwrap();
-    assert!((Duration::from_secs(25)..=Duration::from_secs(60)).contains(&delay), "{delay:?} {failure:?}");
+    assert!(
+        (Duration::from_secs(25)..=Duration::from_secs(60)).contains(&delay),
+        "{delay:?} {failure:?}"
+    );
     assert!(rig.attempt.notes().ticket.is_some());
     assert_eq!((rig.attempt.effort().deferrals, rig.provider_calls()), (1, 1));
 }
@@ -160,8 +200,13 @@ async fn credit_that_is_gone_is_asked_for_once() {
 
 #[tokio::test]
 async fn a_call_that_may_have_been_worked_on_stays_charged() {
-    let mut rig =
-        Rig::new(10_000, vec![refused(Kind::Timeout, None, Charged::Unknown), refused(Kind::Transient, None, Charged::No)]);
+    let mut rig = Rig::new(
+        10_000,
+        vec![
+            refused(Kind::Timeout, None, Charged::Unknown),
+            refused(Kind::Transient, None, Charged::No),
+        ],
+    );
     assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
     assert_eq!(rig.used().await, 1_000 + 167, "a third of the bound was held");
     assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
@@ -172,21 +217,34 @@ async fn a_call_that_may_have_been_worked_on_stays_charged() {
 async fn what_can_never_fit_fails_for_good_without_a_call() {
     let mut rig = Rig::new(1_000, Vec::new());
     let failure = rig.call(5_000, 100).await.unwrap_err();
-    assert_eq!((failure.kind, failure.retry_after, rig.provider_calls()), (failure_type::TOO_LARGE, None, 0));
+    assert_eq!(
+        (failure.kind, failure.retry_after, rig.provider_calls()),
+        (failure_type::TOO_LARGE, None, 0)
+    );
     assert!(failure.message.contains("1000 is the most"), "{}", failure.message);
 }
 
 #[tokio::test]
 async fn a_call_that_is_dropped_before_it_leaves_is_given_back() {
     let rig = Rig::new(1_000, Vec::new());
-    let permit = rig.guard.quota.admit(&Request::new(rig.model.clone(), "x").tokens(500, 100)).await.unwrap();
+    let permit = rig
+        .guard
+        .quota
+        .admit(&Request::new(rig.model.clone(), "x").tokens(500, 100))
+        .await
+        .unwrap();
     assert_eq!(rig.used().await, 500 + 34);
     drop(permit);
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     assert_eq!(rig.used().await, 0);
-    let mut permit = rig.guard.quota.admit(&Request::new(rig.model.clone(), "y").tokens(500, 100)).await.unwrap();
+    let mut permit = rig
+        .guard
+        .quota
+        .admit(&Request::new(rig.model.clone(), "y").tokens(500, 100))
+        .await
+        .unwrap();
     permit.sent();
     drop(permit);
     for _ in 0..100 {

@@ -1,6 +1,11 @@
 //! Stores beyond the file system: an S3 server in this process, and a web server that can be read.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, reason = "tests may stop at the first fault")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 use axum::{Router, http::StatusCode, response::Redirect, routing::get};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -33,7 +38,8 @@ async fn s3() -> (tempfile::TempDir, Storage) {
         ("AWS_SECRET_ACCESS_KEY", "secret"),
         ("AWS_REGION", "us-east-1"),
     ];
-    let options: Vec<_> = options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let options: Vec<_> =
+        options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let storage = Storage::with_options(["s3://bucket/data"], &options).unwrap();
     (folder, storage)
 }
@@ -46,7 +52,10 @@ async fn an_s3_keeps_what_results_need() {
     assert_eq!(object.size().await.unwrap(), None);
     assert!(matches!(object.read().await, Err(Error::Missing(_))));
     object.create(b"first".to_vec()).await.unwrap();
-    assert!(matches!(object.create(b"second".to_vec()).await, Err(Error::Exists(_))), "written once");
+    assert!(
+        matches!(object.create(b"second".to_vec()).await, Err(Error::Exists(_))),
+        "written once"
+    );
     assert_eq!(object.read().await.unwrap(), "first");
     object.write(b"anew".to_vec()).await.unwrap();
     assert_eq!(object.read_range(1..3).await.unwrap(), "ne");
@@ -96,11 +105,17 @@ async fn a_web_server_can_be_read_and_leads_nowhere_else() {
 
     let storage = Storage::new([root.as_str()]).unwrap();
     let object = |name: &str| storage.resolve(&format!("{root}/{name}")).unwrap();
-    assert_eq!((object("a.md").size().await.unwrap(), object("a.md").read().await.unwrap().as_ref()), (Some(9), &b"The tide."[..]));
+    assert_eq!(
+        (object("a.md").size().await.unwrap(), object("a.md").read().await.unwrap().as_ref()),
+        (Some(9), &b"The tide."[..])
+    );
     assert!(matches!(object("gone.md").read().await, Err(Error::Missing(_))));
     assert!(object("away.md").read().await.is_err(), "a redirect is not followed");
     let error = object("x.json").create(b"x".to_vec()).await.unwrap_err();
     assert!(matches!(&error, Error::Invalid(why) if why.contains("can only be read")), "{error}");
     assert!(storage.resolve(&root.replace("/docs", "/other/x")).is_err());
-    assert!(storage.resolve("http://127.0.0.1:1/docs/a.md").is_err(), "another port is another host");
+    assert!(
+        storage.resolve("http://127.0.0.1:1/docs/a.md").is_err(),
+        "another port is another host"
+    );
 }

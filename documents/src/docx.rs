@@ -24,25 +24,33 @@ pub(crate) fn is_encrypted(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadable> {
-    let damaged = |error: &dyn std::fmt::Display| Unreadable::damaged(Format::Docx, error.to_string());
+    let damaged =
+        |error: &dyn std::fmt::Display| Unreadable::damaged(Format::Docx, error.to_string());
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| damaged(&error))?;
     let body = archive.by_name(BODY).map_err(|error| damaged(&error))?;
     let mut xml = Vec::new();
     // Counted while it is unpacked: what the archive says of its size is not believed.
     body.take(limits.unpacked_bytes + 1).read_to_end(&mut xml).map_err(|error| damaged(&error))?;
     if xml.len() as u64 > limits.unpacked_bytes {
-        return Err(Unreadable::TooLarge { what: "unpacked DOCX".into(), size: xml.len() as u64, most: limits.unpacked_bytes });
+        return Err(Unreadable::TooLarge {
+            what: "unpacked DOCX".into(),
+            size: xml.len() as u64,
+            most: limits.unpacked_bytes,
+        });
     }
     let xml = std::str::from_utf8(&xml).map_err(|_| damaged(&"its text is not UTF-8"))?;
     text(xml)
 }
 
-/// Paragraphs, tabs, breaks and tables. Entities other than XML's own are left out, so that none can grow.
+/// Paragraphs, tabs, breaks and tables. Entities other than XML's own are left out, so that none
+/// can grow.
 fn text(xml: &str) -> Result<String, Unreadable> {
     let mut reader = Reader::from_str(xml);
-    let (mut text, mut in_text, mut cells, mut deleted, mut open) = (String::new(), false, 0_usize, 0_usize, 0_usize);
+    let (mut text, mut in_text, mut cells, mut deleted, mut open) =
+        (String::new(), false, 0_usize, 0_usize, 0_usize);
     loop {
-        let event = reader.read_event().map_err(|error| Unreadable::damaged(Format::Docx, error))?;
+        let event =
+            reader.read_event().map_err(|error| Unreadable::damaged(Format::Docx, error))?;
         match &event {
             Event::Start(_) => open += 1,
             Event::End(_) => open = open.saturating_sub(1),
@@ -50,7 +58,9 @@ fn text(xml: &str) -> Result<String, Unreadable> {
         }
         match event {
             // Half a document is not passed off as a whole one.
-            Event::Eof if open > 0 => return Err(Unreadable::damaged(Format::Docx, "it breaks off")),
+            Event::Eof if open > 0 => {
+                return Err(Unreadable::damaged(Format::Docx, "it breaks off"));
+            }
             Event::Eof => break,
             Event::Start(tag) => match tag.local_name().as_ref() {
                 "t" => in_text = deleted == 0,

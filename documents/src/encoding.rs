@@ -10,8 +10,8 @@ use crate::unreadable::Unreadable;
 /// So much of a file is looked at to tell its encoding.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Text of any encoding: as a mark at its beginning says, UTF-16 if its zeros say so, UTF-8 if it is, else the likeliest of the
-/// older ones. Text in UTF-8 comes back byte for byte.
+/// Text of any encoding: as a mark at its beginning says, UTF-16 if its zeros say so, UTF-8 if it
+/// is, else the likeliest of the older ones. Text in UTF-8 comes back byte for byte.
 ///
 /// # Errors
 /// [`Unreadable::Binary`] when it is no text in any encoding.
@@ -32,7 +32,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
 }
 
 /// Text in an encoding that is known.
-pub(crate) fn text<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> Result<Cow<'a, str>, Unreadable> {
+pub(crate) fn text<'a>(
+    encoding: &'static Encoding,
+    bytes: &'a [u8],
+) -> Result<Cow<'a, str>, Unreadable> {
     let (text, damaged) = encoding.decode_without_bom_handling(bytes);
     // A few bad bytes are a flaw, many are no text.
     let bad = if damaged { text.matches('\u{fffd}').count() } else { 0 };
@@ -43,7 +46,10 @@ pub(crate) fn text<'a>(encoding: &'static Encoding, bytes: &'a [u8]) -> Result<C
 fn is_binary(text: &str) -> bool {
     let control = text
         .chars()
-        .filter(|c| c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{b}' | '\u{1b}' | '\u{85}'))
+        .filter(|c| {
+            c.is_control()
+                && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{b}' | '\u{1b}' | '\u{85}')
+        })
         .count();
     text.contains('\0') || control * 100 > text.len()
 }
@@ -69,23 +75,31 @@ mod tests {
 
     #[test]
     fn encodings() {
-        let words = "Größe: 5 µm. Überall fließt Wasser, und die Gezeiten kehren zweimal täglich wieder.";
+        let words =
+            "Größe: 5 µm. Überall fließt Wasser, und die Gezeiten kehren zweimal täglich wieder.";
         let utf16: Vec<u8> = words.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        let utf16_be: Vec<u8> = [&[0xfe, 0xff][..], &words.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>()].concat();
+        let utf16_be: Vec<u8> = [
+            &[0xfe, 0xff][..],
+            &words.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>(),
+        ]
+        .concat();
         let latin: Vec<u8> = words.chars().map(|c| c as u8).collect();
         let marked = ["\u{feff}".as_bytes(), words.as_bytes()].concat();
-        let english: Vec<u8> = "High tide at noon.".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let english: Vec<u8> =
+            "High tide at noon.".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(decode(&english).unwrap(), "High tide at noon.");
         for bytes in [words.as_bytes(), &utf16, &utf16_be, &latin, &marked] {
             assert_eq!(decode(bytes).unwrap(), words);
         }
-        let (japanese, _, _) = encoding_rs::SHIFT_JIS.encode("潮は一日に二度満ちて、誰も待たない。港の船は静かに揺れている。");
+        let (japanese, _, _) = encoding_rs::SHIFT_JIS
+            .encode("潮は一日に二度満ちて、誰も待たない。港の船は静かに揺れている。");
         assert!(decode(&japanese).unwrap().contains("一日に二度"));
     }
 
     #[test]
     fn binary_data_is_no_text() {
-        let noise: Vec<u8> = (0..4_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let noise: Vec<u8> =
+            (0..4_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for bytes in [&noise[..], b"abc\0def", &[1, 2, 3, 4, 5, 6, 7, 8]] {
             assert_eq!(decode(bytes), Err(Unreadable::Binary));
         }

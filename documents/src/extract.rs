@@ -26,20 +26,27 @@ pub struct Extracted {
 
 /// Reads a document. `name` is its file name, for its extension.
 ///
-/// A parser may crash at hostile bytes or never end: use a [`Reader`](crate::Reader) where that matters.
+/// A parser may crash at hostile bytes or never end: use a [`Reader`](crate::Reader) where that
+/// matters.
 ///
 /// # Errors
 /// [`Unreadable`] says why there is no text.
 pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, Unreadable> {
     if bytes.len() as u64 > limits.bytes {
-        return Err(Unreadable::TooLarge { what: "file".into(), size: bytes.len() as u64, most: limits.bytes });
+        return Err(Unreadable::TooLarge {
+            what: "file".into(),
+            size: bytes.len() as u64,
+            most: limits.bytes,
+        });
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Unreadable::Empty);
     }
     let (format, deadline) = (Format::of(bytes, name)?, Deadline::of(limits));
     let (text, pages) = match format {
-        Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => (encoding::decode(bytes)?, None),
+        Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
+            (encoding::decode(bytes)?, None)
+        }
         Format::Html => (Cow::Owned(html::extract(bytes)?), None),
         Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
         Format::Pdf => {
@@ -48,7 +55,11 @@ pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, U
         }
     };
     if text.len() > limits.text_bytes {
-        return Err(Unreadable::TooLarge { what: "text".into(), size: text.len() as u64, most: limits.text_bytes as u64 });
+        return Err(Unreadable::TooLarge {
+            what: "text".into(),
+            size: text.len() as u64,
+            most: limits.text_bytes as u64,
+        });
     }
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);

@@ -66,8 +66,9 @@ impl Format {
         matches!(self, Self::Text | Self::Markdown | Self::Csv | Self::Jsonl)
     }
 
-    /// Decides by the first bytes, then by the name's extension, then by a look inside. What is text has no mark, so it is the
-    /// last resort; whether it is text at all is found out when it is decoded.
+    /// Decides by the first bytes, then by the name's extension, then by a look inside. What is
+    /// text has no mark, so it is the last resort; whether it is text at all is found out when it
+    /// is decoded.
     ///
     /// # Errors
     /// [`Unreadable::Unsupported`] for what is known and cannot be read.
@@ -78,9 +79,11 @@ impl Format {
             return Ok(Self::Pdf);
         }
         if start.starts_with(b"PK\x03\x04") {
-            return crate::docx::is_docx(start)
-                .then_some(Self::Docx)
-                .ok_or_else(|| Unreadable::Unsupported { what: "an archive or an Office document other than DOCX".into() });
+            return crate::docx::is_docx(start).then_some(Self::Docx).ok_or_else(|| {
+                Unreadable::Unsupported {
+                    what: "an archive or an Office document other than DOCX".into(),
+                }
+            });
         }
         if start.starts_with(b"\xd0\xcf\x11\xe0") && crate::docx::is_encrypted(start) {
             return Err(Unreadable::Encrypted { format: Self::Docx });
@@ -102,8 +105,13 @@ impl Format {
 }
 
 fn looks_like_html(bytes: &[u8]) -> bool {
-    let head: Vec<u8> =
-        bytes.iter().copied().skip_while(u8::is_ascii_whitespace).take(15).map(|byte| byte.to_ascii_lowercase()).collect();
+    let head: Vec<u8> = bytes
+        .iter()
+        .copied()
+        .skip_while(u8::is_ascii_whitespace)
+        .take(15)
+        .map(|byte| byte.to_ascii_lowercase())
+        .collect();
     head.starts_with(b"<!doctype html") || head.starts_with(b"<html")
 }
 
@@ -126,9 +134,11 @@ mod tests {
         for (bytes, name, format) in cases {
             assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
         }
-        for (bytes, what) in
-            [(&b"\x89PNG\r\n"[..], "an image"), (b"\xd0\xcf\x11\xe0", "an old Office"), (b"PK\x03\x04", "an archive")]
-        {
+        for (bytes, what) in [
+            (&b"\x89PNG\r\n"[..], "an image"),
+            (b"\xd0\xcf\x11\xe0", "an old Office"),
+            (b"PK\x03\x04", "an archive"),
+        ] {
             assert!(Format::of(bytes, "a.txt").unwrap_err().to_string().contains(what), "{what}");
         }
     }

@@ -9,8 +9,8 @@ const DEEPEST: usize = 2_000;
 
 /// What holds no text of the page.
 const SILENT: [&str; 17] = [
-    "script", "style", "noscript", "template", "head", "nav", "svg", "math", "iframe", "object", "canvas", "audio", "video",
-    "select", "button", "datalist", "form",
+    "script", "style", "noscript", "template", "head", "nav", "svg", "math", "iframe", "object",
+    "canvas", "audio", "video", "select", "button", "datalist", "form",
 ];
 
 /// What begins on a line of its own.
@@ -46,19 +46,25 @@ const BLOCKS: [&str; 27] = [
 
 /// Elements whose end is often left out or that have none: they say nothing about the depth.
 const UNCLOSED: [&str; 30] = [
-    "p", "li", "dt", "dd", "td", "th", "tr", "thead", "tbody", "tfoot", "option", "optgroup", "colgroup", "caption", "br", "img",
-    "hr", "meta", "link", "input", "col", "area", "base", "embed", "source", "track", "wbr", "html", "head", "body",
+    "p", "li", "dt", "dd", "td", "th", "tr", "thead", "tbody", "tfoot", "option", "optgroup",
+    "colgroup", "caption", "br", "img", "hr", "meta", "link", "input", "col", "area", "base",
+    "embed", "source", "track", "wbr", "html", "head", "body",
 ];
 
 pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
     let text = match declared(bytes) {
-        Some(encoding) if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() => {
+        Some(encoding)
+            if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
+        {
             encoding::text(encoding, bytes)?
         }
         _ => encoding::decode(bytes)?,
     };
     if depth(&text) > DEEPEST {
-        return Err(Unreadable::damaged(Format::Html, format!("its elements are nested more than {DEEPEST} deep")));
+        return Err(Unreadable::damaged(
+            Format::Html,
+            format!("its elements are nested more than {DEEPEST} deep"),
+        ));
     }
     let mut writer = Writer::default();
     walk(&Html::parse_document(&text), &mut writer);
@@ -69,7 +75,9 @@ pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
 fn declared(bytes: &[u8]) -> Option<&'static encoding_rs::Encoding> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(1_024)]).to_ascii_lowercase();
     let label = head.split("charset=").nth(1)?.trim_start_matches(['"', '\'']);
-    encoding_rs::Encoding::for_label(label.split(['"', '\'', ' ', '>', ';', '/']).next()?.as_bytes())
+    encoding_rs::Encoding::for_label(
+        label.split(['"', '\'', ' ', '>', ';', '/']).next()?.as_bytes(),
+    )
 }
 
 /// How deep elements are nested, by their tags alone.
@@ -114,7 +122,9 @@ fn walk(page: &Html, writer: &mut Writer) {
 }
 
 fn is_silent(element: &Element) -> bool {
-    SILENT.contains(&element.name()) || element.attr("hidden").is_some() || element.attr("aria-hidden") == Some("true")
+    SILENT.contains(&element.name())
+        || element.attr("hidden").is_some()
+        || element.attr("aria-hidden") == Some("true")
 }
 
 /// Text in which white space means what it means in HTML.
@@ -207,7 +217,11 @@ impl Writer {
             let end = self.text.trim_end_matches(' ').len();
             self.text.truncate(end);
             self.text.push_str(if self.breaks > 1 { "\n\n" } else { "\n" });
-        } else if self.space && self.breaks == 0 && !self.text.is_empty() && !self.text.ends_with([' ', '\n']) {
+        } else if self.space
+            && self.breaks == 0
+            && !self.text.is_empty()
+            && !self.text.ends_with([' ', '\n'])
+        {
             self.text.push(' ');
         }
         (self.breaks, self.space) = (0, false);

@@ -9,20 +9,24 @@
 //! # Ok::<_, tidegate_documents::Unreadable>(())
 //! ```
 //!
-//! A hostile file costs its own document and nothing else: sizes, pages, what an archive unpacks to and the time are bounded,
-//! and parsers run in a process of their own, which may crash. [`Reader`] does that; [`extract()`] is the same without the safety
-//! net.
+//! A hostile file costs its own document and nothing else: sizes, pages, what an archive unpacks to
+//! and the time are bounded, and parsers run in a process of their own, which may crash. [`Reader`]
+//! does that; [`extract()`] is the same without the safety net.
 //!
 //! # Layout
 //!
 //! * [`format`]: what a file is, by its first bytes and its name
-//! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all that is text
+//! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all
+//!   that is text
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
 //! * [`records`]: the lines of a CSV or JSONL file, each a document
 //! * [`split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
 
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault"))]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault")
+)]
 
 mod docx;
 mod encoding;

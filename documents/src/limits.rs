@@ -21,7 +21,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 16 << 20, pages: 2_000, unpacked_bytes: 64 << 20, text_bytes: 16 << 20, time: Duration::from_secs(60) }
+        Self {
+            bytes: 16 << 20,
+            pages: 2_000,
+            unpacked_bytes: 64 << 20,
+            text_bytes: 16 << 20,
+            time: Duration::from_secs(60),
+        }
     }
 }
 

@@ -11,14 +11,25 @@ use crate::{
 /// The text of all pages with a blank line between them, and how many pages there are.
 ///
 /// A page that cannot be read is left out if others can: the rest is worth more than nothing.
-pub(crate) fn extract(bytes: &[u8], limits: &Limits, deadline: Deadline) -> Result<(String, usize), Unreadable> {
-    let damaged = |error: &dyn std::fmt::Display| Unreadable::damaged(Format::Pdf, error.to_string());
+pub(crate) fn extract(
+    bytes: &[u8],
+    limits: &Limits,
+    deadline: Deadline,
+) -> Result<(String, usize), Unreadable> {
+    let damaged =
+        |error: &dyn std::fmt::Display| Unreadable::damaged(Format::Pdf, error.to_string());
     let document = Document::load_mem(bytes).map_err(|error| {
         let text = error.to_string();
-        if text.to_ascii_lowercase().contains("password") { Unreadable::Encrypted { format: Format::Pdf } } else { damaged(&text) }
+        if text.to_ascii_lowercase().contains("password") {
+            Unreadable::Encrypted { format: Format::Pdf }
+        } else {
+            damaged(&text)
+        }
     })?;
     // An empty password has been tried; what it opens is as good as open.
-    if document.is_encrypted() || (document.trailer.get(b"Encrypt").is_ok() && !document.was_encrypted()) {
+    if document.is_encrypted()
+        || (document.trailer.get(b"Encrypt").is_ok() && !document.was_encrypted())
+    {
         return Err(Unreadable::Encrypted { format: Format::Pdf });
     }
     let pages = document.get_pages();
@@ -39,7 +50,11 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits, deadline: Deadline) -> Resu
             Err(error) => fault = Some(error.to_string()),
         }
         if text.len() > limits.text_bytes {
-            return Err(Unreadable::TooLarge { what: "text".into(), size: text.len() as u64, most: limits.text_bytes as u64 });
+            return Err(Unreadable::TooLarge {
+                what: "text".into(),
+                size: text.len() as u64,
+                most: limits.text_bytes as u64,
+            });
         }
     }
     match (text.is_empty(), fault) {

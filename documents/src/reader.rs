@@ -1,7 +1,8 @@
 //! Reading documents in a process of their own.
 //!
-//! A parser of a large format can be made to overflow its stack, to take all memory, or never to end, and none of these can be
-//! caught where it runs. So it runs in a child process that may crash, has bounded memory, and is killed when its time is over.
+//! A parser of a large format can be made to overflow its stack, to take all memory, or never to
+//! end, and none of these can be caught where it runs. So it runs in a child process that may
+//! crash, has bounded memory, and is killed when its time is over.
 
 use std::{path::PathBuf, process::Stdio, sync::Arc};
 
@@ -53,9 +54,14 @@ impl Reader {
         Self { limits, helper: None, children: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Reads whatever needs a parser in a process of its own. `program` with `arguments` must do nothing but call [`serve`].
+    /// Reads whatever needs a parser in a process of its own. `program` with `arguments` must do
+    /// nothing but call [`serve`].
     #[must_use]
-    pub fn isolated(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = String>, limits: Limits) -> Self {
+    pub fn isolated(
+        program: impl Into<PathBuf>,
+        arguments: impl IntoIterator<Item = String>,
+        limits: Limits,
+    ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helper = Helper { program: program.into(), arguments: arguments.into_iter().collect() };
         Self { limits, helper: Some(helper), children: Arc::new(Semaphore::new(cores)) }
@@ -70,8 +76,13 @@ impl Reader {
     /// Reads a document; `name` is its file name, for its extension.
     ///
     /// # Errors
-    /// [`Unreadable`] says why there is no text; [`std::io::Error`] when there could be no child to find out.
-    pub async fn read(&self, bytes: Bytes, name: &str) -> std::io::Result<Result<Extracted, Unreadable>> {
+    /// [`Unreadable`] says why there is no text; [`std::io::Error`] when there could be no child to
+    /// find out.
+    pub async fn read(
+        &self,
+        bytes: Bytes,
+        name: &str,
+    ) -> std::io::Result<Result<Extracted, Unreadable>> {
         let format = match Format::of(&bytes, name) {
             Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &self.limits)),
             Ok(format) => format,
@@ -79,7 +90,9 @@ impl Reader {
         };
         let Some(helper) = &self.helper else {
             let (name, limits) = (name.to_owned(), self.limits);
-            return tokio::task::spawn_blocking(move || extract(&bytes, &name, &limits)).await.map_err(std::io::Error::other);
+            return tokio::task::spawn_blocking(move || extract(&bytes, &name, &limits))
+                .await
+                .map_err(std::io::Error::other);
         };
         // It cannot be closed: nobody closes it.
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
@@ -94,7 +107,12 @@ impl Reader {
 
 impl Helper {
     /// What the child says; nothing if it crashed.
-    async fn read(&self, bytes: Bytes, name: &str, limits: Limits) -> std::io::Result<Option<Result<Extracted, Unreadable>>> {
+    async fn read(
+        &self,
+        bytes: Bytes,
+        name: &str,
+        limits: Limits,
+    ) -> std::io::Result<Option<Result<Extracted, Unreadable>>> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .stdin(Stdio::piped())

@@ -24,13 +24,18 @@ pub struct RecordFields<'a> {
     pub text: Option<&'a str>,
 }
 
-/// Reads the records of a CSV or JSONL file, in order. A bad one is an error of its own, and the others go on.
+/// Reads the records of a CSV or JSONL file, in order. A bad one is an error of its own, and the
+/// others go on.
 ///
 /// CSV has a header; its delimiter is whichever of `,` `;` tab and `|` the header holds most of.
 ///
 /// # Errors
 /// [`Unreadable`] when the file is no text, or of another format.
-pub fn records(bytes: &[u8], format: Format, fields: RecordFields<'_>) -> Result<Vec<Result<Record, Unreadable>>, Unreadable> {
+pub fn records(
+    bytes: &[u8],
+    format: Format,
+    fields: RecordFields<'_>,
+) -> Result<Vec<Result<Record, Unreadable>>, Unreadable> {
     let text = encoding::decode(bytes)?;
     match format {
         Format::Csv => csv_rows(&text, fields),
@@ -39,20 +44,33 @@ pub fn records(bytes: &[u8], format: Format, fields: RecordFields<'_>) -> Result
     }
 }
 
-fn csv_rows(text: &str, fields: RecordFields<'_>) -> Result<Vec<Result<Record, Unreadable>>, Unreadable> {
+fn csv_rows(
+    text: &str,
+    fields: RecordFields<'_>,
+) -> Result<Vec<Result<Record, Unreadable>>, Unreadable> {
     let header = text.lines().next().unwrap_or_default();
     let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
-    let delimiter = b",;\t|".iter().copied().max_by_key(|delimiter| (count(delimiter), *delimiter == b',')).unwrap_or(b',');
-    let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).flexible(false).from_reader(text.as_bytes());
+    let delimiter = b",;\t|"
+        .iter()
+        .copied()
+        .max_by_key(|delimiter| (count(delimiter), *delimiter == b','))
+        .unwrap_or(b',');
+    let mut reader =
+        csv::ReaderBuilder::new().delimiter(delimiter).flexible(false).from_reader(text.as_bytes());
     let names = reader.headers().map_err(|error| Unreadable::damaged(Format::Csv, error))?.clone();
     let place = |name: Option<&str>| match name {
         None => Ok(None),
-        Some(name) => names.iter().position(|known| known.trim() == name).map(Some).ok_or_else(|| {
-            Unreadable::damaged(
-                Format::Csv,
-                format!("it has no column \"{name}\"; its columns are {}", names.iter().collect::<Vec<_>>().join(", ")),
-            )
-        }),
+        Some(name) => {
+            names.iter().position(|known| known.trim() == name).map(Some).ok_or_else(|| {
+                Unreadable::damaged(
+                    Format::Csv,
+                    format!(
+                        "it has no column \"{name}\"; its columns are {}",
+                        names.iter().collect::<Vec<_>>().join(", ")
+                    ),
+                )
+            })
+        }
     };
     let (id, body) = (place(fields.id)?, place(fields.text)?);
     let rows = reader.records().zip(1_u64..).map(|(row, number)| {
@@ -67,8 +85,18 @@ fn csv_rows(text: &str, fields: RecordFields<'_>) -> Result<Vec<Result<Record, U
             Unreadable::BadRecord { line, reason }
         })?;
         let field = |place: usize| row.get(place).unwrap_or_default();
-        let all = || names.iter().zip(row.iter()).map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n");
-        let id = id.map(field).filter(|id| !id.trim().is_empty()).map_or_else(|| numbered(number), str::to_owned);
+        let all = || {
+            names
+                .iter()
+                .zip(row.iter())
+                .map(|(name, value)| format!("{name}: {value}"))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let id = id
+            .map(field)
+            .filter(|id| !id.trim().is_empty())
+            .map_or_else(|| numbered(number), str::to_owned);
         Ok(Record { id, text: body.map_or_else(all, |place| field(place).to_owned()) })
     });
     Ok(rows.collect())
@@ -79,17 +107,31 @@ fn json_lines(text: &str, fields: RecordFields<'_>) -> Vec<Result<Record, Unread
     lines.zip(1_u64..).map(|((line, at), number)| json_line(line, at, number, fields)).collect()
 }
 
-fn json_line(line: &str, at: u64, number: u64, fields: RecordFields<'_>) -> Result<Record, Unreadable> {
+fn json_line(
+    line: &str,
+    at: u64,
+    number: u64,
+    fields: RecordFields<'_>,
+) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
-    let value: Value = serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
+    let value: Value =
+        serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
     let field = |name: &str| value.get(name).filter(|value| !value.is_null()).map(shown);
-    let id = fields.id.and_then(field).filter(|id| !id.trim().is_empty()).map_or_else(|| numbered(number), Cow::into_owned);
+    let id = fields
+        .id
+        .and_then(field)
+        .filter(|id| !id.trim().is_empty())
+        .map_or_else(|| numbered(number), Cow::into_owned);
     let text = match fields.text {
-        Some(name) => field(name).ok_or_else(|| bad(format!("it has no field \"{name}\"")))?.into_owned(),
+        Some(name) => {
+            field(name).ok_or_else(|| bad(format!("it has no field \"{name}\"")))?.into_owned()
+        }
         None => match &value {
-            Value::Object(all) => {
-                all.iter().map(|(name, value)| format!("{name}: {}", shown(value))).collect::<Vec<_>>().join("\n")
-            }
+            Value::Object(all) => all
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", shown(value)))
+                .collect::<Vec<_>>()
+                .join("\n"),
             other => shown(other).into_owned(),
         },
     };
@@ -112,9 +154,16 @@ fn numbered(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn read(text: &str, format: Format, fields: RecordFields<'_>) -> Vec<Result<(String, String), String>> {
+    fn read(
+        text: &str,
+        format: Format,
+        fields: RecordFields<'_>,
+    ) -> Vec<Result<(String, String), String>> {
         let records = records(text.as_bytes(), format, fields).unwrap();
-        records.into_iter().map(|record| record.map(|r| (r.id, r.text)).map_err(|error| error.to_string())).collect()
+        records
+            .into_iter()
+            .map(|record| record.map(|r| (r.id, r.text)).map_err(|error| error.to_string()))
+            .collect()
     }
 
     #[test]
@@ -126,13 +175,19 @@ mod tests {
         assert_eq!(rows[1], Err("line 4 is no record: it has 3 fields, the header 2".to_owned()));
         let fields = RecordFields { id: Some("name"), text: Some("note") };
         assert_eq!(read(text, Format::Csv, fields)[2], record("Cara", "last"));
-        let error = records(text.as_bytes(), Format::Csv, RecordFields { id: Some("nom"), text: None }).unwrap_err();
-        assert_eq!(error.to_string(), "the CSV is damaged: it has no column \"nom\"; its columns are name, note");
+        let error =
+            records(text.as_bytes(), Format::Csv, RecordFields { id: Some("nom"), text: None })
+                .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the CSV is damaged: it has no column \"nom\"; its columns are name, note"
+        );
     }
 
     #[test]
     fn lines() {
-        let text = "{\"id\":7,\"body\":\"Ebb\"}\n\nnonsense\n{\"body\":\"Flow\",\"n\":[1]}\n\"bare\"";
+        let text =
+            "{\"id\":7,\"body\":\"Ebb\"}\n\nnonsense\n{\"body\":\"Flow\",\"n\":[1]}\n\"bare\"";
         let lines = read(text, Format::Jsonl, RecordFields { id: Some("id"), text: Some("body") });
         assert_eq!(lines[0], Ok(("7".to_owned(), "Ebb".to_owned())));
         assert!(lines[1].as_ref().unwrap_err().starts_with("line 3 is no record: no JSON"));

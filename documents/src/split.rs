@@ -6,8 +6,8 @@ use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter, TextSplitter};
 
 use crate::tokens;
 
-/// The splitter looks for borders in pieces of at most this many bytes: its time grows faster than its text where a text has
-/// no borders at all.
+/// The splitter looks for borders in pieces of at most this many bytes: its time grows faster than
+/// its text where a text has no borders at all.
 const SECTION: usize = 128 << 10;
 
 /// How text is split.
@@ -36,8 +36,9 @@ impl ChunkSizer for Estimate {
     }
 }
 
-/// Splits at the best borders that leave each chunk within its tokens: sections, paragraphs, sentences, words, and letters at
-/// last. Nothing is left out but white space between chunks. The same text is always split the same way.
+/// Splits at the best borders that leave each chunk within its tokens: sections, paragraphs,
+/// sentences, words, and letters at last. Nothing is left out but white space between chunks. The
+/// same text is always split the same way.
 #[must_use]
 pub fn split(text: &str, how: Split) -> Vec<Chunk> {
     let most = how.max_tokens.max(1);
@@ -47,7 +48,8 @@ pub fn split(text: &str, how: Split) -> Vec<Chunk> {
         let config = ChunkConfig::new(most).with_sizer(Estimate).with_trim(false);
         // An overlap below the capacity is always taken.
         let Ok(config) = config.with_overlap(overlap) else { continue };
-        let range = |(at, chunk): (usize, &str)| section.start + at..section.start + at + chunk.len();
+        let range =
+            |(at, chunk): (usize, &str)| section.start + at..section.start + at + chunk.len();
         let piece = &text[section.clone()];
         if how.markdown {
             chunks.extend(MarkdownSplitter::new(config).chunk_indices(piece).map(range));
@@ -55,7 +57,11 @@ pub fn split(text: &str, how: Split) -> Vec<Chunk> {
             chunks.extend(TextSplitter::new(config).chunk_indices(piece).map(range));
         }
     }
-    chunks.into_iter().filter(|range: &Range<usize>| !text[range.clone()].trim().is_empty()).map(|range| Chunk { range }).collect()
+    chunks
+        .into_iter()
+        .filter(|range: &Range<usize>| !text[range.clone()].trim().is_empty())
+        .map(|range| Chunk { range })
+        .collect()
 }
 
 /// Pieces of at most [`SECTION`] bytes, ended at a paragraph, a line or a word where there is one.
@@ -64,9 +70,14 @@ fn sections(text: &str) -> Vec<Range<usize>> {
     while start < text.len() {
         let most = text.floor_char_boundary((start + SECTION).min(text.len()));
         let piece = &text[start..most];
-        let border = |mark: &str| piece.rfind(mark).filter(|at| *at > SECTION / 2).map(|at| start + at + mark.len());
-        let end =
-            if most == text.len() { most } else { border("\n\n").or_else(|| border("\n")).or_else(|| border(" ")).unwrap_or(most) };
+        let border = |mark: &str| {
+            piece.rfind(mark).filter(|at| *at > SECTION / 2).map(|at| start + at + mark.len())
+        };
+        let end = if most == text.len() {
+            most
+        } else {
+            border("\n\n").or_else(|| border("\n")).or_else(|| border(" ")).unwrap_or(most)
+        };
         sections.push(start..end);
         start = end;
     }
@@ -88,9 +99,18 @@ mod tests {
         let mut end = 0;
         for chunk in &chunks {
             let piece = &text[chunk.range.clone()];
-            assert!(tokens::estimate(piece) as usize <= how.max_tokens.max(1) || piece.chars().count() == 1, "{}", piece.len());
+            assert!(
+                tokens::estimate(piece) as usize <= how.max_tokens.max(1)
+                    || piece.chars().count() == 1,
+                "{}",
+                piece.len()
+            );
             if chunk.range.start > end {
-                assert!(text[end..chunk.range.start].trim().is_empty(), "left out: {:?}", &text[end..chunk.range.start]);
+                assert!(
+                    text[end..chunk.range.start].trim().is_empty(),
+                    "left out: {:?}",
+                    &text[end..chunk.range.start]
+                );
             }
             end = end.max(chunk.range.end);
         }
@@ -102,8 +122,15 @@ mod tests {
     fn chunks_end_at_sentences_and_overlap() {
         let text = "The tide turns twice a day. Nobody waits for it.\n\n".repeat(100);
         let chunks = check(&text, Split { overlap_tokens: 30, ..HOW });
-        assert!(chunks.len() > 10 && chunks.iter().all(|chunk| text[chunk.range.clone()].trim_end().ends_with('.')));
-        assert!(chunks.windows(2).filter(|pair| pair[1].range.start < pair[0].range.end).count() > chunks.len() / 2, "overlap");
+        assert!(
+            chunks.len() > 10
+                && chunks.iter().all(|chunk| text[chunk.range.clone()].trim_end().ends_with('.'))
+        );
+        assert!(
+            chunks.windows(2).filter(|pair| pair[1].range.start < pair[0].range.end).count()
+                > chunks.len() / 2,
+            "overlap"
+        );
         assert_eq!(split("Short.", HOW), [Chunk { range: 0..6 }]);
         assert!(split("", HOW).is_empty() && split(" \n ", HOW).is_empty());
     }
@@ -111,13 +138,22 @@ mod tests {
     #[test]
     fn two_megabytes_without_borders_take_seconds() {
         let how = Split { max_tokens: 20_000, overlap_tokens: 200, markdown: true };
-        for text in
-            ["a".repeat(2_000_000), "word ".repeat(400_000), "\n".repeat(2_000_000), "# h\n".repeat(500_000), "12 ".repeat(700_000)]
-        {
+        for text in [
+            "a".repeat(2_000_000),
+            "word ".repeat(400_000),
+            "\n".repeat(2_000_000),
+            "# h\n".repeat(500_000),
+            "12 ".repeat(700_000),
+        ] {
             for how in [how, Split { markdown: false, ..how }] {
                 let start = Instant::now();
                 check(&text, how);
-                assert!(start.elapsed() < Duration::from_secs(60), "{:?} for {:?}", start.elapsed(), &text[..5]);
+                assert!(
+                    start.elapsed() < Duration::from_secs(60),
+                    "{:?} for {:?}",
+                    start.elapsed(),
+                    &text[..5]
+                );
             }
         }
     }

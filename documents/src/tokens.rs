@@ -1,8 +1,9 @@
 //! How many tokens a text will be, before anybody has counted.
 
-/// Bytes of UTF-8 per token, a little low for prose (4.2 to 4.7) and high for JSON (3.3) and Chinese (3.0), measured on
-/// o200k over chunks of 4,000 characters. The limiter learns the real ratio for each prompt from the calls themselves,
-/// tokenizers of vendors that publish none included, so a table of tokenizers would cost 8 MB and bring nothing.
+/// Bytes of UTF-8 per token, a little low for prose (4.2 to 4.7) and high for JSON (3.3) and
+/// Chinese (3.0), measured on o200k over chunks of 4,000 characters. The limiter learns the real
+/// ratio for each prompt from the calls themselves, tokenizers of vendors that publish none
+/// included, so a table of tokenizers would cost 8 MB and bring nothing.
 const BYTES_PER_TOKEN: f64 = 4.0;
 
 /// ASCII digits weigh more: tables of numbers come to 1.6 characters a token.
@@ -18,7 +19,8 @@ pub fn estimate(text: &str) -> u64 {
         clippy::cast_precision_loss,
         reason = "lengths lie far below 2^53"
     )]
-    let tokens = ((text.len() - digits) as f64 / BYTES_PER_TOKEN + digits as f64 / DIGITS_PER_TOKEN).ceil() as u64;
+    let tokens = ((text.len() - digits) as f64 / BYTES_PER_TOKEN + digits as f64 / DIGITS_PER_TOKEN)
+        .ceil() as u64;
     tokens
 }
 

@@ -28,7 +28,9 @@ pub enum Unreadable {
         format: Format,
     },
     /// A PDF of pictures.
-    #[error("none of the PDF's {pages} pages holds text (a scan?); run it through text recognition, or attach it as it is")]
+    #[error(
+        "none of the PDF's {pages} pages holds text (a scan?); run it through text recognition, or attach it as it is"
+    )]
     NoTextLayer {
         /// Its pages.
         pages: usize,
@@ -74,7 +76,12 @@ pub enum Unreadable {
 
 impl Unreadable {
     pub(crate) fn damaged(format: Format, reason: impl ToString) -> Self {
-        let reason = reason.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+        let reason = reason
+            .to_string()
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .take(200)
+            .collect();
         Self::Damaged { format, reason }
     }
 }

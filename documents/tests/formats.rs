@@ -11,16 +11,25 @@ use proptest::prelude::*;
 use tidegate_documents::{Format, Limits, Reader, Unreadable, extract};
 
 fn text(bytes: &[u8], name: &str) -> Result<(Format, String), String> {
-    extract(bytes, name, &Limits::default()).map(|read| (read.format, read.text)).map_err(|error| error.to_string())
+    extract(bytes, name, &Limits::default())
+        .map(|read| (read.format, read.text))
+        .map_err(|error| error.to_string())
 }
 
 #[test]
 fn good_documents() {
     let expect = |format, text: &str| Ok((format, text.to_owned()));
-    assert_eq!(text("Grüße\n".as_bytes(), "a.txt"), expect(Format::Text, "Grüße\n"), "byte for byte");
+    assert_eq!(
+        text("Grüße\n".as_bytes(), "a.txt"),
+        expect(Format::Text, "Grüße\n"),
+        "byte for byte"
+    );
     assert_eq!(text("\u{feff}# Title".as_bytes(), "a.md"), expect(Format::Markdown, "# Title"));
     assert_eq!(text(b"a,b\n1,2", "a.csv"), expect(Format::Csv, "a,b\n1,2"));
-    assert_eq!(text(&docx(&["The tide", "turns."]), "a.docx"), expect(Format::Docx, "The tide\nturns."));
+    assert_eq!(
+        text(&docx(&["The tide", "turns."]), "a.docx"),
+        expect(Format::Docx, "The tide\nturns.")
+    );
     assert_eq!(text(&docx(&["The tide"]), "renamed.txt"), expect(Format::Docx, "The tide"));
     let read = extract(&pdf(&["The tide", "", "turns."]), "a.pdf", &Limits::default()).unwrap();
     assert_eq!((read.text.as_str(), read.pages), ("The tide\n\nturns.", Some(3)));
@@ -70,8 +79,14 @@ fn bad_documents_say_why() {
 fn limits_are_kept() {
     let limits = Limits { bytes: 1_000_000, pages: 2, text_bytes: 100, ..Limits::default() };
     let error = |bytes: &[u8]| extract(bytes, "a", &limits).unwrap_err();
-    assert_eq!(error(&vec![b'x'; 1_000_001]), Unreadable::TooLarge { what: "file".into(), size: 1_000_001, most: 1_000_000 });
-    assert_eq!(error(&[b'x'; 101]), Unreadable::TooLarge { what: "text".into(), size: 101, most: 100 });
+    assert_eq!(
+        error(&vec![b'x'; 1_000_001]),
+        Unreadable::TooLarge { what: "file".into(), size: 1_000_001, most: 1_000_000 }
+    );
+    assert_eq!(
+        error(&[b'x'; 101]),
+        Unreadable::TooLarge { what: "text".into(), size: 101, most: 100 }
+    );
     assert_eq!(error(&pdf(&["a", "b", "c"])), Unreadable::TooManyPages { pages: 3, most: 2 });
 }
 
@@ -83,21 +98,32 @@ fn reader(limits: Limits) -> Reader {
 #[tokio::test]
 async fn an_isolated_reader_says_the_same() {
     let reader = reader(Limits::default());
-    for (bytes, name) in
-        [(pdf(&["The tide"]), "a.pdf"), (docx(&["The tide"]), "a.docx"), (b"<p>The tide".to_vec(), "a.html"), (pdf(&[""]), "b")]
-    {
+    for (bytes, name) in [
+        (pdf(&["The tide"]), "a.pdf"),
+        (docx(&["The tide"]), "a.docx"),
+        (b"<p>The tide".to_vec(), "a.html"),
+        (pdf(&[""]), "b"),
+    ] {
         let read = reader.read(Bytes::from(bytes.clone()), name).await.unwrap();
         assert_eq!(read, extract(&bytes, name, &Limits::default()));
     }
-    assert!(Reader::isolated("/no/such/program", [], Limits::default()).read(Bytes::from(pdf(&["x"])), "a").await.is_err());
+    assert!(
+        Reader::isolated("/no/such/program", [], Limits::default())
+            .read(Bytes::from(pdf(&["x"])), "a")
+            .await
+            .is_err()
+    );
 }
 
-/// A page tree that holds itself, a page whose content is itself (its parser overflows the stack), a table of contents that
-/// points back.
+/// A page tree that holds itself, a page whose content is itself (its parser overflows the stack),
+/// a table of contents that points back.
 #[tokio::test]
 async fn what_never_ends_ends() {
     let catalogue = "<< /Type /Catalog /Pages 2 0 R >>".to_owned();
-    let itself = pdf_of(&[catalogue.clone(), "<< /Type /Pages /Count 1 /Kids [2 0 R] /Parent 2 0 R >>".to_owned()], "");
+    let itself = pdf_of(
+        &[catalogue.clone(), "<< /Type /Pages /Count 1 /Kids [2 0 R] /Parent 2 0 R >>".to_owned()],
+        "",
+    );
     let form = "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /X 4 0 R >> >> /Length 5 >>\nstream\n/X Do\nendstream";
     let page = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] /Resources << /XObject << /X 4 0 R >> >> /Contents 5 0 R >>";
     let recursive = pdf_of(
@@ -110,7 +136,8 @@ async fn what_never_ends_ends() {
         ],
         "",
     );
-    let previous = String::from_utf8(pdf(&["x"])).unwrap().replace("/Root 1 0 R", "/Root 1 0 R /Prev 9");
+    let previous =
+        String::from_utf8(pdf(&["x"])).unwrap().replace("/Root 1 0 R", "/Root 1 0 R /Prev 9");
     for bytes in [itself, recursive, previous.into_bytes()] {
         let start = Instant::now();
         let limits = Limits { time: Duration::from_secs(10), ..Limits::default() };

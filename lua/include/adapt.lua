@@ -1,10 +1,11 @@
--- What answers of the provider change: limits, calls in flight, use by others.
--- A refusal takes 2 % off, at most once in ten seconds and down to half; it begins to come back after a quiet minute.
+-- What answers of the provider change: limits, calls in flight, use by others. A refusal takes 2 %
+-- off, at most once in ten seconds and down to half; it begins to come back after a quiet minute.
 local STEP, LOWEST, ONCE_IN, QUIET = 0.02, 0.5, 10000000, 60000000
--- An overload cuts the calls in flight to 70 %, at most once in two seconds; successes add 5 % of the peak each time
--- that all have been round once.
+-- An overload cuts the calls in flight to 70 %, at most once in two seconds; successes add 5 % of
+-- the peak each time that all have been round once.
 local CUT, CUT_ONCE_IN, RAISE = 0.7, 2000000, 0.05
--- Differences of less than 3 % between a provider's meter and ours are rounding and calls in flight.
+-- Differences of less than 3 % between a provider's meter and ours are rounding and calls in
+-- flight.
 local NOISE = 0.03
 
 local function lower_limits(tuning, now)
@@ -33,8 +34,8 @@ local function raise_in_flight(tuning)
   end
 end
 
--- A provider's meter above ours is use by others on the same account; a limit below the configured one is the truth.
--- Tuning begins only when there is something to keep.
+-- A provider's meter above ours is use by others on the same account; a limit below the configured
+-- one is the truth. Tuning begins only when there is something to keep.
 local function observe(state, tuning, model, call, observed_at, stated_at, now)
   for dimension = 1, WINDOWED do
     local slot, limit = tuned_slot(dimension), model[LIMITS + dimension]
@@ -50,7 +51,7 @@ local function observe(state, tuning, model, call, observed_at, stated_at, now)
         tuning[slot + STATED] = lower and stated or 0
       end
       if tuning and observed > 0 then
-        tuning[slot + FOREIGN] = others and now + foreign * model[WINDOW] / limit or 0
+        tuning[slot + EXTERNAL_USE] = others and now + foreign * model[WINDOW] / limit or 0
       end
     end
   end

@@ -1,5 +1,6 @@
--- Arguments are checked before anything is written, so that a bad call changes nothing.
--- Numbers travel packed, as little-endian doubles: as text they would cost more than all the rest of a call.
+-- Arguments are checked before anything is written, so that a bad call changes nothing. Numbers
+-- travel packed, as little-endian doubles: as text they would cost more than all the rest of a
+-- call.
 local function bad_argument(index, what)
   return redis.error_reply('TIDEGATE argument ' .. index .. ' must be ' .. what)
 end
@@ -22,8 +23,9 @@ local function numbers(index, least)
   return list
 end
 
--- A model: window, tolerance of the pace clock, lease, limits of a window (requests, input, output, combined), calls at
--- once, requests and tokens a day, by how much the day begins before 00:00 UTC; then each lane's share and ceiling.
+-- A model: window, tolerance of the pace clock, lease, limits of a window (requests, input, output,
+-- combined), calls at once, requests and tokens a day, by how much the day begins before 00:00 UTC;
+-- then each lane's share and ceiling.
 local WINDOW, TOLERANCE, LEASE, LIMITS, CONCURRENT, DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET, LANE_SHARES = 1, 2, 3, 3, 8, 9, 10, 11, 11
 
 local function read_model(index)

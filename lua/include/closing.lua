@@ -13,8 +13,8 @@ local function shift_queues(state, by)
   end
 end
 
--- Closes the gate until now + pause, never earlier than it was closed until before. Every queue moves by what was added.
--- When a refusal closed it, one call goes first on reopening.
+-- Closes the gate until now + pause, never earlier than it was closed until before. Every queue
+-- moves by what was added. When a refusal closed it, one call goes first on reopening.
 local function close_gate(keys, state, now, pause, ttl, why, reason, canary)
   local before = closed_for(state, now)
   pause = math.min(pause, ttl)

@@ -1,11 +1,12 @@
--- Lanes: guaranteed shares, borrowing and giving back.
--- A lane may use what the others leave: of each other lane its use and a small stand-by, its whole share only while it
--- is backlogged (it found no room in the last two seconds, and somebody still waits in it), and nothing while it has not
--- been seen for five minutes.
+-- Lanes: guaranteed shares, borrowing and giving back. A lane may use what the others leave: of
+-- each other lane its use and a small stand-by, its whole share only while it is backlogged (it
+-- found no room in the last two seconds, and somebody still waits in it), and nothing while it has
+-- not been seen for five minutes.
 local STANDBY, BACKLOGGED, FORGOTTEN = 0.02, 2000000, 300000000
 
--- The part of each limit that `lane` may use now, and the part that it can count on while the others' use stays as it is:
--- its turns are spaced by that, because backlogs of the others come and go.
+-- The part of each limit that `lane` may use now, and the part that it can count on while the
+-- others' use stays as it is: its turns are spaced by that, because backlogs of the others come and
+-- go.
 local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
   local kept, kept_usually = { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }
   for other = 1, lanes do
@@ -27,7 +28,8 @@ local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
   for dimension = 1, IN_FLIGHT do
     local limit, amount = limits[dimension], amounts[dimension]
     local least, most = share * limit, ceiling * limit
-    -- A document larger than what the others leave still fits when they are quiet, and must not wait for ever.
+    -- A document larger than what the others leave still fits when they are quiet, and must not
+    -- wait for ever.
     kept[dimension] = math.max(math.min(most, math.max(least, limit - kept[dimension])), amount)
     kept_usually[dimension] = math.max(math.min(most, math.max(least, limit - kept_usually[dimension])), amount)
   end

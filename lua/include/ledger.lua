@@ -1,5 +1,6 @@
--- The ledger: a sorted set of reservation ids by time of admission, and beside it a hash from id to a packed entry
--- (admission, lane, condition, then the amount of each dimension). Totals are kept in the state and never summed anew.
+-- The ledger: a sorted set of reservation ids by time of admission, and beside it a hash from id to
+-- a packed entry (admission, lane, condition, then the amount of each dimension). Totals are kept
+-- in the state and never summed anew.
 local EXPIRED_AT_ONCE, LOOK = 256, 32
 local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
 
@@ -12,7 +13,8 @@ local function unpack_entry(packed)
   return admitted, lane, condition, { requests, input, output, combined }
 end
 
--- Adds an entry's amounts to the totals, or with sign -1 takes them out; `held` likewise to what is not settled.
+-- Adds an entry's amounts to the totals, or with sign -1 takes them out; `held` likewise to what is
+-- not settled.
 local function add_to_totals(state, lane, amounts, sign, held)
   local lane_used = lane_slot(lane) + USED
   for dimension = 1, WINDOWED do
@@ -38,7 +40,8 @@ local function refresh_oldest(keys, state)
   state[OLDEST] = admitted_at(keys, redis.call('ZRANGE', keys.ledger, 0, 0)[1])
 end
 
--- Gives back the places of calls whose lease has ended: their worker is gone, or never said what became of them.
+-- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
+-- became of them.
 local function end_leases(keys, state, now)
   local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', string.format('%.0f', now), 'LIMIT', 0, EXPIRED_AT_ONCE)
   for index = 1, #ids do
@@ -52,9 +55,10 @@ local function end_leases(keys, state, now)
   end
 end
 
--- Takes what has left the window out of the totals. Each reservation enters once and leaves once, so this costs
--- O(log n) a call on average; the bound keeps one call short after a silence. A call that outlives the window gives its
--- tokens back but stays in flight, until it settles or its lease ends.
+-- Takes what has left the window out of the totals. Each reservation enters once and leaves once,
+-- so this costs O(log n) a call on average; the bound keeps one call short after a silence. A call
+-- that outlives the window gives its tokens back but stays in flight, until it settles or its lease
+-- ends.
 local function expire(keys, state, model, now)
   local left, look, horizon, outlived = EXPIRED_AT_ONCE, 2, now - model[WINDOW], false
   while left > 0 and state[OLDEST] > 0 and state[OLDEST] <= horizon do

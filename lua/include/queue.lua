@@ -1,10 +1,11 @@
--- A lane's queue: turns, and when the head may go.
--- Turns are spaced a little closer than the rate: whoever is told too short a wait asks once more, while too long a wait
--- would leave capacity unused.
+-- A lane's queue: turns, and when the head may go. Turns are spaced a little closer than the rate:
+-- whoever is told too short a wait asks once more, while too long a wait would leave capacity
+-- unused.
 local SPACING, WALK = 0.92, 48
 
--- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The turns of all tenants
--- lie in the same virtual time, so those with more waiting than others get no more of the lane (start-time fair queueing).
+-- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The
+-- turns of all tenants lie in the same virtual time, so those with more waiting than others get no
+-- more of the lane (start-time fair queueing).
 local function move_tail(state, lane_at, tenants_key, tenant, tail, front, window)
   redis.call('ZREMRANGEBYSCORE', tenants_key, '-inf', string.format('%.0f', front))
   redis.call('ZADD', tenants_key, string.format('%.0f', tail), tenant)
@@ -12,8 +13,9 @@ local function move_tail(state, lane_at, tenants_key, tenant, tail, front, windo
   state[lane_at + TAIL] = math.max(state[lane_at + TAIL], tail)
 end
 
--- When enough will have left the window: `total_over` and `lane_over` say by how much each dimension is over, in all
--- and in the caller's lane; `gives` which lanes' entries leave room to it. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
+-- When enough will have left the window: `total_over` and `lane_over` say by how much each
+-- dimension is over, in all and in the caller's lane; `gives` which lanes' entries leave room to
+-- it. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
 local function room_at(keys, gives, total_over, lane_over, limits, now, window)
   local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
   local last = now

@@ -4,7 +4,8 @@
 --              6 when times to live were last set, 7 whether the tuning key counts, 8 until when the gate is closed,
 --              9 why (1 pause, 2 exhausted), 10 canary (0 none, 1 wanted, else when it was admitted),
 --              11 mean time from admission to settlement
---   dimension  total in the window, pace clock, of the total: not settled yet, its yield (what calls use of what they
+-- dimension total in the window, pace clock, of the total: not settled yet, its yield (what calls
+-- use of what they
 --              reserve; 0: unknown)
 --              (requests, input, output, combined; then calls at once, whose total is what is in flight)
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no room, last request,
@@ -13,9 +14,9 @@ local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED, GATE, CLOSED_FOR, CANAR
 local TOTAL, PACE, HELD, YIELD = 1, 2, 3, 4
 local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, USED = 1, 2, 3, 4, 5, 6, 6
 local REQUESTS, OUTPUT, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 3, 4, 5, 11, 4, 11
--- The pace clock runs a little faster than the limit, so that what a blocked head left unused is caught up with; the window
--- still holds the limit.
-local LAYOUT_VERSION, HASTE = 2, 1.04
+-- The pace clock runs a little faster than the limit, so that what a blocked head left unused is
+-- caught up with; the window still holds the limit.
+local LAYOUT_VERSION, PACE_SPEEDUP = 2, 1.04
 
 local function dimension_slot(dimension)
   return HEADER + (dimension - 1) * PER_DIMENSION
@@ -44,9 +45,10 @@ local function new_state(keys, now)
   return state
 end
 
--- State and the time to reckon with. A missing or foreign state starts empty: the window is forgotten, the pace is not
--- (every pace clock starts at now), so that a restarted server lets no burst through. More lanes than before are added;
--- fewer leave the others as they are, so that two configurations can live side by side during a deployment.
+-- State and the time to reckon with. A missing or foreign state starts empty: the window is
+-- forgotten, the pace is not (every pace clock starts at now), so that a restarted server lets no
+-- burst through. More lanes than before are added; fewer leave the others as they are, so that two
+-- configurations can live side by side during a deployment.
 local function load_state(keys, lanes, now)
   local packed = redis.call('GET', keys.state)
   local state
@@ -72,8 +74,9 @@ local function load_state(keys, lanes, now)
   return state, now
 end
 
--- Lives for ten windows after its last use, or nine: longer than any reservation in the ledger, so that totals and ledger
--- never part. Setting times to live at every call would cost as much as the rest of the writing.
+-- Lives for ten windows after its last use, or nine: longer than any reservation in the ledger, so
+-- that totals and ledger never part. Setting times to live at every call would cost as much as the
+-- rest of the writing.
 local function save_state(keys, state, model, now)
   local window = model[WINDOW]
   local keep = now - state[KEPT] >= window / 2
@@ -91,16 +94,16 @@ local function save_state(keys, state, model, now)
   redis.call('PEXPIRE', keys.leases, math.ceil((3 * window + model[LEASE]) / 1000))
 end
 
--- What calls use of what they reserve; while nothing is known all of it, but half of the output, whose bound is seldom
--- reached. Turns are spaced by what calls will use, not by what is held for them: those who wait would be told twice the
--- truth where a provider holds max_tokens.
+-- What calls use of what they reserve; while nothing is known all of it, but half of the output,
+-- whose bound is seldom reached. Turns are spaced by what calls will use, not by what is held for
+-- them: those who wait would be told twice the truth where a provider holds max_tokens.
 local function yield_of(state, dimension)
   local known = state[dimension_slot(dimension) + YIELD]
   return known > 0 and known or dimension == OUTPUT and 0.5 or 1
 end
 
--- The dimension that is fullest, and so sets the rate at which turns come: a turn as long as each call's largest dimension
--- would add up to more than there is when now one binds and now another.
+-- The dimension that is fullest, and so sets the rate at which turns come: a turn as long as each
+-- call's largest dimension would add up to more than there is when now one binds and now another.
 local function fullest(state, limits)
   local found, most = 0, -1
   for dimension = 1, WINDOWED do

@@ -1,11 +1,12 @@
--- What makes a model's limits differ from the configured ones, and what is counted by the day. A key of its own, because
--- most calls of most models need none of it; the state says whether it counts. Packed doubles:
---   1 factor on every limit, 2 time up to which its recovery has been reckoned, 3 cap on calls in flight (0: none),
---   4 calls in flight when the cap was set, 5 when, 6 day, 7 requests and 8 tokens of that day,
---   then for each of five dimensions: until when use by others on the same account is in the window, limit set by an
---   operator (0: none), lower limit that the provider states (0: none)
+-- What makes a model's limits differ from the configured ones, and what is counted by the day. A
+-- key of its own, because most calls of most models need none of it; the state says whether it
+-- counts. Packed doubles: 1 factor on every limit, 2 time up to which its recovery has been
+-- reckoned, 3 cap on calls in flight (0: none), 4 calls in flight when the cap was set, 5 when, 6
+-- day, 7 requests and 8 tokens of that day, then for each of five dimensions: until when use by
+-- others on the same account is in the window, limit set by an operator (0: none), lower limit that
+-- the provider states (0: none)
 local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT, DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 1, 2, 3, 4, 5, 6, 7, 8, 8
-local FOREIGN, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
+local EXTERNAL_USE, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
 -- After a quiet minute 1 % a minute comes back; after five minutes without overload the cap goes.
 local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
 local FULL_DAY, TUNING_TTL = 86400000000, 2592000000
@@ -58,8 +59,9 @@ local function save_tuning(keys, tuning)
   end
 end
 
--- The limits in force of all five dimensions (0: none), and the limits that waiting could restore: an operator's before
--- the configured, the provider's own if lower, times the factor; and the cap on calls in flight.
+-- The limits in force of all five dimensions (0: none), and the limits that waiting could restore:
+-- an operator's before the configured, the provider's own if lower, times the factor; and the cap
+-- on calls in flight.
 local function limits_now(model, tuning)
   local limits = { model[LIMITS + 1], model[LIMITS + 2], model[LIMITS + 3], model[LIMITS + 4], model[CONCURRENT] }
   if not tuning then
@@ -86,7 +88,7 @@ end
 
 -- What others on the same account have in the window by now: it fades at the limit's rate.
 local function foreign_use(tuning, dimension, limit, window, now)
-  return tuning and math.max(0, tuning[tuned_slot(dimension) + FOREIGN] - now) * limit / window or 0
+  return tuning and math.max(0, tuning[tuned_slot(dimension) + EXTERNAL_USE] - now) * limit / window or 0
 end
 
 local function add_to_day(tuning, model, admitted, requests, tokens)

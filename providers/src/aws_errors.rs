@@ -1,5 +1,5 @@
-//! The names of AWS's errors, as `x-amzn-ErrorType` and `__type` give them. Not in the folder `bedrock`, because gateways pass
-//! them on to builds that leave Bedrock out.
+//! The names of AWS's errors, as `x-amzn-ErrorType` and `__type` give them. Not in the folder
+//! `bedrock`, because gateways pass them on to builds that leave Bedrock out.
 
 use crate::{classify::Names, envelope::Envelope, error::Kind};
 
@@ -15,18 +15,27 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
             // A 429: the model is being loaded.
             "ModelNotReadyException" => Kind::Transient,
             "ServiceUnavailableException" => Kind::Overloaded,
-            "InternalServerException" | "InternalFailure" | "ModelStreamErrorException" => Kind::Transient,
+            "InternalServerException" | "InternalFailure" | "ModelStreamErrorException" => {
+                Kind::Transient
+            }
             // A 408.
             "ModelTimeoutException" => Kind::Timeout,
             "ModelErrorException" => by_original_status(envelope),
             // A 400.
             "ServiceQuotaExceededException" => Kind::QuotaExhausted,
-            "ValidationException" if says(&["too long"]) || says(&["exceeds", "context"]) => Kind::TooLarge,
-            "ValidationException" | "ResourceNotFoundException" | "ConflictException" => Kind::InvalidRequest,
-            "AccessDeniedException" | "UnrecognizedClientException" | "InvalidClientTokenId" | "InvalidSignatureException" => {
-                Kind::Unauthorized
+            "ValidationException" if says(&["too long"]) || says(&["exceeds", "context"]) => {
+                Kind::TooLarge
             }
-            "ExpiredTokenException" | "ExpiredToken" | "RequestExpired" | "IncompleteSignature" if status < 500 => {
+            "ValidationException" | "ResourceNotFoundException" | "ConflictException" => {
+                Kind::InvalidRequest
+            }
+            "AccessDeniedException"
+            | "UnrecognizedClientException"
+            | "InvalidClientTokenId"
+            | "InvalidSignatureException" => Kind::Unauthorized,
+            "ExpiredTokenException" | "ExpiredToken" | "RequestExpired" | "IncompleteSignature"
+                if status < 500 =>
+            {
                 Kind::Unauthorized
             }
             _ => return None,

@@ -1,4 +1,5 @@
-//! Batch APIs: many requests at once, answered within a day, at a lower price and apart from the limits of a minute.
+//! Batch APIs: many requests at once, answered within a day, at a lower price and apart from the
+//! limits of a minute.
 //!
 //! As with single calls, nothing is sent twice: each function puts on the wire what it says, once.
 
@@ -16,20 +17,31 @@ pub const PRICE: f64 = 0.5;
 
 /// What a vendor's batch API does.
 pub trait Batches: Send + Sync + fmt::Debug {
-    /// One request, as it stands in a batch. `custom_id` names it there: 1 to 64 of `a-z`, `A-Z`, `0-9`, `_` and `-`.
+    /// One request, as it stands in a batch. `custom_id` names it there: 1 to 64 of `a-z`, `A-Z`,
+    /// `0-9`, `_` and `-`.
     ///
     /// # Errors
     /// A request that cannot be sent.
     fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error>;
 
-    /// Hands in a batch of [`Self::line`]s; its id. `name` is noted beside it where the vendor takes notes, and
-    /// [`Self::find`] looks for it. One request at Anthropic; at OpenAI two, a file and the batch.
-    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<String, Error>>;
+    /// Hands in a batch of [`Self::line`]s; its id. `name` is noted beside it where the vendor
+    /// takes notes, and [`Self::find`] looks for it. One request at Anthropic; at OpenAI two, a
+    /// file and the batch.
+    fn submit<'a>(
+        &'a self,
+        name: &'a str,
+        lines: &'a [Vec<u8>],
+    ) -> BoxFuture<'a, Result<String, Error>>;
 
-    /// The batches that may have been handed in under this name, with so many requests, at this time or later: for who died
-    /// before it could write down the id. One at most where the vendor takes notes; elsewhere size and time must do, and a
-    /// clock may be a minute wrong.
-    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Vec<String>, Error>>;
+    /// The batches that may have been handed in under this name, with so many requests, at this
+    /// time or later: for who died before it could write down the id. One at most where the vendor
+    /// takes notes; elsewhere size and time must do, and a clock may be a minute wrong.
+    fn find<'a>(
+        &'a self,
+        name: &'a str,
+        requests: usize,
+        since: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>>;
 
     /// Whether [`Self::find`] goes by notes, and is sure.
     fn takes_notes(&self) -> bool;
@@ -40,7 +52,8 @@ pub trait Batches: Send + Sync + fmt::Debug {
     /// Asks for the batch's end. What is answered by then is kept, and is paid for.
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Removes the requests that were stored for a batch, where a vendor stores them until somebody does: documents are in them.
+    /// Removes the requests that were stored for a batch, where a vendor stores them until somebody
+    /// does: documents are in them.
     fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
     /// The answers of a batch that has ended, in any order.
@@ -78,7 +91,8 @@ impl<'a> Answers<'a> {
         Self(Box::new(source))
     }
 
-    /// The next answer; `None` after the last. A line that is none is left out: its request stays without an answer.
+    /// The next answer; `None` after the last. A line that is none is left out: its request stays
+    /// without an answer.
     ///
     /// # Errors
     /// When the rest cannot be read now.

@@ -1,9 +1,11 @@
 //! From what an error says to its [`Kind`]: codes first, then messages and types, then the status.
 //!
-//! Gateways speak one vendor's dialect and pass on another's errors, so every vendor's names are known to every client;
-//! the client's own vendor is asked first.
+//! Gateways speak one vendor's dialect and pass on another's errors, so every vendor's names are
+//! known to every client; the client's own vendor is asked first.
 
-use crate::{anthropic, aws_errors, envelope::Envelope, error::Kind, gemini, openai, settings::Vendor};
+use crate::{
+    anthropic, aws_errors, envelope::Envelope, error::Kind, gemini, openai, settings::Vendor,
+};
 
 /// The names of one vendor's errors.
 pub(crate) struct Names {
@@ -15,7 +17,9 @@ pub(crate) struct Names {
 
 /// The kind by an exact code; `None` when no vendor has such a code.
 pub(crate) fn by_code(own: Vendor, status: u16, envelope: &Envelope) -> Option<Kind> {
-    names(own).into_iter().find_map(|names| envelope.codes.iter().find_map(|code| (names.by_code)(status, code, envelope)))
+    names(own).into_iter().find_map(|names| {
+        envelope.codes.iter().find_map(|code| (names.by_code)(status, code, envelope))
+    })
 }
 
 /// The kind by wording or type; `None` when no vendor has such a one.
@@ -38,8 +42,9 @@ fn names(own: Vendor) -> [&'static Names; 4] {
 
 /// The kind by status alone.
 ///
-/// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs. 520 to 527 are Cloudflare's words for
-/// a broken origin, 524 for one that took too long. 529 is Anthropic's overload. A redirect means a wrong base URL.
+/// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs. 520 to 527 are
+/// Cloudflare's words for a broken origin, 524 for one that took too long. 529 is Anthropic's
+/// overload. A redirect means a wrong base URL.
 pub(crate) fn by_status(status: u16) -> Kind {
     match status {
         401 | 403 => Kind::Unauthorized,

@@ -1,4 +1,5 @@
-//! What the HTTP clients of all vendors have in common: write a body, send it once, say what came back.
+//! What the HTTP clients of all vendors have in common: write a body, send it once, say what came
+//! back.
 
 mod batches;
 
@@ -14,7 +15,7 @@ use crate::{
     envelope::Envelope,
     error::Error,
     exchange::{Reply, Wire},
-    message::Veil,
+    message::Redactor,
     observed::Observed,
     provider::{BoxFuture, Completion, Provider, Request},
     refusal::Context,
@@ -42,7 +43,13 @@ pub(crate) trait Api: Send + Sync + fmt::Debug + 'static {
     fn observed(&self, headers: &HeaderMap) -> Observed;
 
     /// A success without an error inside, which is not always an answer.
-    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error>;
+    fn read(
+        &self,
+        request: &Request<'_>,
+        body: &Value,
+        reply: &Reply,
+        context: Context<'_>,
+    ) -> Result<Completion, Error>;
 
     /// What is known of an error beyond its words.
     fn refused(&self, error: Error, _reply: &Reply) -> Error {
@@ -62,9 +69,21 @@ pub(crate) struct Client<A> {
 
 impl<A: Api> Client<A> {
     /// `path` is appended to the base URL.
-    pub(crate) fn new(name: &str, settings: &Settings, api: A, path: &[&str], headers: HeaderMap) -> Result<Self, SetupError> {
+    pub(crate) fn new(
+        name: &str,
+        settings: &Settings,
+        api: A,
+        path: &[&str],
+        headers: HeaderMap,
+    ) -> Result<Self, SetupError> {
         let wire = Wire::new(name, settings, path, headers)?;
-        Ok(Self { api, wire, key: settings.api_key.clone(), retry_codes: settings.retry_codes.clone(), batches: None })
+        Ok(Self {
+            api,
+            wire,
+            key: settings.api_key.clone(),
+            retry_codes: settings.retry_codes.clone(),
+            batches: None,
+        })
     }
 
     /// The same, with the vendor's batches.
@@ -73,18 +92,19 @@ impl<A: Api> Client<A> {
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let (body, veil) = (self.api.body(request)?, Veil::new(self.key.as_ref(), request));
+        let (body, redactor) = (self.api.body(request)?, Redactor::new(self.key.as_ref(), request));
         let reply = match self.api.segment(request) {
-            Some(segment) => self.wire.post_below(&segment, body, &veil).await?,
-            None => self.wire.post(body, &veil).await?,
+            Some(segment) => self.wire.post_below(&segment, body, &redactor).await?,
+            None => self.wire.post(body, &redactor).await?,
         };
         self.read(request, &reply)
     }
 
     /// What a reply means; apart from the call, so that it can be tested on any bytes.
     pub(crate) fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
-        let veil = Veil::new(self.key.as_ref(), request);
-        let context = Context::new(A::VENDOR, veil, self.api.observed(&reply.headers)).retrying(&self.retry_codes);
+        let redactor = Redactor::new(self.key.as_ref(), request);
+        let context = Context::new(A::VENDOR, redactor, self.api.observed(&reply.headers))
+            .retrying(&self.retry_codes);
         if !reply.is_success() {
             return Err(self.api.refused(context.refused(reply), reply));
         }
@@ -100,7 +120,10 @@ impl<A: Api> Client<A> {
 }
 
 impl<A: Api> Provider for Client<A> {
-    fn complete<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<Completion, Error>> {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
         Box::pin(self.call(request))
     }
 
@@ -115,7 +138,10 @@ impl<A: Api> Provider for Client<A> {
 
 /// A header with the key, if there is one.
 pub(crate) fn key_header(settings: &Settings, name: HeaderName, prefix: &str) -> HeaderMap {
-    let value = settings.api_key.as_ref().map(|key| HeaderValue::from_str(&format!("{prefix}{}", key.expose())));
+    let value = settings
+        .api_key
+        .as_ref()
+        .map(|key| HeaderValue::from_str(&format!("{prefix}{}", key.expose())));
     let mut headers = HeaderMap::new();
     // A key is ASCII (see `Secret`), so that this cannot fail.
     if let Some(Ok(mut value)) = value {

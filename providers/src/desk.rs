@@ -16,7 +16,11 @@ use crate::{
 pub(crate) trait Desk: Send + Sync + fmt::Debug {
     /// One request of a batch; `body` is JSON.
     fn line(&self, custom_id: &str, body: &[u8]) -> Vec<u8>;
-    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<Reply, Error>>;
+    fn submit<'a>(
+        &'a self,
+        name: &'a str,
+        lines: &'a [Vec<u8>],
+    ) -> BoxFuture<'a, Result<Reply, Error>>;
     /// The newest batches.
     fn list(&self) -> BoxFuture<'_, Result<Reply, Error>>;
     /// Whether a batch of that list is meant.
@@ -29,7 +33,8 @@ pub(crate) trait Desk: Send + Sync + fmt::Debug {
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>>;
     /// The files with a batch's answers, as [`Self::open`] takes them.
     fn files(&self, batch: &Value) -> Vec<Vec<String>>;
-    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>>;
+    fn open<'a>(&'a self, file: &'a [String])
+    -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>>;
     /// The request's name, and the reply that it would have had alone.
     fn answer(&self, line: &Value) -> Option<(String, Option<Reply>)>;
 }

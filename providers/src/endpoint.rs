@@ -14,8 +14,12 @@ pub(crate) fn join(vendor: Vendor, base: &Url, path: &[&str]) -> Result<Url, &'s
     }
     let last = base.path().trim_end_matches('/').rsplit('/').next();
     match (vendor, last) {
-        (Vendor::Anthropic | Vendor::Bedrock, Some("v1")) => return Err("names the host alone for this kind; leave out /v1"),
-        (Vendor::Gemini, Some("v1" | "v1beta")) => return Err("names the host alone for this kind; leave out the version"),
+        (Vendor::Anthropic | Vendor::Bedrock, Some("v1")) => {
+            return Err("names the host alone for this kind; leave out /v1");
+        }
+        (Vendor::Gemini, Some("v1" | "v1beta")) => {
+            return Err("names the host alone for this kind; leave out the version");
+        }
         _ => {}
     }
     if vendor == Vendor::OpenAi && is_official(vendor, base) && last != Some("v1") {
@@ -55,7 +59,9 @@ pub(crate) fn region(url: &Url) -> Option<&str> {
 
 /// Whether this is one of Azure's hosts of OpenAI models, which share OpenAI's habits.
 pub(crate) fn is_azure(url: &Url) -> bool {
-    url.host_str().is_some_and(|host| host.ends_with(".openai.azure.com") || host.ends_with(".services.ai.azure.com"))
+    url.host_str().is_some_and(|host| {
+        host.ends_with(".openai.azure.com") || host.ends_with(".services.ai.azure.com")
+    })
 }
 
 /// Whether the host is this machine. Such a server is never reached through a proxy.
@@ -101,10 +107,16 @@ mod tests {
                 Ok("https://x.openai.azure.com/openai/v1/chat/completions?api-version=preview")),
         ];
         for (vendor, base, expected) in cases {
-            let path: &[&str] = if vendor == Vendor::OpenAi { &["chat", "completions"] } else { &["v1", "messages"] };
+            let path: &[&str] = if vendor == Vendor::OpenAi {
+                &["chat", "completions"]
+            } else {
+                &["v1", "messages"]
+            };
             match (join(vendor, &Url::parse(base).unwrap(), path), expected) {
                 (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected),
-                (Err(reason), Err(expected)) => assert!(reason.contains(expected), "{base}: {reason}"),
+                (Err(reason), Err(expected)) => {
+                    assert!(reason.contains(expected), "{base}: {reason}")
+                }
                 (result, _) => panic!("{base}: {result:?}"),
             }
         }
@@ -117,14 +129,20 @@ mod tests {
             below(&base, "gemini-3.8-flash:generateContent").as_str(),
             "https://h/v1beta/models/gemini-3.8-flash:generateContent?key=x"
         );
-        assert_eq!(below(&base, "a/../b?c").as_str(), "https://h/v1beta/models/a%2F..%2Fb%3Fc?key=x");
+        assert_eq!(
+            below(&base, "a/../b?c").as_str(),
+            "https://h/v1beta/models/a%2F..%2Fb%3Fc?key=x"
+        );
     }
 
     #[test]
     fn loopback_and_masking() {
-        for (url, expected) in
-            [("http://127.8.0.1:1", true), ("http://[::1]:1", true), ("http://localhost", true), ("http://10.0.0.1", false)]
-        {
+        for (url, expected) in [
+            ("http://127.8.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://10.0.0.1", false),
+        ] {
             assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
         }
         assert_eq!(printable(&Url::parse("https://a:b@h/p?key=c#d").unwrap()), "https://h/p");

@@ -1,8 +1,9 @@
 //! Error bodies, read the same way whoever wrote them.
 //!
-//! Vendors wrap an error in `{"error":{…}}` with small differences; gateways wrap the vendor's body once more, as an
-//! object, in an array, or as JSON inside a message. So the body is searched instead of parsed: all codes, types and
-//! messages are collected, the innermost first, because the innermost is the vendor's own.
+//! Vendors wrap an error in `{"error":{…}}` with small differences; gateways wrap the vendor's body
+//! once more, as an object, in an array, or as JSON inside a message. So the body is searched
+//! instead of parsed: all codes, types and messages are collected, the innermost first, because the
+//! innermost is the vendor's own.
 
 use serde_json::Value;
 
@@ -13,7 +14,8 @@ const MAX_DEPTH: usize = 8;
 const MAX_ELEMENTS: usize = 4;
 
 /// Fields in which another level of the error may stand.
-const INNER: [&str; 9] = ["error", "errors", "details", "detail", "violations", "metadata", "raw", "body", "response"];
+const INNER: [&str; 9] =
+    ["error", "errors", "details", "detail", "violations", "metadata", "raw", "body", "response"];
 
 /// What an error body says, each list innermost first.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -76,29 +78,43 @@ impl Envelope {
             return;
         }
         match value {
-            Value::Array(elements) => elements.iter().take(MAX_ELEMENTS).for_each(|element| self.visit(element, depth + 1)),
+            Value::Array(elements) => elements
+                .iter()
+                .take(MAX_ELEMENTS)
+                .for_each(|element| self.visit(element, depth + 1)),
             Value::String(text) => self.text(text, depth),
             Value::Object(fields) => {
                 for inner in INNER.iter().filter_map(|name| fields.get(*name)) {
                     self.visit(inner, depth + 1);
                 }
-                for message in ["message", "msg", "Message"].iter().filter_map(|name| fields.get(*name)) {
+                for message in
+                    ["message", "msg", "Message"].iter().filter_map(|name| fields.get(*name))
+                {
                     self.visit(message, depth + 1);
                 }
-                for code in ["error_code", "code", "reason", "quotaId"].iter().filter_map(|name| fields.get(*name)) {
+                for code in ["error_code", "code", "reason", "quotaId"]
+                    .iter()
+                    .filter_map(|name| fields.get(*name))
+                {
                     self.code(code);
                 }
-                for class in ["status", "__type"].iter().filter_map(|name| fields.get(*name)?.as_str()) {
+                for class in
+                    ["status", "__type"].iter().filter_map(|name| fields.get(*name)?.as_str())
+                {
                     // `com.amazon.coral.service#ThrottlingException`
                     self.types.push(class.rsplit('#').next().unwrap_or(class).to_owned());
                 }
                 let text = |name| fields.get(name).and_then(Value::as_str);
-                self.retry_delay = self.retry_delay.take().or_else(|| text("retryDelay").map(str::to_owned));
+                self.retry_delay =
+                    self.retry_delay.take().or_else(|| text("retryDelay").map(str::to_owned));
                 let original = fields.get("originalStatusCode").and_then(Value::as_u64);
-                self.original_status = self.original_status.or_else(|| u16::try_from(original?).ok());
+                self.original_status =
+                    self.original_status.or_else(|| u16::try_from(original?).ok());
                 self.limit_is_zero |= text("quotaValue") == Some("0");
                 // Anthropic's outermost type says only that this is an error.
-                if let Some(class) = fields.get("type").and_then(Value::as_str).filter(|class| *class != "error") {
+                if let Some(class) =
+                    fields.get("type").and_then(Value::as_str).filter(|class| *class != "error")
+                {
                     self.types.push(class.to_owned());
                 }
             }
@@ -118,9 +134,11 @@ impl Envelope {
             },
             _ => None,
         };
-        self.status = self
-            .status
-            .or_else(|| number.and_then(|number| u16::try_from(number).ok()).filter(|number| (400..600).contains(number)));
+        self.status = self.status.or_else(|| {
+            number
+                .and_then(|number| u16::try_from(number).ok())
+                .filter(|number| (400..600).contains(number))
+        });
     }
 
     /// A message, and before it the JSON that a gateway may have put into it.
@@ -152,15 +170,22 @@ mod tests {
     fn the_vendors_own_shapes() {
         let anthropic = json!({"type":"error","error":{"type":"rate_limit_error","message":"Slow","details":{"error_code":"ramp_limit_exceeded"}},"request_id":"req_1"});
         let envelope = read(&anthropic);
-        assert_eq!((envelope.codes, envelope.types), (vec!["ramp_limit_exceeded".to_owned()], vec!["rate_limit_error".to_owned()]));
+        assert_eq!(
+            (envelope.codes, envelope.types),
+            (vec!["ramp_limit_exceeded".to_owned()], vec!["rate_limit_error".to_owned()])
+        );
         let openai = json!({"error":{"message":"Slow","type":"tokens","param":null,"code":"rate_limit_exceeded"}});
         let envelope = read(&openai);
-        assert_eq!((envelope.codes, envelope.messages), (vec!["rate_limit_exceeded".to_owned()], vec!["Slow".to_owned()]));
+        assert_eq!(
+            (envelope.codes, envelope.messages),
+            (vec!["rate_limit_exceeded".to_owned()], vec!["Slow".to_owned()])
+        );
     }
 
     #[test]
     fn wrappings_are_searched_and_the_inner_comes_first() {
-        let inner = json!({"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}});
+        let inner =
+            json!({"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}});
         let cases = [
             json!({"error":{"message":format!("Upstream said: {inner}"),"type":"gateway","code":"500"}}),
             json!([{"error":{"message":"x","type":"gateway","metadata":{"raw":inner.to_string()}}}]),

@@ -14,8 +14,8 @@ pub struct Error {
     pub kind: Kind,
     /// One line for people, at most 500 characters; holds neither credentials nor the document.
     pub message: String,
-    /// How long the provider wants to be left alone. Never zero. With [`Kind::QuotaExhausted`] it says when access
-    /// returns and is meant for people, not for a timer.
+    /// How long the provider wants to be left alone. Never zero. With [`Kind::QuotaExhausted`] it
+    /// says when access returns and is meant for people, not for a timer.
     pub retry_after: Option<Duration>,
     /// What the call has cost all the same.
     pub charged: Charged,
@@ -28,25 +28,35 @@ pub struct Error {
 impl Error {
     /// Found out before anything was sent.
     pub(crate) fn unsent(kind: Kind, message: &str) -> Self {
-        Self { kind, message: message.to_owned(), retry_after: None, charged: Charged::No, status: None, observed: Box::default() }
+        Self {
+            kind,
+            message: message.to_owned(),
+            retry_after: None,
+            charged: Charged::No,
+            status: None,
+            observed: Box::default(),
+        }
     }
 }
 
-/// What kind of failure, and what a retry would bring. The clients never retry: Temporal does, after quota has been
-/// reserved again.
+/// What kind of failure, and what a retry would bring. The clients never retry: Temporal does,
+/// after quota has been reserved again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A limit that refills was hit. The same call succeeds after a wait of at least `retry_after`; until then every
-    /// call of this model fails. Close the gate.
+    /// A limit that refills was hit. The same call succeeds after a wait of at least `retry_after`;
+    /// until then every call of this model fails. Close the gate.
     RateLimited,
-    /// The provider is short of capacity, whatever our quota. Retry after a growing wait; do not shrink quota.
+    /// The provider is short of capacity, whatever our quota. Retry after a growing wait; do not
+    /// shrink quota.
     Overloaded,
     /// A fault on the way or in the provider. Retry soon, a few times.
     Transient,
-    /// No whole answer came: a time-out here or there, or a connection that broke after the request may have been
-    /// sent. Retry a few times; the lost attempt may be billed, so keep its reservation.
+    /// No whole answer came: a time-out here or there, or a connection that broke after the request
+    /// may have been sent. Retry a few times; the lost attempt may be billed, so keep its
+    /// reservation.
     Timeout,
-    /// Credit, a spend limit or a day's quota is used up. No retry on a timer: stop asking this model and tell a person.
+    /// Credit, a spend limit or a day's quota is used up. No retry on a timer: stop asking this
+    /// model and tell a person.
     QuotaExhausted,
     /// The key is missing, wrong or not allowed this. No retry until the configuration has changed.
     Unauthorized,
@@ -56,7 +66,8 @@ pub enum Kind {
     TooLarge,
     /// The provider or the model refused the content. No retry with this model.
     ContentRefused,
-    /// The answer does not satisfy the schema. No retry. The clients never say this: whoever checks the schema does.
+    /// The answer does not satisfy the schema. No retry. The clients never say this: whoever checks
+    /// the schema does.
     InvalidOutput,
 }
 
@@ -94,8 +105,9 @@ impl fmt::Display for Kind {
 /// What a failed call has cost in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charged {
-    /// Nothing: the request never reached the provider, or was turned away before any work. (It may still have counted
-    /// as a request: see [`Burndown::failed_calls_count`](crate::Burndown::failed_calls_count).)
+    /// Nothing: the request never reached the provider, or was turned away before any work. (It may
+    /// still have counted as a request: see
+    /// [`Burndown::failed_calls_count`](crate::Burndown::failed_calls_count).)
     No,
     /// This much: the provider did the work and said so, as when the model's answer is a refusal.
     Usage(Usage),

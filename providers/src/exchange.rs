@@ -4,10 +4,11 @@
 //!
 //! * reqwest replays HTTP/2 requests that a server turned away: `retry::never`, and HTTP/1.1 only.
 //! * reqwest follows redirects: `redirect::Policy::none`.
-//! * hyper-util replays a request whose pooled connection turns out to be dead, and reqwest has no switch for that. So
-//!   there is no pool: every call has its own connection. The price is one TCP and one TLS handshake a call (two round
-//!   trips, with TLS sessions resumed), a percent or two of calls that take seconds. It also rids us of the calls that fail
-//!   with an unknown outcome because a connection died while a pause kept it idle.
+//! * hyper-util replays a request whose pooled connection turns out to be dead, and reqwest has no
+//!   switch for that. So there is no pool: every call has its own connection. The price is one TCP
+//!   and one TLS handshake a call (two round trips, with TLS sessions resumed), a percent or two of
+//!   calls that take seconds. It also rids us of the calls that fail with an unknown outcome
+//!   because a connection died while a pause kept it idle.
 
 use std::{error::Error as _, fmt, time::Duration};
 
@@ -19,7 +20,7 @@ use url::Url;
 use crate::{
     endpoint,
     error::{Charged, Error, Kind},
-    message::Veil,
+    message::Redactor,
     settings::{Settings, SetupError},
 };
 
@@ -67,7 +68,9 @@ impl Reply {
         let (mut body, mut cut) = (Vec::new(), None);
         while cut.is_none() {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() <= most => body.extend_from_slice(&chunk),
+                Ok(Some(chunk)) if body.len() + chunk.len() <= most => {
+                    body.extend_from_slice(&chunk)
+                }
                 Ok(Some(_)) => cut = Some(Cut::TooLong),
                 Ok(None) => break,
                 Err(error) => cut = Some(Cut::Broken(reason(&error))),
@@ -95,62 +98,107 @@ impl Reply {
 }
 
 impl Wire {
-    pub(crate) fn new(name: &str, settings: &Settings, path: &[&str], headers: HeaderMap) -> Result<Self, SetupError> {
-        let endpoint = endpoint::join(settings.vendor, &settings.base_url, path).map_err(|reason| SetupError::BaseUrl {
-            provider: name.to_owned(),
-            url: endpoint::printable(&settings.base_url),
-            reason,
-        })?;
+    pub(crate) fn new(
+        name: &str,
+        settings: &Settings,
+        path: &[&str],
+        headers: HeaderMap,
+    ) -> Result<Self, SetupError> {
+        let endpoint =
+            endpoint::join(settings.vendor, &settings.base_url, path).map_err(|reason| {
+                SetupError::BaseUrl {
+                    provider: name.to_owned(),
+                    url: endpoint::printable(&settings.base_url),
+                    reason,
+                }
+            })?;
         Ok(Self { http: client(name, settings, &endpoint)?, endpoint, headers })
     }
 
     /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.
-    pub(crate) async fn post(&self, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
-        self.send(self.endpoint.clone(), body, veil).await
+    pub(crate) async fn post(
+        &self,
+        body: Vec<u8>,
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
+        self.send(self.endpoint.clone(), body, redactor).await
     }
 
     /// The same, one path segment further on: where the model stands in the URL.
-    pub(crate) async fn post_below(&self, segment: &str, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
-        self.send(endpoint::below(&self.endpoint, segment), body, veil).await
+    pub(crate) async fn post_below(
+        &self,
+        segment: &str,
+        body: Vec<u8>,
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
+        self.send(endpoint::below(&self.endpoint, segment), body, redactor).await
     }
 
-    async fn send(&self, url: Url, body: Vec<u8>, veil: &Veil<'_>) -> Result<Reply, Error> {
+    async fn send(&self, url: Url, body: Vec<u8>, redactor: &Redactor<'_>) -> Result<Reply, Error> {
         let json = HeaderValue::from_static("application/json");
-        let response = self.response(self.http.post(url).header(header::CONTENT_TYPE, json).body(body), veil).await?;
+        let response = self
+            .response(self.http.post(url).header(header::CONTENT_TYPE, json).body(body), redactor)
+            .await?;
         Ok(self.reply(response).await)
     }
 
     /// A form with a file in it.
-    pub(crate) async fn upload(&self, form: multipart::Form, veil: &Veil<'_>) -> Result<Reply, Error> {
-        let response = self.response(self.http.post(self.endpoint.clone()).multipart(form), veil).await?;
+    pub(crate) async fn upload(
+        &self,
+        form: multipart::Form,
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
+        let response =
+            self.response(self.http.post(self.endpoint.clone()).multipart(form), redactor).await?;
         Ok(self.reply(response).await)
     }
 
     /// Asks for what lies at these path segments below the endpoint.
-    pub(crate) async fn get(&self, below: &[&str], query: &[(&str, &str)], veil: &Veil<'_>) -> Result<Reply, Error> {
+    pub(crate) async fn get(
+        &self,
+        below: &[&str],
+        query: &[(&str, &str)],
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
         let mut url = self.below(below);
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let response = self.response(self.http.get(url), veil).await?;
+        let response = self.response(self.http.get(url), redactor).await?;
         Ok(self.reply(response).await)
     }
 
     /// The same, to be read line by line; the reply where there is nothing to be read.
-    pub(crate) async fn lines(&self, below: &[&str], veil: &Veil<'_>) -> Result<Result<Lines, Reply>, Error> {
-        let response = self.response(self.http.get(self.below(below)), veil).await?;
-        if response.status().is_success() { Ok(Ok(Lines::new(response))) } else { Ok(Err(self.reply(response).await)) }
+    pub(crate) async fn lines(
+        &self,
+        below: &[&str],
+        redactor: &Redactor<'_>,
+    ) -> Result<Result<Lines, Reply>, Error> {
+        let response = self.response(self.http.get(self.below(below)), redactor).await?;
+        if response.status().is_success() {
+            Ok(Ok(Lines::new(response)))
+        } else {
+            Ok(Err(self.reply(response).await))
+        }
     }
 
     /// Does what stands at these path segments below the endpoint.
-    pub(crate) async fn act(&self, below: &[&str], veil: &Veil<'_>) -> Result<Reply, Error> {
-        let response = self.response(self.http.post(self.below(below)), veil).await?;
+    pub(crate) async fn act(
+        &self,
+        below: &[&str],
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
+        let response = self.response(self.http.post(self.below(below)), redactor).await?;
         Ok(self.reply(response).await)
     }
 
     /// Removes what stands at these path segments below the endpoint.
-    pub(crate) async fn delete(&self, below: &[&str], veil: &Veil<'_>) -> Result<Reply, Error> {
-        let response = self.response(self.http.delete(self.below(below)), veil).await?;
+    pub(crate) async fn delete(
+        &self,
+        below: &[&str],
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
+        let response = self.response(self.http.delete(self.below(below)), redactor).await?;
         Ok(self.reply(response).await)
     }
 
@@ -158,9 +206,15 @@ impl Wire {
         segments.iter().fold(self.endpoint.clone(), |url, segment| endpoint::below(&url, segment))
     }
 
-    async fn response(&self, request: reqwest::RequestBuilder, veil: &Veil<'_>) -> Result<reqwest::Response, Error> {
-        let request = request.headers(self.headers.clone()).header(header::CONNECTION, HeaderValue::from_static("close"));
-        request.send().await.map_err(|error| self.fault(&error, veil))
+    async fn response(
+        &self,
+        request: reqwest::RequestBuilder,
+        redactor: &Redactor<'_>,
+    ) -> Result<reqwest::Response, Error> {
+        let request = request
+            .headers(self.headers.clone())
+            .header(header::CONNECTION, HeaderValue::from_static("close"));
+        request.send().await.map_err(|error| self.fault(&error, redactor))
     }
 
     async fn reply(&self, response: reqwest::Response) -> Reply {
@@ -173,8 +227,8 @@ impl Wire {
         self.endpoint.host_str().unwrap_or_default()
     }
 
-    fn fault(&self, error: &reqwest::Error, veil: &Veil<'_>) -> Error {
-        no_reply(self.host(), &Fault::of(error), veil)
+    fn fault(&self, error: &reqwest::Error, redactor: &Redactor<'_>) -> Error {
+        no_reply(self.host(), &Fault::of(error), redactor)
     }
 }
 
@@ -190,7 +244,8 @@ impl Lines {
         Self { response, read: Vec::new() }
     }
 
-    /// The next line that is not empty; `None` after the last. Says why where the rest cannot be read.
+    /// The next line that is not empty; `None` after the last. Says why where the rest cannot be
+    /// read.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -237,16 +292,27 @@ impl Fault {
 }
 
 /// A fault as the failure of a call to `host`.
-pub(crate) fn no_reply(host: &str, fault: &Fault, veil: &Veil<'_>) -> Error {
+pub(crate) fn no_reply(host: &str, fault: &Fault, redactor: &Redactor<'_>) -> Error {
     let Fault { kind, charged, reason } = fault;
     let what = if *charged == Charged::No { "connection to" } else { "answer from" };
     tracing::debug!(host, kind = kind.label(), "no reply from provider");
-    let message = veil.clean(&format!("no {what} {host}: {reason}"));
-    Error { kind: *kind, message, retry_after: None, charged: *charged, status: None, observed: Box::default() }
+    let message = redactor.clean(&format!("no {what} {host}: {reason}"));
+    Error {
+        kind: *kind,
+        message,
+        retry_after: None,
+        charged: *charged,
+        status: None,
+        observed: Box::default(),
+    }
 }
 
 /// A client that sends what it is given once, over a connection of its own.
-pub(crate) fn client(name: &str, settings: &Settings, endpoint: &Url) -> Result<reqwest::Client, SetupError> {
+pub(crate) fn client(
+    name: &str,
+    settings: &Settings,
+    endpoint: &Url,
+) -> Result<reqwest::Client, SetupError> {
     let mut builder = reqwest::Client::builder()
         .retry(reqwest::retry::never())
         .redirect(redirect::Policy::none())
@@ -259,16 +325,22 @@ pub(crate) fn client(name: &str, settings: &Settings, endpoint: &Url) -> Result<
         builder = builder.no_proxy();
     }
     if endpoint.scheme() == "http" {
-        // Else the client could not be made on a bare system, which has no certificates and here needs none.
+        // Else the client could not be made on a bare system, which has no certificates and here
+        // needs none.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| SetupError::Client { provider: name.to_owned(), reason: root_cause(&error) })
+    builder.build().map_err(|error| SetupError::Client {
+        provider: name.to_owned(),
+        reason: root_cause(&error),
+    })
 }
 
 /// The endpoint without its query, and no header.
 impl fmt::Debug for Wire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire").field("endpoint", &endpoint::printable(&self.endpoint)).finish_non_exhaustive()
+        f.debug_struct("Wire")
+            .field("endpoint", &endpoint::printable(&self.endpoint))
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Clients of LLM providers: they make one HTTP request, classify what comes back, and never retry.
 //!
-//! A retry inside a client would be a call that no quota admitted and that Temporal does not see, so there is none:
-//! [`Provider::complete`] puts at most one request on the wire. What went wrong is told as an [`Error`] whose [`Kind`]
-//! says what a retry would bring, whose `retry_after` says how long the provider wants to be left alone, and whose
-//! [`Charged`] says what the call has cost all the same.
+//! A retry inside a client would be a call that no quota admitted and that Temporal does not see,
+//! so there is none: [`Provider::complete`] puts at most one request on the wire. What went wrong
+//! is told as an [`Error`] whose [`Kind`] says what a retry would bring, whose `retry_after` says
+//! how long the provider wants to be left alone, and whose [`Charged`] says what the call has cost
+//! all the same.
 //!
 //! # Layout
 //!
@@ -18,13 +19,16 @@
 //! * [`price`]: what a call costs; the figures stand in `prices.toml`
 //! * [`burndown`]: what each vendor counts towards its limits, and when
 //!
-//! One folder per API (`anthropic`, `openai`, `responses`, `gemini`, `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and
-//! `response.rs` are the two bodies, `usage.rs` normalises token counts, `limits.rs` reads the rate-limit headers and
-//! `errors.rs` holds the names of the vendor's errors. No vendor type leaves its folder.
+//! One folder per API (`anthropic`, `openai`, `responses`, `gemini`, `bedrock`), each with the same
+//! files: `mod.rs` is the API, `request.rs` and `response.rs` are the two bodies, `usage.rs`
+//! normalises token counts, `limits.rs` reads the rate-limit headers and `errors.rs` holds the
+//! names of the vendor's errors. No vendor type leaves its folder.
 //!
-//! Shared and private: `client` (what all but Bedrock are), `desk` (what differs between batch APIs), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is wrapped),
-//! `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to kind), `wait_hint` (how long to wait), `refusal`
-//! (all of these made into an [`Error`]), `message` (text that is safe to show), `aws_errors` (AWS's names, known without its SDK).
+//! Shared and private: `client` (what all but Bedrock are), `desk` (what differs between batch
+//! APIs), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is
+//! wrapped), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
+//! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
+//! `message` (text that is safe to show), `aws_errors` (AWS's names, known without its SDK).
 //!
 //! # Features
 //!
@@ -32,7 +36,10 @@
 //!
 //! To add a vendor: add its folder, a variant of [`Vendor`] and a row in [`burndown`].
 
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault"))]
+#![cfg_attr(
+    test,
+    allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault")
+)]
 
 pub mod batch;
 pub mod burndown;

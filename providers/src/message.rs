@@ -1,25 +1,26 @@
 //! Text from a provider, made safe to show.
 //!
-//! Messages end up in logs and in Temporal's history, where neither credentials nor documents belong, and providers
-//! echo both: "Incorrect API key provided: sk-…", or a validation error with the whole request in it.
+//! Messages end up in logs and in Temporal's history, where neither credentials nor documents
+//! belong, and providers echo both: "Incorrect API key provided: sk-…", or a validation error with
+//! the whole request in it.
 
 use crate::{provider::Request, secret::Secret};
 
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
 
-/// So many bytes in common with the request are taken for a quotation. Found whenever a quotation is `ECHO_BYTES +
-/// ECHO_STEP` long.
+/// So many bytes in common with the request are taken for a quotation. Found whenever a quotation
+/// is `ECHO_BYTES + ECHO_STEP` long.
 const ECHO_BYTES: usize = 24;
 const ECHO_STEP: usize = 8;
 
 /// What a message must not show.
-pub(crate) struct Veil<'a> {
+pub(crate) struct Redactor<'a> {
     key: Option<&'a Secret>,
     texts: [&'a str; 2],
 }
 
-impl<'a> Veil<'a> {
+impl<'a> Redactor<'a> {
     pub(crate) fn new(key: Option<&'a Secret>, request: &Request<'a>) -> Self {
         Self { key, texts: [request.document.text(), request.instructions] }
     }
@@ -29,7 +30,8 @@ impl<'a> Veil<'a> {
         Self { key, texts: [""; 2] }
     }
 
-    /// One line of at most 500 characters, without key, control characters and quotations from the request.
+    /// One line of at most 500 characters, without key, control characters and quotations from the
+    /// request.
     pub(crate) fn clean(&self, raw: &str) -> String {
         let mut text = raw.to_owned();
         if let Some(key) = self.key {
@@ -65,7 +67,8 @@ impl<'a> Veil<'a> {
             return None;
         }
         let texts = self.texts.map(one_line);
-        let (start, _) = pieces.into_iter().find(|(_, piece)| texts.iter().any(|text| text.contains(piece)))?;
+        let (start, _) =
+            pieces.into_iter().find(|(_, piece)| texts.iter().any(|text| text.contains(piece)))?;
         // The quotation began up to a step earlier.
         Some(text.floor_char_boundary(start.saturating_sub(ECHO_STEP)))
     }
@@ -76,13 +79,15 @@ fn one_line(text: &str) -> String {
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// So the keys of all vendors here begin, and error messages show parts of them: Anthropic's and OpenAI's, Google's, and
-/// AWS's bearer tokens and access keys.
+/// So the keys of all vendors here begin, and error messages show parts of them: Anthropic's and
+/// OpenAI's, Google's, and AWS's bearer tokens and access keys.
 const KEYS: [&str; 5] = ["sk-", "AIza", "ABSK", "AKIA", "ASIA"];
 
 fn mask_key_like(word: &str) -> String {
     match KEYS.iter().find_map(|key| word.find(key)) {
-        Some(start) if word.len() - start > 8 && !word[..start].ends_with(char::is_alphanumeric) => {
+        Some(start)
+            if word.len() - start > 8 && !word[..start].ends_with(char::is_alphanumeric) =>
+        {
             let end = word[start..]
                 .find(|c: char| !c.is_ascii_alphanumeric() && !"-_*.".contains(c))
                 .map_or(word.len(), |end| start + end);
@@ -100,28 +105,40 @@ mod tests {
     use crate::provider::Document;
 
     fn request<'a>(document: &'a str) -> Request<'a> {
-        Request { instructions: "Summarise.", document: Document::Text(document), ..crate::testing::REQUEST }
+        Request {
+            instructions: "Summarise.",
+            document: Document::Text(document),
+            ..crate::testing::REQUEST
+        }
     }
 
     #[test]
     fn keys_whole_or_in_parts_are_masked() {
         let key = Secret::new("abcdef-123456").unwrap();
         let request = request("");
-        let veil = Veil::new(Some(&key), &request);
-        assert_eq!(veil.clean("bad key 'abcdef-123456'\n at\tx"), "bad key '******' at x");
-        assert_eq!(veil.clean("Incorrect API key provided: sk-proj-****wxyz. See"), "Incorrect API key provided: ****** See");
-        assert_eq!(veil.clean("key=\"sk-ant-api03-abc\", sk-1"), "key=\"******\", sk-1");
-        assert_eq!(veil.clean("a risk-averse-customer"), "a risk-averse-customer");
+        let redactor = Redactor::new(Some(&key), &request);
+        assert_eq!(redactor.clean("bad key 'abcdef-123456'\n at\tx"), "bad key '******' at x");
+        assert_eq!(
+            redactor.clean("Incorrect API key provided: sk-proj-****wxyz. See"),
+            "Incorrect API key provided: ****** See"
+        );
+        assert_eq!(redactor.clean("key=\"sk-ant-api03-abc\", sk-1"), "key=\"******\", sk-1");
+        assert_eq!(redactor.clean("a risk-averse-customer"), "a risk-averse-customer");
     }
 
     #[test]
     fn a_quotation_from_the_document_is_cut() {
         let document = "The patient, Mrs Example,\nhas been told on Monday.";
         let request = request(document);
-        let veil = Veil::new(None, &request);
-        let text = veil.clean(&format!("field required, input: {document}"));
-        assert!(text.starts_with("field req") && !text.contains("patient") && text.ends_with("[quotes the request]"), "{text}");
-        assert_eq!(veil.clean("The model is overloaded."), "The model is overloaded.");
+        let redactor = Redactor::new(None, &request);
+        let text = redactor.clean(&format!("field required, input: {document}"));
+        assert!(
+            text.starts_with("field req")
+                && !text.contains("patient")
+                && text.ends_with("[quotes the request]"),
+            "{text}"
+        );
+        assert_eq!(redactor.clean("The model is overloaded."), "The model is overloaded.");
     }
 
     proptest! {
@@ -129,7 +146,7 @@ mod tests {
         fn any_text_is_cut_and_never_shows_the_key(before in ".{0,600}", after in ".{0,600}", document in ".{0,80}") {
             let key = Secret::new("K3Y-K3Y-K3Y").unwrap();
             let request = request(&document);
-            let text = Veil::new(Some(&key), &request).clean(&format!("{before}{}{after}{document}", key.expose()));
+            let text = Redactor::new(Some(&key), &request).clean(&format!("{before}{}{after}{document}", key.expose()));
             prop_assert!(text.chars().count() <= 500 && !text.contains("K3Y-K3Y-K3Y") && !text.contains('\n'));
         }
     }

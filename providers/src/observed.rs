@@ -24,14 +24,17 @@ pub struct Window {
     pub limit: Option<u64>,
     /// How much was left after this call; Anthropic rounds token counts to thousands.
     pub remaining: Option<u64>,
-    /// Time until the limit is **full** again, which is much longer than the time until the next call fits.
+    /// Time until the limit is **full** again, which is much longer than the time until the next
+    /// call fits.
     pub full_in: Option<Duration>,
 }
 
 impl Window {
-    /// How long until `amount` fits, supposing a steady refill; `None` when the headers do not say or it never fits.
+    /// How long until `amount` fits, supposing a steady refill; `None` when the headers do not say
+    /// or it never fits.
     ///
-    /// refill per second ≈ (limit − remaining) ÷ time to full, so `amount` fits after (amount − remaining) ÷ refill.
+    /// refill per second ≈ (limit − remaining) ÷ time to full, so `amount` fits after (amount −
+    /// remaining) ÷ refill.
     #[must_use]
     pub fn wait_for(&self, amount: u64) -> Option<Duration> {
         let (limit, remaining, full_in) = (self.limit?, self.remaining?, self.full_in?);
@@ -58,7 +61,8 @@ mod tests {
 
     #[test]
     fn the_wait_is_a_part_of_the_time_to_full() {
-        let window = Window { limit: Some(60), remaining: Some(0), full_in: Some(Duration::from_secs(60)) };
+        let window =
+            Window { limit: Some(60), remaining: Some(0), full_in: Some(Duration::from_secs(60)) };
         assert_eq!(window.wait_for(1), Some(Duration::from_secs(1)));
         assert_eq!(window.wait_for(60), Some(Duration::from_secs(60)));
         assert_eq!(window.wait_for(61), None, "never fits");

@@ -1,6 +1,7 @@
 //! What a call costs.
 //!
-//! The figures stand in `prices.toml`, each with its source; a file of the same form can replace and add models.
+//! The figures stand in `prices.toml`, each with its source; a file of the same form can replace
+//! and add models.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,9 @@ pub enum Error {
     #[error("the price table cannot be read")]
     Malformed(#[from] toml::de::Error),
     /// A price below zero or not a number.
-    #[error("the price of {model} is {price}; prices are US dollars per million tokens and not negative")]
+    #[error(
+        "the price of {model} is {price}; prices are US dollars per million tokens and not negative"
+    )]
     Price {
         /// The model.
         model: String,
@@ -93,8 +96,12 @@ impl Prices {
         let mut table: HashMap<String, Vec<Row>> = HashMap::new();
         for entry in toml::from_str::<File>(text)?.price {
             let rates = Rates::new(entry.input, entry.cache_read, entry.cache_write, entry.output);
-            let above =
-                entry.above.map(|above| (above.tokens, Rates::new(above.input, above.cache_read, above.cache_write, above.output)));
+            let above = entry.above.map(|above| {
+                (
+                    above.tokens,
+                    Rates::new(above.input, above.cache_read, above.cache_write, above.output),
+                )
+            });
             for model in entry.models {
                 for rates in [Some(rates), above.map(|(_, rates)| rates)].into_iter().flatten() {
                     rates.check(&model)?;
@@ -114,21 +121,33 @@ impl Prices {
 
     /// US dollars for one call on a day (UTC), or `None` for a model without a price.
     ///
-    /// A model is found by its full name, else without a date at its end (`…-20261001`, `…-2026-10-01`). A name at a
-    /// provider under another configured name is another model: compatible endpoints have prices of their own.
+    /// A model is found by its full name, else without a date at its end (`…-20261001`,
+    /// `…-2026-10-01`). A name at a provider under another configured name is another model:
+    /// compatible endpoints have prices of their own.
     #[must_use]
     pub fn cost_usd(&self, model: &ModelId, usage: &Usage, at: NaiveDate) -> Option<f64> {
         let name = model.as_str();
         let rows = self.0.get(name).or_else(|| self.0.get(undated(name)?))?;
-        let row = rows.iter().filter(|row| row.from.is_none_or(|from| from <= at)).max_by_key(|row| row.from)?;
-        let rates = row.above.filter(|(tokens, _)| usage.input() > *tokens).map_or(row.rates, |(_, rates)| rates);
+        let row = rows
+            .iter()
+            .filter(|row| row.from.is_none_or(|from| from <= at))
+            .max_by_key(|row| row.from)?;
+        let rates = row
+            .above
+            .filter(|(tokens, _)| usage.input() > *tokens)
+            .map_or(row.rates, |(_, rates)| rates);
         Some(rates.cost_usd(usage))
     }
 }
 
 impl Rates {
     fn new(input: f64, cache_read: Option<f64>, cache_write: Option<f64>, output: f64) -> Self {
-        Self { input, cache_read: cache_read.unwrap_or(input), cache_write: cache_write.unwrap_or(input), output }
+        Self {
+            input,
+            cache_read: cache_read.unwrap_or(input),
+            cache_write: cache_write.unwrap_or(input),
+            output,
+        }
     }
 
     fn check(&self, model: &str) -> Result<(), Error> {
@@ -155,7 +174,10 @@ impl Rates {
 fn undated(name: &str) -> Option<&str> {
     [("-00000000", 9), ("-0000-00-00", 11)].into_iter().find_map(|(pattern, length)| {
         let (head, tail) = name.split_at_checked(name.len().checked_sub(length)?)?;
-        let fits = tail.bytes().zip(pattern.bytes()).all(|(c, p)| if p == b'0' { c.is_ascii_digit() } else { c == p });
+        let fits = tail
+            .bytes()
+            .zip(pattern.bytes())
+            .all(|(c, p)| if p == b'0' { c.is_ascii_digit() } else { c == p });
         fits.then_some(head)
     })
 }
@@ -164,10 +186,13 @@ fn undated(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    const MILLION: Usage = Usage { uncached_input: 1_000_000, cache_read: 0, cache_write: 0, output: 0 };
+    const MILLION: Usage =
+        Usage { uncached_input: 1_000_000, cache_read: 0, cache_write: 0, output: 0 };
 
     fn cost(prices: &Prices, model: &str, usage: Usage, at: &str) -> Option<f64> {
-        prices.cost_usd(&model.parse().unwrap(), &usage, at.parse().unwrap()).map(|usd| (usd * 1e6).round() / 1e6)
+        prices
+            .cost_usd(&model.parse().unwrap(), &usage, at.parse().unwrap())
+            .map(|usd| (usd * 1e6).round() / 1e6)
     }
 
     #[test]
@@ -181,9 +206,13 @@ mod tests {
 
     #[test]
     fn each_kind_of_token_has_its_price() {
-        let usage = Usage { uncached_input: 1_000, cache_read: 2_000, cache_write: 3_000, output: 4_000 };
+        let usage =
+            Usage { uncached_input: 1_000, cache_read: 2_000, cache_write: 3_000, output: 4_000 };
         let expected = (1_000.0 * 4.0 + 2_000.0 * 0.2 + 3_000.0 * 5.0 + 4_000.0 * 20.0) / 1e6;
-        assert_eq!(cost(&Prices::default(), "anthropic:claude-opus-5-5", usage, "2026-11-20"), Some(expected));
+        assert_eq!(
+            cost(&Prices::default(), "anthropic:claude-opus-5-5", usage, "2026-11-20"),
+            Some(expected)
+        );
     }
 
     #[test]
@@ -201,7 +230,9 @@ mod tests {
     #[test]
     fn dated_names_are_found_and_other_providers_are_not() {
         let prices = Prices::default();
-        for model in ["openai:gpt-4o-mini", "openai:gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini-20240718"] {
+        for model in
+            ["openai:gpt-4o-mini", "openai:gpt-4o-mini-2024-07-18", "openai:gpt-4o-mini-20240718"]
+        {
             assert_eq!(cost(&prices, model, MILLION, "2026-11-20"), Some(0.15), "{model}");
         }
         for model in ["other:gpt-4o-mini", "openai:gpt-4o-mini-audio", "openai:é-20240718"] {
@@ -214,11 +245,20 @@ mod tests {
         let own = "[[price]]\nmodels = [\"openai:gpt-4o-mini\", \"mine:m\"]\ninput = 1.0\noutput = 2.0\nfrom = \"2026-01-01\"";
         let prices = Prices::default().overlaid_with(Prices::parse(own).unwrap());
         assert_eq!(cost(&prices, "openai:gpt-4o-mini", MILLION, "2026-11-20"), Some(1.0));
-        assert_eq!(cost(&prices, "openai:gpt-4o-mini", MILLION, "2025-11-20"), None, "not priced before its first day");
-        assert_eq!(cost(&prices, "mine:m", Usage { cache_read: 1_000_000, ..MILLION }, "2026-11-20"), Some(2.0));
-        for bad in
-            ["[[price]]\nmodels = []\ninput = 1.0", "[[price]]\nmodels = [\"a:b\"]\ninput = -1.0\noutput = 1.0", "prices = 1"]
-        {
+        assert_eq!(
+            cost(&prices, "openai:gpt-4o-mini", MILLION, "2025-11-20"),
+            None,
+            "not priced before its first day"
+        );
+        assert_eq!(
+            cost(&prices, "mine:m", Usage { cache_read: 1_000_000, ..MILLION }, "2026-11-20"),
+            Some(2.0)
+        );
+        for bad in [
+            "[[price]]\nmodels = []\ninput = 1.0",
+            "[[price]]\nmodels = [\"a:b\"]\ninput = -1.0\noutput = 1.0",
+            "prices = 1",
+        ] {
             assert!(Prices::parse(bad).is_err(), "{bad}");
         }
     }

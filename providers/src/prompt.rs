@@ -4,8 +4,8 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 
 /// Wraps the document in tags, so that the model can tell it from the instructions.
 ///
-/// A closing tag inside the document is defused, so that its author cannot end the document early and go on as if he
-/// were the user.
+/// A closing tag inside the document is defused, so that its author cannot end the document early
+/// and go on as if he were the user.
 pub(crate) fn wrap(document: &str) -> String {
     format!("<document>\n{}\n</document>", document.replace("</document", "&lt;/document"))
 }
@@ -13,7 +13,8 @@ pub(crate) fn wrap(document: &str) -> String {
 /// What stands beside a document that is attached as a file: some vendors want a text with it.
 pub(crate) const ATTACHED: &str = "The document is attached.";
 
-/// The attached file's name. The real one is nobody's business, and vendors restrict its characters.
+/// The attached file's name. The real one is nobody's business, and vendors restrict its
+/// characters.
 pub(crate) const FILE_NAME: &str = "document.pdf";
 
 /// A file as vendors take it inside JSON.

@@ -19,8 +19,10 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Provider: Send + Sync + fmt::Debug {
     /// Makes one call: at most one HTTP request, never a second.
     ///
-    /// Dropping the future abandons the call. The provider may have worked on it by then and may charge it.
-    fn complete<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<Completion, Error>>;
+    /// Dropping the future abandons the call. The provider may have worked on it by then and may
+    /// charge it.
+    fn complete<'a>(&'a self, request: &'a Request<'a>)
+    -> BoxFuture<'a, Result<Completion, Error>>;
 
     /// What this provider counts towards its limits, and when. Unless told otherwise: everything.
     fn burndown(&self) -> &'static Burndown {
@@ -44,10 +46,12 @@ pub struct Request<'a> {
     pub document: Document<'a>,
     /// Most output tokens, reasoning included.
     pub max_output_tokens: u32,
-    /// JSON Schema that the provider is asked to keep to. Whether the answer does is the caller's to check.
+    /// JSON Schema that the provider is asked to keep to. Whether the answer does is the caller's
+    /// to check.
     pub schema: Option<&'a Value>,
-    /// Many calls begin with the same instructions: ask for them to be cached, where a provider wants to be asked. Too
-    /// short a prefix (1,024 to 4,096 tokens, by model) is cached nowhere, and that is no error.
+    /// Many calls begin with the same instructions: ask for them to be cached, where a provider
+    /// wants to be asked. Too short a prefix (1,024 to 4,096 tokens, by model) is cached nowhere,
+    /// and that is no error.
     pub cache_instructions: bool,
 }
 
@@ -126,12 +130,14 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// Why the model stopped. A refusal is no stop reason but an [`Error`] of kind [`ContentRefused`](crate::Kind::ContentRefused).
+/// Why the model stopped. A refusal is no stop reason but an [`Error`] of kind
+/// [`ContentRefused`](crate::Kind::ContentRefused).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// The answer is complete.
     EndTurn,
-    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound would bring more.
+    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound would
+    /// bring more.
     MaxTokens,
     /// A stop sequence was met.
     StopSequence,
@@ -153,8 +159,12 @@ impl StopReason {
 
     /// Wraps a provider's own word; what cannot be a word becomes `unknown`.
     pub(crate) fn other(word: Option<&str>) -> Self {
-        let word: String =
-            word.unwrap_or_default().chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-').take(64).collect();
+        let word: String = word
+            .unwrap_or_default()
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
+            .take(64)
+            .collect();
         Self::Other(if word.is_empty() { "unknown".to_owned() } else { word })
     }
 }

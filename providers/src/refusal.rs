@@ -9,7 +9,7 @@ use crate::{
     envelope::Envelope,
     error::{Charged, Error, Kind},
     exchange::{Cut, Reply},
-    message::Veil,
+    message::Redactor,
     observed::Observed,
     settings::Vendor,
     wait_hint,
@@ -18,16 +18,16 @@ use crate::{
 /// What an error's text and classification need besides the reply.
 pub(crate) struct Context<'a> {
     vendor: Vendor,
-    veil: Veil<'a>,
+    redactor: Redactor<'a>,
     pub(crate) observed: Observed,
     retry_codes: &'a [String],
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(vendor: Vendor, veil: Veil<'a>, mut observed: Observed) -> Self {
+    pub(crate) fn new(vendor: Vendor, redactor: Redactor<'a>, mut observed: Observed) -> Self {
         // The only text among what was observed.
-        observed.request_id = observed.request_id.map(|id| veil.clean(&id));
-        Self { vendor, veil, observed, retry_codes: &[] }
+        observed.request_id = observed.request_id.map(|id| redactor.clean(&id));
+        Self { vendor, redactor, observed, retry_codes: &[] }
     }
 
     /// With codes that stand for a passing fault at this endpoint.
@@ -35,11 +35,13 @@ impl<'a> Context<'a> {
         Self { retry_codes, ..self }
     }
 
-    /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves the status to decide.
+    /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves
+    /// the status to decide.
     pub(crate) fn refused(self, reply: &Reply) -> Error {
         let mut envelope = Envelope::read(&reply.body);
         // AWS: `ThrottlingException:http://internal.amazon.com/…`.
-        let class = wait_hint::text(&reply.headers, "x-amzn-errortype").and_then(|class| class.split(':').next());
+        let class = wait_hint::text(&reply.headers, "x-amzn-errortype")
+            .and_then(|class| class.split(':').next());
         envelope.types.extend(class.map(str::to_owned));
         self.classified(reply, reply.status, &envelope)
     }
@@ -53,14 +55,22 @@ impl<'a> Context<'a> {
     pub(crate) fn unreadable(self, reply: &Reply, what: &str) -> Error {
         let (kind, text) = match &reply.cut {
             Some(Cut::Broken(reason)) => (Kind::Timeout, format!("the answer broke off: {reason}")),
-            Some(Cut::TooLong) => (Kind::Transient, "the answer is longer than any answer can be".to_owned()),
+            Some(Cut::TooLong) => {
+                (Kind::Transient, "the answer is longer than any answer can be".to_owned())
+            }
             None => (Kind::Transient, format!("the answer cannot be read: {what}")),
         };
         self.error(reply, kind, &text, None, Charged::Unknown)
     }
 
     /// From an answer that is an answer to nothing: the model refused, or ran out of context.
-    pub(crate) fn no_answer(self, reply: &Reply, kind: Kind, text: &str, charged: Charged) -> Error {
+    pub(crate) fn no_answer(
+        self,
+        reply: &Reply,
+        kind: Kind,
+        text: &str,
+        charged: Charged,
+    ) -> Error {
         self.error(reply, kind, text, None, charged)
     }
 
@@ -71,33 +81,70 @@ impl<'a> Context<'a> {
             Kind::Transient
         } else {
             classify::by_code(self.vendor, status, envelope).unwrap_or_else(|| {
-                obey_should_retry(reply, by_type().unwrap_or_else(|| classify::by_status(status)), by_type().is_some(), hint)
+                obey_should_retry(
+                    reply,
+                    by_type().unwrap_or_else(|| classify::by_status(status)),
+                    by_type().is_some(),
+                    hint,
+                )
             })
         };
         let retry_after = hint.filter(|_| kind.is_retryable() || kind == Kind::QuotaExhausted);
-        let name = envelope.codes.first().or_else(|| envelope.types.first()).map_or_else(String::new, |name| format!(" {name}"));
-        let said = envelope.messages.first().map_or_else(String::new, |message| format!(": {message}"));
-        self.error(reply, kind, &format!("status {status}{name}{said}"), retry_after, charged(kind, status))
+        let name = envelope
+            .codes
+            .first()
+            .or_else(|| envelope.types.first())
+            .map_or_else(String::new, |name| format!(" {name}"));
+        let said =
+            envelope.messages.first().map_or_else(String::new, |message| format!(": {message}"));
+        self.error(
+            reply,
+            kind,
+            &format!("status {status}{name}{said}"),
+            retry_after,
+            charged(kind, status),
+        )
     }
 
     fn is_told_to_retry(&self, status: u16, envelope: &Envelope) -> bool {
         let told = |code: &str| self.retry_codes.iter().any(|known| known == code);
-        told(&status.to_string()) || envelope.codes.iter().chain(&envelope.types).any(|code| told(code))
+        told(&status.to_string())
+            || envelope.codes.iter().chain(&envelope.types).any(|code| told(code))
     }
 
-    fn error(self, reply: &Reply, kind: Kind, text: &str, retry_after: Option<Duration>, charged: Charged) -> Error {
+    fn error(
+        self,
+        reply: &Reply,
+        kind: Kind,
+        text: &str,
+        retry_after: Option<Duration>,
+        charged: Charged,
+    ) -> Error {
         // Before the provider's words, which may be cut.
-        let call = self.observed.request_id.as_ref().map_or_else(String::new, |id| format!(" (call {id})"));
-        let message = self.veil.clean(&format!("{}{call}: {text}", self.vendor));
-        Error { kind, message, retry_after, charged, status: Some(reply.status), observed: Box::new(self.observed) }
+        let call = self
+            .observed
+            .request_id
+            .as_ref()
+            .map_or_else(String::new, |id| format!(" (call {id})"));
+        let message = self.redactor.clean(&format!("{}{call}: {text}", self.vendor));
+        Error {
+            kind,
+            message,
+            retry_after,
+            charged,
+            status: Some(reply.status),
+            observed: Box::new(self.observed),
+        }
     }
 }
 
-/// Applies `x-should-retry`, which the vendors' SDKs obey over everything else. They decide whether to ask again within
-/// seconds; here it is decided whether a document is given up. So it decides only where no code has, and:
+/// Applies `x-should-retry`, which the vendors' SDKs obey over everything else. They decide whether
+/// to ask again within seconds; here it is decided whether a document is given up. So it decides
+/// only where no code has, and:
 ///
-/// * `false` on a 429 without any wait: no limit that refills, so quota is exhausted. Overload and server errors stay
-///   what they are, because to Temporal's later attempt "not now" is not "never".
+/// * `false` on a 429 without any wait: no limit that refills, so quota is exhausted. Overload and
+///   server errors stay what they are, because to Temporal's later attempt "not now" is not
+///   "never".
 /// * `true` on a status that would be final and has no name: worth another try.
 fn obey_should_retry(reply: &Reply, kind: Kind, is_named: bool, hint: Option<Duration>) -> Kind {
     match (wait_hint::text(&reply.headers, "x-should-retry"), kind) {

@@ -14,7 +14,9 @@ pub struct Secret(String);
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The environment lacks the variable.
-    #[error("the environment variable {variable} is not set; export it, or name another one in api-key-env")]
+    #[error(
+        "the environment variable {variable} is not set; export it, or name another one in api-key-env"
+    )]
     NotSet {
         /// Its name.
         variable: String,
@@ -34,7 +36,9 @@ pub enum SecretError {
         origin: String,
     },
     /// It holds what no key holds.
-    #[error("{origin} holds spaces, line breaks or characters other than ASCII; it must hold the API key and nothing else")]
+    #[error(
+        "{origin} holds spaces, line breaks or characters other than ASCII; it must hold the API key and nothing else"
+    )]
     Malformed {
         /// The variable or file.
         origin: String,
@@ -72,7 +76,9 @@ impl Secret {
         let origin = || format!("the key file {}", path.display());
         match fs::read_to_string(path) {
             Ok(text) => Self::checked(&text, origin),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(SecretError::Malformed { origin: origin() }),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(SecretError::Malformed { origin: origin() })
+            }
             Err(source) => Err(SecretError::Unreadable { path: path.to_owned(), source }),
         }
     }
@@ -88,7 +94,8 @@ impl Secret {
         Ok(Self(text.to_owned()))
     }
 
-    /// The key itself. Only this crate can have it, for a request's header and for masking it in texts.
+    /// The key itself. Only this crate can have it, for a request's header and for masking it in
+    /// texts.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
@@ -110,10 +117,17 @@ mod tests {
         let path = folder.path().join("key");
         fs::write(&path, " sk-1234\n").unwrap();
         assert_eq!(Secret::from_file(&path).unwrap().expose(), "sk-1234");
-        for (content, expected) in [(&b" \n"[..], "is empty"), (b"two words", "nothing else"), (b"\xff\xfe", "nothing else")] {
+        for (content, expected) in [
+            (&b" \n"[..], "is empty"),
+            (b"two words", "nothing else"),
+            (b"\xff\xfe", "nothing else"),
+        ] {
             fs::write(&path, content).unwrap();
             let text = Secret::from_file(&path).unwrap_err().to_string();
-            assert!(text.contains("key file") && text.contains(expected) && !text.contains("words"), "{text}");
+            assert!(
+                text.contains("key file") && text.contains(expected) && !text.contains("words"),
+                "{text}"
+            );
         }
         let text = Secret::from_file(&folder.path().join("absent")).unwrap_err().to_string();
         assert!(text.contains("absent") && text.contains("api-key-file"), "{text}");

@@ -11,7 +11,8 @@ use crate::{endpoint, secret::Secret};
 pub enum Vendor {
     /// Anthropic Messages.
     Anthropic,
-    /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the former.
+    /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the
+    /// former.
     OpenAi,
     /// Google Gemini, `generateContent`.
     Gemini,
@@ -34,8 +35,8 @@ impl Vendor {
         }
     }
 
-    /// The vendor's own endpoint, in the form that `base-url` takes. Bedrock has one for each region: see
-    /// [`Settings::region`].
+    /// The vendor's own endpoint, in the form that `base-url` takes. Bedrock has one for each
+    /// region: see [`Settings::region`].
     #[must_use]
     pub fn default_base_url(self) -> &'static str {
         match self {
@@ -90,8 +91,9 @@ pub enum Api {
 pub enum OutputCap {
     /// `max_completion_tokens`: what OpenAI wants; its reasoning models reject the other.
     MaxCompletionTokens,
-    /// `max_tokens`: what every compatible server knows. Some take `max_completion_tokens` and **ignore** it without a
-    /// word (<https://github.com/ollama/ollama/issues/7125>), so that output has no bound.
+    /// `max_tokens`: what every compatible server knows. Some take `max_completion_tokens` and
+    /// **ignore** it without a word (<https://github.com/ollama/ollama/issues/7125>), so that
+    /// output has no bound.
     MaxTokens,
 }
 
@@ -100,22 +102,24 @@ pub enum OutputCap {
 pub struct Settings {
     /// Whose API it speaks.
     pub vendor: Vendor,
-    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, `anthropic` names the host alone.
-    /// A query (`?api-version=…`) is kept.
+    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, `anthropic`
+    /// names the host alone. A query (`?api-version=…`) is kept.
     pub base_url: Url,
     /// The key. Servers of one's own often want none; the vendors' hosts always do.
     pub api_key: Option<Secret>,
-    /// Time for the whole call, connecting and reading the answer included. Default 600 s, as in the vendors' SDKs.
+    /// Time for the whole call, connecting and reading the answer included. Default 600 s, as in
+    /// the vendors' SDKs.
     pub request_timeout: Duration,
-    /// OpenAI-compatible only. Default: `max_completion_tokens` at OpenAI and Azure, `max_tokens` elsewhere, because an
-    /// unknown `max_tokens` is refused with a 400 that says so, while an unknown `max_completion_tokens` may be ignored.
+    /// OpenAI-compatible only. Default: `max_completion_tokens` at OpenAI and Azure, `max_tokens`
+    /// elsewhere, because an unknown `max_tokens` is refused with a 400 that says so, while an
+    /// unknown `max_completion_tokens` may be ignored.
     pub output_cap: Option<OutputCap>,
     /// OpenAI only.
     pub api: Api,
     /// Bedrock only: the region to sign for, where `base_url` does not name it.
     pub region: Option<String>,
-    /// Error codes, types or statuses (`"engine_busy"`, `"418"`) that stand for a passing fault at this endpoint, whatever
-    /// they mean elsewhere.
+    /// Error codes, types or statuses (`"engine_busy"`, `"418"`) that stand for a passing fault at
+    /// this endpoint, whatever they mean elsewhere.
     pub retry_codes: Vec<String>,
 }
 
@@ -168,7 +172,9 @@ impl fmt::Debug for Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// No such API.
-    #[error("kind \"{given}\" is not known; use anthropic, openai (for anything compatible with it), gemini or bedrock")]
+    #[error(
+        "kind \"{given}\" is not known; use anthropic, openai (for anything compatible with it), gemini or bedrock"
+    )]
     UnknownVendor {
         /// As given.
         given: String,
@@ -190,7 +196,9 @@ pub enum SetupError {
         provider: String,
     },
     /// Left out of this build.
-    #[error("provider {provider} speaks Bedrock, which was left out of this build; build tidegate with its feature bedrock")]
+    #[error(
+        "provider {provider} speaks Bedrock, which was left out of this build; build tidegate with its feature bedrock"
+    )]
     NoBedrock {
         /// The provider's configured name.
         provider: String,
@@ -208,7 +216,9 @@ pub enum SetupError {
         provider: String,
     },
     /// The HTTP client cannot be made.
-    #[error("provider {provider}: no HTTPS client ({reason}); on a bare system, install the package ca-certificates")]
+    #[error(
+        "provider {provider}: no HTTPS client ({reason}); on a bare system, install the package ca-certificates"
+    )]
     Client {
         /// The provider's configured name.
         provider: String,

@@ -20,10 +20,17 @@ pub(crate) const REQUEST: Request<'static> = Request {
 };
 
 pub(crate) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-    pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+        .collect()
 }
 
-pub(crate) fn reply(status: u16, pairs: &[(&'static str, &str)], body: impl Into<Vec<u8>>) -> Reply {
+pub(crate) fn reply(
+    status: u16,
+    pairs: &[(&'static str, &str)],
+    body: impl Into<Vec<u8>>,
+) -> Reply {
     Reply { status, headers: headers(pairs), body: body.into(), cut: None }
 }
 

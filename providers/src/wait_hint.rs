@@ -1,6 +1,7 @@
 //! How long a provider wants to be left alone.
 //!
-//! In this order, the first that can be read counts; zero, negative and unreadable values are as good as absent:
+//! In this order, the first that can be read counts; zero, negative and unreadable values are as
+//! good as absent:
 //!
 //! | source | grammar |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
 //!
-//! Reset headers are no hints: they tell the time until a limit is full again (see [`Window`](crate::Window)).
+//! Reset headers are no hints: they tell the time until a limit is full again (see
+//! [`Window`](crate::Window)).
 
 use std::time::Duration;
 
@@ -23,8 +25,13 @@ use crate::envelope::Envelope;
 /// The longest wait that is believed: a year.
 const MAX_WAIT: Duration = Duration::from_secs(366 * 86_400);
 
-/// Reads the hint from headers, else from the body. `now` should be the provider's clock: see [`clock`].
-pub(crate) fn read(headers: &HeaderMap, envelope: &Envelope, now: DateTime<Utc>) -> Option<Duration> {
+/// Reads the hint from headers, else from the body. `now` should be the provider's clock: see
+/// [`clock`].
+pub(crate) fn read(
+    headers: &HeaderMap,
+    envelope: &Envelope,
+    now: DateTime<Utc>,
+) -> Option<Duration> {
     let header = |name| text(headers, name);
     None.or_else(|| decimal(header("retry-after-ms")?, 0.001))
         .or_else(|| decimal(header("retry-after")?, 1.0))
@@ -34,7 +41,8 @@ pub(crate) fn read(headers: &HeaderMap, envelope: &Envelope, now: DateTime<Utc>)
         .or_else(|| envelope.messages.iter().find_map(|message| in_message(message, now)))
 }
 
-/// The provider's clock, as its `date` header tells it; ours without one. Differences of its times are then exact.
+/// The provider's clock, as its `date` header tells it; ours without one. Differences of its times
+/// are then exact.
 pub(crate) fn clock(headers: &HeaderMap) -> DateTime<Utc> {
     text(headers, "date").and_then(http_date).unwrap_or_else(Utc::now)
 }
@@ -105,7 +113,10 @@ fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
     wait.or_else(|| {
         let phrase = "regain access on ";
         let date = lower.get(lower.find(phrase)? + phrase.len()..)?.get(..10)?;
-        until(NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc(), now)
+        until(
+            NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc(),
+            now,
+        )
     })
 }
 
@@ -144,7 +155,8 @@ mod tests {
             (&[("anthropic-ratelimit-requests-reset", "2026-11-20T12:01:00Z")], None), // time to full
         ];
         for (pairs, expected) in cases {
-            let wait = read(&headers(pairs), &Envelope::default(), now()).map(|wait| wait.as_millis() as u64);
+            let wait = read(&headers(pairs), &Envelope::default(), now())
+                .map(|wait| wait.as_millis() as u64);
             assert_eq!(wait, *expected, "{pairs:?}");
         }
     }
@@ -155,9 +167,15 @@ mod tests {
 
     #[test]
     fn googles_retry_info() {
-        for (delay, expected) in [("26s", Some(26_000)), ("45.578569677s", Some(45_578)), ("0s", None), ("26", None), ("-1s", None)]
-        {
-            let envelope = Envelope { retry_delay: Some(delay.to_owned()), ..said("Please retry in 7s.") };
+        for (delay, expected) in [
+            ("26s", Some(26_000)),
+            ("45.578569677s", Some(45_578)),
+            ("0s", None),
+            ("26", None),
+            ("-1s", None),
+        ] {
+            let envelope =
+                Envelope { retry_delay: Some(delay.to_owned()), ..said("Please retry in 7s.") };
             let wait = read(&HeaderMap::new(), &envelope, now()).map(|wait| wait.as_millis());
             assert_eq!(wait, expected.or(Some(7_000)), "{delay}");
         }
@@ -179,16 +197,21 @@ mod tests {
             ("regain access on ÄÄÄÄÄÄÄÄÄÄ",                              None),
         ];
         for (message, expected) in cases {
-            let wait = read(&HeaderMap::new(), &said(message), now()).map(|wait| wait.as_millis() as u64);
+            let wait =
+                read(&HeaderMap::new(), &said(message), now()).map(|wait| wait.as_millis() as u64);
             assert_eq!(wait, expected, "{message}");
         }
     }
 
     #[test]
     fn go_durations() {
-        for (text, expected) in
-            [("1s", Some(1_000)), ("6m0s", Some(360_000)), ("20ms", Some(20)), ("1h2.5s", Some(3_602_500)), ("0s", Some(0))]
-        {
+        for (text, expected) in [
+            ("1s", Some(1_000)),
+            ("6m0s", Some(360_000)),
+            ("20ms", Some(20)),
+            ("1h2.5s", Some(3_602_500)),
+            ("0s", Some(0)),
+        ] {
             assert_eq!(go_duration(text).map(|d| d.as_millis()), expected, "{text}");
         }
         for bad in ["", "1", "s", "1s x", "-1s", "1.2.3s", "1d"] {

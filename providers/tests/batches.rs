@@ -27,12 +27,20 @@ async fn what_is_on_the_wire() {
     for (api, expected) in [
         (
             ANTHROPIC,
-            vec![vec!["POST /v1/messages/batches HTTP/1.1", "x-api-key: ", "{\"requests\":[{\"custom_id\":\"k-0\",\"params\":{"]],
+            vec![vec![
+                "POST /v1/messages/batches HTTP/1.1",
+                "x-api-key: ",
+                "{\"requests\":[{\"custom_id\":\"k-0\",\"params\":{",
+            ]],
         ),
         (
             CHAT,
             vec![
-                vec!["POST /v1/files HTTP/1.1", "name=\"purpose\"\r\n\r\nbatch", "\"url\":\"/v1/chat/completions\",\"body\":{"],
+                vec![
+                    "POST /v1/files HTTP/1.1",
+                    "name=\"purpose\"\r\n\r\nbatch",
+                    "\"url\":\"/v1/chat/completions\",\"body\":{",
+                ],
                 vec![
                     "POST /v1/batches HTTP/1.1",
                     "\"input_file_id\":\"x-1\"",
@@ -44,14 +52,18 @@ async fn what_is_on_the_wire() {
         (
             RESPONSES,
             vec![
-                vec!["\"custom_id\":\"k-1\",\"method\":\"POST\",\"url\":\"/v1/responses\",\"body\":{", "authorization: Bearer "],
+                vec![
+                    "\"custom_id\":\"k-1\",\"method\":\"POST\",\"url\":\"/v1/responses\",\"body\":{",
+                    "authorization: Bearer ",
+                ],
                 vec!["\"endpoint\":\"/v1/responses\""],
             ],
         ),
     ] {
         let (server, providers) = stage(api, &json!({"id": "x-1"})).await;
         let batches = batches(&providers);
-        let lines: Vec<Vec<u8>> = (0..2).map(|n| batches.line(&format!("k-{n}"), &REQUEST).unwrap()).collect();
+        let lines: Vec<Vec<u8>> =
+            (0..2).map(|n| batches.line(&format!("k-{n}"), &REQUEST).unwrap()).collect();
         for line in &lines {
             serde_json::from_slice::<Value>(line).unwrap();
         }
@@ -74,7 +86,14 @@ async fn each_fault_is_one_request() {
         for (act, kind) in [
             (Act::Send(response("429 Too Many Requests", retry, "{}")), Kind::RateLimited),
             (Act::Send(response("503 Service Unavailable", retry, "{}")), Kind::Overloaded),
-            (Act::Send(response("404 Not Found", "", "{\"error\":{\"message\":\"Mrs Example\"}}")), Kind::InvalidRequest),
+            (
+                Act::Send(response(
+                    "404 Not Found",
+                    "",
+                    "{\"error\":{\"message\":\"Mrs Example\"}}",
+                )),
+                Kind::InvalidRequest,
+            ),
             (Act::Send(response("200 OK", "", "<html>")), Kind::Transient),
             (Act::SendAndDrop(String::new()), Kind::Timeout),
         ] {
@@ -83,15 +102,18 @@ async fn each_fault_is_one_request() {
             let error = batches(&providers).submit("note", &[b"{}".to_vec()]).await.unwrap_err();
             assert_eq!((error.kind, server.counts()), (kind, (1, 1)), "{api:?} {act:?}: {error}");
             assert!(!error.message.contains("Mrs Example"), "a document is quoted: {error}");
-            assert_eq!(batches(&providers).state("x").await.unwrap_err().kind, kind, "{api:?} {act:?}");
+            assert_eq!(
+                batches(&providers).state("x").await.unwrap_err().kind,
+                kind,
+                "{api:?} {act:?}"
+            );
         }
     }
 }
 
 #[tokio::test]
 async fn how_far_a_batch_is() {
-    let failed =
-        |code: &str| json!({"status": "failed", "errors": {"data": [{"code": code, "message": "Bad sk-secret-0123456789."}]}});
+    let failed = |code: &str| json!({"status": "failed", "errors": {"data": [{"code": code, "message": "Bad sk-secret-0123456789."}]}});
     for (api, body, expected) in [
         (ANTHROPIC, json!({"processing_status": "in_progress"}), State::Running),
         (ANTHROPIC, json!({"processing_status": "canceling"}), State::Running),
@@ -113,46 +135,69 @@ async fn how_far_a_batch_is() {
     assert!(error.kind == Kind::Transient && error.message.contains("no batch"), "{error}");
 }
 
-/// The server says the same to who asks after the batch and to who reads its answers, so that both stand in one line.
+/// The server says the same to who asks after the batch and to who reads its answers, so that both
+/// stand in one line.
 #[tokio::test]
 async fn answers_are_those_of_single_calls() {
     let message = json!({"content": [{"type": "text", "text": "Yes"}], "stop_reason": "end_turn", "usage": {"input_tokens": 3, "output_tokens": 1}});
     let refused = json!({"content": [], "stop_reason": "refusal", "usage": {"input_tokens": 3, "output_tokens": 1}});
-    let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Later."}});
+    let overloaded =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Later."}});
     let chat = json!({"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
     let anthropic = |result: Value| json!({"id": "b", "custom_id": "k-7", "result": result});
     let openai = |response: Value| json!({"output_file_id": "f", "custom_id": "k-7", "response": response, "error": null});
     for (api, body, expected) in [
         (ANTHROPIC, anthropic(json!({"type": "succeeded", "message": message})), Some(Ok("Yes"))),
-        (ANTHROPIC, anthropic(json!({"type": "succeeded", "message": refused})), Some(Err(Kind::ContentRefused))),
-        (ANTHROPIC, anthropic(json!({"type": "errored", "error": overloaded})), Some(Err(Kind::Overloaded))),
+        (
+            ANTHROPIC,
+            anthropic(json!({"type": "succeeded", "message": refused})),
+            Some(Err(Kind::ContentRefused)),
+        ),
+        (
+            ANTHROPIC,
+            anthropic(json!({"type": "errored", "error": overloaded})),
+            Some(Err(Kind::Overloaded)),
+        ),
         (ANTHROPIC, anthropic(json!({"type": "expired"})), None),
         (CHAT, openai(json!({"status_code": 200, "body": chat})), Some(Ok("Yes"))),
-        (CHAT, openai(json!({"status_code": 500, "body": {"error": {"message": "No."}}})), Some(Err(Kind::Transient))),
+        (
+            CHAT,
+            openai(json!({"status_code": 500, "body": {"error": {"message": "No."}}})),
+            Some(Err(Kind::Transient)),
+        ),
         (CHAT, openai(Value::Null), None),
     ] {
         let (_server, providers) = stage(api, &body).await;
         let mut answers = batches(&providers).answers("b").await.unwrap();
         let answer = answers.next().await.unwrap().unwrap_or_else(|| panic!("{body}"));
-        let told =
-            answer.result.as_ref().map(|result| result.as_ref().map(|done| done.answer.as_str()).map_err(|error| error.kind));
+        let told = answer.result.as_ref().map(|result| {
+            result.as_ref().map(|done| done.answer.as_str()).map_err(|error| error.kind)
+        });
         assert_eq!((answer.custom_id.as_str(), told), ("k-7", expected), "{api:?} {body}");
         assert!(answers.next().await.unwrap().is_none());
     }
-    let (_server, providers) = stage(CHAT, &json!({"output_file_id": null, "error_file_id": null})).await;
-    assert!(batches(&providers).answers("b").await.unwrap().next().await.unwrap().is_none(), "a batch without files");
+    let (_server, providers) =
+        stage(CHAT, &json!({"output_file_id": null, "error_file_id": null})).await;
+    assert!(
+        batches(&providers).answers("b").await.unwrap().next().await.unwrap().is_none(),
+        "a batch without files"
+    );
 }
 
 /// The file of requests is removed at OpenAI; at Anthropic there is none.
 #[tokio::test]
 async fn what_was_handed_in_is_forgotten() {
-    for (api, asked) in
-        [(CHAT, vec!["GET /v1/batches/b ", "DELETE /v1/files/f "]), (ANTHROPIC, vec!["GET /v1/messages/batches/b "])]
-    {
+    for (api, asked) in [
+        (CHAT, vec!["GET /v1/batches/b ", "DELETE /v1/files/f "]),
+        (ANTHROPIC, vec!["GET /v1/messages/batches/b "]),
+    ] {
         let (server, providers) = stage(api, &json!({"input_file_id": "f"})).await;
         batches(&providers).forget("b").await.unwrap();
         let requests = server.requests.lock().unwrap().clone();
-        assert!(requests.len() == asked.len() && requests.iter().zip(asked).all(|(request, asked)| request.starts_with(asked)));
+        assert!(
+            requests.len() == asked.len()
+                && requests.iter().zip(asked).all(|(request, asked)| request.starts_with(asked))
+        );
     }
 }
 
@@ -160,7 +205,11 @@ async fn what_was_handed_in_is_forgotten() {
 async fn a_batch_is_found_by_its_note_or_its_size_and_time() {
     let since = "2026-11-21T08:00:00Z".parse().unwrap();
     let note = |id: &str, note: &str| json!({"id": id, "metadata": {"tidegate": note}});
-    let (_server, providers) = stage(CHAT, &json!({"data": [{"id": "0", "metadata": null}, note("1", "a"), note("2", "b")]})).await;
+    let (_server, providers) = stage(
+        CHAT,
+        &json!({"data": [{"id": "0", "metadata": null}, note("1", "a"), note("2", "b")]}),
+    )
+    .await;
     assert_eq!(batches(&providers).find("b", 9, since).await.unwrap(), ["2"]);
     assert!(batches(&providers).find("c", 9, since).await.unwrap().is_empty());
     let sized = |id: &str, count: u64, at: &str| json!({"id": id, "created_at": at, "request_counts": {"processing": count - 1, "expired": 1}});

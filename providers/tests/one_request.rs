@@ -32,14 +32,18 @@ async fn each_fault_is_one_request() {
         for (act, kind, charged, status) in cases {
             let server = Server::start(act.clone()).await;
             let error = server.call(api).await.unwrap_err();
-            assert_eq!((error.kind, error.charged, error.status), (kind, charged, status), "{api:?} {act:?}: {error}");
+            assert_eq!(
+                (error.kind, error.charged, error.status),
+                (kind, charged, status),
+                "{api:?} {act:?}: {error}"
+            );
             assert_eq!(server.counts(), (1, 1), "{api:?} {act:?}");
         }
     }
 }
 
-/// The server answers, offers to keep the connection, and drops it: with a pool, the second call would find a dead
-/// connection and be sent twice.
+/// The server answers, offers to keep the connection, and drops it: with a pool, the second call
+/// would find a dead connection and be sent twice.
 #[tokio::test]
 async fn a_dead_connection_is_never_used_again() {
     for api in APIS {
@@ -63,8 +67,15 @@ async fn what_never_reached_the_provider_is_not_charged() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let error = call(&providers(APIS[0], &url)).await.unwrap_err();
-    assert_eq!((error.kind, error.charged, error.status), (Kind::Transient, Charged::No, None), "{error}");
-    assert!(error.message.contains("no connection to 127.0.0.1") && error.message.contains("refused"), "{error}");
+    assert_eq!(
+        (error.kind, error.charged, error.status),
+        (Kind::Transient, Charged::No, None),
+        "{error}"
+    );
+    assert!(
+        error.message.contains("no connection to 127.0.0.1") && error.message.contains("refused"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -73,8 +84,14 @@ async fn the_time_out_holds_for_the_whole_call() {
     let server = Server::start(Act::Send(begun)).await;
     let start = Instant::now();
     let error = server.call(CHAT).await.unwrap_err();
-    assert_eq!((error.kind, error.charged, error.status), (Kind::Timeout, Charged::Unknown, Some(200)));
-    assert!(error.message.contains("time ran out") && start.elapsed() < Duration::from_secs(5), "{error}");
+    assert_eq!(
+        (error.kind, error.charged, error.status),
+        (Kind::Timeout, Charged::Unknown, Some(200))
+    );
+    assert!(
+        error.message.contains("time ran out") && start.elapsed() < Duration::from_secs(5),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -82,26 +99,49 @@ async fn an_endless_answer_is_not_read_to_its_end() {
     let length = 33 << 20;
     let body = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{}", " ".repeat(length));
     let server = Server::start(Act::SendAndDrop(body)).await;
-    let settings = common::settings(CHAT, &server.base_url(Vendor::OpenAi)).request_timeout(Duration::from_secs(30));
+    let settings = common::settings(CHAT, &server.base_url(Vendor::OpenAi))
+        .request_timeout(Duration::from_secs(30));
     let providers = tidegate_providers::Providers::new([("mine".to_owned(), settings)]).unwrap();
     let error = call(&providers).await.unwrap_err();
-    assert!(error.kind == Kind::Transient && error.message.contains("longer than any answer"), "{error}");
+    assert!(
+        error.kind == Kind::Transient && error.message.contains("longer than any answer"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn what_is_on_the_wire() {
     let bearer = "authorization: Bearer ";
-    let anthropic = ["POST /v1/messages HTTP/1.1", "x-api-key: ", "anthropic-version: 2023-06-01", "\"max_tokens\":100"];
-    let chat = ["POST /v1/chat/completions HTTP/1.1", bearer, "user-agent: tidegate/", "\"max_tokens\":100"];
-    let responses = ["POST /v1/responses HTTP/1.1", bearer, "\"store\":false", "\"max_output_tokens\":100"];
-    let gemini =
-        ["POST /v1beta/models/m:generateContent HTTP/1.1", "x-goog-api-key: ", "user-agent: tidegate/", "\"maxOutputTokens\":100"];
+    let anthropic = [
+        "POST /v1/messages HTTP/1.1",
+        "x-api-key: ",
+        "anthropic-version: 2023-06-01",
+        "\"max_tokens\":100",
+    ];
+    let chat = [
+        "POST /v1/chat/completions HTTP/1.1",
+        bearer,
+        "user-agent: tidegate/",
+        "\"max_tokens\":100",
+    ];
+    let responses =
+        ["POST /v1/responses HTTP/1.1", bearer, "\"store\":false", "\"max_output_tokens\":100"];
+    let gemini = [
+        "POST /v1beta/models/m:generateContent HTTP/1.1",
+        "x-goog-api-key: ",
+        "user-agent: tidegate/",
+        "\"maxOutputTokens\":100",
+    ];
     let bedrock = ["POST /model/m/converse HTTP/1.1", bearer, "user-agent: ", "\"maxTokens\":100"];
     for (api, expected) in APIS.into_iter().zip([anthropic, chat, responses, gemini, bedrock]) {
         let server = Server::start(Act::Send(answer(api))).await;
         server.call(api).await.unwrap();
         let request = server.requests.lock().unwrap()[0].clone();
-        for part in expected.into_iter().chain([common::KEY, "content-type: application/json", "<document>\\nText\\n</document>"]) {
+        for part in expected.into_iter().chain([
+            common::KEY,
+            "content-type: application/json",
+            "<document>\\nText\\n</document>",
+        ]) {
             assert!(request.contains(part), "{part} is not in {request}");
         }
         for part in ["temperature", "top_p", "top_k", "stream"] {

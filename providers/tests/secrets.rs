@@ -10,7 +10,10 @@ use tidegate_providers::{Document, Providers, Request, Secret, Vendor};
 
 fn assert_silent(texts: &[String]) {
     for text in texts {
-        assert!(!text.contains(KEY) && !text.contains("K3Y") && !text.contains("pass-in-url"), "{text}");
+        assert!(
+            !text.contains(KEY) && !text.contains("K3Y") && !text.contains("pass-in-url"),
+            "{text}"
+        );
     }
 }
 
@@ -29,7 +32,9 @@ async fn nothing_prints_the_key() {
         assert_silent(&[error.to_string()]);
 
         // The provider itself may say the key, and the URL of a proxy may hold it.
-        let echo = format!("{{\"error\":{{\"type\":\"authentication_error\",\"message\":\"bad key {KEY}\",\"code\":\"{KEY}\"}}}}");
+        let echo = format!(
+            "{{\"error\":{{\"type\":\"authentication_error\",\"message\":\"bad key {KEY}\",\"code\":\"{KEY}\"}}}}"
+        );
         let header = format!("request-id: {KEY}\r\nx-request-id: {KEY}\r\n");
         for act in [
             Act::Send(answer(api)),
@@ -55,17 +60,23 @@ async fn nothing_prints_the_key() {
 
 #[test]
 fn prompts_and_documents_are_not_printed() {
-    let request = Request { instructions: "Hidden one", document: Document::Text("Hidden two"), ..common::REQUEST };
+    let request = Request {
+        instructions: "Hidden one",
+        document: Document::Text("Hidden two"),
+        ..common::REQUEST
+    };
     assert!(!format!("{request:?}").contains("Hidden"));
 }
 
 #[tokio::test]
 async fn a_document_that_the_provider_quotes_is_not_passed_on() {
-    let body = r#"{"detail":[{"msg":"bad input: The patient's name is Jane Example, born in May."}]}"#;
+    let body =
+        r#"{"detail":[{"msg":"bad input: The patient's name is Jane Example, born in May."}]}"#;
     let server = Server::start(Act::Send(response("422 Unprocessable", "", body))).await;
     let providers = providers(common::APIS[1], &server.base_url(Vendor::OpenAi));
     let document = "The patient's name is Jane Example, born in May.";
     let request = Request { document: Document::Text(document), ..common::REQUEST };
-    let error = providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&request).await.unwrap_err();
+    let error =
+        providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&request).await.unwrap_err();
     assert!(!error.message.contains("Jane") && error.message.contains("422"), "{error}");
 }

@@ -1,8 +1,10 @@
-//! What one `reserve` and one `settle` cost the Redis server, beside a script that only says 1 and one that only keeps totals.
+//! What one `reserve` and one `settle` cost the Redis server, beside a script that only says 1 and
+//! one that only keeps totals.
 //!
-//! `cargo bench -p tidegate-quota`. The figures are the server's own CPU time per call (`INFO commandstats`), so a slow
-//! client or a busy machine hardly disturbs them. Three dimensions, three lanes; the clock is moved by hand so that every
-//! admission drives one reservation out of the window and the population stays at N.
+//! `cargo bench -p tidegate-quota`. The figures are the server's own CPU time per call
+//! (`INFO commandstats`), so a slow client or a busy machine hardly disturbs them. Three
+//! dimensions, three lanes; the clock is moved by hand so that every admission drives one
+//! reservation out of the window and the population stays at N.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,14 +19,23 @@ mod common;
 use std::time::Duration;
 
 use common::{START, Server, lanes, limits, model_with_lanes, unique_prefix};
-use tidegate_quota::{Amounts, Decision, Limits, ModelQuota, Store, redis_store, store::Ask, store::Settlement};
+use tidegate_quota::{
+    Amounts, Decision, Limits, ModelQuota, Store, redis_store, store::Ask, store::Settlement,
+};
 
 const CALLS: u64 = 1_000;
 const ROUNDS: usize = 20;
 
 fn model() -> ModelQuota {
-    let limits = Limits { requests: Some(1_000_000_000), input: Some(1_000_000_000_000), ..limits(1_000_000_000_000) };
-    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]))
+    let limits = Limits {
+        requests: Some(1_000_000_000),
+        input: Some(1_000_000_000_000),
+        ..limits(1_000_000_000_000)
+    };
+    model_with_lanes(
+        limits,
+        lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]),
+    )
 }
 
 /// Microseconds of server CPU per `EVALSHA` since the last reset.
@@ -50,16 +61,30 @@ fn floor(connection: &mut redis::Connection) -> f64 {
 /// Microseconds of a script that only keeps totals, with `n` admissions in its window.
 fn totals_only(server: &Server, n: u64) -> f64 {
     let mut connection = server.connection();
-    let sha: String = redis::cmd("SCRIPT").arg("LOAD").arg(include_str!("totals_only.lua")).query(&mut connection).unwrap();
+    let sha: String = redis::cmd("SCRIPT")
+        .arg("LOAD")
+        .arg(include_str!("totals_only.lua"))
+        .query(&mut connection)
+        .unwrap();
     let prefix = unique_prefix();
     let (step, mut number, mut caller) = (60_000_000 / n, 0, server.connection());
     let mut admit = || {
         let admitted: u64 = redis::cmd("EVALSHA")
             .arg(&sha)
             .arg(2)
-            .arg([format!("{prefix}:{{a:b}}:ledger"), format!("{prefix}:{{a:b}}:totals")].as_slice())
+            .arg(
+                [format!("{prefix}:{{a:b}}:ledger"), format!("{prefix}:{{a:b}}:totals")].as_slice(),
+            )
             .arg(format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"))
-            .arg(&[60_000_000, 1_000_000_000, 1_000_000_000_000, 1_000_000_000_000, 2_000, 2_300, START + number * step])
+            .arg(&[
+                60_000_000,
+                1_000_000_000,
+                1_000_000_000_000,
+                1_000_000_000_000,
+                2_000,
+                2_300,
+                START + number * step,
+            ])
             .query(&mut caller)
             .unwrap();
         assert_eq!(admitted, 1);
@@ -81,13 +106,17 @@ fn totals_only(server: &Server, n: u64) -> f64 {
 
 async fn population(server: &Server, n: u64) -> (f64, f64) {
     let mut connection = server.connection();
-    let store = redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
+    let store =
+        redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
     let model = model();
     let step = 60_000_000 / n;
     let ask = |number: u64| Ask {
         lane: usize::try_from(number % 3).unwrap(),
         tenant: tidegate_types::Tenant::new("acme").unwrap(),
-        ..common::ask(format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"), Amounts([1, 2_000, 300, 2_300]))
+        ..common::ask(
+            format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"),
+            Amounts([1, 2_000, 300, 2_300]),
+        )
     };
     let mut number = 0;
     let mut reserve = async || {
@@ -109,7 +138,8 @@ async fn population(server: &Server, n: u64) -> (f64, f64) {
         best_reserve = best_reserve.min(server_micros(&mut connection));
         reset(&mut connection);
         for number in admitted {
-            let settlement = Settlement::used(ask(number).reservation, Amounts([1, 1_900, 250, 2_150]));
+            let settlement =
+                Settlement::used(ask(number).reservation, Amounts([1, 1_900, 250, 2_150]));
             store.settle(&model, &settlement).await.unwrap();
         }
         best_settle = best_settle.min(server_micros(&mut connection));
@@ -121,7 +151,9 @@ async fn population(server: &Server, n: u64) -> (f64, f64) {
 async fn main() {
     let Some(server) = Server::start() else { return };
     let floor = (0..ROUNDS).map(|_| floor(&mut server.connection())).fold(f64::MAX, f64::min);
-    println!("server CPU per call, least of {ROUNDS} rounds of {CALLS} calls; EVALSHA \"return 1\": {floor:.2} us");
+    println!(
+        "server CPU per call, least of {ROUNDS} rounds of {CALLS} calls; EVALSHA \"return 1\": {floor:.2} us"
+    );
     println!(
         "{:>10} {:>14} {:>14} {:>16} {:>18}",
         "in window", "reserve (us)", "settle (us)", "totals only (us)", "reserve / totals"
@@ -129,6 +161,9 @@ async fn main() {
     for n in [100, 1_000, 10_000, 100_000] {
         let totals = totals_only(&server, n);
         let (reserve, settle) = population(&server, n).await;
-        println!("{n:>10} {reserve:>14.1} {settle:>14.1} {totals:>16.1} {:>18.1}", reserve / totals);
+        println!(
+            "{n:>10} {reserve:>14.1} {settle:>14.1} {totals:>16.1} {:>18.1}",
+            reserve / totals
+        );
     }
 }

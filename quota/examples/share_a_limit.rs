@@ -1,6 +1,7 @@
 //! Twenty tasks share a limit of 300 calls a minute, without Temporal and without any provider.
 //!
-//! `cargo run -p tidegate-quota --example share_a_limit -- redis://127.0.0.1:6379` (start it twice: both share the limit)
+//! `cargo run -p tidegate-quota --example share_a_limit -- redis://127.0.0.1:6379` (start it twice:
+//! both share the limit)
 
 use std::{sync::Arc, time::Instant};
 
@@ -11,7 +12,12 @@ use tidegate_types::Usage;
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
     let limits = Limits { requests: Some(300), ..Limits::default() };
-    let model = ModelQuota::new("search:web".parse()?, limits, Charge::default(), Arc::new(Lanes::single()))?;
+    let model = ModelQuota::new(
+        "search:web".parse()?,
+        limits,
+        Charge::default(),
+        Arc::new(Lanes::single()),
+    )?;
     let quota = Quota::with_redis(&url, [model.clone()], Options::default())?;
     let started = Instant::now();
 

@@ -7,7 +7,7 @@ use std::{
 
 /// After a failure Redis is left alone for this long, doubling up to the longest.
 const FIRST_REST: Duration = Duration::from_millis(500);
-const LONGEST_REST: Duration = Duration::from_secs(4);
+const MAX_REST: Duration = Duration::from_secs(4);
 
 /// Closed (ask), open (do not ask), half-open (one caller probes).
 #[derive(Debug, Default)]
@@ -23,7 +23,8 @@ struct State {
 }
 
 impl Breaker {
-    /// Whether to ask now. When the rest is over the first caller probes, and the others go on resting until it knows.
+    /// Whether to ask now. When the rest is over the first caller probes, and the others go on
+    /// resting until it knows.
     pub(crate) fn allows(&self, now: Instant) -> bool {
         let mut state = self.lock();
         match (state.open_until, state.rest) {
@@ -47,7 +48,7 @@ impl Breaker {
     pub(crate) fn failed(&self, now: Instant) -> bool {
         let mut state = self.lock();
         let first = state.rest.is_none();
-        let rest = state.rest.map_or(FIRST_REST, |rest| (rest * 2).min(LONGEST_REST));
+        let rest = state.rest.map_or(FIRST_REST, |rest| (rest * 2).min(MAX_REST));
         state.rest = Some(rest);
         state.open_until = Some(now + rest);
         state.since.get_or_insert(now);

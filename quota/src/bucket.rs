@@ -1,4 +1,5 @@
-//! A plain token bucket that a fleet shares, for APIs that count calls and not tokens of a model: search, enrichment.
+//! A plain token bucket that a fleet shares, for APIs that count calls and not tokens of a model:
+//! search, enrichment.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -14,9 +15,9 @@
 //! # }
 //! ```
 //!
-//! Whoever waits is promised a turn when it asks, as generic cell rate algorithms do: one question for each call however many
-//! wait, first come first served, and nobody starves. The price is that a caller who gives up leaves its turn to newcomers
-//! and not to those behind it.
+//! Whoever waits is promised a turn when it asks, as generic cell rate algorithms do: one question
+//! for each call however many wait, first come first served, and nobody starves. The price is that
+//! a caller who gives up leaves its turn to newcomers and not to those behind it.
 
 mod limit;
 mod refused;
@@ -34,12 +35,13 @@ pub use limit::{BucketLimit, BucketLimitError};
 pub use refused::BucketRefused;
 
 /// Longer waits than a century are one to the script, whose numbers end at 2^53.
-const LONGEST: i64 = 1 << 52;
+const MAX_WAIT_MICROS: i64 = 1 << 52;
 
 /// Charges whatever the level is.
 const AT_ANY_LEVEL: i64 = -1;
 
-/// A token bucket. Cheap to clone; every clone is the same, and so is every bucket of one name in one Redis.
+/// A token bucket. Cheap to clone; every clone is the same, and so is every bucket of one name in
+/// one Redis.
 #[derive(Debug, Clone)]
 pub struct Bucket {
     limit: BucketLimit,
@@ -63,18 +65,25 @@ const REFUSED: i64 = 0;
 const NEVER: i64 = 2;
 
 impl Bucket {
-    /// A bucket that every process with this Redis, prefix and name shares. All should give the same limit.
+    /// A bucket that every process with this Redis, prefix and name shares. All should give the
+    /// same limit.
     #[must_use]
     pub fn in_redis(store: Store, name: &str, limit: BucketLimit) -> Self {
         let key = key::bucket(store.prefix(), name);
-        Self { limit, place: Place::Redis { store, key, script: Arc::new(Script::new(script::BUCKET)) } }
+        Self {
+            limit,
+            place: Place::Redis { store, key, script: Arc::new(Script::new(script::BUCKET)) },
+        }
     }
 
-    /// A bucket of this process alone, full at first: for tests, for one process, or for a part of the limit
-    /// ([`BucketLimit::times`]) while Redis is away.
+    /// A bucket of this process alone, full at first: for tests, for one process, or for a part of
+    /// the limit ([`BucketLimit::times`]) while Redis is away.
     #[must_use]
     pub fn in_memory(limit: BucketLimit) -> Self {
-        Self { limit, place: Place::Memory(Arc::new(Mutex::new((limit.capacity(), Instant::now())))) }
+        Self {
+            limit,
+            place: Place::Memory(Arc::new(Mutex::new((limit.capacity(), Instant::now())))),
+        }
     }
 
     /// Takes `amount` now or not at all.
@@ -85,8 +94,8 @@ impl Bucket {
         self.promise(amount, Duration::ZERO).await.map(drop)
     }
 
-    /// Takes `amount`, and waits for its turn if that is at most `longest` away. Dropping the future gives back what was
-    /// promised.
+    /// Takes `amount`, and waits for its turn if that is at most `longest` away. Dropping the
+    /// future gives back what was promised.
     ///
     /// # Errors
     /// See [`BucketRefused`].
@@ -106,8 +115,8 @@ impl Bucket {
         self.ask(0, 0).await.map(|answer| answer.level)
     }
 
-    /// Adds `by`, never above the capacity: above zero gives back, below zero charges what was used beyond what was taken,
-    /// whatever the level is. Returns the level.
+    /// Adds `by`, never above the capacity: above zero gives back, below zero charges what was used
+    /// beyond what was taken, whatever the level is. Returns the level.
     ///
     /// # Errors
     /// [`Error`] when Redis does not answer.
@@ -115,12 +124,13 @@ impl Bucket {
         self.ask(-i64::from(by), AT_ANY_LEVEL).await.map(|answer| answer.level)
     }
 
-    /// Takes `amount` for a caller that waits by itself, if its turn is at most `longest` away: how long it is to wait.
+    /// Takes `amount` for a caller that waits by itself, if its turn is at most `longest` away: how
+    /// long it is to wait.
     ///
     /// # Errors
     /// See [`BucketRefused`].
     pub async fn promise(&self, amount: u32, longest: Duration) -> Result<Duration, BucketRefused> {
-        let longest = i64::try_from(longest.as_micros()).unwrap_or(i64::MAX).min(LONGEST);
+        let longest = i64::try_from(longest.as_micros()).unwrap_or(i64::MAX).min(MAX_WAIT_MICROS);
         let Answer { outcome, wait, level } = self.ask(amount.into(), longest).await?;
         match outcome {
             REFUSED => Err(BucketRefused::Wait { amount, wait, level }),
@@ -137,10 +147,17 @@ impl Bucket {
             }
             Place::Redis { store, key, script } => {
                 let (capacity, refill) = (self.limit.capacity(), self.limit.refill_per_second());
-                let arguments =
-                    [amount.to_string(), capacity.to_string(), refill.to_string(), longest.to_string(), store.clock().to_string()];
+                let arguments = [
+                    amount.to_string(),
+                    capacity.to_string(),
+                    refill.to_string(),
+                    longest.to_string(),
+                    store.clock().to_string(),
+                ];
                 let arguments = arguments.map(String::into_bytes);
-                wire::integers(&store.connection().run(script, std::slice::from_ref(key), &arguments).await?)?
+                wire::integers(
+                    &store.connection().run(script, std::slice::from_ref(key), &arguments).await?,
+                )?
             }
         };
         Ok(Answer { outcome, wait: Duration::from_micros(wire::unsigned(wait)), level })
@@ -158,7 +175,8 @@ impl Drop for Promised<'_> {
         if let (1.., Ok(runtime)) = (self.amount, tokio::runtime::Handle::try_current()) {
             let (bucket, amount) = (self.bucket.clone(), self.amount);
             // What is not given back, because Redis is away or the runtime ends, refills by itself.
-            runtime.spawn(async move { bucket.ask(-i64::from(amount), AT_ANY_LEVEL).await.is_ok() });
+            runtime
+                .spawn(async move { bucket.ask(-i64::from(amount), AT_ANY_LEVEL).await.is_ok() });
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Budgets in US dollars: what a tenant may spend in a day, and what a batch may spend in all.
 //!
-//! A call is held at the most that it should cost before it is made, and settled at what it did cost. So concurrent calls
-//! cannot overspend together; a budget is exceeded only by what a single call cost beyond its bound. Quota carries on while
-//! Redis is away, budgets do not: what nobody counts may not be spent.
+//! A call is held at the most that it should cost before it is made, and settled at what it did
+//! cost. So concurrent calls cannot overspend together; a budget is exceeded only by what a single
+//! call cost beyond its bound. Quota carries on while Redis is away, budgets do not: what nobody
+//! counts may not be spent.
 //!
 //! ```no_run
 //! # async fn call() -> f64 { 0.01 }
@@ -30,11 +31,13 @@ use crate::{error::Error, key, redis_store::Store, script, script::Script, wire}
 pub use hold::Hold;
 pub use refused::{BudgetRefused, Unheld};
 
-/// The wire protocol counts in nano-dollars: a token at 0.01 USD per million tokens costs 10 of them.
+/// The wire protocol counts in nano-dollars: a token at 0.01 USD per million tokens costs 10 of
+/// them.
 const NANOS: f64 = 1e9;
 
-/// The most that the scripts count exactly, some nine million dollars. A larger budget is kept as this.
-const MOST_NANOS: u64 = (1 << 53) - 1;
+/// The most that the scripts count exactly, some nine million dollars. A larger budget is kept as
+/// this.
+const MAX_NANOS: u64 = (1 << 53) - 1;
 
 /// Who must not spend more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -94,23 +97,26 @@ impl Budgets {
     #[must_use]
     pub fn new(store: Option<Store>) -> Self {
         let ledger = |store| {
-            let (reserve, settle) = (Script::new(script::BUDGET_RESERVE), Script::new(script::BUDGET_SETTLE));
+            let (reserve, settle) =
+                (Script::new(script::BUDGET_RESERVE), Script::new(script::BUDGET_SETTLE));
             Arc::new(Ledger { store, reserve, settle })
         };
         Self(store.map(ledger))
     }
 
-    /// Holds up to `usd` US dollars for one call. `id` names this attempt and no other; asking again under the same id
-    /// after a lost reply costs nothing.
+    /// Holds up to `usd` US dollars for one call. `id` names this attempt and no other; asking
+    /// again under the same id after a lost reply costs nothing.
     ///
     /// Dropping the future gives back what it may have held.
     ///
     /// # Errors
-    /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be asked: then no call may
-    /// be made.
+    /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be
+    /// asked: then no call may be made.
     pub async fn reserve(&self, budget: &Budget, id: &str, usd: f64) -> Result<Hold, Unheld> {
-        let ledger = self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
-        let mut hold = Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+        let ledger =
+            self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
+        let mut hold =
+            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
         let [held, left, reset] = ledger.reserve(&hold, budget, usd).await?;
         hold.left_usd = dollars(left);
         if held == 1 {
@@ -122,17 +128,20 @@ impl Budgets {
             budget_usd: budget.usd,
             left_usd: dollars(left),
             needed_usd: usd,
-            reset: matches!(budget.payer, Payer::Tenant(_)).then(|| Duration::from_micros(wire::unsigned(reset))),
+            reset: matches!(budget.payer, Payer::Tenant(_))
+                .then(|| Duration::from_micros(wire::unsigned(reset))),
         }))
     }
 }
 
 impl Budgets {
-    /// What another process holds under this id: to be settled by whoever learns what the call cost. Nothing is asked.
+    /// What another process holds under this id: to be settled by whoever learns what the call
+    /// cost. Nothing is asked.
     #[must_use]
     pub fn held(&self, budget: &Budget, id: &str) -> Option<Hold> {
         let ledger = self.0.as_ref()?;
-        let mut hold = Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+        let mut hold =
+            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
         hold.sent();
         Some(hold)
     }
@@ -144,7 +153,13 @@ impl Ledger {
         let numbers = [nanos(usd), nanos(budget.usd), daily, self.store.clock()];
         let mut arguments = vec![hold.id().as_bytes().to_vec()];
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
-        wire::integers(&self.store.connection().run(&self.reserve, &[hold.key().to_owned()], &arguments).await?)
+        wire::integers(
+            &self
+                .store
+                .connection()
+                .run(&self.reserve, &[hold.key().to_owned()], &arguments)
+                .await?,
+        )
     }
 
     async fn settle(&self, key: String, id: String, cost_usd: f64) -> Result<(), Error> {
@@ -163,7 +178,7 @@ fn key(store: &Store, payer: &Payer) -> String {
 /// The nearest, so that three times 0.1 fit into 0.3.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
 fn nanos(usd: f64) -> u64 {
-    ((usd * NANOS).round() as u64).min(MOST_NANOS)
+    ((usd * NANOS).round() as u64).min(MAX_NANOS)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "replies lie below 2^53")]

@@ -13,10 +13,12 @@ use tokio::sync::Mutex;
 
 use crate::{error::Error, script::Script};
 
-/// No question to the limiter is worth more time than this; whoever asks falls back to its local share.
+/// No question to the limiter is worth more time than this; whoever asks falls back to its local
+/// share.
 const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
-/// Behind a pointer, because the client's futures are so deep that callers' crates would not compile.
+/// Behind a pointer, because the client's futures are so deep that callers' crates would not
+/// compile.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, RedisError>> + Send + 'a>>;
 
 /// A connection that every task of the process shares.
@@ -27,8 +29,14 @@ pub(crate) struct Connection {
 
 enum Kind {
     Single(ConnectionManager),
-    Cluster { client: Box<ClusterClient>, connection: Mutex<Option<ClusterConnection>> },
-    Sentinel { client: Box<Mutex<SentinelClient>>, connection: Mutex<Option<MultiplexedConnection>> },
+    Cluster {
+        client: Box<ClusterClient>,
+        connection: Mutex<Option<ClusterConnection>>,
+    },
+    Sentinel {
+        client: Box<Mutex<SentinelClient>>,
+        connection: Mutex<Option<MultiplexedConnection>>,
+    },
 }
 
 impl fmt::Debug for Connection {
@@ -39,37 +47,51 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     /// Understands `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` and
-    /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use: a worker may start while Redis is away.
+    /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use: a worker may
+    /// start while Redis is away.
     pub(crate) fn open(url: &str) -> Result<Self, Error> {
         let bad = |error: RedisError| Error::Address(error.to_string());
         let kind = if let Some(nodes) = url.strip_prefix("redis+cluster://") {
-            let client = ClusterClient::builder(nodes.split(',').map(|node| format!("redis://{node}")))
-                .connection_timeout(ANSWER_WITHIN)
-                .response_timeout(ANSWER_WITHIN)
-                .retries(0)
-                .build()
-                .map_err(bad)?;
+            let client =
+                ClusterClient::builder(nodes.split(',').map(|node| format!("redis://{node}")))
+                    .connection_timeout(ANSWER_WITHIN)
+                    .response_timeout(ANSWER_WITHIN)
+                    .retries(0)
+                    .build()
+                    .map_err(bad)?;
             Kind::Cluster { client: Box::new(client), connection: Mutex::new(None) }
         } else if let Some(rest) = url.strip_prefix("redis+sentinel://") {
-            let (nodes, master) = rest
-                .split_once('/')
-                .filter(|(_, master)| !master.is_empty())
-                .ok_or_else(|| Error::Address("write redis+sentinel://host:port,host:port/master-name".to_owned()))?;
-            let nodes: Vec<String> = nodes.split(',').map(|node| format!("redis://{node}")).collect();
-            let client = SentinelClient::build(nodes, master, None, SentinelServerType::Master).map_err(bad)?;
+            let (nodes, master) =
+                rest.split_once('/').filter(|(_, master)| !master.is_empty()).ok_or_else(|| {
+                    Error::Address(
+                        "write redis+sentinel://host:port,host:port/master-name".to_owned(),
+                    )
+                })?;
+            let nodes: Vec<String> =
+                nodes.split(',').map(|node| format!("redis://{node}")).collect();
+            let client = SentinelClient::build(nodes, master, None, SentinelServerType::Master)
+                .map_err(bad)?;
             Kind::Sentinel { client: Box::new(Mutex::new(client)), connection: Mutex::new(None) }
         } else {
             let config = ConnectionManagerConfig::new()
                 .set_connection_timeout(Some(ANSWER_WITHIN))
                 .set_response_timeout(Some(ANSWER_WITHIN))
                 .set_max_delay(Duration::from_secs(1));
-            Kind::Single(ConnectionManager::new_lazy_with_config(Client::open(url).map_err(bad)?, config).map_err(bad)?)
+            Kind::Single(
+                ConnectionManager::new_lazy_with_config(Client::open(url).map_err(bad)?, config)
+                    .map_err(bad)?,
+            )
         };
         Ok(Self { kind, address: without_password(url) })
     }
 
     /// Runs a script.
-    pub(crate) async fn run(&self, script: &Script, keys: &[String], arguments: &[Vec<u8>]) -> Result<Vec<Value>, Error> {
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[String],
+        arguments: &[Vec<u8>],
+    ) -> Result<Vec<Value>, Error> {
         self.within(Box::pin(async {
             match &self.kind {
                 Kind::Single(manager) => script.run(&mut manager.clone(), keys, arguments).await,
@@ -78,7 +100,8 @@ impl Connection {
                     script.run(&mut connection, keys, arguments).await
                 }
                 Kind::Sentinel { client, connection } => {
-                    let answer = script.run(&mut sentinel(client, connection).await?, keys, arguments).await;
+                    let answer =
+                        script.run(&mut sentinel(client, connection).await?, keys, arguments).await;
                     forget_if_broken(answer.as_ref().err(), connection).await;
                     answer
                 }
@@ -88,13 +111,19 @@ impl Connection {
     }
 
     /// Runs one command.
-    pub(crate) async fn command<T: FromRedisValue + Send>(&self, command: &Cmd) -> Result<T, Error> {
+    pub(crate) async fn command<T: FromRedisValue + Send>(
+        &self,
+        command: &Cmd,
+    ) -> Result<T, Error> {
         self.within(Box::pin(async {
             match &self.kind {
                 Kind::Single(manager) => command.query_async(&mut manager.clone()).await,
-                Kind::Cluster { client, connection } => command.query_async(&mut cluster(client, connection).await?).await,
+                Kind::Cluster { client, connection } => {
+                    command.query_async(&mut cluster(client, connection).await?).await
+                }
                 Kind::Sentinel { client, connection } => {
-                    let answer = command.query_async(&mut sentinel(client, connection).await?).await;
+                    let answer =
+                        command.query_async(&mut sentinel(client, connection).await?).await;
                     forget_if_broken(answer.as_ref().err(), connection).await;
                     answer
                 }
@@ -106,15 +135,23 @@ impl Connection {
     async fn within<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
         match tokio::time::timeout(ANSWER_WITHIN, answer).await {
             Ok(Ok(value)) => Ok(value),
-            // A server that answers with an error of the script's own is there; it must not be mistaken for absent.
-            Ok(Err(error)) if error.to_string().contains("TIDEGATE") => Err(Error::Protocol(error.to_string())),
+            // A server that answers with an error of the script's own is there; it must not be
+            // mistaken for absent.
+            Ok(Err(error)) if error.to_string().contains("TIDEGATE") => {
+                Err(Error::Protocol(error.to_string()))
+            }
             Ok(Err(error)) => Err(Error::Away(format!("{}: {error}", self.address))),
-            Err(_) => Err(Error::Away(format!("{}: no answer within {ANSWER_WITHIN:?}", self.address))),
+            Err(_) => {
+                Err(Error::Away(format!("{}: no answer within {ANSWER_WITHIN:?}", self.address)))
+            }
         }
     }
 }
 
-async fn cluster(client: &ClusterClient, slot: &Mutex<Option<ClusterConnection>>) -> Result<ClusterConnection, RedisError> {
+async fn cluster(
+    client: &ClusterClient,
+    slot: &Mutex<Option<ClusterConnection>>,
+) -> Result<ClusterConnection, RedisError> {
     let mut slot = slot.lock().await;
     if let Some(connection) = &*slot {
         return Ok(connection.clone());
@@ -139,7 +176,9 @@ async fn sentinel(
 
 /// After a failover the sentinels must be asked anew who the master is.
 async fn forget_if_broken(error: Option<&RedisError>, slot: &Mutex<Option<MultiplexedConnection>>) {
-    if error.is_some_and(|error| error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()) {
+    if error.is_some_and(|error| {
+        error.is_unrecoverable_error() || error.is_connection_dropped() || error.is_io_error()
+    }) {
         *slot.lock().await = None;
     }
 }
@@ -147,7 +186,9 @@ async fn forget_if_broken(error: Option<&RedisError>, slot: &Mutex<Option<Multip
 /// The URL without user and password, for messages.
 fn without_password(url: &str) -> String {
     match (url.find("://"), url.rfind('@')) {
-        (Some(scheme), Some(at)) if at > scheme => format!("{}://{}", &url[..scheme], &url[at + 1..]),
+        (Some(scheme), Some(at)) if at > scheme => {
+            format!("{}://{}", &url[..scheme], &url[at + 1..])
+        }
         _ => url.to_owned(),
     }
 }

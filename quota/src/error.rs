@@ -9,7 +9,8 @@ use crate::{amounts::Dimension, store::Binding, ticket::Ticket};
 /// Why [`crate::Quota::admit`] gave no permit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
-    /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with the ticket.
+    /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with
+    /// the ticket.
     #[error("no quota for {model} for {wait:?}: {binding} binds")]
     Wait {
         /// The model asked for.
@@ -33,8 +34,11 @@ pub enum Refused {
         /// Keeps the turn that an earlier refusal gave.
         ticket: Option<Ticket>,
     },
-    /// Nothing more before the provider's day ends or somebody pays. Asking again before `wait` is of no use.
-    #[error("{model} gives nothing more for {wait:?}: {reason}; `tidegate resume {model}` opens it sooner")]
+    /// Nothing more before the provider's day ends or somebody pays. Asking again before `wait` is
+    /// of no use.
+    #[error(
+        "{model} gives nothing more for {wait:?}: {reason}; `tidegate resume {model}` opens it sooner"
+    )]
     Exhausted {
         /// The model asked for.
         model: ModelId,
@@ -71,10 +75,12 @@ pub enum Error {
     /// The address cannot be used. Configuration error, fatal.
     #[error("the Redis URL cannot be used: {0}")]
     Address(String),
-    /// Redis could not be reached or did not answer in time. Callers fall back to their local share.
+    /// Redis could not be reached or did not answer in time. Callers fall back to their local
+    /// share.
     #[error("Redis is away: {0}")]
     Away(String),
-    /// Redis answered something else than the scripts' protocol: another program's keys, or a version that does not match.
+    /// Redis answered something else than the scripts' protocol: another program's keys, or a
+    /// version that does not match.
     #[error("Redis answered what the limiter does not understand: {0}")]
     Protocol(String),
     /// The model is not configured.

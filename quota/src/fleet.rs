@@ -29,7 +29,8 @@ impl Fleet {
         self.known.load(Ordering::Relaxed).max(1)
     }
 
-    /// Shows that `worker` lives, and counts those that do. One round trip; the set ends with the fleet.
+    /// Shows that `worker` lives, and counts those that do. One round trip; the set ends with the
+    /// fleet.
     pub(crate) async fn beat(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
         let key = key::workers(store.prefix());
         let script = "local now = tonumber(redis.call('TIME')[1]) \
@@ -44,7 +45,11 @@ impl Fleet {
     }
 
     /// Takes a worker that ends in good order out of the count.
-    pub(crate) async fn leave(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
+    pub(crate) async fn leave(
+        &self,
+        store: &redis_store::Store,
+        worker: &str,
+    ) -> Result<(), Error> {
         let mut command = redis::cmd("ZREM");
         command.arg(key::workers(store.prefix())).arg(worker);
         store.connection().command::<i64>(&command).await.map(drop)

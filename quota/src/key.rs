@@ -21,7 +21,8 @@ impl ModelKeys {
     /// What every script begins with: ledger, entries, state, leases, tuning.
     #[must_use]
     pub fn common(&self) -> [String; 5] {
-        ["ledger", "entries", "state", "leases", "tuning"].map(|what| format!("{}:{what}", self.stem))
+        ["ledger", "entries", "state", "leases", "tuning"]
+            .map(|what| format!("{}:{what}", self.stem))
     }
 
     /// The gate as text for people.
@@ -78,8 +79,14 @@ pub fn bucket(prefix: &str, name: &str) -> String {
 /// # Errors
 /// A sentence that says what to change.
 pub fn check_prefix(prefix: &str) -> Result<(), String> {
-    if prefix.is_empty() || prefix.len() > 64 || !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b)) {
-        return Err(format!("key-prefix \"{}\" must be 1 to 64 letters, digits, '-', '_', '.' or ':'", prefix.escape_debug()));
+    if prefix.is_empty()
+        || prefix.len() > 64
+        || !prefix.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+    {
+        return Err(format!(
+            "key-prefix \"{}\" must be 1 to 64 letters, digits, '-', '_', '.' or ':'",
+            prefix.escape_debug()
+        ));
     }
     Ok(())
 }
@@ -93,7 +100,10 @@ mod tests {
         let keys = ModelKeys::new("tidegate", &"openai:gpt-6-mini".parse().unwrap());
         let mut all = keys.common().to_vec();
         all.extend([keys.learned(7), keys.gate(), keys.tenants(1)]);
-        assert!(all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")), "{all:?}");
+        assert!(
+            all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")),
+            "{all:?}"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A limiter for LLM quotas that a whole fleet shares through Redis. It knows no vendor and no Temporal.
+//! A limiter for LLM quotas that a whole fleet shares through Redis. It knows no vendor and no
+//! Temporal.
 //!
 //! # The flow
 //!
@@ -18,9 +19,10 @@
 //! # }
 //! ```
 //!
-//! What is reserved is what the call is expected to use; what it really used is settled afterwards. A refused caller
-//! gets a [`Ticket`] that keeps its turn, whoever asks next time. A worker that dies needs no cleaning up: its
-//! reservation leaves the window by itself. A permit dropped before [`Permit::sent`] is given back.
+//! What is reserved is what the call is expected to use; what it really used is settled afterwards.
+//! A refused caller gets a [`Ticket`] that keeps its turn, whoever asks next time. A worker that
+//! dies needs no cleaning up: its reservation leaves the window by itself. A permit dropped before
+//! [`Permit::sent`] is given back.
 //!
 //! # Layout
 //!
@@ -33,19 +35,19 @@
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to
-//! * [`little`]: how many calls in flight a limit can use
+//! * [`call_stats`]: how many calls in flight a limit can use
 //! * [`metrics`]: every metric of this crate, by name
 
 pub mod amounts;
 mod breaker;
 pub mod bucket;
 pub mod budget;
+pub mod call_stats;
 mod connection;
 pub mod error;
 mod fleet;
 pub mod key;
 pub mod limits;
-pub mod little;
 pub mod memory;
 pub mod metrics;
 pub mod permit;

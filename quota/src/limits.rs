@@ -23,20 +23,21 @@ pub struct Limits {
     pub requests_per_day: Option<u64>,
     /// Input and output tokens a day, counted together.
     pub tokens_per_day: Option<u64>,
-    /// By how much the provider's day begins before 00:00 UTC. Default 0; a day that begins at 00:00 Pacific standard time
-    /// begins 16 h before the next UTC day.
+    /// By how much the provider's day begins before 00:00 UTC. Default 0; a day that begins at
+    /// 00:00 Pacific standard time begins 16 h before the next UTC day.
     pub day_offset: Duration,
-    /// The part of each limit that is used. Default 0.98: with [`Self::window`], no refusal by any of seven provider
-    /// models, strict sliding windows and 500 ms of skew included, at 96.7 % use.
+    /// The part of each limit that is used. Default 0.98: with [`Self::window`], no refusal by any
+    /// of seven provider models, strict sliding windows and 500 ms of skew included, at 96.7 % use.
     pub margin: f64,
-    /// The window in which the limits hold. Default 60.5 s: the half second covers the skew between our clock and the
-    /// provider's.
+    /// The window in which the limits hold. Default 60.5 s: the half second covers the skew between
+    /// our clock and the provider's.
     pub window: Duration,
-    /// How far calls may run ahead of an even pace. Default 1 s; providers that enforce "60 a minute" as "1 a second"
-    /// refuse more.
+    /// How far calls may run ahead of an even pace. Default 1 s; providers that enforce "60 a
+    /// minute" as "1 a second" refuse more.
     pub burst: Duration,
-    /// A call that has outlived the window counts among the calls at once for this long after its admission or its last
-    /// renewal. Default 120 s; a live permit renews its lease well before. Never shorter than the window and a half.
+    /// A call that has outlived the window counts among the calls at once for this long after its
+    /// admission or its last renewal. Default 120 s; a live permit renews its lease well before.
+    /// Never shorter than the window and a half.
     pub lease: Duration,
 }
 
@@ -77,10 +78,14 @@ impl Limits {
         self.lease.max(self.window.mul_f64(1.5))
     }
 
-    /// What may be admitted in one window: each limit times the margin, rounded down but never to nothing; 0 for none.
+    /// What may be admitted in one window: each limit times the margin, rounded down but never to
+    /// nothing; 0 for none.
     #[must_use]
     pub fn effective(&self) -> Amounts {
-        Amounts(Dimension::ALL.map(|dimension| self.get(dimension).map_or(0, |limit| self.with_margin(limit))))
+        Amounts(
+            Dimension::ALL
+                .map(|dimension| self.get(dimension).map_or(0, |limit| self.with_margin(limit))),
+        )
     }
 
     /// A limit times the margin, rounded down but never to nothing.
@@ -147,7 +152,8 @@ impl Lanes {
     /// Checks shares and ceilings.
     ///
     /// # Errors
-    /// [`LimitError`] when there is no lane, a part lies outside 0..=1, or the shares exceed 1 together.
+    /// [`LimitError`] when there is no lane, a part lies outside 0..=1, or the shares exceed 1
+    /// together.
     pub fn new(lanes: BTreeMap<Lane, Share>) -> Result<Self, LimitError> {
         if lanes.is_empty() {
             return Err(LimitError::NoLane);
@@ -194,7 +200,8 @@ pub enum OutputHold {
     Maximum,
 }
 
-/// What a provider counts towards its limits, and when. One row of the table in `tidegate-providers`.
+/// What a provider counts towards its limits, and when. One row of the table in
+/// `tidegate-providers`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Charge {
     /// What is held at admission.
@@ -203,14 +210,19 @@ pub struct Charge {
     pub cached_input: bool,
     /// By how much output is multiplied in the combined count (Bedrock: 5 to 15).
     pub output_weight: f64,
-    /// Whether output tokens that were held and not used come back. Where they do not, a call is charged the larger of
-    /// what it used and its `max_output_tokens`, as OpenAI documents it.
+    /// Whether output tokens that were held and not used come back. Where they do not, a call is
+    /// charged the larger of what it used and its `max_output_tokens`, as OpenAI documents it.
     pub unused_returns: bool,
 }
 
 impl Default for Charge {
     fn default() -> Self {
-        Self { hold: OutputHold::Expected, cached_input: true, output_weight: 1.0, unused_returns: true }
+        Self {
+            hold: OutputHold::Expected,
+            cached_input: true,
+            output_weight: 1.0,
+            unused_returns: true,
+        }
     }
 }
 
@@ -228,8 +240,9 @@ impl Charge {
         Amounts([1, input, output, input.saturating_add(weighted)])
     }
 
-    /// Output to hold where the provider holds the bound, in tokens before the weight: its bound counts once, what really
-    /// comes counts with the weight, so that the larger of the two is held.
+    /// Output to hold where the provider holds the bound, in tokens before the weight: its bound
+    /// counts once, what really comes counts with the weight, so that the larger of the two is
+    /// held.
     #[must_use]
     pub fn held_output(&self, bound: u64, expected: u64) -> u64 {
         if self.output_weight <= 1.0 {
@@ -249,7 +262,10 @@ impl Charge {
     #[must_use]
     pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
         let cached = if self.cached_input { usage.cache_read } else { 0 };
-        let mut amounts = self.amounts(usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached), usage.output);
+        let mut amounts = self.amounts(
+            usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached),
+            usage.output,
+        );
         if !self.unused_returns {
             amounts.0[3] = amounts.0[3].max(max_output_tokens);
         }
@@ -275,7 +291,12 @@ impl ModelQuota {
     ///
     /// # Errors
     /// [`LimitError`] says which value cannot be and what to write instead.
-    pub fn new(id: ModelId, limits: Limits, charge: Charge, lanes: Arc<Lanes>) -> Result<Self, LimitError> {
+    pub fn new(
+        id: ModelId,
+        limits: Limits,
+        charge: Charge,
+        lanes: Arc<Lanes>,
+    ) -> Result<Self, LimitError> {
         let stated = [
             ("requests", limits.requests),
             ("input", limits.input),

@@ -1,5 +1,5 @@
-//! A store in this process: the reference model that the scripts are tested against, and the worker's own share while
-//! Redis is away.
+//! A store in this process: the reference model that the scripts are tested against, and the
+//! worker's own share while Redis is away.
 
 mod number;
 mod state;
@@ -69,7 +69,10 @@ impl Store {
     }
 
     fn now(&self) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "microseconds of a process's life lie far below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "microseconds of a process's life lie far below 2^53"
+        )]
         match &self.clock {
             // As far from 0 as the server's clock is: 0 stands for "never" and "no ticket".
             Clock::Process(start) => start.elapsed().as_micros() as f64 + 1e12,
@@ -77,7 +80,8 @@ impl Store {
         }
     }
 
-    /// A panic while the lock was held cannot leave a state half written in a way that matters more than going on.
+    /// A panic while the lock was held cannot leave a state half written in a way that matters more
+    /// than going on.
     fn models(&self) -> MutexGuard<'_, HashMap<ModelId, State>> {
         self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -93,17 +97,34 @@ impl Store {
 }
 
 impl crate::store::Store for Store {
-    async fn reserve(&self, model: &ModelQuota, ask: &Ask) -> Result<(Decision, Option<Expectation>), Error> {
+    async fn reserve(
+        &self,
+        model: &ModelQuota,
+        ask: &Ask,
+    ) -> Result<(Decision, Option<Expectation>), Error> {
         Ok(self.reserve_now(model, ask))
     }
 
-    async fn settle(&self, model: &ModelQuota, settlement: &Settlement) -> Result<(Settled, Option<Expectation>), Error> {
+    async fn settle(
+        &self,
+        model: &ModelQuota,
+        settlement: &Settlement,
+    ) -> Result<(Settled, Option<Expectation>), Error> {
         Ok(self.with(model, |state, now| {
-            (state.settle(model, settlement, self.pause_ttl, now), state.expectation(settlement.template))
+            (
+                state.settle(model, settlement, self.pause_ttl, now),
+                state.expectation(settlement.template),
+            )
         }))
     }
 
-    async fn charge(&self, model: &ModelQuota, name: &str, lane: usize, used: Amounts) -> Result<(), Error> {
+    async fn charge(
+        &self,
+        model: &ModelQuota,
+        name: &str,
+        lane: usize,
+        used: Amounts,
+    ) -> Result<(), Error> {
         self.with(model, |state, now| state.charge(model, name, lane, used, now));
         Ok(())
     }

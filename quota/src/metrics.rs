@@ -23,8 +23,15 @@ const DEGRADED: &str = "tidegate_redis_degraded";
 pub fn describe() {
     describe_gauge!(IN_FLIGHT, "Admitted calls of this worker that have not ended");
     describe_gauge!(QUOTA_USED, "Used and reserved in the window, by the whole fleet");
-    describe_gauge!(QUOTA_LIMIT, "What may be admitted in one window: the limit in force, margin and corrections included");
-    describe_histogram!(QUOTA_WAIT, metrics::Unit::Seconds, "Time from the first question to admission, in one attempt");
+    describe_gauge!(
+        QUOTA_LIMIT,
+        "What may be admitted in one window: the limit in force, margin and corrections included"
+    );
+    describe_histogram!(
+        QUOTA_WAIT,
+        metrics::Unit::Seconds,
+        "Time from the first question to admission, in one attempt"
+    );
     describe_counter!(DENIALS, "Refusals by the limiter, by what bound");
     describe_counter!(PAUSES, "Pauses that this worker imposed, by reason");
     describe_gauge!(DEGRADED, "1 while Redis is away and this worker keeps to its own share");
@@ -33,7 +40,8 @@ pub fn describe() {
 
 pub(crate) fn admitted(model: &ModelId, lane: &Lane, waited: Duration) {
     gauge!(IN_FLIGHT, "model" => model.to_string(), "lane" => lane.to_string()).increment(1.0);
-    histogram!(QUOTA_WAIT, "model" => model.to_string(), "lane" => lane.to_string()).record(waited.as_secs_f64());
+    histogram!(QUOTA_WAIT, "model" => model.to_string(), "lane" => lane.to_string())
+        .record(waited.as_secs_f64());
 }
 
 pub(crate) fn ended(model: &ModelId, lane: &Lane) {
@@ -62,8 +70,10 @@ pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {
         if state.limit > 0 {
             #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
             let (used, limit) = (state.used as f64, state.limit as f64);
-            gauge!(QUOTA_USED, "model" => model.id.to_string(), "dimension" => dimension.name()).set(used);
-            gauge!(QUOTA_LIMIT, "model" => model.id.to_string(), "dimension" => dimension.name()).set(limit);
+            gauge!(QUOTA_USED, "model" => model.id.to_string(), "dimension" => dimension.name())
+                .set(used);
+            gauge!(QUOTA_LIMIT, "model" => model.id.to_string(), "dimension" => dimension.name())
+                .set(limit);
         }
     }
 }

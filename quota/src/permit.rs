@@ -9,14 +9,14 @@ use crate::{
     limits::ModelQuota,
     metrics,
     quota::{Backend, Shared},
-    store::{Lesson, Meter, Pause, Settlement, Store as _, Verdict},
+    store::{Meter, Pause, ProviderSignal, Settlement, Store as _, UsageSample},
 };
 
 /// Leave for one provider call. Settle it with what the call used.
 ///
 /// * Dropped before [`Self::sent`]: given back, nothing was used.
-/// * Dropped after it: what was reserved stays charged until it leaves the window, because the provider may have done the work.
-///   The call is no longer in flight.
+/// * Dropped after it: what was reserved stays charged until it leaves the window, because the
+///   provider may have done the work. The call is no longer in flight.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
@@ -47,65 +47,88 @@ impl Permit {
         self.state = State::Sent;
     }
 
-    /// The call is over and used this much. The rest of the reservation is given back, or the excess becomes a debt.
+    /// The call is over and used this much. The rest of the reservation is given back, or the
+    /// excess becomes a debt.
     pub async fn settle(self, usage: &Usage) {
-        let lesson = Lesson { estimated_input: self.estimated_input, input: usage.input(), output: usage.output };
+        let sample = UsageSample {
+            estimated_input: self.estimated_input,
+            input: usage.input(),
+            output: usage.output,
+        };
         let used = self.model.charge.used(usage, self.max_output_tokens);
-        self.end(Some(used), Some(lesson), Verdict::None, None).await;
+        self.end(Some(used), Some(sample), ProviderSignal::None, None).await;
     }
 
-    /// What the provider's response headers say of its own count: it goes with the settlement, and corrects ours where other
-    /// programs use the same account.
+    /// What the provider's response headers say of its own count: it goes with the settlement, and
+    /// corrects ours where other programs use the same account.
     pub fn observed(&mut self, meter: Meter) {
         self.meter = meter;
     }
 
-    /// The request was never sent, or the provider refused it without doing any work but counts the request.
+    /// The request was never sent, or the provider refused it without doing any work but counts the
+    /// request.
     pub async fn settle_unused(self) {
-        self.unused(Verdict::None, None).await;
+        self.unused(ProviderSignal::None, None).await;
     }
 
-    /// Nobody knows what the call used (a time-out, a dropped connection): everything reserved stays charged, and the call is
-    /// no longer in flight.
+    /// Nobody knows what the call used (a time-out, a dropped connection): everything reserved
+    /// stays charged, and the call is no longer in flight.
     pub async fn keep_charged(self) {
         let reserved = self.reserved;
-        self.end(Some(reserved), None, Verdict::Lost, None).await;
+        self.end(Some(reserved), None, ProviderSignal::Lost, None).await;
     }
 
     /// The request never left.
     pub async fn release(self) {
-        self.end(None, None, Verdict::None, None).await;
+        self.end(None, None, ProviderSignal::None, None).await;
     }
 
-    /// The provider refused for a rate: the request counts, its tokens do not, and the gate closes for the whole fleet in
-    /// the same step, for at least `pause` and at most the gate's time to live. The limits are lowered for a while.
+    /// The provider refused for a rate: the request counts, its tokens do not, and the gate closes
+    /// for the whole fleet in the same step, for at least `pause` and at most the gate's time to
+    /// live. The limits are lowered for a while.
     pub async fn refused(self, pause: Duration, reason: &str) {
         metrics::paused(&self.model.id, reason);
-        self.unused(Verdict::Refused, Some(Pause { length: pause, reason: reason.to_owned() })).await;
+        self.unused(
+            ProviderSignal::Refused,
+            Some(Pause { length: pause, reason: reason.to_owned() }),
+        )
+        .await;
     }
 
-    /// The provider is overloaded: the fleet keeps fewer calls in flight for a while, and the gate stays open.
+    /// The provider is overloaded: the fleet keeps fewer calls in flight for a while, and the gate
+    /// stays open.
     pub async fn overloaded(self) {
-        self.unused(Verdict::Overloaded, None).await;
+        self.unused(ProviderSignal::Overloaded, None).await;
     }
 
-    /// The provider gives nothing more for `wait`, which is until its day ends or until it is worth trying again: the gate
-    /// closes for the whole fleet until then, or until somebody opens it.
+    /// The provider gives nothing more for `wait`, which is until its day ends or until it is worth
+    /// trying again: the gate closes for the whole fleet until then, or until somebody opens it.
     pub async fn exhausted(self, wait: Duration, reason: &str) {
         metrics::paused(&self.model.id, "exhausted");
-        self.unused(Verdict::Exhausted, Some(Pause { length: wait, reason: reason.to_owned() })).await;
+        self.unused(
+            ProviderSignal::Exhausted,
+            Some(Pause { length: wait, reason: reason.to_owned() }),
+        )
+        .await;
     }
 
-    async fn unused(self, verdict: Verdict, pause: Option<Pause>) {
+    async fn unused(self, signal: ProviderSignal, pause: Option<Pause>) {
         let used = self.model.charge.amounts(0, 0);
-        self.end(Some(used), None, verdict, pause).await;
+        self.end(Some(used), None, signal, pause).await;
     }
 
-    async fn end(mut self, used: Option<Amounts>, lesson: Option<Lesson>, verdict: Verdict, pause: Option<Pause>) {
+    async fn end(
+        mut self,
+        used: Option<Amounts>,
+        sample: Option<UsageSample>,
+        signal: ProviderSignal,
+        pause: Option<Pause>,
+    ) {
         self.state = State::Settled;
         metrics::ended(&self.model.id, &self.lane);
         let (reservation, meter) = (std::mem::take(&mut self.reservation), self.meter);
-        let settlement = Settlement { reservation, used, lesson, template: self.template, verdict, pause, meter };
+        let settlement =
+            Settlement { reservation, used, sample, template: self.template, signal, pause, meter };
         self.shared.settle(&self.model, self.backend, &settlement).await;
     }
 }
@@ -116,9 +139,11 @@ pub(crate) struct Renewal(tokio::task::JoinHandle<()>);
 
 impl Renewal {
     pub(crate) fn start(shared: &Arc<Shared>, model: &Arc<ModelQuota>, reservation: &str) -> Self {
-        let (shared, model, reservation) = (Arc::clone(shared), Arc::clone(model), reservation.to_owned());
+        let (shared, model, reservation) =
+            (Arc::clone(shared), Arc::clone(model), reservation.to_owned());
         Self(tokio::spawn(async move {
-            // The lease begins with the admission and is longer than the window by half: the first renewal comes between.
+            // The lease begins with the admission and is longer than the window by half: the first
+            // renewal comes between.
             let (window, lease) = (model.limits.window, model.limits.lease());
             tokio::time::sleep(window + (lease - window) / 4).await;
             loop {
@@ -146,10 +171,14 @@ impl Drop for Permit {
         metrics::ended(&self.model.id, &self.lane);
         // Outside a runtime nothing can be sent; the reservation then leaves the window by itself.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (shared, model, backend) = (Arc::clone(&self.shared), Arc::clone(&self.model), self.backend);
+            let (shared, model, backend) =
+                (Arc::clone(&self.shared), Arc::clone(&self.model), self.backend);
             let reservation = std::mem::take(&mut self.reservation);
             let settlement = match self.state {
-                State::Sent => Settlement { verdict: Verdict::Lost, ..Settlement::used(reservation, self.reserved) },
+                State::Sent => Settlement {
+                    signal: ProviderSignal::Lost,
+                    ..Settlement::used(reservation, self.reserved)
+                },
                 State::Unsent | State::Settled => Settlement::released(reservation),
             };
             let settlement = Settlement { template: self.template, ..settlement };

@@ -23,24 +23,28 @@ use crate::{
     store::{Ask, Decision, Expectation, Meter, Override, Pause, Settlement, Snapshot, Store},
 };
 
-/// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in Redis.
+/// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
+/// Redis.
 const REMEMBERED_TEMPLATES: usize = 10_000;
 
 /// The part of a call's bound on output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
 
-/// Whoever waits in place asks again at least this often: a limit may have been raised or a gate opened.
-const LONGEST_NAP: Duration = Duration::from_mins(1);
+/// Whoever waits in place asks again at least this often: a limit may have been raised or a gate
+/// opened.
+const MAX_SLEEP: Duration = Duration::from_mins(1);
 
-/// A closed gate is waited for in place no longer than this: nobody knows whether it will open then.
-const LONGEST_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
+/// A closed gate is waited for in place no longer than this: nobody knows whether it will open
+/// then.
+const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// First part of every Redis key. Default `tidegate`.
     pub key_prefix: String,
-    /// The longest wait in [`Quota::admit`] itself; a longer one is handed back as [`Refused`]. Default 10 s.
+    /// The longest wait in [`Quota::admit`] itself; a longer one is handed back as [`Refused`].
+    /// Default 10 s.
     pub max_slot_wait: Duration,
     /// Each wake-up after a pause is spread over 0 to this. Default 30 s.
     pub jitter: Duration,
@@ -84,16 +88,20 @@ pub(crate) struct Shared {
 }
 
 impl Quota {
-    /// A limiter that a fleet shares through Redis: `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,…` or
-    /// `redis+sentinel://host:port,…/master-name`. Connects at the first use; while Redis is away every worker keeps to
-    /// its share of the limits.
+    /// A limiter that a fleet shares through Redis: `redis://`, `rediss://`, `unix://`,
+    /// `redis+cluster://host:port,…` or `redis+sentinel://host:port,…/master-name`. Connects at the
+    /// first use; while Redis is away every worker keeps to its share of the limits.
     ///
     /// # Errors
     /// [`Error::Address`] when the URL or the key prefix cannot be used.
     ///
     /// # Panics
     /// Outside of a Tokio runtime.
-    pub fn with_redis(url: &str, models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Result<Self, Error> {
+    pub fn with_redis(
+        url: &str,
+        models: impl IntoIterator<Item = ModelQuota>,
+        options: Options,
+    ) -> Result<Self, Error> {
         let store = redis_store::Store::open(url, &options.key_prefix, options.pause_ttl)?;
         Ok(Self::new(Some(store), models, options))
     }
@@ -104,7 +112,11 @@ impl Quota {
         Self::new(None, models, options)
     }
 
-    fn new(redis: Option<redis_store::Store>, models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Self {
+    fn new(
+        redis: Option<redis_store::Store>,
+        models: impl IntoIterator<Item = ModelQuota>,
+        options: Options,
+    ) -> Self {
         let shared = Shared {
             models: models.into_iter().map(|model| (model.id.clone(), Arc::new(model))).collect(),
             local: memory::Store::new(options.pause_ttl),
@@ -117,7 +129,8 @@ impl Quota {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Admits one call: at once, or after a wait of at most [`Options::max_slot_wait`], in which nothing is held.
+    /// Admits one call: at once, or after a wait of at most [`Options::max_slot_wait`], in which
+    /// nothing is held.
     ///
     /// Dropping the future at any time costs nothing.
     ///
@@ -125,8 +138,14 @@ impl Quota {
     /// [`Refused`]: come back later with the ticket, or never.
     pub async fn admit(&self, request: &Request) -> Result<Permit, Refused> {
         let shared = &self.shared;
-        let model = shared.models.get(&request.model).ok_or_else(|| Refused::UnknownModel(request.model.clone()))?;
-        let lane = model.lanes.index(&request.lane).ok_or_else(|| Refused::UnknownLane(request.lane.clone()))?;
+        let model = shared
+            .models
+            .get(&request.model)
+            .ok_or_else(|| Refused::UnknownModel(request.model.clone()))?;
+        let lane = model
+            .lanes
+            .index(&request.lane)
+            .ok_or_else(|| Refused::UnknownLane(request.lane.clone()))?;
         let started = Instant::now();
         let amounts = shared.amounts(model, request);
         let mut ask = Ask {
@@ -140,10 +159,11 @@ impl Quota {
         };
         loop {
             let (decision, backend) = shared.ask(model, &ask).await;
-            let (nap, wait, refused) = match decision {
+            let (sleep, wait, refused) = match decision {
                 Decision::Granted => {
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
-                    let renewal = (backend == Backend::Redis).then(|| Renewal::start(shared, model, &ask.reservation));
+                    let renewal = (backend == Backend::Redis)
+                        .then(|| Renewal::start(shared, model, &ask.reservation));
                     return Ok(Permit {
                         meter: Meter::default(),
                         _renewal: renewal,
@@ -161,20 +181,32 @@ impl Quota {
                 }
                 Decision::Never { dimension, capacity } => {
                     let asked = ask.amounts.get(dimension);
-                    return Err(Refused::NeverFits { model: model.id.clone(), dimension, asked, capacity });
+                    return Err(Refused::NeverFits {
+                        model: model.id.clone(),
+                        dimension,
+                        asked,
+                        capacity,
+                    });
                 }
                 Decision::Exhausted { wait, day } => {
                     metrics::denied_by_gate(&model.id);
                     let reason = match day {
                         Some(limit) => format!("the limit of {limit} is spent"),
-                        None => self.inspect(&model.id).await.map_or_else(|_| "it is exhausted".to_owned(), |seen| seen.reason),
+                        None => self
+                            .inspect(&model.id)
+                            .await
+                            .map_or_else(|_| "it is exhausted".to_owned(), |seen| seen.reason),
                     };
                     return Err(Refused::Exhausted { model: model.id.clone(), wait, reason });
                 }
                 Decision::Wait { wait, binding, deficit, ticket } => {
                     metrics::denied(&model.id, binding);
                     ask.ticket = Some(ticket);
-                    (early(wait), wait, Refused::Wait { model: model.id.clone(), wait, binding, deficit, ticket })
+                    (
+                        early(wait),
+                        wait,
+                        Refused::Wait { model: model.id.clone(), wait, binding, deficit, ticket },
+                    )
                 }
                 Decision::Paused { wait, ticket } => {
                     metrics::denied_by_gate(&model.id);
@@ -183,13 +215,15 @@ impl Quota {
                 }
             };
             let patience = match refused {
-                Refused::Paused { .. } => shared.options.max_slot_wait.min(LONGEST_PAUSE_IN_PLACE),
+                Refused::Paused { .. } => shared.options.max_slot_wait.min(MAX_PAUSE_IN_PLACE),
                 _ => shared.options.max_slot_wait,
             };
-            if started.elapsed() + wait > request.max_wait.map_or(patience, |most| most.min(patience)) {
+            if started.elapsed() + wait
+                > request.max_wait.map_or(patience, |most| most.min(patience))
+            {
                 return Err(refused);
             }
-            tokio::time::sleep(nap).await;
+            tokio::time::sleep(sleep).await;
         }
     }
 
@@ -216,7 +250,12 @@ impl Quota {
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
-    pub async fn pause(&self, model: &ModelId, length: Duration, reason: &str) -> Result<Duration, Error> {
+    pub async fn pause(
+        &self,
+        model: &ModelId,
+        length: Duration,
+        reason: &str,
+    ) -> Result<Duration, Error> {
         let model = self.model(model)?;
         let pause = Pause { length, reason: reason.to_owned() };
         metrics::paused(&model.id, "operator");
@@ -226,8 +265,9 @@ impl Quota {
         }
     }
 
-    /// Sets limits for the whole fleet while it runs; they act from the next question on, and use in the window stays.
-    /// They live in Redis for 30 days after the last use, so what is to stay belongs into the configuration.
+    /// Sets limits for the whole fleet while it runs; they act from the next question on, and use
+    /// in the window stays. They live in Redis for 30 days after the last use, so what is to stay
+    /// belongs into the configuration.
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
@@ -258,8 +298,8 @@ impl Quota {
         Budgets::new(self.shared.redis.clone())
     }
 
-    /// Counts one more provider call beyond the first of a document, and says how many the batch has spent; `None` while
-    /// Redis is away. The count lives for seven days after the last.
+    /// Counts one more provider call beyond the first of a document, and says how many the batch
+    /// has spent; `None` while Redis is away. The count lives for seven days after the last.
     pub async fn count_retry(&self, batch: &str) -> Option<u64> {
         let redis = self.shared.redis.as_ref()?;
         let mut command = redis::cmd("EVAL");
@@ -270,8 +310,8 @@ impl Quota {
         redis.connection().command(&command).await.ok()
     }
 
-    /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it is dropped or
-    /// `stop` resolves. Run one for each process that admits calls.
+    /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it
+    /// is dropped or `stop` resolves. Run one for each process that admits calls.
     pub async fn keep_alive(&self, worker: &str, stop: impl Future<Output = ()>) {
         let Some(redis) = &self.shared.redis else { return stop.await };
         tokio::pin!(stop);
@@ -334,7 +374,12 @@ impl Shared {
         (decision, Backend::Local)
     }
 
-    pub(crate) async fn settle(self: &Arc<Self>, model: &ModelQuota, backend: Backend, settlement: &Settlement) {
+    pub(crate) async fn settle(
+        self: &Arc<Self>,
+        model: &ModelQuota,
+        backend: Backend,
+        settlement: &Settlement,
+    ) {
         // Every worker also keeps the gates that it closed, for the case that Redis goes away.
         if let Some(pause) = &settlement.pause {
             let _ = self.local.pause(&self.share(model), pause).await;
@@ -345,11 +390,14 @@ impl Shared {
                     self.answered();
                     self.remember(model, settlement.template, expectation);
                 }
-                // The reservation stays charged until it leaves the window: too much, never too little.
+                // The reservation stays charged until it leaves the window: too much, never too
+                // little.
                 Err(error) => self.away(&error),
             },
             _ => {
-                if let Ok((_, expectation)) = self.local.settle(&self.share(model), settlement).await {
+                if let Ok((_, expectation)) =
+                    self.local.settle(&self.share(model), settlement).await
+                {
                     self.remember(model, settlement.template, expectation);
                 }
             }
@@ -361,7 +409,8 @@ impl Shared {
         model.share(if self.redis.is_some() { self.fleet.size() } else { 1 })
     }
 
-    /// What to reserve: the estimate corrected by what was learned, and the expected output or its bound.
+    /// What to reserve: the estimate corrected by what was learned, and the expected output or its
+    /// bound.
     fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
         let expectation = self.expectation(model, request.template);
         #[expect(
@@ -370,15 +419,18 @@ impl Shared {
             clippy::cast_precision_loss,
             reason = "tokens lie far below 2^53"
         )]
-        let input =
-            expectation.map_or(request.input_tokens, |known| (request.input_tokens as f64 * known.input_ratio).ceil() as u64);
+        let input = expectation.map_or(request.input_tokens, |known| {
+            (request.input_tokens as f64 * known.input_ratio).ceil() as u64
+        });
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // Nobody knows yet. The bound is no expectation: answers rarely use a third of it, and if they do use more,
-            // that is a debt for some calls and not a wait for all.
+            // Nobody knows yet. The bound is no expectation: answers rarely use a third of it, and
+            // if they do use more, that is a debt for some calls and not a wait for all.
             (OutputHold::Expected, None) => bound.div_ceil(UNKNOWN_OUTPUT),
-            (OutputHold::Maximum, known) => model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound))),
+            (OutputHold::Maximum, known) => {
+                model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound)))
+            }
         };
         model.charge.amounts(input, output)
     }
@@ -406,19 +458,24 @@ impl Shared {
         }
     }
 
-    /// What this worker spent on its own and is still in the window counts for the whole fleet again.
+    /// What this worker spent on its own and is still in the window counts for the whole fleet
+    /// again.
     async fn report_spending(&self) {
         let Some(redis) = &self.redis else { return };
         for model in self.models.values() {
             let Ok(spent) = self.local.inspect(&self.share(model)).await else { continue };
-            for (lane, state) in spent.lanes.iter().enumerate().filter(|(_, state)| state.used != Amounts::default()) {
+            for (lane, state) in
+                spent.lanes.iter().enumerate().filter(|(_, state)| state.used != Amounts::default())
+            {
                 let name = format!("away:{:016x}", rand::random::<u64>());
                 match redis.charge(model, &name, lane, state.used).await {
                     Ok(()) => info!(
                         model = %model.id, lane = %state.lane, requests = state.used.0[0], tokens = state.used.0[3],
                         "reported what this worker spent in the last window while Redis was away"
                     ),
-                    Err(error) => warn!(%error, model = %model.id, "could not report what was spent while Redis was away"),
+                    Err(error) => {
+                        warn!(%error, model = %model.id, "could not report what was spent while Redis was away")
+                    }
                 }
             }
         }
@@ -435,7 +492,8 @@ impl Shared {
     }
 }
 
-/// A long wait is cut short, because the queue moves up when calls use less than was held; a short one is waited for exactly.
+/// A long wait is cut short, because the queue moves up when calls use less than was held; a short
+/// one is waited for exactly.
 fn early(wait: Duration) -> Duration {
-    if wait > Duration::from_secs(2) { wait.mul_f64(0.95).min(LONGEST_NAP) } else { wait }
+    if wait > Duration::from_secs(2) { wait.mul_f64(0.95).min(MAX_SLEEP) } else { wait }
 }

@@ -32,7 +32,10 @@ pub struct Store {
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("connection", &self.connection).field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("connection", &self.connection)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
     }
 }
 
@@ -55,7 +58,8 @@ impl Store {
         })
     }
 
-    /// For tests and simulations: the scripts take this time, in microseconds, instead of the server's; 0 ends it.
+    /// For tests and simulations: the scripts take this time, in microseconds, instead of the
+    /// server's; 0 ends it.
     #[doc(hidden)]
     pub fn set_test_clock(&self, micros: u64) {
         self.clock.store(micros, Ordering::SeqCst);
@@ -87,13 +91,22 @@ impl Store {
         let mut seven = keys.common().to_vec();
         seven.extend([keys.learned(settlement.template), keys.gate()]);
         let reason = settlement.pause.as_ref().map_or("", |pause| &pause.reason);
-        let arguments = [settlement.reservation.clone().into_bytes(), outcome, wire::model(model), reason.as_bytes().to_vec()];
+        let arguments = [
+            settlement.reservation.clone().into_bytes(),
+            outcome,
+            wire::model(model),
+            reason.as_bytes().to_vec(),
+        ];
         wire::settled(&self.connection.run(&self.scripts.settle, &seven, &arguments).await?)
     }
 }
 
 impl crate::store::Store for Store {
-    async fn reserve(&self, model: &ModelQuota, ask: &Ask) -> Result<(Decision, Option<Expectation>), Error> {
+    async fn reserve(
+        &self,
+        model: &ModelQuota,
+        ask: &Ask,
+    ) -> Result<(Decision, Option<Expectation>), Error> {
         let keys = self.keys(model);
         let mut seven = keys.common().to_vec();
         seven.extend([keys.learned(ask.template), keys.tenants(ask.lane + 1)]);
@@ -106,14 +119,36 @@ impl crate::store::Store for Store {
         wire::decision(&self.connection.run(&self.scripts.reserve, &seven, &arguments).await?)
     }
 
-    async fn settle(&self, model: &ModelQuota, settlement: &Settlement) -> Result<(Settled, Option<Expectation>), Error> {
-        let mode = if settlement.used.is_some() { wire::Mode::Settled } else { wire::Mode::Released };
-        self.end(model, settlement, wire::outcome(model, settlement, mode, self.pause_ttl, self.clock())).await
+    async fn settle(
+        &self,
+        model: &ModelQuota,
+        settlement: &Settlement,
+    ) -> Result<(Settled, Option<Expectation>), Error> {
+        let mode =
+            if settlement.used.is_some() { wire::Mode::Settled } else { wire::Mode::Released };
+        self.end(
+            model,
+            settlement,
+            wire::outcome(model, settlement, mode, self.pause_ttl, self.clock()),
+        )
+        .await
     }
 
-    async fn charge(&self, model: &ModelQuota, name: &str, lane: usize, used: Amounts) -> Result<(), Error> {
+    async fn charge(
+        &self,
+        model: &ModelQuota,
+        name: &str,
+        lane: usize,
+        used: Amounts,
+    ) -> Result<(), Error> {
         let settlement = Settlement::used(name, used);
-        let outcome = wire::outcome(model, &settlement, wire::Mode::Charged(lane), self.pause_ttl, self.clock());
+        let outcome = wire::outcome(
+            model,
+            &settlement,
+            wire::Mode::Charged(lane),
+            self.pause_ttl,
+            self.clock(),
+        );
         self.end(model, &settlement, outcome).await.map(drop)
     }
 
@@ -121,9 +156,14 @@ impl crate::store::Store for Store {
         let keys = self.keys(model);
         let mut six = keys.common().to_vec();
         six.push(keys.gate());
-        let call = wire::Packed::default().micros(pause.length).micros(self.pause_ttl).number(self.clock()).done();
+        let call = wire::Packed::default()
+            .micros(pause.length)
+            .micros(self.pause_ttl)
+            .number(self.clock())
+            .done();
         let arguments = [pause.reason.clone().into_bytes(), call, wire::model(model)];
-        let [left] = wire::integers(&self.connection.run(&self.scripts.pause, &six, &arguments).await?)?;
+        let [left] =
+            wire::integers(&self.connection.run(&self.scripts.pause, &six, &arguments).await?)?;
         Ok(Duration::from_micros(wire::unsigned(left)))
     }
 
@@ -134,12 +174,16 @@ impl crate::store::Store for Store {
 
     async fn set_limits(&self, model: &ModelQuota, limits: &Override) -> Result<(), Error> {
         let arguments = [wire::limits(&model.limits, limits, self.clock()), wire::model(model)];
-        self.connection.run(&self.scripts.limits, &self.keys(model).common(), &arguments).await.map(drop)
+        self.connection
+            .run(&self.scripts.limits, &self.keys(model).common(), &arguments)
+            .await
+            .map(drop)
     }
 
     async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
         let [_, _, _, leases, _] = self.keys(model).common();
-        let lease = wire::Packed::default().micros(model.limits.lease()).number(self.clock()).done();
+        let lease =
+            wire::Packed::default().micros(model.limits.lease()).number(self.clock()).done();
         let arguments = [reservation.as_bytes().to_vec(), lease];
         self.connection.run(&self.scripts.renew, &[leases], &arguments).await.map(drop)
     }

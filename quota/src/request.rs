@@ -11,17 +11,20 @@ use crate::ticket::Ticket;
 pub struct Request {
     /// The model to call.
     pub model: ModelId,
-    /// Names this attempt and no other; asking again under the same id after a lost reply costs nothing.
+    /// Names this attempt and no other; asking again under the same id after a lost reply costs
+    /// nothing.
     pub reservation: String,
     /// The class of traffic.
     pub lane: Lane,
-    /// Whose call it is. The tenants of a lane get equal parts of its tokens while they wait for each other.
+    /// Whose call it is. The tenants of a lane get equal parts of its tokens while they wait for
+    /// each other.
     pub tenant: Tenant,
     /// Estimated input tokens. What the estimate is made from matters little: its error is learned.
     pub input_tokens: u64,
     /// The call's own bound on its output tokens.
     pub max_output_tokens: u64,
-    /// Calls with the same template are alike: what they really use is learned together (say, a hash of the prompt).
+    /// Calls with the same template are alike: what they really use is learned together (say, a
+    /// hash of the prompt).
     pub template: u64,
     /// From an earlier refusal.
     pub ticket: Option<Ticket>,

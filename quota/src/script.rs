@@ -17,8 +17,28 @@ macro_rules! script {
     };
 }
 
-const RESERVE: &str = script!("reserve-7", "arguments", "state", "ledger", "tuning", "gate", "lanes", "queue", "learned");
-const SETTLE: &str = script!("settle-7", "arguments", "state", "ledger", "tuning", "adapt", "gate", "closing", "learned");
+const RESERVE: &str = script!(
+    "reserve-7",
+    "arguments",
+    "state",
+    "ledger",
+    "tuning",
+    "gate",
+    "lanes",
+    "queue",
+    "learned"
+);
+const SETTLE: &str = script!(
+    "settle-7",
+    "arguments",
+    "state",
+    "ledger",
+    "tuning",
+    "adapt",
+    "gate",
+    "closing",
+    "learned"
+);
 const PAUSE: &str = script!("pause-6", "arguments", "state", "gate", "closing");
 const LIMITS: &str = script!("limits-5", "arguments", "state", "tuning", "closing");
 const INSPECT: &str = script!("inspect-6", "arguments", "state", "ledger", "tuning", "gate");
@@ -61,7 +81,8 @@ impl Script {
         Self { hash: redis::Script::new(&text).get_hash().to_owned(), text }
     }
 
-    /// One round trip; two when the server has lost its scripts. `EVAL` and not `SCRIPT LOAD`, which some proxies block.
+    /// One round trip; two when the server has lost its scripts. `EVAL` and not `SCRIPT LOAD`,
+    /// which some proxies block.
     pub(crate) async fn run(
         &self,
         connection: &mut impl ConnectionLike,
@@ -76,7 +97,13 @@ impl Script {
         }
     }
 
-    fn command(&self, verb: &str, body: &str, keys: &[String], arguments: &[Vec<u8>]) -> redis::Cmd {
+    fn command(
+        &self,
+        verb: &str,
+        body: &str,
+        keys: &[String],
+        arguments: &[Vec<u8>],
+    ) -> redis::Cmd {
         let mut command = redis::cmd(verb);
         command.arg(body).arg(keys.len()).arg(keys).arg(arguments);
         command
@@ -85,8 +112,9 @@ impl Script {
 
 /// Writes the value of each constant where its name stands, and drops its line.
 ///
-/// The text as joined means the same. But a script's functions are made anew at every call, and binding the names that each
-/// of them uses took 5 of 10 microseconds before the first line of work.
+/// The text as joined means the same. But a script's functions are made anew at every call, and
+/// binding the names that each of them uses took 5 of 10 microseconds before the first line of
+/// work.
 fn fold(text: &str) -> String {
     let mut constants = HashMap::new();
     let mut lines = Vec::new();
@@ -101,9 +129,12 @@ fn fold(text: &str) -> String {
     for line in lines {
         let mut rest = line;
         while let Some(start) = rest.find(is_name) {
-            let end = rest[start..].find(|c| !is_name(c)).map_or(rest.len(), |length| start + length);
+            let end =
+                rest[start..].find(|c| !is_name(c)).map_or(rest.len(), |length| start + length);
             folded.push_str(&rest[..start]);
-            folded.push_str(constants.get(&rest[start..end]).copied().unwrap_or_else(|| &rest[start..end]));
+            folded.push_str(
+                constants.get(&rest[start..end]).copied().unwrap_or_else(|| &rest[start..end]),
+            );
             rest = &rest[end..];
         }
         folded.push_str(rest);
@@ -117,7 +148,8 @@ fn constants_of(line: &str) -> Option<Vec<(&str, &str)>> {
     let (names, values) = line.strip_prefix("local ")?.split_once(" = ")?;
     let pairs: Vec<_> = names.split(", ").zip(values.split(", ")).collect();
     let constant = |name: &str, value: &str| {
-        name.chars().all(|c| c.is_ascii_uppercase() || c == '_') && value.chars().all(|c| c.is_ascii_digit() || c == '.')
+        name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
+            && value.chars().all(|c| c.is_ascii_digit() || c == '.')
     };
     pairs.iter().all(|(name, value)| constant(name, value)).then_some(pairs)
 }
@@ -128,13 +160,16 @@ mod tests {
 
     #[test]
     fn constants_are_folded_and_words_in_the_text_are_not() {
-        let text = "local LOOK, WALK = 32, 0.5\nlocal name = LOOK\nredis.call('HMGET', LOOK, WALKED)\n";
+        let text =
+            "local LOOK, WALK = 32, 0.5\nlocal name = LOOK\nredis.call('HMGET', LOOK, WALKED)\n";
         assert_eq!(fold(text), "local name = 32\nredis.call('HMGET', 32, WALKED)\n");
     }
 
     #[test]
     fn no_constant_has_the_name_of_a_command_or_is_set_twice() {
-        for script in [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW, BUDGET_RESERVE, BUDGET_SETTLE, BUCKET] {
+        for script in
+            [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW, BUDGET_RESERVE, BUDGET_SETTLE, BUCKET]
+        {
             let mut names = std::collections::HashSet::new();
             for (name, _) in script.lines().filter_map(constants_of).flatten() {
                 assert!(names.insert(name), "{name} is set twice");

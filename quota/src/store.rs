@@ -1,5 +1,5 @@
-//! What a store of quota can do. [`crate::memory::Store`] and [`crate::redis_store::Store`] are the two; both pass the
-//! same list of tests.
+//! What a store of quota can do. [`crate::memory::Store`] and [`crate::redis_store::Store`] are the
+//! two; both pass the same list of tests.
 
 use std::{fmt, future::Future, time::Duration};
 
@@ -137,11 +137,11 @@ pub struct Settlement {
     /// What was used; `None` releases the reservation as never sent.
     pub used: Option<Amounts>,
     /// What this call teaches.
-    pub lesson: Option<Lesson>,
+    pub sample: Option<UsageSample>,
     /// Calls that learn from each other.
     pub template: u64,
     /// What the provider said of its load.
-    pub verdict: Verdict,
+    pub signal: ProviderSignal,
     /// Closes the gate in the same step.
     pub pause: Option<Pause>,
     /// What the provider's own meter says.
@@ -161,9 +161,9 @@ impl Settlement {
         Self {
             reservation: reservation.into(),
             used: None,
-            lesson: None,
+            sample: None,
             template: 0,
-            verdict: Verdict::None,
+            signal: ProviderSignal::None,
             pause: None,
             meter: Meter::default(),
         }
@@ -171,28 +171,31 @@ impl Settlement {
 }
 
 impl Settlement {
-    /// What is exhausted stays closed until its reset; a pause outlives nobody longer than `pause_ttl`.
+    /// What is exhausted stays closed until its reset; a pause outlives nobody longer than
+    /// `pause_ttl`.
     pub(crate) fn longest_pause(&self, pause_ttl: Duration) -> Duration {
-        if self.verdict == Verdict::Exhausted { LONGEST_EXHAUSTION } else { pause_ttl }
+        if self.signal == ProviderSignal::Exhausted { MAX_EXHAUSTION } else { pause_ttl }
     }
 }
 
 /// A month's budget resets within a month; whoever pays sooner opens the gate by hand.
-const LONGEST_EXHAUSTION: Duration = Duration::from_secs(31 * 86_400);
+const MAX_EXHAUSTION: Duration = Duration::from_secs(31 * 86_400);
 
 /// What a provider's answer says about its load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ProviderSignal {
     /// Nothing.
     #[default]
     None,
-    /// Refused for a rate: the limits are lowered for a while, and one call goes first when the gate opens.
+    /// Refused for a rate: the limits are lowered for a while, and one call goes first when the
+    /// gate opens.
     Refused,
     /// Overloaded: fewer calls in flight for a while.
     Overloaded,
     /// Nothing more before the day ends or somebody pays.
     Exhausted,
-    /// No answer came: what was reserved stays charged, the call is no longer in flight, and nothing is learned from it.
+    /// No answer came: what was reserved stays charged, the call is no longer in flight, and
+    /// nothing is learned from it.
     Lost,
 }
 
@@ -205,7 +208,8 @@ pub struct Meter {
     pub limits: [Option<u64>; 4],
 }
 
-/// New limits for a running fleet: `None` leaves one as it is, `Some(None)` gives the configured one back.
+/// New limits for a running fleet: `None` leaves one as it is, `Some(None)` gives the configured
+/// one back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Override {
     /// In the order of [`Dimension::ALL`], as the provider states them.
@@ -216,7 +220,7 @@ pub struct Override {
 
 /// One call's tokens, estimated and real.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lesson {
+pub struct UsageSample {
     /// Input tokens as estimated before any correction.
     pub estimated_input: u64,
     /// Real input tokens.
@@ -314,7 +318,8 @@ pub struct DimensionSnapshot {
 pub struct LaneSnapshot {
     /// The lane.
     pub lane: Lane,
-    /// Callers with a ticket that have not been admitted, about: those who died are counted until the queue is empty.
+    /// Callers with a ticket that have not been admitted, about: those who died are counted until
+    /// the queue is empty.
     pub waiting: u64,
     /// How long the queue is: when the last ticket's turn comes.
     pub queue: Duration,
@@ -329,8 +334,11 @@ pub struct LaneSnapshot {
 /// Keeps reservations, one atomic step a call.
 pub trait Store: Send + Sync {
     /// Reserves, or says when to come back.
-    fn reserve(&self, model: &ModelQuota, ask: &Ask)
-    -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send;
+    fn reserve(
+        &self,
+        model: &ModelQuota,
+        ask: &Ask,
+    ) -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send;
 
     /// Ends a reservation.
     fn settle(
@@ -340,19 +348,37 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<(Settled, Option<Expectation>), Error>> + Send;
 
     /// Closes the gate for at least so long, and says for how long it is closed now.
-    fn pause(&self, model: &ModelQuota, pause: &Pause) -> impl Future<Output = Result<Duration, Error>> + Send;
+    fn pause(
+        &self,
+        model: &ModelQuota,
+        pause: &Pause,
+    ) -> impl Future<Output = Result<Duration, Error>> + Send;
 
     /// Opens the gate.
     fn resume(&self, model: &ModelQuota) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Sets limits for every program that shares this quota; use in the window stays as it is.
-    fn set_limits(&self, model: &ModelQuota, limits: &Override) -> impl Future<Output = Result<(), Error>> + Send;
+    fn set_limits(
+        &self,
+        model: &ModelQuota,
+        limits: &Override,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Charges what was used without a reservation, while the store could not be asked.
-    fn charge(&self, model: &ModelQuota, name: &str, lane: usize, used: Amounts) -> impl Future<Output = Result<(), Error>> + Send;
+    fn charge(
+        &self,
+        model: &ModelQuota,
+        name: &str,
+        lane: usize,
+        used: Amounts,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Renews the lease of a call that may have outlived the window.
-    fn renew(&self, model: &ModelQuota, reservation: &str) -> impl Future<Output = Result<(), Error>> + Send;
+    fn renew(
+        &self,
+        model: &ModelQuota,
+        reservation: &str,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Tells what the quota looks like.
     fn inspect(&self, model: &ModelQuota) -> impl Future<Output = Result<Snapshot, Error>> + Send;

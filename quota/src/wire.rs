@@ -9,8 +9,8 @@ use crate::{
     error::Error,
     limits::{Limits, ModelQuota},
     store::{
-        Ask, Binding, DayLimit, Decision, DimensionSnapshot, Expectation, LaneSnapshot, Override, Settled, Settlement, Snapshot,
-        Verdict,
+        Ask, Binding, DayLimit, Decision, DimensionSnapshot, Expectation, LaneSnapshot, Override,
+        ProviderSignal, Settled, Settlement, Snapshot,
     },
     ticket::Ticket,
 };
@@ -21,7 +21,10 @@ pub(crate) struct Packed(Vec<u8>);
 
 impl Packed {
     pub(crate) fn number(self, number: u64) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "amounts and microseconds lie far below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "amounts and microseconds lie far below 2^53"
+        )]
         self.float(number as f64)
     }
 
@@ -54,7 +57,11 @@ pub(crate) fn model(model: &ModelQuota) -> Vec<u8> {
         .number(limits.requests_per_day.unwrap_or(0))
         .number(limits.tokens_per_day.unwrap_or(0))
         .micros(limits.day_offset);
-    model.lanes.iter().fold(packed, |packed, (_, share)| packed.float(share.guaranteed).float(share.ceiling)).done()
+    model
+        .lanes
+        .iter()
+        .fold(packed, |packed, (_, share)| packed.float(share.guaranteed).float(share.ceiling))
+        .done()
 }
 
 pub(crate) fn ask(ask: &Ask, clock: u64) -> Vec<u8> {
@@ -78,34 +85,45 @@ pub(crate) enum Mode {
     Charged(usize),
 }
 
-pub(crate) fn outcome(model: &ModelQuota, settlement: &Settlement, mode: Mode, pause_ttl: Duration, clock: u64) -> Vec<u8> {
+pub(crate) fn outcome(
+    model: &ModelQuota,
+    settlement: &Settlement,
+    mode: Mode,
+    pause_ttl: Duration,
+    clock: u64,
+) -> Vec<u8> {
     let (mode, lane) = match mode {
         Mode::Released => (0, 0),
         Mode::Settled => (1, 0),
         Mode::Charged(lane) => (2, lane as u64 + 1),
     };
-    let lesson = settlement.lesson;
-    let verdict = match settlement.verdict {
-        Verdict::None => 0,
-        Verdict::Refused => 1,
-        Verdict::Overloaded => 2,
-        Verdict::Exhausted => 3,
-        Verdict::Lost => 4,
+    let sample = settlement.sample;
+    let signal = match settlement.signal {
+        ProviderSignal::None => 0,
+        ProviderSignal::Refused => 1,
+        ProviderSignal::Overloaded => 2,
+        ProviderSignal::Exhausted => 3,
+        ProviderSignal::Lost => 4,
     };
     Packed::default()
         .number(mode)
         .numbers(settlement.used.unwrap_or_default().0)
         .number(lane)
         .number(u64::from(model.charge.unused_returns))
-        .number(lesson.map_or(0, |lesson| lesson.estimated_input))
-        .number(lesson.map_or(0, |lesson| lesson.input))
-        .number(lesson.map_or(0, |lesson| lesson.output))
-        .number(verdict)
+        .number(sample.map_or(0, |sample| sample.estimated_input))
+        .number(sample.map_or(0, |sample| sample.input))
+        .number(sample.map_or(0, |sample| sample.output))
+        .number(signal)
         .micros(settlement.pause.as_ref().map_or(Duration::ZERO, |pause| pause.length))
         .micros(settlement.longest_pause(pause_ttl))
         .number(clock)
         .numbers(settlement.meter.used.map(|used| used.map_or(0, |used| used.saturating_add(1))))
-        .numbers(settlement.meter.limits.map(|limit| limit.map_or(0, |limit| model.limits.with_margin(limit))))
+        .numbers(
+            settlement
+                .meter
+                .limits
+                .map(|limit| limit.map_or(0, |limit| model.limits.with_margin(limit))),
+        )
         .done()
 }
 
@@ -124,7 +142,8 @@ pub(crate) fn limits(limits: &Limits, new: &Override, clock: u64) -> Vec<u8> {
 
 pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
     let [outcome, wait, dimension, deficit, epoch, position, ratio, output] = integers(reply)?;
-    let ticket = (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
+    let ticket =
+        (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
     let wait = Duration::from_micros(unsigned(wait));
     let decision = match (outcome, ticket) {
         (1, _) => Decision::Granted,
@@ -171,7 +190,8 @@ pub(crate) fn snapshot(model: &ModelQuota, reply: &[Value]) -> Result<Snapshot, 
 
 fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
     let (reason, numbers) = reply.split_last()?;
-    let numbers: Vec<u64> = numbers.iter().map(|value| integer(value).map(unsigned)).collect::<Option<_>>()?;
+    let numbers: Vec<u64> =
+        numbers.iter().map(|value| integer(value).map(unsigned)).collect::<Option<_>>()?;
     let mut numbers = numbers.into_iter();
     let mut next = || numbers.next();
     let _now = next()?;
@@ -180,7 +200,10 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
         exhausted: next()? == 2,
         reservations: next()?,
         latency: Duration::from_micros(next()?),
-        #[expect(clippy::cast_precision_loss, reason = "a factor in millionths lies far below 2^53")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a factor in millionths lies far below 2^53"
+        )]
         factor: next()? as f64 / 1e6,
         cap: some(next()?),
         day_requests: next()?,
@@ -206,7 +229,8 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
     snapshot.in_flight = dimension()?;
     let mut all = Vec::new();
     for _ in 0..lanes {
-        let (waiting, queue, head) = (next()?, Duration::from_micros(next()?), Duration::from_micros(next()?));
+        let (waiting, queue, head) =
+            (next()?, Duration::from_micros(next()?), Duration::from_micros(next()?));
         let used = Amounts([next()?, next()?, next()?, next()?]);
         all.push((waiting, queue, head, used, next()?));
     }

@@ -1,6 +1,13 @@
-//! Token buckets, in memory and in a real Redis: the same answers, never more than capacity and refill.
+//! Token buckets, in memory and in a real Redis: the same answers, never more than capacity and
+//! refill.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop at the first fault")]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 mod common;
 
@@ -76,7 +83,10 @@ async fn what_is_taken_is_gone_until_it_refills() {
     assert_eq!(bucket.adjust(-6).await.unwrap(), -6, "a charge beyond what there is");
     assert_eq!(wait(bucket.consume(1).await), (SEC * 7 / 2, -6));
     assert_eq!(bucket.adjust(100).await.unwrap(), 10, "never above the capacity");
-    assert!(matches!(bucket.consume(11).await, Err(BucketRefused::Never { amount: 11, capacity: 10.0 })));
+    assert!(matches!(
+        bucket.consume(11).await,
+        Err(BucketRefused::Never { amount: 11, capacity: 10.0 })
+    ));
     bucket.consume(10).await.unwrap();
     rig.advance(SEC * 3600);
     assert_eq!(bucket.peek().await.unwrap(), 10);
@@ -89,7 +99,9 @@ async fn who_waits_asks_once_and_goes_in_order() {
     let mut waits = Vec::new();
     for _ in 0..30 {
         let bucket = bucket.clone();
-        waits.push(tokio::spawn(async move { bucket.take(1, SEC * 60).await.map(|()| started.elapsed()) }));
+        waits.push(tokio::spawn(async move {
+            bucket.take(1, SEC * 60).await.map(|()| started.elapsed())
+        }));
     }
     let mut before = Duration::ZERO;
     for (place, wait) in waits.into_iter().enumerate() {
@@ -100,7 +112,10 @@ async fn who_waits_asks_once_and_goes_in_order() {
         before = waited;
     }
     bucket.consume(5).await.unwrap_err();
-    assert!(matches!(bucket.take(10, SEC / 1000).await, Err(BucketRefused::Wait { .. })), "longer than it would wait");
+    assert!(
+        matches!(bucket.take(10, SEC / 1000).await, Err(BucketRefused::Wait { .. })),
+        "longer than it would wait"
+    );
 }
 
 #[tokio::test]
@@ -124,7 +139,8 @@ async fn many_clients_get_exactly_what_there_is() {
     let prefix = unique_prefix();
     // A refill so slow that none comes during the test.
     let limit = BucketLimit::new(100, 1, SEC * 3600).unwrap();
-    let clients: Vec<Bucket> = (0..4).map(|_| Bucket::in_redis(store(server, &prefix), "search", limit)).collect();
+    let clients: Vec<Bucket> =
+        (0..4).map(|_| Bucket::in_redis(store(server, &prefix), "search", limit)).collect();
     let asks: Vec<_> = (0..400)
         .map(|ask| {
             let bucket = clients[ask % 4].clone();
@@ -143,7 +159,11 @@ async fn many_clients_get_exactly_what_there_is() {
 async fn other_limits_keep_what_was_used() {
     let Some(rig) = Rig::new() else { return };
     rig.bucket(limit()).consume(4).await.unwrap();
-    assert_eq!(rig.bucket(limit().times(0.5).unwrap()).peek().await.unwrap(), 5, "6 of 10 left, but it holds 5");
+    assert_eq!(
+        rig.bucket(limit().times(0.5).unwrap()).peek().await.unwrap(),
+        5,
+        "6 of 10 left, but it holds 5"
+    );
     let tenfold = rig.bucket(limit().times(10.0).unwrap());
     assert_eq!(wait(tenfold.consume(26).await), (SEC, 6), "20 a second now");
 }
@@ -197,7 +217,8 @@ async fn bad_arguments_are_an_error_and_change_nothing() {
 
 #[tokio::test]
 async fn a_redis_that_is_away_is_said() {
-    let store = Store::open("redis://127.0.0.1:1", &unique_prefix(), Duration::from_secs(300)).unwrap();
+    let store =
+        Store::open("redis://127.0.0.1:1", &unique_prefix(), Duration::from_secs(300)).unwrap();
     let refused = Bucket::in_redis(store, "search", limit()).consume(1).await.unwrap_err();
     assert!(refused.to_string().starts_with("the bucket cannot be asked: "), "{refused}");
 }
@@ -205,7 +226,10 @@ async fn a_redis_that_is_away_is_said() {
 #[test]
 fn a_limit_that_gives_nothing_is_refused() {
     for (capacity, refill, per) in [(0, 1, SEC), (1, 0, SEC), (1, 1, Duration::ZERO)] {
-        assert_eq!(BucketLimit::new(capacity, refill, per), Err(BucketLimitError::Nothing { capacity, refill, per }));
+        assert_eq!(
+            BucketLimit::new(capacity, refill, per),
+            Err(BucketLimitError::Nothing { capacity, refill, per })
+        );
     }
     for multiplier in [0.0, -1.0, 0.05, f64::NAN, f64::INFINITY, 1e300] {
         assert!(limit().times(multiplier).is_err(), "{multiplier}");
@@ -215,7 +239,8 @@ fn a_limit_that_gives_nothing_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// The independent referee: what was granted, and when it may be used, never exceeds capacity and refill in any span.
+    /// The independent referee: what was granted, and when it may be used, never exceeds capacity
+    /// and refill in any span.
     #[test]
     fn no_span_gets_more_than_capacity_and_refill(
         steps in proptest::collection::vec((0_u64..3_000_000, 1_u32..12, 0_u64..4_000_000), 1..60),

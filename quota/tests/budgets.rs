@@ -1,4 +1,5 @@
-//! Budgets on a real Redis: exact under concurrency, idempotent, a new day, closed while Redis is away.
+//! Budgets on a real Redis: exact under concurrency, idempotent, a new day, closed while Redis is
+//! away.
 
 #![allow(
     missing_docs,
@@ -48,7 +49,12 @@ fn refused(answer: Result<Hold, Unheld>) -> BudgetRefused {
 }
 
 fn spent(server: &Server, key: &str) -> u64 {
-    redis::cmd("HGET").arg(key).arg("spent").query::<Option<u64>>(&mut server.connection()).unwrap().unwrap_or(0)
+    redis::cmd("HGET")
+        .arg(key)
+        .arg("spent")
+        .query::<Option<u64>>(&mut server.connection())
+        .unwrap()
+        .unwrap_or(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -65,7 +71,10 @@ async fn many_tasks_over_many_connections_hold_exactly_what_fits() {
     let (held, refused): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     assert_eq!((held.len(), refused.len()), (14, 186), "floor(1.00 / 0.07)");
     for refusal in refused {
-        assert!(matches!(refusal, Err(Unheld::Refused(BudgetRefused { left_usd, .. })) if left_usd < 0.07), "{refusal:?}");
+        assert!(
+            matches!(refusal, Err(Unheld::Refused(BudgetRefused { left_usd, .. })) if left_usd < 0.07),
+            "{refusal:?}"
+        );
     }
     let key = format!("{prefix}:v1:{{tenant:acme}}:budget");
     assert_eq!(spent(server, &key), 980_000_000);
@@ -83,7 +92,10 @@ async fn refused_left(budgets: &Budgets, budget: &Budget) -> f64 {
     refused(budgets.reserve(budget, "too much", 1_000.0).await).left_usd
 }
 
-async fn futures<T: Send + 'static>(numbers: std::ops::Range<usize>, ask: impl Fn(usize) -> tokio::task::JoinHandle<T>) -> Vec<T> {
+async fn futures<T: Send + 'static>(
+    numbers: std::ops::Range<usize>,
+    ask: impl Fn(usize) -> tokio::task::JoinHandle<T>,
+) -> Vec<T> {
     let tasks: Vec<_> = numbers.map(ask).collect();
     let mut answers = Vec::new();
     for task in tasks {
@@ -119,7 +131,10 @@ async fn calls_of_all_sizes_that_settle_meanwhile_never_hold_more_than_the_budge
     let total = spent(server, &format!("{prefix}:v1:{{batch:night}}:budget"));
     assert!(total <= 500_000_000, "{total}");
     assert_eq!(total, costs.iter().map(|cost| (cost * 1e9).round() as u64).sum::<u64>());
-    assert!(total >= (500_000_000 - 23_000_000) / 2, "as much was held as fits, and half of it was spent: {total}");
+    assert!(
+        total >= (500_000_000 - 23_000_000) / 2,
+        "as much was held as fits, and half of it was spent: {total}"
+    );
 }
 
 #[tokio::test]
@@ -134,22 +149,40 @@ async fn a_day_ends_at_midnight_and_a_batch_never_does() {
     yesterdays.sent();
     budgets.reserve(&batch, "a", 1.0).await.unwrap().keep_charged();
     let refusal = refused(budgets.reserve(&daily, "b", 0.5).await);
-    assert_eq!((refusal.reset, refusal.left_usd, refusal.needed_usd), (Some(Duration::from_secs(90)), 0.0, 0.5));
+    assert_eq!(
+        (refusal.reset, refusal.left_usd, refusal.needed_usd),
+        (Some(Duration::from_secs(90)), 0.0, 0.5)
+    );
     assert_eq!(refused(budgets.reserve(&batch, "b", 0.5).await).reset, None);
 
     store.set_test_clock(midnight - 1);
-    assert_eq!(refused(budgets.reserve(&daily, "b", 0.5).await).reset, Some(Duration::from_micros(1)));
+    assert_eq!(
+        refused(budgets.reserve(&daily, "b", 0.5).await).reset,
+        Some(Duration::from_micros(1))
+    );
     store.set_test_clock(midnight);
-    assert_eq!(refused(budgets.reserve(&daily, "b", 1.5).await).left_usd, 1.0, "a new day is seen by refusals too");
+    assert_eq!(
+        refused(budgets.reserve(&daily, "b", 1.5).await).left_usd,
+        1.0,
+        "a new day is seen by refusals too"
+    );
     let hold = budgets.reserve(&daily, "b", 0.75).await.unwrap();
     assert_eq!(hold.left_usd, 0.25);
     yesterdays.settle(9.0).await;
-    assert_eq!(refused_left(&budgets, &daily).await, 0.25, "yesterday's call is not paid for today");
+    assert_eq!(
+        refused_left(&budgets, &daily).await,
+        0.25,
+        "yesterday's call is not paid for today"
+    );
     hold.settle(0.5).await;
     assert_eq!(refused_left(&budgets, &daily).await, 0.5);
 
     store.set_test_clock(midnight - 10 * SECOND);
-    assert_eq!(refused_left(&budgets, &daily).await, 0.5, "a clock that steps back gives nothing out twice");
+    assert_eq!(
+        refused_left(&budgets, &daily).await,
+        0.5,
+        "a clock that steps back gives nothing out twice"
+    );
     assert_eq!(refused_left(&budgets, &batch).await, 0.0);
 }
 
@@ -199,7 +232,10 @@ async fn without_redis_no_budget_is_open() {
     server.kill();
     let away = budgets.reserve(&budget, "b", 0.1).await.unwrap_err();
     assert!(matches!(away, Unheld::Unknown(_)), "{away:?}");
-    assert!(away.to_string().starts_with("no budget can be kept, so no call is made: Redis is away"), "{away}");
+    assert!(
+        away.to_string().starts_with("no budget can be kept, so no call is made: Redis is away"),
+        "{away}"
+    );
     hold.settle(0.1).await;
 }
 
@@ -212,9 +248,13 @@ async fn every_key_has_a_time_to_live() {
     budgets.reserve(&Budget::of_batch("b{1}", 1.0), "a", 0.5).await.unwrap().settle(0.1).await;
     refused(budgets.reserve(&Budget::of_batch("unknown", 0.1), "a", 0.5).await);
     let mut connection = server.connection();
-    let mut keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
+    let mut keys: Vec<String> =
+        redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
     keys.sort();
-    assert_eq!(keys, ["{batch:b_1_}", "{tenant:acme}"].map(|who| format!("{prefix}:v1:{who}:budget")));
+    assert_eq!(
+        keys,
+        ["{batch:b_1_}", "{tenant:acme}"].map(|who| format!("{prefix}:v1:{who}:budget"))
+    );
     for (key, days) in keys.iter().zip([30, 2]) {
         let ttl: i64 = redis::cmd("TTL").arg(key).query(&mut connection).unwrap();
         assert!((days * 86_400 - 60..=days * 86_400).contains(&ttl), "{key} lives for {ttl} s");
@@ -224,11 +264,20 @@ async fn every_key_has_a_time_to_live() {
 const RESERVE: &str = include_str!("../../lua/budget-reserve-1.lua");
 const SETTLE: &str = include_str!("../../lua/budget-settle-1.lua");
 
-fn reserve(connection: &mut redis::Connection, key: &str, arguments: [String; 5]) -> redis::RedisResult<(u8, u64, u64)> {
+fn reserve(
+    connection: &mut redis::Connection,
+    key: &str,
+    arguments: [String; 5],
+) -> redis::RedisResult<(u8, u64, u64)> {
     redis::cmd("EVAL").arg(RESERVE).arg(1).arg(key).arg(&arguments).query(connection)
 }
 
-fn settle(connection: &mut redis::Connection, key: &str, id: &str, cost: &str) -> redis::RedisResult<(u8,)> {
+fn settle(
+    connection: &mut redis::Connection,
+    key: &str,
+    id: &str,
+    cost: &str,
+) -> redis::RedisResult<(u8,)> {
     redis::cmd("EVAL").arg(SETTLE).arg(1).arg(key).arg(id).arg(cost).query(connection)
 }
 
@@ -281,7 +330,11 @@ impl Model {
     }
 
     fn reserve(&mut self, id: u8, amount: u64, budget: u64, today: u64) -> bool {
-        let begun = if today > self.day { Self { day: today, ..Self::default() } } else { std::mem::take(self) };
+        let begun = if today > self.day {
+            Self { day: today, ..Self::default() }
+        } else {
+            std::mem::take(self)
+        };
         *self = begun;
         if self.held.contains_key(&id) {
             return true;
@@ -318,7 +371,8 @@ fn history(server: &Server, steps: &[Step], daily: bool) -> Result<(), TestCaseE
     for step in steps {
         match step {
             Step::Reserve { id, amount } => {
-                let numbers = [*amount, BUDGET, u64::from(daily), now].map(|number| number.to_string());
+                let numbers =
+                    [*amount, BUDGET, u64::from(daily), now].map(|number| number.to_string());
                 let [amount_text, budget, period, clock] = numbers;
                 // After a lost reply the same is asked again: twice is as once.
                 let ask = [id.to_string(), amount_text, budget, period, clock];
@@ -332,13 +386,19 @@ fn history(server: &Server, steps: &[Step], daily: bool) -> Result<(), TestCaseE
             Step::Settle { id, cost } => {
                 let done = settle(connection, &key, &id.to_string(), &cost.to_string()).unwrap().0;
                 prop_assert_eq!(done == 1, model.settle(*id, *cost));
-                prop_assert_eq!(settle(connection, &key, &id.to_string(), "7").unwrap().0, NEVER, "a second settlement");
+                prop_assert_eq!(
+                    settle(connection, &key, &id.to_string(), "7").unwrap().0,
+                    NEVER,
+                    "a second settlement"
+                );
             }
             Step::Release { id } => {
                 let done = settle(connection, &key, &id.to_string(), "0").unwrap().0;
                 prop_assert_eq!(done == 1, model.settle(*id, 0));
             }
-            Step::Advance { hours } => now = now.saturating_add_signed(hours * 3_600 * i64::try_from(SECOND).unwrap()),
+            Step::Advance { hours } => {
+                now = now.saturating_add_signed(hours * 3_600 * i64::try_from(SECOND).unwrap())
+            }
         }
         let ttl: i64 = redis::cmd("TTL").arg(&key).query(connection).unwrap();
         prop_assert_ne!(ttl, -1, "the key has no time to live");

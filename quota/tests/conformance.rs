@@ -16,7 +16,7 @@ use std::time::Duration;
 use common::{PAUSE_TTL, Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
 use tidegate_quota::{
     Amounts, Decision, Dimension, Limits, Store,
-    store::{Binding, Lesson, Pause, Settled, Settlement},
+    store::{Binding, Pause, Settled, Settlement, UsageSample},
 };
 
 both_stores! {
@@ -45,7 +45,10 @@ both_stores! {
 
 fn three_lanes() -> tidegate_quota::ModelQuota {
     let limits = Limits { burst: Duration::from_secs(120), ..limits(1_000) };
-    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]))
+    model_with_lanes(
+        limits,
+        lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]),
+    )
 }
 
 fn used(reservation: &str, tokens: u64) -> Settlement {
@@ -125,7 +128,11 @@ async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
     let settle = async |settlement| rig.store.settle(&rig.model, &settlement).await.unwrap().0;
     assert_eq!(settle(used(&ask.reservation, 300)).await, Settled::Done);
     assert_eq!(settle(used(&ask.reservation, 100)).await, Settled::Before);
-    assert_eq!(settle(Settlement::released(&ask.reservation)).await, Settled::Before, "a late release frees no real use");
+    assert_eq!(
+        settle(Settlement::released(&ask.reservation)).await,
+        Settled::Before,
+        "a late release frees no real use"
+    );
     assert_eq!(settle(used("never-reserved", 100)).await, Settled::Unknown);
     let snapshot = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!((snapshot.used().get(Dimension::Combined), snapshot.lanes[0].in_flight), (300, 0));
@@ -144,7 +151,11 @@ async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
     next.ticket = Some(rig.refused(&next).await.2);
     rig.store.settle(&rig.model, &used(&ask.reservation, 500)).await.unwrap();
     let (wait, binding, _) = rig.refused(&next).await;
-    assert_eq!((wait, binding), (Duration::from_secs(30), Binding::Turn), "the queue moved up by the refund");
+    assert_eq!(
+        (wait, binding),
+        (Duration::from_secs(30), Binding::Turn),
+        "the queue moved up by the refund"
+    );
     rig.advance(wait);
     assert_eq!(rig.reserve(&next).await, Decision::Granted);
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 1_000);
@@ -164,7 +175,8 @@ async fn what_can_never_fit_is_refused_at_once<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&rig.ask(1_000)).await, Decision::Granted);
 }
 
-/// Everybody comes back when told, a little late, in any order; large and small are admitted as they first came.
+/// Everybody comes back when told, a little late, in any order; large and small are admitted as
+/// they first came.
 async fn turns_are_first_come_first_served<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     let mut waiting = Vec::new();
@@ -215,23 +227,37 @@ async fn those_who_never_come_back_block_nobody<S: Store>(rig: &Rig<S>) {
     }
     let mut ask = rig.ask(1_000);
     let (wait, _, ticket) = rig.refused(&ask).await;
-    assert!(wait > Duration::from_secs(80), "a hundred turns of a second each come first: {wait:?}");
+    assert!(
+        wait > Duration::from_secs(80),
+        "a hundred turns of a second each come first: {wait:?}"
+    );
     ask.ticket = Some(ticket);
     rig.advance(Duration::from_secs(4));
-    assert_eq!(rig.reserve(&ask).await, Decision::Granted, "nobody used the capacity, so the queue moves up");
+    assert_eq!(
+        rig.reserve(&ask).await,
+        Decision::Granted,
+        "nobody used the capacity, so the queue moves up"
+    );
 }
 
 async fn a_ticket_of_another_life_is_worth_nothing<S: Store>(rig: &Rig<S>) {
     let mut ask = rig.ask(100);
     ask.ticket = Some(tidegate_quota::Ticket { epoch: 7, position: 9_000_000_000_000_000 });
-    assert_eq!(rig.reserve(&ask).await, Decision::Granted, "nobody waits, so nobody is made to wait");
+    assert_eq!(
+        rig.reserve(&ask).await,
+        Decision::Granted,
+        "nobody waits, so nobody is made to wait"
+    );
 }
 
 async fn a_pause_closes_the_gate_and_never_gets_shorter<S: Store>(rig: &Rig<S>) {
     let pause = |seconds| Pause { length: Duration::from_secs(seconds), reason: "429".to_owned() };
     assert_eq!(rig.store.pause(&rig.model, &pause(20)).await.unwrap(), Duration::from_secs(20));
     assert_eq!(rig.store.pause(&rig.model, &pause(5)).await.unwrap(), Duration::from_secs(20));
-    assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Paused { wait: Duration::from_secs(20), ticket: None });
+    assert_eq!(
+        rig.reserve(&rig.ask(1)).await,
+        Decision::Paused { wait: Duration::from_secs(20), ticket: None }
+    );
     let snapshot = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!((snapshot.pause, snapshot.reason.as_str()), (Duration::from_secs(20), "429"));
     rig.advance(Duration::from_secs(20));
@@ -258,7 +284,11 @@ async fn a_pause_moves_every_turn<S: Store>(rig: &Rig<S>) {
     rig.store.pause(&rig.model, &pause).await.unwrap();
     rig.advance(Duration::from_secs(10));
     let (wait, binding, _) = rig.refused(&ask).await;
-    assert_eq!((wait, binding), (Duration::from_secs(60), Binding::Turn), "as far away as before the pause");
+    assert_eq!(
+        (wait, binding),
+        (Duration::from_secs(60), Binding::Turn),
+        "as far away as before the pause"
+    );
 }
 
 async fn a_clock_that_steps_back_changes_nothing<S: Store>(rig: &Rig<S>) {
@@ -278,8 +308,12 @@ async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store>(rig: &Rig
     while rig.reserve(&ask(0)).await == Decision::Granted {
         batch += 10;
     }
-    assert!((900..=970).contains(&batch), "batch borrows all but what interactive uses and a stand-by: {batch}");
-    // Interactive wants its share: batch gets nothing that leaves the window until interactive has it.
+    assert!(
+        (900..=970).contains(&batch),
+        "batch borrows all but what interactive uses and a stand-by: {batch}"
+    );
+    // Interactive wants its share: batch gets nothing that leaves the window until interactive has
+    // it.
     let (mut interactive, callers) = (10, [1, 1, 1, 1, 1, 0, 0]);
     let mut waiting = [None; 7];
     for _ in 0..240 {
@@ -320,15 +354,16 @@ async fn a_lane_keeps_to_its_ceiling<S: Store>(rig: &Rig<S>) {
 }
 
 async fn expectations_are_learned<S: Store>(rig: &Rig<S>) {
-    // Long calls count by their latency: (100 × 1 s + 400 × 9 s) / 10 s = 370 tokens, where a plain mean says 250.
+    // Long calls count by their latency: (100 × 1 s + 400 × 9 s) / 10 s = 370 tokens, where a plain
+    // mean says 250.
     let mut last = None;
     for round in 0..20_u64 {
         let ask = rig.ask(100);
         rig.reserve(&ask).await;
         let (latency, output) = if round % 2 == 0 { (1, 100) } else { (9, 400) };
         rig.advance(Duration::from_secs(latency));
-        let lesson = Lesson { estimated_input: 1_000, input: 1_250, output };
-        let settlement = Settlement { lesson: Some(lesson), ..used(&ask.reservation, 100) };
+        let sample = UsageSample { estimated_input: 1_000, input: 1_250, output };
+        let settlement = Settlement { sample: Some(sample), ..used(&ask.reservation, 100) };
         last = rig.store.settle(&rig.model, &settlement).await.unwrap().1;
         assert_eq!(last.is_some(), round >= 2, "three calls teach enough");
     }

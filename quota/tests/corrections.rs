@@ -1,5 +1,5 @@
-//! What moves the limits while a fleet runs: refusals, overloads, other users, operators, days, calls at once, tenants. Kept
-//! by both stores.
+//! What moves the limits while a fleet runs: refusals, overloads, other users, operators, days,
+//! calls at once, tenants. Kept by both stores.
 
 #![allow(
     missing_docs,
@@ -17,7 +17,7 @@ use std::time::Duration;
 use common::{Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
 use tidegate_quota::{
     Amounts, Decision, Dimension, Limits, ModelQuota, Store,
-    store::{Ask, Binding, DayLimit, Meter, Override, Pause, Settlement, Verdict},
+    store::{Ask, Binding, DayLimit, Meter, Override, Pause, ProviderSignal, Settlement},
 };
 use tidegate_types::Tenant;
 
@@ -61,11 +61,15 @@ fn pause(seconds: u64) -> Option<Pause> {
 }
 
 async fn used<S: Store>(rig: &Rig<S>, ask: &Ask, tokens: u64) {
-    rig.store.settle(&rig.model, &Settlement::used(&ask.reservation, Amounts([1, tokens, 0, tokens]))).await.unwrap();
+    rig.store
+        .settle(&rig.model, &Settlement::used(&ask.reservation, Amounts([1, tokens, 0, tokens])))
+        .await
+        .unwrap();
 }
 
-async fn refused<S: Store>(rig: &Rig<S>, ask: &Ask, verdict: Verdict, pause: Option<Pause>) {
-    let settlement = Settlement { verdict, pause, ..Settlement::used(&ask.reservation, Amounts([1, 0, 0, 0])) };
+async fn refused<S: Store>(rig: &Rig<S>, ask: &Ask, signal: ProviderSignal, pause: Option<Pause>) {
+    let settlement =
+        Settlement { signal, pause, ..Settlement::used(&ask.reservation, Amounts([1, 0, 0, 0])) };
     rig.store.settle(&rig.model, &settlement).await.unwrap();
 }
 
@@ -115,12 +119,23 @@ async fn a_call_that_outlives_the_window_is_still_in_flight<S: Store>(rig: &Rig<
     );
     assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
     assert_eq!(rig.refused(&rig.ask(1)).await.1, Binding::InFlight);
-    // This provider counts output when the call ends: 70 tokens now, though the call began 150 s ago.
-    rig.store.settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100]))).await.unwrap();
+    // This provider counts output when the call ends: 70 tokens now, though the call began 150 s
+    // ago.
+    rig.store
+        .settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100])))
+        .await
+        .unwrap();
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!((seen.in_flight.used, seen.used()), (1, Amounts([1, 1, 70, 71])));
-    rig.store.settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100]))).await.unwrap();
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used(), Amounts([1, 1, 70, 71]), "once");
+    rig.store
+        .settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100])))
+        .await
+        .unwrap();
+    assert_eq!(
+        rig.store.inspect(&rig.model).await.unwrap().used(),
+        Amounts([1, 1, 70, 71]),
+        "once"
+    );
 }
 
 async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig<S>) {
@@ -131,7 +146,11 @@ async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig<S>) {
         batch += 1;
     }
     assert!((7..=8).contains(&batch), "what interactive does not use, less a stand-by: {batch}");
-    assert_eq!(rig.reserve(&in_lane(1)).await, Decision::Granted, "a place is left for the guaranteed lane");
+    assert_eq!(
+        rig.reserve(&in_lane(1)).await,
+        Decision::Granted,
+        "a place is left for the guaranteed lane"
+    );
 }
 
 async fn a_day_s_limit_ends_with_the_day<S: Store>(rig: &Rig<S>) {
@@ -139,7 +158,10 @@ async fn a_day_s_limit_ends_with_the_day<S: Store>(rig: &Rig<S>) {
         assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
     }
     let left = Duration::from_micros(86_400 * SECOND - START % (86_400 * SECOND));
-    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Exhausted { wait: left, day: Some(DayLimit::Requests) });
+    assert_eq!(
+        rig.reserve(&rig.ask(10)).await,
+        Decision::Exhausted { wait: left, day: Some(DayLimit::Requests) }
+    );
     rig.advance(left - Duration::from_micros(1));
     assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::Exhausted { .. }));
     rig.advance(Duration::from_micros(1));
@@ -149,18 +171,25 @@ async fn a_day_s_limit_ends_with_the_day<S: Store>(rig: &Rig<S>) {
 async fn tokens_of_a_day_are_settled<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(900);
     rig.reserve(&ask).await;
-    assert!(matches!(rig.reserve(&rig.ask(200)).await, Decision::Exhausted { day: Some(DayLimit::Tokens), .. }));
+    assert!(matches!(
+        rig.reserve(&rig.ask(200)).await,
+        Decision::Exhausted { day: Some(DayLimit::Tokens), .. }
+    ));
     used(rig, &ask, 500).await;
     assert_eq!(rig.reserve(&rig.ask(200)).await, Decision::Granted);
     rig.advance(Duration::from_secs(3_600));
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().day_tokens, 700, "an hour's silence forgets nothing of the day");
+    assert_eq!(
+        rig.store.inspect(&rig.model).await.unwrap().day_tokens,
+        700,
+        "an hour's silence forgets nothing of the day"
+    );
 }
 
 async fn a_refusal_lowers_the_limits_and_quiet_time_restores_them<S: Store>(rig: &Rig<S>) {
     for expected in [980, 980, 960] {
         let ask = rig.ask(10);
         rig.reserve(&ask).await;
-        refused(rig, &ask, Verdict::Refused, None).await;
+        refused(rig, &ask, ProviderSignal::Refused, None).await;
         assert_eq!(limit(rig).await, expected, "2 % at most once in ten seconds");
         rig.advance(Duration::from_secs(5));
     }
@@ -175,7 +204,7 @@ async fn a_refusal_lowers_the_limits_and_quiet_time_restores_them<S: Store>(rig:
 async fn a_call_as_large_as_the_whole_limit_survives_a_refusal<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
-    refused(rig, &ask, Verdict::Refused, None).await;
+    refused(rig, &ask, ProviderSignal::Refused, None).await;
     rig.advance(Duration::from_secs(60));
     assert_eq!(rig.reserve(&rig.ask(1_000)).await, Decision::Granted);
 }
@@ -184,14 +213,19 @@ async fn use_by_others_on_the_account_counts_and_fades<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(100);
     rig.reserve(&ask).await;
     let meter = Meter { used: [None, None, None, Some(700)], limits: [None; 4] };
-    let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 100, 0, 100])) };
+    let settlement =
+        Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 100, 0, 100])) };
     rig.store.settle(&rig.model, &settlement).await.unwrap();
     let seen = *rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined);
     assert_eq!((seen.used, seen.others), (100, 600));
     let mut ask = rig.ask(400);
     ask.ticket = Some(rig.refused(&ask).await.2);
     rig.advance(Duration::from_secs(30));
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).others, 100, "it fades at the limit's rate");
+    assert_eq!(
+        rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).others,
+        100,
+        "it fades at the limit's rate"
+    );
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
 }
 
@@ -200,13 +234,17 @@ async fn a_provider_that_states_less_is_believed<S: Store>(rig: &Rig<S>) {
         let ask = rig.ask(1);
         rig.reserve(&ask).await;
         let meter = Meter { used: [None; 4], limits: [None, None, None, Some(stated)] };
-        let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 1, 0, 1])) };
+        let settlement =
+            Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 1, 0, 1])) };
         rig.store.settle(&rig.model, &settlement).await.unwrap();
         limit(rig).await
     };
     assert_eq!(state(5_000).await, 1_000, "never more than is configured");
     assert_eq!(state(400).await, 400);
-    assert_eq!(rig.reserve(&rig.ask(401)).await, Decision::Never { dimension: Dimension::Combined, capacity: 400 });
+    assert_eq!(
+        rig.reserve(&rig.ask(401)).await,
+        Decision::Never { dimension: Dimension::Combined, capacity: 400 }
+    );
     assert_eq!(state(1_000).await, 1_000, "the tier was raised again");
 }
 
@@ -220,7 +258,11 @@ async fn limits_set_act_at_once_and_keep_what_is_used<S: Store>(rig: &Rig<S>) {
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     let combined = seen.get(Dimension::Combined);
     assert_eq!((combined.limit, combined.used, combined.set), (500, 600, Some(500)));
-    assert_eq!(rig.refused(&rig.ask(1)).await.0, Duration::from_secs(60), "nothing fits until the use has left the window");
+    assert_eq!(
+        rig.refused(&rig.ask(1)).await.0,
+        Duration::from_secs(60),
+        "nothing fits until the use has left the window"
+    );
     set(Some(2_000)).await;
     rig.advance(Duration::from_secs(61));
     assert_eq!(rig.reserve(&rig.ask(1_900)).await, Decision::Granted);
@@ -235,11 +277,18 @@ async fn a_lost_call_stays_charged_and_is_not_in_flight<S: Store>(rig: &Rig<S>) 
     let ask = rig.ask(600);
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
     assert_eq!(rig.refused(&rig.ask(100)).await.1, Binding::InFlight);
-    let lost = Settlement { verdict: Verdict::Lost, ..Settlement::used(&ask.reservation, ask.amounts) };
+    let lost = Settlement {
+        signal: ProviderSignal::Lost,
+        ..Settlement::used(&ask.reservation, ask.amounts)
+    };
     rig.store.settle(&rig.model, &lost).await.unwrap();
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!((seen.in_flight.used, seen.get(Dimension::Combined).used), (0, 600));
-    assert_eq!((seen.factor, seen.pause, seen.cap), (1.0, Duration::ZERO, None), "it says nothing of limits");
+    assert_eq!(
+        (seen.factor, seen.pause, seen.cap),
+        (1.0, Duration::ZERO, None),
+        "it says nothing of limits"
+    );
     rig.advance(Duration::from_secs(10));
     assert_eq!(rig.reserve(&rig.ask(100)).await, Decision::Granted);
 }
@@ -251,7 +300,7 @@ async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: 
         assert_eq!(rig.reserve(&ask).await, Decision::Granted);
         all.push(ask);
     }
-    refused(rig, &all.pop().unwrap(), Verdict::Overloaded, None).await;
+    refused(rig, &all.pop().unwrap(), ProviderSignal::Overloaded, None).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!((seen.cap, seen.in_flight.used, seen.pause), (Some(14), 19, Duration::ZERO));
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Binding::InFlight);
@@ -269,7 +318,7 @@ async fn an_overload_cuts_the_calls_in_flight_and_closes_nothing<S: Store>(rig: 
 async fn after_a_refusal_one_call_goes_first<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
-    refused(rig, &ask, Verdict::Refused, pause(20)).await;
+    refused(rig, &ask, ProviderSignal::Refused, pause(20)).await;
     assert!(matches!(rig.reserve(&rig.ask(10)).await, Decision::Paused { .. }));
     rig.advance(Duration::from_secs(20));
     let canary = rig.ask(10);
@@ -287,13 +336,16 @@ async fn after_a_refusal_one_call_goes_first<S: Store>(rig: &Rig<S>) {
 async fn a_refused_canary_closes_the_gate_again<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
-    refused(rig, &ask, Verdict::Refused, pause(20)).await;
+    refused(rig, &ask, ProviderSignal::Refused, pause(20)).await;
     rig.advance(Duration::from_secs(20));
     let canary = rig.ask(10);
     rig.reserve(&canary).await;
     rig.advance(Duration::from_millis(200));
-    refused(rig, &canary, Verdict::Refused, pause(30)).await;
-    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Paused { wait: Duration::from_secs(30), ticket: None });
+    refused(rig, &canary, ProviderSignal::Refused, pause(30)).await;
+    assert_eq!(
+        rig.reserve(&rig.ask(10)).await,
+        Decision::Paused { wait: Duration::from_secs(30), ticket: None }
+    );
     rig.advance(Duration::from_secs(30));
     assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted, "the next canary");
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Binding::Canary);
@@ -302,17 +354,25 @@ async fn a_refused_canary_closes_the_gate_again<S: Store>(rig: &Rig<S>) {
 async fn what_is_exhausted_says_so_until_somebody_opens_it<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
-    refused(rig, &ask, Verdict::Exhausted, pause(10 * 3_600)).await;
+    refused(rig, &ask, ProviderSignal::Exhausted, pause(10 * 3_600)).await;
     rig.advance(Duration::from_secs(3_600));
     let wait = Duration::from_secs(9 * 3_600);
-    assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Exhausted { wait, day: None }, "longer than any pause");
+    assert_eq!(
+        rig.reserve(&rig.ask(10)).await,
+        Decision::Exhausted { wait, day: None },
+        "longer than any pause"
+    );
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!((seen.exhausted, seen.pause, seen.reason.as_str()), (true, wait, "says the provider"));
+    assert_eq!(
+        (seen.exhausted, seen.pause, seen.reason.as_str()),
+        (true, wait, "says the provider")
+    );
     rig.store.resume(&rig.model).await.unwrap();
     assert_eq!(rig.reserve(&rig.ask(10)).await, Decision::Granted);
 }
 
-/// One tenant has a thousand documents waiting, another comes later with a few at a time: each gets its half.
+/// One tenant has a thousand documents waiting, another comes later with a few at a time: each gets
+/// its half.
 async fn tenants_of_a_lane_get_equal_parts<S: Store>(rig: &Rig<S>) {
     let of = |tenant: &str| Ask { tenant: Tenant::new(tenant).unwrap(), ..rig.ask(1_000) };
     while rig.reserve(&of("large")).await == Decision::Granted {}

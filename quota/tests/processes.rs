@@ -1,5 +1,5 @@
-//! Processes race for one model on a real Redis, and some are killed. What they report is added up by somebody who knows
-//! nothing of the limiter.
+//! Processes race for one model on a real Redis, and some are killed. What they report is added up
+//! by somebody who knows nothing of the limiter.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,9 @@ use std::{
 
 use common::{server, unique_prefix};
 use rand::RngExt as _;
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Refused, Request};
+use tidegate_quota::{
+    Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Refused, Request,
+};
 use tidegate_types::Usage;
 
 const URL: &str = "TIDEGATE_RACE_URL";
@@ -45,11 +47,22 @@ fn model() -> ModelQuota {
         lease: Duration::from_secs(5),
         ..Limits::default()
     };
-    ModelQuota::new("race:model".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap()
+    ModelQuota::new(
+        "race:model".parse().unwrap(),
+        limits,
+        Charge::default(),
+        Arc::new(Lanes::single()),
+    )
+    .unwrap()
 }
 
 fn quota(url: &str, prefix: &str) -> Quota {
-    Quota::with_redis(url, [model()], Options { key_prefix: prefix.to_owned(), ..Options::default() }).unwrap()
+    Quota::with_redis(
+        url,
+        [model()],
+        Options { key_prefix: prefix.to_owned(), ..Options::default() },
+    )
+    .unwrap()
 }
 
 /// Not a test of its own: what [`killed_processes_harm_nobody`] starts again and again.
@@ -57,26 +70,32 @@ fn quota(url: &str, prefix: &str) -> Quota {
 #[ignore = "a racer, started by the test beside it"]
 fn racer() {
     let (Ok(url), Ok(prefix)) = (std::env::var(URL), std::env::var(PREFIX)) else { return };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     // The harness has begun a line.
     println!();
     runtime.block_on(async {
         let quota = quota(&url, &prefix);
-        let tasks: Vec<_> = (0..TASKS).map(|task| tokio::spawn(race(quota.clone(), task))).collect();
+        let tasks: Vec<_> =
+            (0..TASKS).map(|task| tokio::spawn(race(quota.clone(), task))).collect();
         for task in tasks {
             task.await.unwrap();
         }
     });
 }
 
-/// Calls until it is killed. Reports `in id amount` when admitted and `out id used` before it settles: the reported span
-/// lies within the true one.
+/// Calls until it is killed. Reports `in id amount` when admitted and `out id used` before it
+/// settles: the reported span lies within the true one.
 async fn race(quota: Quota, task: usize) {
     for call in 0.. {
         let id = format!("{}-{task}-{call}", std::process::id());
         let (amount, part, millis) = {
             let mut rng = rand::rng();
-            (rng.random_range(200..=2_000_u64), rng.random_range(50..=100_u64), rng.random_range(20..=300_u64))
+            (
+                rng.random_range(200..=2_000_u64),
+                rng.random_range(50..=100_u64),
+                rng.random_range(20..=300_u64),
+            )
         };
         let mut ticket = None;
         let mut permit = loop {
@@ -147,7 +166,8 @@ fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap()
 }
 
-/// What the reports say: when each call was admitted, how much it took, and the most that were under way at once.
+/// What the reports say: when each call was admitted, how much it took, and the most that were
+/// under way at once.
 #[derive(Default)]
 struct Witness {
     calls: Vec<(Duration, u64)>,
@@ -165,7 +185,10 @@ impl Witness {
         // The harness speaks too.
         match line.split(' ').collect::<Vec<_>>()[..] {
             ["in", id, amount] => {
-                assert!(self.by_id.insert(id.to_owned(), self.calls.len()).is_none(), "{id} was admitted twice");
+                assert!(
+                    self.by_id.insert(id.to_owned(), self.calls.len()).is_none(),
+                    "{id} was admitted twice"
+                );
                 self.calls.push((report.at, amount.parse().unwrap()));
                 self.under_way.insert(id.to_owned(), report.racer);
                 self.most_at_once = self.most_at_once.max(self.under_way.len());
@@ -197,7 +220,13 @@ impl Witness {
 fn killed_processes_harm_nobody() {
     let Some(server) = server() else { return };
     let (sender, reports) = mpsc::channel();
-    let mut race = Race { url: &server.url, prefix: unique_prefix(), reports: sender, racers: Vec::new(), started: 0 };
+    let mut race = Race {
+        url: &server.url,
+        prefix: unique_prefix(),
+        reports: sender,
+        racers: Vec::new(),
+        started: 0,
+    };
     for _ in 0..RACERS {
         race.start_one();
     }
@@ -221,21 +250,31 @@ fn killed_processes_harm_nobody() {
     assert_eq!(killed, RACERS + 10, "ten were replaced");
     let most = witness.most_within(WINDOW - LATE);
     assert!(most <= INPUT, "{most} tokens of {INPUT} in {:?}", WINDOW - LATE);
-    assert!(witness.most_at_once <= usize::try_from(AT_ONCE).unwrap(), "{} calls at once", witness.most_at_once);
+    assert!(
+        witness.most_at_once <= usize::try_from(AT_ONCE).unwrap(),
+        "{} calls at once",
+        witness.most_at_once
+    );
     let used: u64 = witness.calls.iter().map(|(_, amount)| amount).sum();
     let part = used as f64 / (INPUT as f64 * raced.as_secs_f64() / WINDOW.as_secs_f64());
     assert!(part > 0.4, "only {:.0} % of the limit was used while processes died", part * 100.0);
 
-    // What the dead held comes back by itself: tokens with the window, calls at once with their leases.
+    // What the dead held comes back by itself: tokens with the window, calls at once with their
+    // leases.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let patience = Instant::now() + 4 * model().limits.lease();
     loop {
-        let left = runtime.block_on(async { quota(&server.url, &prefix).inspect(&model().id).await }).unwrap();
+        let left = runtime
+            .block_on(async { quota(&server.url, &prefix).inspect(&model().id).await })
+            .unwrap();
         let held = (left.get(Dimension::Input).used, left.in_flight.used, left.reservations);
         if held == (0, 0, 0) {
             break;
         }
-        assert!(Instant::now() < patience, "the dead still hold {held:?} (tokens, calls at once, reservations)");
+        assert!(
+            Instant::now() < patience,
+            "the dead still hold {held:?} (tokens, calls at once, reservations)"
+        );
         sleep(Duration::from_millis(100));
     }
     println!(

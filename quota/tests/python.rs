@@ -1,6 +1,12 @@
-//! A program in another language shares a quota with this crate, by what `lua/README.md` says alone.
+//! A program in another language shares a quota with this crate, by what `lua/README.md` says
+//! alone.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first fault")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test may stop at the first fault"
+)]
 
 mod common;
 
@@ -21,11 +27,15 @@ use tidegate_types::ModelId;
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python");
 const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/agent.py");
 
-/// `None`, said aloud, where there is no Python or no Redis; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+/// `None`, said aloud, where there is no Python or no Redis; a failure when
+/// `TIDEGATE_REQUIRE_SERVICES=1`.
 fn services() -> Option<&'static Server> {
     if python().arg("--version").stdout(Stdio::null()).status().is_err() {
         eprintln!("SKIPPED: python3 is not on the PATH");
-        assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"), "python3 is required");
+        assert!(
+            std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
+            "python3 is required"
+        );
         return None;
     }
     server()
@@ -52,7 +62,8 @@ impl Agent {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (orders, answers) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        let (orders, answers) =
+            (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, orders, answers }
     }
 
@@ -82,7 +93,12 @@ fn written(decision: &Decision) -> String {
     match *decision {
         Decision::Granted => "granted 0 - 0 0 0".to_owned(),
         Decision::Wait { wait, binding, deficit, ticket } => {
-            format!("wait {} {binding} {deficit} {} {}", wait.as_micros(), ticket.epoch, ticket.position)
+            format!(
+                "wait {} {binding} {deficit} {} {}",
+                wait.as_micros(),
+                ticket.epoch,
+                ticket.position
+            )
         }
         Decision::Paused { wait, ticket } => {
             let ticket = ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
@@ -96,9 +112,15 @@ fn written(decision: &Decision) -> String {
 /// A snapshot as the agent writes it.
 fn seen(snapshot: &Snapshot) -> String {
     let dimensions = snapshot.dimensions.iter().chain([&snapshot.in_flight]);
-    let numbers = dimensions.flat_map(|dimension| [dimension.limit, dimension.used, dimension.held]);
+    let numbers =
+        dimensions.flat_map(|dimension| [dimension.limit, dimension.used, dimension.held]);
     let pause = u64::try_from(snapshot.pause.as_micros()).unwrap();
-    [pause, snapshot.reservations].into_iter().chain(numbers).map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+    [pause, snapshot.reservations]
+        .into_iter()
+        .chain(numbers)
+        .map(|number| number.to_string())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn ticket_in(answer: &str) -> Ticket {
@@ -108,7 +130,8 @@ fn ticket_in(answer: &str) -> Ticket {
 }
 
 fn next(random: &mut u64, below: u64) -> u64 {
-    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *random =
+        random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*random >> 33) % below
 }
 
@@ -119,16 +142,21 @@ fn the_python_unit_tests_pass() {
     }
     let output = python().args(["-m", "unittest", "-v"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("\nOK") && !said.contains("Ran 0 tests"), "{said}");
+    assert!(
+        output.status.success() && said.contains("\nOK") && !said.contains("Ran 0 tests"),
+        "{said}"
+    );
 }
 
-/// The two send different texts, this crate's with its constants folded, and pack their numbers by different code.
+/// The two send different texts, this crate's with its constants folded, and pack their numbers by
+/// different code.
 #[tokio::test]
 async fn the_same_history_gets_the_same_answers_in_both_languages() {
     let Some(server) = services() else { return };
     let (rust, combined) = (in_redis(model(limits(1_000)), &unique_prefix()).unwrap(), 1_000);
     let mut python = Agent::start(server, &unique_prefix(), combined);
-    let (mut random, mut waiting, mut granted) = (7, Vec::<(String, u64, Ticket)>::new(), Vec::<String>::new());
+    let (mut random, mut waiting, mut granted) =
+        (7, Vec::<(String, u64, Ticket)>::new(), Vec::<String>::new());
     let mut outcomes = BTreeMap::<String, u64>::new();
     for step in 0..600 {
         rust.advance(Duration::from_millis(next(&mut random, 4_000)));
@@ -157,7 +185,10 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                 let id = granted[granted.len() - 1 - usize::try_from(recent).unwrap()].clone();
                 let used = next(&mut random, 1_000);
                 let (settlement, order) = if kind == 6 {
-                    (Settlement::used(id.clone(), Amounts([1, used, 0, used])), format!("settle {id} {used}"))
+                    (
+                        Settlement::used(id.clone(), Amounts([1, used, 0, used])),
+                        format!("settle {id} {used}"),
+                    )
                 } else {
                     (Settlement::released(id.clone()), format!("release {id}"))
                 };
@@ -174,7 +205,10 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
         *outcomes.entry(ours.split(' ').next().unwrap().to_owned()).or_default() += 1;
     }
     for outcome in ["granted", "wait", "never", "done", "before", "unknown"] {
-        assert!(outcomes.get(outcome).is_some_and(|count| *count > 3), "the history must try {outcome}: {outcomes:?}");
+        assert!(
+            outcomes.get(outcome).is_some_and(|count| *count > 3),
+            "the history must try {outcome}: {outcomes:?}"
+        );
     }
 }
 
@@ -189,17 +223,31 @@ async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
     let (_, _, first) = rust.refused(&rust.ask(500)).await;
     let second = ticket_in(&python.reserve("second", 500, None));
     let (_, _, third) = rust.refused(&rust.ask(500)).await;
-    assert!(first.epoch == second.epoch && first.position < second.position && second.position < third.position);
+    assert!(
+        first.epoch == second.epoch
+            && first.position < second.position
+            && second.position < third.position
+    );
 
     rust.advance(Duration::from_secs(60));
     python.tell(&format!("at {}", rust.now()));
-    assert!(python.reserve("newcomer", 500, None).starts_with("wait"), "a newcomer stands behind the tickets");
+    assert!(
+        python.reserve("newcomer", 500, None).starts_with("wait"),
+        "a newcomer stands behind the tickets"
+    );
     assert_eq!(python.reserve("first", 500, Some(first)), "granted 0 - 0 0 0");
-    let refused = rust.reserve(&tidegate_quota::store::Ask { ticket: Some(third), ..rust.ask(500) }).await;
-    assert!(matches!(refused, Decision::Wait { .. }), "the third goes after the second: {refused:?}");
+    let refused =
+        rust.reserve(&tidegate_quota::store::Ask { ticket: Some(third), ..rust.ask(500) }).await;
+    assert!(
+        matches!(refused, Decision::Wait { .. }),
+        "the third goes after the second: {refused:?}"
+    );
     let turn = Duration::from_micros(second.position - first.position);
     rust.advance(turn);
-    assert_eq!(rust.reserve(&tidegate_quota::store::Ask { ticket: Some(second), ..rust.ask(500) }).await, Decision::Granted);
+    assert_eq!(
+        rust.reserve(&tidegate_quota::store::Ask { ticket: Some(second), ..rust.ask(500) }).await,
+        Decision::Granted
+    );
 }
 
 #[tokio::test]
@@ -215,11 +263,22 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
     assert_eq!((held.used().0[3], held.dimensions[3].held, held.in_flight.used), (800, 800, 1));
     assert_eq!(python.tell("settle a 300"), "done");
     let settled = rust.store.inspect(&rust.model).await.unwrap();
-    assert_eq!((settled.used().0[3], settled.dimensions[3].held, settled.in_flight.used), (300, 0, 0));
-    let again = rust.store.settle(&rust.model, &Settlement::used("a", Amounts([1, 9, 0, 9]))).await.unwrap().0;
+    assert_eq!(
+        (settled.used().0[3], settled.dimensions[3].held, settled.in_flight.used),
+        (300, 0, 0)
+    );
+    let again = rust
+        .store
+        .settle(&rust.model, &Settlement::used("a", Amounts([1, 9, 0, 9])))
+        .await
+        .unwrap()
+        .0;
     assert_eq!(again, Settled::Before, "once is once, in whatever language");
 
-    let pause = tidegate_quota::store::Pause { length: Duration::from_secs(20), reason: "a test".to_owned() };
+    let pause = tidegate_quota::store::Pause {
+        length: Duration::from_secs(20),
+        reason: "a test".to_owned(),
+    };
     rust.store.pause(&rust.model, &pause).await.unwrap();
     assert_eq!(python.reserve("b", 10, None), "paused 20000000 - 0 0 0");
     rust.store.resume(&rust.model).await.unwrap();
@@ -257,15 +316,44 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     let Some(server) = services() else { return };
     let prefix = unique_prefix();
     let window = Duration::from_secs_f64(WINDOW);
-    let limits = Limits { combined: Some(LIMIT), margin: 1.0, window, burst: window, ..Limits::default() };
-    let options = Options { key_prefix: prefix.clone(), max_slot_wait: Duration::from_secs(60), ..Options::default() };
+    let limits =
+        Limits { combined: Some(LIMIT), margin: 1.0, window, burst: window, ..Limits::default() };
+    let options = Options {
+        key_prefix: prefix.clone(),
+        max_slot_wait: Duration::from_secs(60),
+        ..Options::default()
+    };
     let quota = Quota::with_redis(&server.url, [model(limits)], options).unwrap();
     let id: ModelId = "test:model".parse().unwrap();
 
-    let common = ["--url", &server.url, "--prefix", &prefix, "--model", "test:model", "--name", "python", "--margin", "1"];
-    let (calls, tokens, limit, seconds) = (CALLS.to_string(), TOKENS.to_string(), LIMIT.to_string(), WINDOW.to_string());
-    let sizes = ["--calls", &calls, "--tokens", &tokens, "--combined", &limit, "--window", &seconds, "--burst", &seconds];
-    let mut child = python().arg("share.py").args(common).args(sizes).stdout(Stdio::piped()).spawn().unwrap();
+    let common = [
+        "--url",
+        &server.url,
+        "--prefix",
+        &prefix,
+        "--model",
+        "test:model",
+        "--name",
+        "python",
+        "--margin",
+        "1",
+    ];
+    let (calls, tokens, limit, seconds) =
+        (CALLS.to_string(), TOKENS.to_string(), LIMIT.to_string(), WINDOW.to_string());
+    let sizes = [
+        "--calls",
+        &calls,
+        "--tokens",
+        &tokens,
+        "--combined",
+        &limit,
+        "--window",
+        &seconds,
+        "--burst",
+        &seconds,
+    ];
+    let mut child =
+        python().arg("share.py").args(common).args(sizes).stdout(Stdio::piped()).spawn().unwrap();
     let mut printed = BufReader::new(child.stdout.take().unwrap()).lines();
     // Python needs a moment to start; the race begins with its first call.
     let mut lines = vec![printed.next().unwrap().unwrap()];
@@ -277,7 +365,9 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
                 let request = Request::new(id.clone(), format!("rust-{number}")).tokens(TOKENS, 0);
                 let mut permit = quota.admit(&request).await.unwrap();
                 permit.sent();
-                permit.settle(&tidegate_types::Usage { uncached_input: TOKENS, ..Default::default() }).await;
+                permit
+                    .settle(&tidegate_types::Usage { uncached_input: TOKENS, ..Default::default() })
+                    .await;
             }
         }
     });
@@ -300,21 +390,34 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     assert!(child.wait().unwrap().success());
     assert_eq!(lines.len(), CALLS, "one line for each admission: {lines:#?}");
 
-    let mut admissions: Vec<(&str, Entry)> = ledger.iter().map(|(id, entry)| (id.split_once('-').unwrap().0, *entry)).collect();
+    let mut admissions: Vec<(&str, Entry)> =
+        ledger.iter().map(|(id, entry)| (id.split_once('-').unwrap().0, *entry)).collect();
     admissions.sort_by(|a, b| a.1.admitted.total_cmp(&b.1.admitted));
     for language in ["python", "rust"] {
-        assert_eq!(admissions.iter().filter(|(name, _)| *name == language).count(), CALLS, "{language} gets all its calls");
+        assert_eq!(
+            admissions.iter().filter(|(name, _)| *name == language).count(),
+            CALLS,
+            "{language} gets all its calls"
+        );
     }
     let turns = admissions.windows(2).filter(|pair| pair[0].0 != pair[1].0).count();
-    assert!(turns > CALLS / 3, "they are admitted by turns, not one after the other: {turns} changes");
+    assert!(
+        turns > CALLS / 3,
+        "they are admitted by turns, not one after the other: {turns} changes"
+    );
     for (_, last) in &admissions {
         let begin = last.admitted - WINDOW * 1e6;
-        let inside = admissions.iter().filter(|(_, entry)| entry.admitted > begin && entry.admitted <= last.admitted);
+        let inside = admissions
+            .iter()
+            .filter(|(_, entry)| entry.admitted > begin && entry.admitted <= last.admitted);
         let total: f64 = inside.map(|(_, entry)| entry.tokens).sum();
         assert!(total <= 1_000.0, "{total} tokens in the window that ends at {}", last.admitted);
     }
     let spent = admissions.last().unwrap().1.admitted - admissions[0].1.admitted;
-    assert!(spent >= WINDOW * 1e6 * 4.0, "six windows' worth takes more than four windows: {spent}");
+    assert!(
+        spent >= WINDOW * 1e6 * 4.0,
+        "six windows' worth takes more than four windows: {spent}"
+    );
 }
 
 /// The handles, and not only the scripts: what Python is told holds back `Quota::admit`.
@@ -322,7 +425,8 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
 async fn a_pause_by_python_stops_a_rust_quota() {
     let Some(server) = services() else { return };
     let prefix = unique_prefix();
-    let options = Options { key_prefix: prefix.clone(), max_slot_wait: Duration::ZERO, ..Options::default() };
+    let options =
+        Options { key_prefix: prefix.clone(), max_slot_wait: Duration::ZERO, ..Options::default() };
     let quota = Quota::with_redis(&server.url, [model(limits(1_000))], options).unwrap();
     let mut python = Agent::start(server, &prefix, 1_000);
     let id: ModelId = "test:model".parse().unwrap();
@@ -330,5 +434,8 @@ async fn a_pause_by_python_stops_a_rust_quota() {
     assert!(python.reserve("p", 10, None).starts_with("granted"));
     python.tell("refused p 45");
     let refused = quota.admit(&Request::new(id, "after").tokens(1, 0)).await.unwrap_err();
-    assert!(matches!(&refused, Refused::Paused { wait, .. } if *wait > Duration::from_secs(40)), "{refused}");
+    assert!(
+        matches!(&refused, Refused::Paused { wait, .. } if *wait > Duration::from_secs(40)),
+        "{refused}"
+    );
 }

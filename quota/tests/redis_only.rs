@@ -1,4 +1,5 @@
-//! What only a real Redis can show: the ledger behind the totals, lost state, lost scripts, bad calls, keys.
+//! What only a real Redis can show: the ledger behind the totals, lost state, lost scripts, bad
+//! calls, keys.
 
 #![allow(
     missing_docs,
@@ -13,11 +14,15 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_with_lanes, server, unique_prefix};
+use common::{
+    Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_with_lanes, server,
+    unique_prefix,
+};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
-    Amounts, Decision, Dimension, Limits, ModelQuota, Quota, Request, Store, Ticket, memory, redis_store,
-    store::{Ask, Lesson, Meter, Override, Pause, Settlement, Verdict},
+    Amounts, Decision, Dimension, Limits, ModelQuota, Quota, Request, Store, Ticket, memory,
+    redis_store,
+    store::{Ask, Meter, Override, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_types::Tenant;
 
@@ -27,7 +32,7 @@ enum Step {
     Reserve { id: u8, lane: usize, input: u64, output: u64, with_ticket: bool },
     Settle { id: u8, input: u64, output: u64 },
     Release { id: u8 },
-    Fail { id: u8, verdict: Verdict, seconds: u64 },
+    Fail { id: u8, signal: ProviderSignal, seconds: u64 },
     Meter { id: u8, used: u64, limit: u64 },
     Charge { id: u8, tokens: u64 },
     Renew { id: u8 },
@@ -43,9 +48,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(id, lane, input, output, with_ticket)| Step::Reserve { id, lane, input, output, with_ticket }),
         4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
         2 => (0_u8..40).prop_map(|id| Step::Release { id }),
-        2 => (0_u8..40, 0_usize..3, 0_u64..20).prop_map(|(id, verdict, seconds)| {
-            let verdict = [Verdict::Refused, Verdict::Overloaded, Verdict::Exhausted][verdict];
-            Step::Fail { id, verdict, seconds }
+        2 => (0_u8..40, 0_usize..3, 0_u64..20).prop_map(|(id, signal, seconds)| {
+            let signal = [ProviderSignal::Refused, ProviderSignal::Overloaded, ProviderSignal::Exhausted][signal];
+            Step::Fail { id, signal, seconds }
         }),
         1 => (0_u8..40, 0_u64..3_000, 1_000_u64..4_000).prop_map(|(id, used, limit)| Step::Meter { id, used, limit }),
         1 => (0_u8..40, 0_u64..300).prop_map(|(id, tokens)| Step::Charge { id, tokens }),
@@ -59,15 +64,27 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn lanes_and_dimensions() -> ModelQuota {
-    let limits =
-        Limits { requests: Some(30), input: Some(2_000), output: Some(900), burst: Duration::from_secs(2), ..limits(2_500) };
-    model_with_lanes(limits, lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 0.9), ("standard", 0.3, 1.0)]))
+    let limits = Limits {
+        requests: Some(30),
+        input: Some(2_000),
+        output: Some(900),
+        burst: Duration::from_secs(2),
+        ..limits(2_500)
+    };
+    model_with_lanes(
+        limits,
+        lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 0.9), ("standard", 0.3, 1.0)]),
+    )
 }
 
 /// Carries one step out and returns what the store said.
 async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step: &Step) -> String {
-    let settle =
-        |id: u8, used, lesson| Settlement { used, lesson, template: u64::from(id % 3), ..Settlement::released(format!("r{id}")) };
+    let settle = |id: u8, used, sample| Settlement {
+        used,
+        sample,
+        template: u64::from(id % 3),
+        ..Settlement::released(format!("r{id}"))
+    };
     match step {
         Step::Reserve { id, lane, input, output, with_ticket } => {
             let slot = usize::from(*id) * 3 + lane;
@@ -86,28 +103,53 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
             format!("{decision:?} {expectation:?}")
         }
         Step::Settle { id, input, output } => {
-            let lesson = Lesson { estimated_input: 100, input: *input, output: *output };
+            let sample = UsageSample { estimated_input: 100, input: *input, output: *output };
             let used = Some(Amounts([1, *input, *output, input + output]));
-            format!("{:?}", rig.store.settle(&rig.model, &settle(*id, used, Some(lesson))).await.unwrap())
+            format!(
+                "{:?}",
+                rig.store.settle(&rig.model, &settle(*id, used, Some(sample))).await.unwrap()
+            )
         }
-        Step::Release { id } => format!("{:?}", rig.store.settle(&rig.model, &settle(*id, None, None)).await.unwrap()),
-        Step::Fail { id, verdict, seconds } => {
-            let pause = Pause { length: Duration::from_secs(*seconds), reason: "refused".to_owned() };
-            let settlement = Settlement { verdict: *verdict, pause: Some(pause), ..settle(*id, Some(Amounts([1, 0, 0, 0])), None) };
+        Step::Release { id } => {
+            format!("{:?}", rig.store.settle(&rig.model, &settle(*id, None, None)).await.unwrap())
+        }
+        Step::Fail { id, signal, seconds } => {
+            let pause =
+                Pause { length: Duration::from_secs(*seconds), reason: "refused".to_owned() };
+            let settlement = Settlement {
+                signal: *signal,
+                pause: Some(pause),
+                ..settle(*id, Some(Amounts([1, 0, 0, 0])), None)
+            };
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
         }
         Step::Meter { id, used, limit } => {
-            let meter = Meter { used: [None, None, None, Some(*used)], limits: [None, None, None, Some(*limit)] };
-            let settlement = Settlement { meter, ..settle(*id, Some(Amounts([1, 10, 5, 15])), None) };
+            let meter = Meter {
+                used: [None, None, None, Some(*used)],
+                limits: [None, None, None, Some(*limit)],
+            };
+            let settlement =
+                Settlement { meter, ..settle(*id, Some(Amounts([1, 10, 5, 15])), None) };
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
         }
         Step::Charge { id, tokens } => {
             let used = Amounts([1, *tokens, 0, *tokens]);
-            format!("{:?}", rig.store.charge(&rig.model, &format!("away{id}"), usize::from(id % 3), used).await.unwrap())
+            format!(
+                "{:?}",
+                rig.store
+                    .charge(&rig.model, &format!("away{id}"), usize::from(id % 3), used)
+                    .await
+                    .unwrap()
+            )
         }
-        Step::Renew { id } => format!("{:?}", rig.store.renew(&rig.model, &format!("r{id}")).await.unwrap()),
+        Step::Renew { id } => {
+            format!("{:?}", rig.store.renew(&rig.model, &format!("r{id}")).await.unwrap())
+        }
         Step::Limit { combined, concurrent } => {
-            let limits = Override { limits: [None, None, None, Some(*combined)], concurrent: Some(*concurrent) };
+            let limits = Override {
+                limits: [None, None, None, Some(*combined)],
+                concurrent: Some(*concurrent),
+            };
             format!("{:?}", rig.store.set_limits(&rig.model, &limits).await.unwrap())
         }
         Step::Pause { seconds } => {
@@ -123,21 +165,36 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
 }
 
 /// Totals must be what the ledger holds, and every lane's what its entries hold.
-fn totals_equal_the_ledger(connection: &mut redis::Connection, prefix: &str, used: Amounts) -> Result<(), TestCaseError> {
+fn totals_equal_the_ledger(
+    connection: &mut redis::Connection,
+    prefix: &str,
+    used: Amounts,
+) -> Result<(), TestCaseError> {
     let key = |what: &str| format!("{prefix}:v1:{{test:model}}:{what}");
-    let ids: Vec<String> = redis::cmd("ZRANGE").arg(key("ledger")).arg(0).arg(-1).query(connection).unwrap();
+    let ids: Vec<String> =
+        redis::cmd("ZRANGE").arg(key("ledger")).arg(0).arg(-1).query(connection).unwrap();
     let mut sum = [0.0_f64; 4];
     for id in &ids {
-        let entry: Vec<u8> = redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
+        let entry: Vec<u8> =
+            redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
         for (dimension, bytes) in entry[10..].chunks(8).enumerate() {
             sum[dimension] += f64::from_le_bytes(bytes.try_into().unwrap());
         }
     }
     let entries: usize = redis::cmd("HLEN").arg(key("entries")).query(connection).unwrap();
     let leases: usize = redis::cmd("ZCARD").arg(key("leases")).query(connection).unwrap();
-    prop_assert_eq!(entries, ids.len() + leases, "an entry without a place in the ledger or a lease");
+    prop_assert_eq!(
+        entries,
+        ids.len() + leases,
+        "an entry without a place in the ledger or a lease"
+    );
     for (dimension, sum) in sum.iter().enumerate() {
-        prop_assert!((sum - used.0[dimension] as f64).abs() < 0.5, "ledger {} total {}", sum, used.0[dimension]);
+        prop_assert!(
+            (sum - used.0[dimension] as f64).abs() < 0.5,
+            "ledger {} total {}",
+            sum,
+            used.0[dimension]
+        );
     }
     Ok(())
 }
@@ -145,8 +202,8 @@ fn totals_equal_the_ledger(connection: &mut redis::Connection, prefix: &str, use
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The model in memory and the scripts say the same to any history, to the microsecond; totals equal the ledger;
-    /// what is admitted keeps within every limit at the moment of admission.
+    /// The model in memory and the scripts say the same to any history, to the microsecond; totals
+    /// equal the ledger; what is admitted keeps within every limit at the moment of admission.
     #[test]
     fn scripts_and_model_agree(steps in proptest::collection::vec(step(), 1..120)) {
         let prefix = unique_prefix();
@@ -184,26 +241,36 @@ proptest! {
 async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     let prefix = unique_prefix();
     let Some(rig) = in_redis(lanes_and_dimensions(), &prefix) else { return };
-    // One call outlives the window and holds a lease; another is refused and leaves a queue, a lesson, a pause and tuning.
+    // One call outlives the window and holds a lease; another is refused and leaves a queue, a
+    // lesson, a pause and tuning.
     rig.reserve(&rig.ask(10)).await;
     rig.advance(Duration::from_secs(61));
     let ask = rig.ask(2_000);
     rig.reserve(&ask).await;
     rig.refused(&rig.ask(2_000)).await;
-    let lesson = Lesson { estimated_input: 10, input: 9, output: 3 };
+    let sample = UsageSample { estimated_input: 10, input: 9, output: 3 };
     let pause = Pause { length: Duration::from_secs(9), reason: "429".to_owned() };
-    let taught = Settlement { lesson: Some(lesson), template: 5, ..Settlement::used(&ask.reservation, Amounts([1, 5, 5, 10])) };
+    let taught = Settlement {
+        sample: Some(sample),
+        template: 5,
+        ..Settlement::used(&ask.reservation, Amounts([1, 5, 5, 10]))
+    };
     rig.store.settle(&rig.model, &taught).await.unwrap();
     let other = rig.ask(10);
     rig.store
         .settle(
             &rig.model,
-            &Settlement { verdict: Verdict::Refused, pause: Some(pause), ..Settlement::released(&other.reservation) },
+            &Settlement {
+                signal: ProviderSignal::Refused,
+                pause: Some(pause),
+                ..Settlement::released(&other.reservation)
+            },
         )
         .await
         .unwrap();
     let mut connection = server().unwrap().connection();
-    let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
+    let keys: Vec<String> =
+        redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
     assert_eq!(keys.len(), 8, "{keys:?}");
     for key in keys {
         assert!(key.starts_with(&format!("{prefix}:v1:{{test:model}}:")), "{key}");
@@ -215,14 +282,18 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
 #[tokio::test]
 async fn a_flushed_server_lets_no_burst_through() {
     let prefix = unique_prefix();
-    let model = model_with_lanes(Limits { burst: Duration::from_secs(1), ..limits(60_000) }, tidegate_quota::Lanes::single());
+    let model = model_with_lanes(
+        Limits { burst: Duration::from_secs(1), ..limits(60_000) },
+        tidegate_quota::Lanes::single(),
+    );
     let Some(rig) = in_redis(model, &prefix) else { return };
     let mut connection = server().unwrap().connection();
     let (mut admitted, mut turn) = (0, None);
     for millis in 0..20_000_u64 {
         rig.at(START + millis * 1_000);
         if millis == 10_000 {
-            let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
+            let keys: Vec<String> =
+                redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
             redis::cmd("DEL").arg(keys).exec(&mut connection).unwrap();
         }
         match rig.reserve(&Ask { ticket: turn, ..rig.ask(100) }).await {
@@ -231,7 +302,8 @@ async fn a_flushed_server_lets_no_burst_through() {
             other => panic!("{other:?}"),
         }
     }
-    // 1,000 tokens a second and the pace's 4 % for 20 s, a second ahead, and another second ahead after the loss.
+    // 1,000 tokens a second and the pace's 4 % for 20 s, a second ahead, and another second ahead
+    // after the loss.
     assert!((19_500..=23_000).contains(&admitted), "{admitted} tokens in 20 s");
 }
 
@@ -251,9 +323,11 @@ async fn lost_scripts_are_sent_again() {
 async fn one_round_trip_each() {
     let Some(server) = common::Server::start() else { return };
     let model = lanes_and_dimensions();
-    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options::default()).unwrap();
+    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options::default())
+        .unwrap();
     let scripts_run = || {
-        let info: String = redis::cmd("INFO").arg("commandstats").query(&mut server.connection()).unwrap();
+        let info: String =
+            redis::cmd("INFO").arg("commandstats").query(&mut server.connection()).unwrap();
         let calls = |command: &str| {
             let line = info.lines().find(|line| line.starts_with(&format!("cmdstat_{command}:")));
             line.map_or(0, |line| line.split(['=', ',']).nth(1).unwrap().parse::<u64>().unwrap())
@@ -287,24 +361,40 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
         include_str!("../../lua/include/learned.lua"),
         include_str!("../../lua/reserve-7.lua")
     );
-    let pack = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let pack = |numbers: &[f64]| {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
+    };
     let mut reserve = |id: &str, call: &[u8], model: &[u8]| {
         let keys = ["ledger", "entries", "state", "leases", "tuning", "learned", "tenants"]
             .map(|what| format!("{prefix}:v1:{{a:b}}:{what}"));
-        redis::cmd("EVAL").arg(text).arg(7).arg(&keys).arg(id).arg(call).arg(model).arg("tenant").query::<Vec<i64>>(&mut connection)
+        redis::cmd("EVAL")
+            .arg(text)
+            .arg(7)
+            .arg(&keys)
+            .arg(id)
+            .arg(call)
+            .arg(model)
+            .arg("tenant")
+            .query::<Vec<i64>>(&mut connection)
     };
     for bad in [-1.0, f64::NAN, f64::INFINITY] {
         for index in 0..call.len() {
             let mut call = call;
             call[index] = bad;
             let error = reserve("id", &pack(&call), &pack(&model)).unwrap_err().to_string();
-            assert!(error.contains("argument 2") && error.contains(&format!("number {}", index + 1)), "{bad}: {error}");
+            assert!(
+                error.contains("argument 2") && error.contains(&format!("number {}", index + 1)),
+                "{bad}: {error}"
+            );
         }
         for index in 0..model.len() {
             let mut model = model;
             model[index] = bad;
             let error = reserve("id", &pack(&call), &pack(&model)).unwrap_err().to_string();
-            assert!(error.contains("argument 3") && error.contains(&format!("number {}", index + 1)), "{bad}: {error}");
+            assert!(
+                error.contains("argument 3") && error.contains(&format!("number {}", index + 1)),
+                "{bad}: {error}"
+            );
         }
     }
     let mut other_lane = call;
@@ -319,12 +409,14 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains("TIDEGATE") && error.contains(says), "{says}: {error}");
     }
-    let keys: Vec<String> = redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut server.connection()).unwrap();
+    let keys: Vec<String> =
+        redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut server.connection()).unwrap();
     assert!(keys.is_empty(), "{keys:?}");
     assert_eq!(reserve("id", &pack(&call), &pack(&model)).unwrap()[0], 1);
 }
 
-/// Many tasks race for a small limit on the server's own clock; no window ever holds more than the limit.
+/// Many tasks race for a small limit on the server's own clock; no window ever holds more than the
+/// limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_never_exceeds_the_limit() {
     let Some(server) = server() else { return };
@@ -336,19 +428,24 @@ async fn a_race_never_exceeds_the_limit() {
         ..Limits::default()
     };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
-    let store = redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
+    let store =
+        redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
     let started = std::time::Instant::now();
     let admissions = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let tasks: Vec<_> = (0..16)
         .map(|task| {
-            let (store, model, admissions) = (store.clone(), model.clone(), std::sync::Arc::clone(&admissions));
+            let (store, model, admissions) =
+                (store.clone(), model.clone(), std::sync::Arc::clone(&admissions));
             tokio::spawn(async move {
                 let mut turn = None;
                 for number in 0..u32::MAX {
                     if started.elapsed() > Duration::from_secs(4) {
                         break;
                     }
-                    let ask = Ask { ticket: turn, ..ask(format!("{task}-{number}"), Amounts([1, 100, 0, 100])) };
+                    let ask = Ask {
+                        ticket: turn,
+                        ..ask(format!("{task}-{number}"), Amounts([1, 100, 0, 100]))
+                    };
                     match store.reserve(&model, &ask).await.unwrap().0 {
                         Decision::Granted => {
                             turn = None;
@@ -368,12 +465,14 @@ async fn a_race_never_exceeds_the_limit() {
         task.await.unwrap();
     }
     let total: u64 = admissions.lock().unwrap().iter().sum();
-    // In T seconds at most T + 1 windows; a generous lower bound shows that the race does not starve itself.
+    // In T seconds at most T + 1 windows; a generous lower bound shows that the race does not
+    // starve itself.
     assert!(total <= 5 * 5_000, "{total}");
     assert!(total >= 2 * 5_000, "{total}");
 }
 
-/// Redis goes away and comes back: calls go on within this worker's share, and the fleet is joined again.
+/// Redis goes away and comes back: calls go on within this worker's share, and the fleet is joined
+/// again.
 #[tokio::test]
 async fn while_redis_is_away_a_worker_keeps_to_its_share() {
     let Some(mut server) = common::Server::start() else { return };
@@ -407,10 +506,17 @@ async fn while_redis_is_away_a_worker_keeps_to_its_share() {
 #[tokio::test]
 async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
     let store = memory::Store::new(Duration::from_secs(300));
-    let model = model_with_lanes(Limits { window: Duration::from_millis(50), ..limits(100) }, tidegate_quota::Lanes::single());
+    let model = model_with_lanes(
+        Limits { window: Duration::from_millis(50), ..limits(100) },
+        tidegate_quota::Lanes::single(),
+    );
     let ask = |id: &str, ticket| Ask { ticket, ..ask(id, Amounts([1, 100, 0, 100])) };
     assert_eq!(store.reserve(&model, &ask("a", None)).await.unwrap().0, Decision::Granted);
-    let Decision::Wait { wait, ticket, .. } = store.reserve(&model, &ask("b", None)).await.unwrap().0 else { panic!("full") };
+    let Decision::Wait { wait, ticket, .. } =
+        store.reserve(&model, &ask("b", None)).await.unwrap().0
+    else {
+        panic!("full")
+    };
     assert!(wait <= Duration::from_millis(50));
     tokio::time::sleep(wait + Duration::from_millis(1)).await;
     assert_eq!(store.reserve(&model, &ask("b", Some(ticket))).await.unwrap().0, Decision::Granted);

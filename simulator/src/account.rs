@@ -12,7 +12,8 @@ use crate::{amounts::Amounts, fault::FaultKind, series::Series};
 pub struct Account {
     /// How long the simulator has run. All times in the account count from the same start.
     pub uptime_seconds: f64,
-    /// Calls that were no calls: without a key, unreadable, or for one model name too many. Nothing else counts them.
+    /// Calls that were no calls: without a key, unreadable, or for one model name too many. Nothing
+    /// else counts them.
     pub rejected: u64,
     /// Different prompts that were answered whole.
     pub prompts: u64,
@@ -20,8 +21,8 @@ pub struct Account {
     pub answered_twice: u64,
     /// Answers whose prompts were no longer remembered because there were too many.
     pub forgotten: u64,
-    /// Batches that were taken in. Of their requests nothing else is counted but the prompts that they answered: they have
-    /// nothing to do with the limits of a minute.
+    /// Batches that were taken in. Of their requests nothing else is counted but the prompts that
+    /// they answered: they have nothing to do with the limits of a minute.
     pub batches: u64,
     /// The requests in them.
     pub batch_requests: u64,
@@ -53,7 +54,8 @@ pub struct ModelAccount {
     pub requests: u64,
     /// Calls answered whole.
     pub ok: u64,
-    /// Calls that a limit refused with 429, by the dimension that refused them. No fault is among them.
+    /// Calls that a limit refused with 429, by the dimension that refused them. No fault is among
+    /// them.
     pub refused: Amounts,
     /// Calls that met a fault.
     pub faults: BTreeMap<FaultKind, u64>,
@@ -65,11 +67,14 @@ pub struct ModelAccount {
     pub max_in_flight: u64,
     /// What was let in: calls, and the tokens that they really had, whatever was held for them.
     pub admitted: Amounts,
-    /// Input tokens of admitted calls that were read from a prompt cache. Where reads are free they are not among `admitted`.
+    /// Input tokens of admitted calls that were read from a prompt cache. Where reads are free they
+    /// are not among `admitted`.
     pub cache_read: u64,
-    /// Input tokens of admitted calls that were written to a prompt cache because the caller asked for it.
+    /// Input tokens of admitted calls that were written to a prompt cache because the caller asked
+    /// for it.
     pub cache_written: u64,
-    /// The most that was let in during any 60 seconds, to the millisecond; each dimension for itself.
+    /// The most that was let in during any 60 seconds, to the millisecond; each dimension for
+    /// itself.
     pub worst_window: Amounts,
     /// Seconds from the start to the first call let in.
     pub first_admission: Option<f64>,
@@ -81,11 +86,16 @@ pub struct ModelAccount {
 }
 
 impl ModelAccount {
-    /// What was let in from one moment to another, both since the start and rounded to whole seconds.
+    /// What was let in from one moment to another, both since the start and rounded to whole
+    /// seconds.
     #[must_use]
     pub fn tokens_between(&self, from: Duration, to: Duration) -> Amounts {
         let range = from.as_secs_f64().round().max(0.0)..to.as_secs_f64().round().max(0.0);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "neither negative nor anywhere near 2^64")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "neither negative nor anywhere near 2^64"
+        )]
         let range = range.start as u64..range.end as u64;
         self.series.as_ref().map_or_else(Amounts::default, |series| series.between(&range))
     }

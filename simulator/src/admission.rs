@@ -22,11 +22,17 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// A call has arrived whose answer will have so many tokens; `None` for one model name too many.
+    /// A call has arrived whose answer will have so many tokens; `None` for one model name too
+    /// many.
     pub(crate) fn arrive(state: &Arc<State>, mut call: Call, output: u64) -> Option<Self> {
         call.prefixes.retain(|prefix| prefix.tokens >= state.config.cache_min_tokens);
         call.cache_read = state.cache().longest(&call.model, &call.prefixes, state.now());
-        let asked_for = call.prefixes.iter().filter(|prefix| prefix.asked_for).map(|prefix| prefix.tokens).max();
+        let asked_for = call
+            .prefixes
+            .iter()
+            .filter(|prefix| prefix.asked_for)
+            .map(|prefix| prefix.tokens)
+            .max();
         call.cache_written = asked_for.unwrap_or(0).saturating_sub(call.cache_read);
         let mut ledger = state.ledger();
         ledger.open(&call.model, state.config.limits(&call.model))?.arrived();

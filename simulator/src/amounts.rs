@@ -106,7 +106,8 @@ impl Amounts {
         self.output = self.output.max(other.output);
     }
 
-    /// The sum over the dimensions: of refusals, each of which counts in one dimension, it is their number.
+    /// The sum over the dimensions: of refusals, each of which counts in one dimension, it is their
+    /// number.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.requests + self.tokens + self.input + self.output

@@ -1,6 +1,6 @@
 //! What is answered: an extract of the document, of a length that follows from its content.
 
-use crate::{call::Call, config::Config, dice, extract, schema, tokens};
+use crate::{call::Call, config::Config, extract, rng, schema, tokens};
 
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -23,11 +23,18 @@ impl Answer {
         let bytes = tokens::bytes(wanted);
         let sentences = extract::sentences(call.document(), bytes / 120 + 1);
         let text = match &call.schema {
-            Some(schema) => schema::fill(schema, &sentences, parts(call, config).as_deref(), call.hash).to_string(),
+            Some(schema) => {
+                schema::fill(schema, &sentences, parts(call, config).as_deref(), call.hash)
+                    .to_string()
+            }
             None => summary(&sentences, bytes),
         };
         let cut_off = tokens::count(text.len()) > call.max_tokens;
-        let end = if cut_off { text.floor_char_boundary(tokens::bytes(call.max_tokens)) } else { text.len() };
+        let end = if cut_off {
+            text.floor_char_boundary(tokens::bytes(call.max_tokens))
+        } else {
+            text.len()
+        };
         let text = text[..end].to_owned();
         Self { output: tokens::count(text.len()).max(1), text, cut_off }
     }
@@ -36,7 +43,8 @@ impl Answer {
 /// The document's named parts, if it has any, but for those that are forgotten.
 fn parts(call: &Call, config: &Config) -> Option<Vec<(String, Vec<String>)>> {
     let kept = |(number, (name, text)): (u64, (String, &str))| {
-        let forgotten = dice::uniform(dice::throw(&[config.seed, call.hash, number, 0xf0])) < config.forget_rate;
+        let forgotten =
+            rng::uniform(rng::draw(&[config.seed, call.hash, number, 0xf0])) < config.forget_rate;
         (!forgotten).then(|| (name, extract::sentences(text, 3)))
     };
     let named = extract::named(call.document());
@@ -44,11 +52,15 @@ fn parts(call: &Call, config: &Config) -> Option<Vec<(String, Vec<String>)>> {
 }
 
 /// Tokens, lognormally distributed around the configured mean.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float is cut off at the ends of u64")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a float is cut off at the ends of u64"
+)]
 fn length(config: &Config, hash: u64) -> u64 {
     let spread = config.output_spread;
     let centre = f64::from(config.mean_output_tokens).ln() - spread * spread / 2.0;
-    let exponent = spread.mul_add(dice::normal(dice::throw(&[config.seed, hash])), centre);
+    let exponent = spread.mul_add(rng::normal(rng::draw(&[config.seed, hash])), centre);
     exponent.exp().round().max(1.0) as u64
 }
 
@@ -82,8 +94,12 @@ mod tests {
     #[test]
     fn lengths_lie_around_the_mean() {
         let config = Config { mean_output_tokens: 200, ..Config::default() };
-        let lengths: Vec<u64> =
-            (0..500).map(|n| Answer::write(&call(&format!("Item {n} is here. ").repeat(99), 4_096), &config).output).collect();
+        let lengths: Vec<u64> = (0..500)
+            .map(|n| {
+                Answer::write(&call(&format!("Item {n} is here. ").repeat(99), 4_096), &config)
+                    .output
+            })
+            .collect();
         let mean = lengths.iter().sum::<u64>() / 500;
         assert!((185..=215).contains(&mean), "{mean}");
         assert!(lengths.iter().max() > Some(&300) && lengths.iter().min() < Some(&130));
@@ -91,7 +107,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_never_longer_than_max_tokens() {
-        let answer = Answer::write(&call("Größe und Länge. Und noch etwas.", 7), &Config::default());
+        let answer =
+            Answer::write(&call("Größe und Länge. Und noch etwas.", 7), &Config::default());
         assert!(answer.cut_off);
         assert!(answer.output <= 7);
     }
@@ -107,7 +124,10 @@ mod tests {
         let schema = serde_json::json!({"properties": {"answers": {"items": item}}});
         let call = Call::new("m", 500, Some(schema), prompt);
         let answer = Answer::write(&call, &Config::default()).text;
-        assert_eq!(answer, r#"{"answers":[{"answer":"High tide.","id":"x-1"},{"answer":"Low tide.","id":"x-2"}]}"#);
+        assert_eq!(
+            answer,
+            r#"{"answers":[{"answer":"High tide.","id":"x-1"},{"answer":"Low tide.","id":"x-2"}]}"#
+        );
         let forgetful = Config { forget_rate: 1.0, ..Config::default() };
         assert_eq!(Answer::write(&call, &forgetful).text, r#"{"answers":[]}"#);
     }
@@ -115,6 +135,9 @@ mod tests {
     #[test]
     fn the_same_document_has_the_same_answer() {
         let config = Config::default();
-        assert_eq!(Answer::write(&call("A. B.", 100), &config).text, Answer::write(&call("A. B.", 100), &config).text);
+        assert_eq!(
+            Answer::write(&call("A. B.", 100), &config).text,
+            Answer::write(&call("A. B.", 100), &config).text
+        );
     }
 }

@@ -19,18 +19,28 @@ use crate::{
 pub(crate) struct Anthropic;
 
 /// How many blocks may be marked for the cache.
-const MOST_MARKS: usize = 4;
+const MAX_MARKS: usize = 4;
 
 impl Vendor for Anthropic {
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
         let body = vendor::json(body)?;
         let missing = |field| move || Problem::invalid(format!("{field}: Field required"), field);
-        let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty()).ok_or_else(missing("model"))?;
-        let max_tokens = body.get("max_tokens").ok_or_else(missing("max_tokens"))?.as_u64().filter(|tokens| *tokens > 0);
-        let max_tokens =
-            max_tokens.ok_or_else(|| Problem::invalid("max_tokens: Input should be greater than or equal to 1", "max_tokens"))?;
-        let messages = body.get("messages").and_then(Value::as_array).ok_or_else(missing("messages"))?;
+        let model = body
+            .get("model")
+            .and_then(Value::as_str)
+            .filter(|model| !model.is_empty())
+            .ok_or_else(missing("model"))?;
+        let max_tokens = body
+            .get("max_tokens")
+            .ok_or_else(missing("max_tokens"))?
+            .as_u64()
+            .filter(|tokens| *tokens > 0);
+        let max_tokens = max_tokens.ok_or_else(|| {
+            Problem::invalid("max_tokens: Input should be greater than or equal to 1", "max_tokens")
+        })?;
+        let messages =
+            body.get("messages").and_then(Value::as_array).ok_or_else(missing("messages"))?;
         if messages.is_empty() {
             return Err(Problem::invalid("messages: at least one message is required", "messages"));
         }
@@ -38,19 +48,31 @@ impl Vendor for Anthropic {
             return Err(Problem::invalid("stream: the simulator does not stream", "stream"));
         }
         let mut prompt = Prompt::default();
-        body.get("system").into_iter().for_each(|system| read_content(&mut prompt, "system", system));
+        body.get("system")
+            .into_iter()
+            .for_each(|system| read_content(&mut prompt, "system", system));
         for message in messages {
-            let role = message.get("role").and_then(Value::as_str).ok_or_else(missing("messages.0.role"))?;
+            let role = message
+                .get("role")
+                .and_then(Value::as_str)
+                .ok_or_else(missing("messages.0.role"))?;
             let content = message.get("content").ok_or_else(missing("messages.0.content"))?;
             prompt.message(role);
             read_content(&mut prompt, role, content);
         }
-        if prompt.marks() > MOST_MARKS {
+        if prompt.marks() > MAX_MARKS {
             let found = prompt.marks();
-            let message = format!("A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {found}.");
+            let message = format!(
+                "A maximum of {MAX_MARKS} blocks with cache_control may be provided. Found {found}."
+            );
             return Err(Problem::invalid(message, "cache_control"));
         }
-        Ok(Call::new(model, max_tokens, body.pointer("/output_config/format/schema").cloned(), prompt))
+        Ok(Call::new(
+            model,
+            max_tokens,
+            body.pointer("/output_config/format/schema").cloned(),
+            prompt,
+        ))
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
@@ -75,8 +97,12 @@ impl Vendor for Anthropic {
 
     fn problem(problem: &Problem, _model: &str, id: u64) -> (StatusCode, Value) {
         let (status, kind, message, code) = match problem {
-            Problem::NoKey => (401, "authentication_error", "x-api-key header is required".into(), None),
-            Problem::Invalid { message, .. } => (400, "invalid_request_error", message.clone(), None),
+            Problem::NoKey => {
+                (401, "authentication_error", "x-api-key header is required".into(), None)
+            }
+            Problem::Invalid { message, .. } => {
+                (400, "invalid_request_error", message.clone(), None)
+            }
             Problem::NotFound { message, .. } => (404, "not_found_error", message.clone(), None),
             Problem::Refused(refusal) => {
                 let message = format!(
@@ -86,7 +112,9 @@ impl Vendor for Anthropic {
                 (429, "rate_limit_error", message, None)
             }
             Problem::Ramp => {
-                let message = "This request would exceed your organization's maximum usage increase rate.".into();
+                let message =
+                    "This request would exceed your organization's maximum usage increase rate."
+                        .into();
                 (429, "rate_limit_error", message, Some("ramp_limit_exceeded"))
             }
             Problem::Spent => {
@@ -119,7 +147,8 @@ impl Vendor for Anthropic {
             remaining: input.remaining + output.remaining,
             reset: input.reset.max(output.reset),
         });
-        let tokens = find(Dimension::Tokens).copied().or(both).or_else(|| input.or(output).copied());
+        let tokens =
+            find(Dimension::Tokens).copied().or(both).or_else(|| input.or(output).copied());
         let requests = find(Dimension::Requests).copied();
         state(headers, now, requests, "requests");
         state(headers, now, tokens, "tokens");
@@ -139,15 +168,22 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The three headers of one dimension. Remaining tokens are rounded to the nearest thousand; a reset is a moment.
+/// The three headers of one dimension. Remaining tokens are rounded to the nearest thousand; a
+/// reset is a moment.
 fn state(headers: &mut HeaderMap, now: DateTime<Utc>, standing: Option<Standing>, what: &str) {
     let Some(standing) = standing else { return };
     let left = standing.remaining;
-    let full = now + TimeDelta::from_std(standing.reset).unwrap_or_default() + TimeDelta::milliseconds(999);
+    let full = now
+        + TimeDelta::from_std(standing.reset).unwrap_or_default()
+        + TimeDelta::milliseconds(999);
     let left = if what == "requests" { left } else { (left + 500) / 1_000 * 1_000 };
     set(headers, &format!("anthropic-ratelimit-{what}-limit"), standing.limit);
     set(headers, &format!("anthropic-ratelimit-{what}-remaining"), left);
-    set(headers, &format!("anthropic-ratelimit-{what}-reset"), full.to_rfc3339_opts(SecondsFormat::Secs, true));
+    set(
+        headers,
+        &format!("anthropic-ratelimit-{what}-reset"),
+        full.to_rfc3339_opts(SecondsFormat::Secs, true),
+    );
 }
 
 fn request_id(id: u64) -> String {

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct Bedrock;
 
 /// The longest answer of a call that names no maximum.
-const MOST_TOKENS: u64 = 4_096;
+const MAX_TOKENS: u64 = 4_096;
 
 impl Vendor for Bedrock {
     /// No wait is told at all.
@@ -32,20 +32,32 @@ impl Vendor for Bedrock {
         if !signed && !vendor::has_bearer(headers) {
             return Err(Problem::NoKey);
         }
-        let model = named.filter(|model| !model.is_empty()).ok_or_else(|| Problem::invalid("modelId is missing", "modelId"))?;
+        let model = named
+            .filter(|model| !model.is_empty())
+            .ok_or_else(|| Problem::invalid("modelId is missing", "modelId"))?;
         let body = vendor::json(body)?;
-        let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
-        let messages = messages.ok_or_else(|| Problem::invalid("A conversation must start with a user message.", "messages"))?;
+        let messages =
+            body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
+        let messages = messages.ok_or_else(|| {
+            Problem::invalid("A conversation must start with a user message.", "messages")
+        })?;
         let mut prompt = Prompt::default();
-        body.get("system").into_iter().for_each(|blocks| read_blocks(&mut prompt, "system", blocks));
+        body.get("system")
+            .into_iter()
+            .for_each(|blocks| read_blocks(&mut prompt, "system", blocks));
         for message in messages {
-            let role =
-                message.get("role").and_then(Value::as_str).ok_or_else(|| Problem::invalid("role is missing", "messages"))?;
+            let role = message
+                .get("role")
+                .and_then(Value::as_str)
+                .ok_or_else(|| Problem::invalid("role is missing", "messages"))?;
             prompt.message(role);
-            message.get("content").into_iter().for_each(|blocks| read_blocks(&mut prompt, role, blocks));
+            message
+                .get("content")
+                .into_iter()
+                .for_each(|blocks| read_blocks(&mut prompt, role, blocks));
         }
         let most = match body.pointer("/inferenceConfig/maxTokens") {
-            None => MOST_TOKENS,
+            None => MAX_TOKENS,
             Some(value) => value.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
                 Problem::invalid(
                     "Value at 'inferenceConfig.maxTokens' failed to satisfy constraint: must be at least 1",
@@ -53,9 +65,13 @@ impl Vendor for Bedrock {
                 )
             })?,
         };
-        let schema = body.pointer("/outputConfig/textFormat/structure/jsonSchema/schema").and_then(Value::as_str);
+        let schema = body
+            .pointer("/outputConfig/textFormat/structure/jsonSchema/schema")
+            .and_then(Value::as_str);
         let schema = schema.map(serde_json::from_str).transpose();
-        let schema = schema.map_err(|_| Problem::invalid("The provided JSON schema is not valid JSON.", "schema"))?;
+        let schema = schema.map_err(|_| {
+            Problem::invalid("The provided JSON schema is not valid JSON.", "schema")
+        })?;
         Ok(Call::new(model, most, schema, prompt))
     }
 
@@ -77,16 +93,27 @@ impl Vendor for Bedrock {
 
     fn problem(problem: &Problem, _model: &str, _id: u64) -> (StatusCode, Value) {
         let (status, _, message) = exception(problem);
-        (StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), json!({"message": message}))
+        (
+            StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            json!({"message": message}),
+        )
     }
 
     fn problem_headers(headers: &mut HeaderMap, problem: &Problem) {
         let (_, class, _) = exception(problem);
-        set(headers, "x-amzn-errortype", format!("{class}:http://internal.amazon.com/coral/com.amazon.bedrock/"));
+        set(
+            headers,
+            "x-amzn-errortype",
+            format!("{class}:http://internal.amazon.com/coral/com.amazon.bedrock/"),
+        );
     }
 
     fn headers(headers: &mut HeaderMap, _model: &str, id: u64, _took: Duration) {
-        set(headers, "x-amzn-requestid", format!("{:08x}-0000-4000-8000-{:012x}", id >> 32, id & 0xffff_ffff_ffff));
+        set(
+            headers,
+            "x-amzn-requestid",
+            format!("{:08x}-0000-4000-8000-{:012x}", id >> 32, id & 0xffff_ffff_ffff),
+        );
     }
 
     fn limits(_: &mut HeaderMap, _: &[Standing]) {}
@@ -96,19 +123,37 @@ impl Vendor for Bedrock {
 fn exception(problem: &Problem) -> (u16, &'static str, String) {
     let throttling = "ThrottlingException";
     match problem {
-        Problem::NoKey => (403, "AccessDeniedException", "Authentication failed: please make sure your API key is valid.".into()),
+        Problem::NoKey => (
+            403,
+            "AccessDeniedException",
+            "Authentication failed: please make sure your API key is valid.".into(),
+        ),
         Problem::Invalid { message, .. } => (400, "ValidationException", message.clone()),
         Problem::NotFound { message, .. } => (404, "ResourceNotFoundException", message.clone()),
         Problem::Refused(refusal) if refusal.dimension == Dimension::Requests => {
             (429, throttling, "Too many requests, please wait before trying again.".into())
         }
-        Problem::Refused(_) => (429, throttling, "Too many tokens, please wait before trying again.".into()),
-        Problem::Ramp => (429, throttling, "Your request rate is too high. Reduce the frequency of requests.".into()),
-        Problem::Spent => (429, throttling, "Too many tokens per day, please wait before trying again.".into()),
-        Problem::Overloaded => {
-            (503, "ServiceUnavailableException", "Too many connections, please wait before trying again.".into())
+        Problem::Refused(_) => {
+            (429, throttling, "Too many tokens, please wait before trying again.".into())
         }
-        Problem::Server => (500, "InternalServerException", "The system encountered an unexpected error during processing.".into()),
+        Problem::Ramp => (
+            429,
+            throttling,
+            "Your request rate is too high. Reduce the frequency of requests.".into(),
+        ),
+        Problem::Spent => {
+            (429, throttling, "Too many tokens per day, please wait before trying again.".into())
+        }
+        Problem::Overloaded => (
+            503,
+            "ServiceUnavailableException",
+            "Too many connections, please wait before trying again.".into(),
+        ),
+        Problem::Server => (
+            500,
+            "InternalServerException",
+            "The system encountered an unexpected error during processing.".into(),
+        ),
     }
 }
 

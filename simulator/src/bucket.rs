@@ -45,7 +45,11 @@ impl Bucket {
         self.level = (self.level + amount as f64).min(self.depth);
     }
 
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a level lies between 0 and the limit")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a level lies between 0 and the limit"
+    )]
     pub(crate) fn remaining(&mut self, now: Duration) -> u64 {
         self.refill(now);
         (self.level + 1e-6).max(0.0) as u64

@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 const KEPT: Duration = Duration::from_mins(5);
 
 /// Prefixes at once; beyond, the old ones are dropped.
-const MOST: usize = 10_000;
+const MAX_PREFIXES: usize = 10_000;
 
 /// The beginning of a prompt that may be cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,14 @@ pub(crate) struct Prefix {
 pub(crate) struct Cache(HashMap<(String, u64), Duration>);
 
 impl Cache {
-    /// The tokens of the longest prefix that can be read now, of several with the shortest first; 0 if there is none.
+    /// The tokens of the longest prefix that can be read now, of several with the shortest first; 0
+    /// if there is none.
     pub(crate) fn longest(&mut self, model: &str, prefixes: &[Prefix], now: Duration) -> u64 {
-        prefixes.iter().rev().find(|prefix| self.read(model, prefix, now)).map_or(0, |prefix| prefix.tokens)
+        prefixes
+            .iter()
+            .rev()
+            .find(|prefix| self.read(model, prefix, now))
+            .map_or(0, |prefix| prefix.tokens)
     }
 
     /// Whether the prefix can be read now; if so it is kept for as long again.
@@ -37,13 +42,14 @@ impl Cache {
         fresh
     }
 
-    /// Keeps prefixes: when the call that brought them is complete, so that calls beside it have written them too.
+    /// Keeps prefixes: when the call that brought them is complete, so that calls beside it have
+    /// written them too.
     pub(crate) fn write(&mut self, model: &str, prefixes: &[Prefix], now: Duration) {
-        if self.0.len() + prefixes.len() > MOST {
+        if self.0.len() + prefixes.len() > MAX_PREFIXES {
             self.0.retain(|_, until| now < *until);
         }
         for prefix in prefixes {
-            if self.0.len() < MOST {
+            if self.0.len() < MAX_PREFIXES {
                 self.0.insert((model.to_owned(), prefix.hash), now + KEPT);
             }
         }
@@ -66,7 +72,8 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_is_read() {
-        let [short, long, new] = [1_000, 2_000, 3_000].map(|tokens| Prefix { hash: tokens, tokens, asked_for: true });
+        let [short, long, new] =
+            [1_000, 2_000, 3_000].map(|tokens| Prefix { hash: tokens, tokens, asked_for: true });
         let (mut cache, now) = (Cache::default(), Duration::ZERO);
         cache.write("m", &[short, long], now);
         assert_eq!(cache.longest("m", &[short, long, new], now), 2_000);

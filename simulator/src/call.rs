@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{cache::Prefix, dice, extract, tokens};
+use crate::{cache::Prefix, extract, rng, tokens};
 
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -93,7 +93,8 @@ impl Prompt {
         self.mark(false);
     }
 
-    /// What was said so far is to be cached. Every such mark counts: the longest that is remembered is read.
+    /// What was said so far is to be cached. Every such mark counts: the longest that is remembered
+    /// is read.
     pub(crate) fn is_to_be_cached(&mut self) {
         self.mark(true);
     }
@@ -108,16 +109,17 @@ impl Prompt {
         self.prefixes.len()
     }
 
-    /// Something else, in base64 or a data URL of it: it counts as input, by the bytes that it stands for.
+    /// Something else, in base64 or a data URL of it: it counts as input, by the bytes that it
+    /// stands for.
     pub(crate) fn base64(&mut self, data: &str) {
         let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
         self.binary += data.len() / 4 * 3;
-        self.binary_hash = dice::throw(&[self.binary_hash, dice::hash(data)]);
+        self.binary_hash = rng::draw(&[self.binary_hash, rng::hash(data)]);
     }
 
     /// What was said so far, in a number: two documents that are no text differ in it too.
     fn fingerprint(&self) -> u64 {
-        let text = dice::hash(&self.all);
-        if self.binary == 0 { text } else { dice::throw(&[text, self.binary_hash]) }
+        let text = rng::hash(&self.all);
+        if self.binary == 0 { text } else { rng::draw(&[text, self.binary_hash]) }
     }
 }

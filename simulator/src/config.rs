@@ -34,11 +34,13 @@ use crate::{batch::Batches, fault::Fault, limits::Limits, span};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
-    /// Chance repeats itself with the same seed: the n-th call meets the same faults and the same latency. Default 0.
+    /// Chance repeats itself with the same seed: the n-th call meets the same faults and the same
+    /// latency. Default 0.
     pub seed: u64,
     /// The mean length of an answer. Default 150 tokens.
     pub mean_output_tokens: u32,
-    /// How widely lengths scatter around the mean: the sigma of a lognormal distribution. Default 0.4; 0 for no scatter.
+    /// How widely lengths scatter around the mean: the sigma of a lognormal distribution. Default
+    /// 0.4; 0 for no scatter.
     pub output_spread: f64,
     /// The shortest beginning of a prompt that is cached. Default 1,024 tokens.
     pub cache_min_tokens: u64,
@@ -90,7 +92,10 @@ impl Config {
     /// A value cannot be meant; the error names its key.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.mean_output_tokens == 0 {
-            return Err(ConfigError::invalid("mean-output-tokens".into(), "an answer has at least one token"));
+            return Err(ConfigError::invalid(
+                "mean-output-tokens".into(),
+                "an answer has at least one token",
+            ));
         }
         if !(0.0..=3.0).contains(&self.output_spread) {
             return Err(ConfigError::invalid("output-spread".into(), "it lies between 0 and 3"));
@@ -119,7 +124,8 @@ impl Config {
     }
 }
 
-/// How long an answer takes: `(base + per-output-token × tokens) × (1 ± jitter)`. Default: no time at all.
+/// How long an answer takes: `(base + per-output-token × tokens) × (1 ± jitter)`. Default: no time
+/// at all.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Latency {

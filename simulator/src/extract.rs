@@ -11,7 +11,8 @@ pub(crate) fn document(message: &str) -> &str {
     inner().filter(|text| !text.is_empty()).unwrap_or(message)
 }
 
-/// The parts of a text that have names, `<item id="name">text</item>`, whatever their tags are called; the first 1,000.
+/// The parts of a text that have names, `<item id="name">text</item>`, whatever their tags are
+/// called; the first 1,000.
 pub(crate) fn named(text: &str) -> Vec<(String, &str)> {
     let starts: Vec<usize> = text.match_indices(" id=\"").map(|(at, _)| at).take(1_000).collect();
     let ends = starts.iter().skip(1).copied().chain([text.len()]);
@@ -25,9 +26,10 @@ pub(crate) fn named(text: &str) -> Vec<(String, &str)> {
 }
 
 /// A longer sentence is cut after a word.
-const LONGEST: usize = 400;
+const MAX_SENTENCE_BYTES: usize = 400;
 
-/// The first sentences of about so many paragraphs, spread over the text; then all others, in order.
+/// The first sentences of about so many paragraphs, spread over the text; then all others, in
+/// order.
 pub(crate) fn sentences(text: &str, paragraphs: usize) -> Vec<String> {
     let all: Vec<Vec<String>> = text
         .split("\n\n")
@@ -36,19 +38,24 @@ pub(crate) fn sentences(text: &str, paragraphs: usize) -> Vec<String> {
         .take(2_000)
         .collect();
     let step = (all.len() / paragraphs.max(1)).max(1);
-    let is_chosen =
-        |p: usize, s: usize, text: &str| s == 0 && p.is_multiple_of(step) && text.split(' ').next_back().is_some_and(ends);
+    let is_chosen = |p: usize, s: usize, text: &str| {
+        s == 0 && p.is_multiple_of(step) && text.split(' ').next_back().is_some_and(ends)
+    };
     let pick = |chosen: bool| {
-        let numbered =
-            all.iter().enumerate().flat_map(|(p, sentences)| sentences.iter().enumerate().map(move |(s, text)| (p, s, text)));
-        numbered.filter(move |(p, s, text)| is_chosen(*p, *s, text) == chosen).map(|(_, _, text)| text.clone())
+        let numbered = all.iter().enumerate().flat_map(|(p, sentences)| {
+            sentences.iter().enumerate().map(move |(s, text)| (p, s, text))
+        });
+        numbered
+            .filter(move |(p, s, text)| is_chosen(*p, *s, text) == chosen)
+            .map(|(_, _, text)| text.clone())
     };
     pick(true).chain(pick(false)).collect()
 }
 
 /// Whether a sentence ends with this word; `3.` numbers a paragraph.
 fn ends(word: &str) -> bool {
-    word.strip_suffix(['.', '!', '?']).is_some_and(|word| !word.bytes().all(|byte| byte.is_ascii_digit()))
+    word.strip_suffix(['.', '!', '?'])
+        .is_some_and(|word| !word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The sentences of a paragraph without its headings; what follows the last of them is one too.
@@ -61,7 +68,7 @@ fn of_paragraph(paragraph: &str, most: usize) -> Vec<String> {
             sentence.push(' ');
         }
         sentence.push_str(word);
-        if ends(word) || sentence.len() >= LONGEST {
+        if ends(word) || sentence.len() >= MAX_SENTENCE_BYTES {
             sentences.push(std::mem::take(&mut sentence));
             if sentences.len() == most {
                 return sentences;

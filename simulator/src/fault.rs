@@ -27,12 +27,12 @@ pub struct Fault {
     /// Only so many times. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
-    /// How long a `slow` answer drags on (default `"5s"`), when a `hang` is cut off (default: never), and how long every
-    /// other fault takes to appear (default: at once).
+    /// How long a `slow` answer drags on (default `"5s"`), when a `hang` is cut off (default:
+    /// never), and how long every other fault takes to appear (default: at once).
     #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// The `retry-after` of `rate-limited`, `overloaded` and `server-error`: a header (anthropic, openai), a `RetryInfo` in the
-    /// body (gemini), nothing at all (bedrock). Default: nothing.
+    /// The `retry-after` of `rate-limited`, `overloaded` and `server-error`: a header (anthropic,
+    /// openai), a `RetryInfo` in the body (gemini), nothing at all (bedrock). Default: nothing.
     #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
 }
@@ -45,7 +45,16 @@ impl Fault {
     /// A fault of this kind that strikes every call.
     #[must_use]
     pub const fn always(kind: FaultKind) -> Self {
-        Self { kind, rate: 1.0, matching: None, from: None, to: None, times: None, delay: None, retry_after: None }
+        Self {
+            kind,
+            rate: 1.0,
+            matching: None,
+            from: None,
+            to: None,
+            times: None,
+            delay: None,
+            retry_after: None,
+        }
     }
 
     /// Whether the fault is meant for such a call at such a time; chance is not asked.
@@ -57,12 +66,18 @@ impl Fault {
 
     pub(crate) fn check(&self, section: &str) -> Result<(), ConfigError> {
         if !(0.0..=1.0).contains(&self.rate) {
-            return Err(ConfigError::invalid(format!("{section}.rate"), "a rate lies between 0 and 1"));
+            return Err(ConfigError::invalid(
+                format!("{section}.rate"),
+                "a rate lies between 0 and 1",
+            ));
         }
         if let (Some(from), Some(to)) = (self.from, self.to)
             && from >= to
         {
-            return Err(ConfigError::invalid(format!("{section}.to"), "it must be later than from"));
+            return Err(ConfigError::invalid(
+                format!("{section}.to"),
+                "it must be later than from",
+            ));
         }
         Ok(())
     }

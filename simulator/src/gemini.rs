@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct Gemini;
 
 /// The longest answer of a call that names no maximum.
-const MOST_TOKENS: u64 = 8_192;
+const MAX_TOKENS: u64 = 8_192;
 
 const METHOD: &str = ":generateContent";
 
@@ -27,16 +27,26 @@ impl Vendor for Gemini {
     const TELLS_WAIT: bool = false;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
-        if headers.get("x-goog-api-key").is_none_or(|key| key.is_empty()) && !vendor::has_bearer(headers) {
+        if headers.get("x-goog-api-key").is_none_or(|key| key.is_empty())
+            && !vendor::has_bearer(headers)
+        {
             return Err(Problem::NoKey);
         }
-        let model = named.and_then(|named| named.strip_suffix(METHOD)).filter(|model| !model.is_empty());
-        let model = model.ok_or_else(|| Problem::invalid("The simulator knows generateContent alone.", "model"))?;
+        let model =
+            named.and_then(|named| named.strip_suffix(METHOD)).filter(|model| !model.is_empty());
+        let model = model.ok_or_else(|| {
+            Problem::invalid("The simulator knows generateContent alone.", "model")
+        })?;
         let body = vendor::json(body)?;
         let field = |names| either(&body, names);
-        let contents = body.get("contents").and_then(Value::as_array).filter(|contents| !contents.is_empty());
         let contents =
-            contents.ok_or_else(|| Problem::invalid("* GenerateContentRequest.contents: contents is not specified", "contents"))?;
+            body.get("contents").and_then(Value::as_array).filter(|contents| !contents.is_empty());
+        let contents = contents.ok_or_else(|| {
+            Problem::invalid(
+                "* GenerateContentRequest.contents: contents is not specified",
+                "contents",
+            )
+        })?;
         let mut prompt = Prompt::default();
         field(["systemInstruction", "system_instruction"])
             .into_iter()
@@ -50,7 +60,7 @@ impl Vendor for Gemini {
         let config = field(["generationConfig", "generation_config"]);
         let setting = |names: [&str; 2]| config.and_then(|config| either(config, names));
         let most = match setting(["maxOutputTokens", "max_output_tokens"]) {
-            None => MOST_TOKENS,
+            None => MAX_TOKENS,
             Some(value) => value.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
                 Problem::invalid(
                     "* GenerateContentRequest.generation_config.max_output_tokens: must be positive",
@@ -59,7 +69,8 @@ impl Vendor for Gemini {
             })?,
         };
         let schema = setting(["responseJsonSchema", "response_json_schema"]).cloned();
-        let schema = schema.or_else(|| setting(["responseSchema", "response_schema"]).cloned().map(json_schema));
+        let schema = schema
+            .or_else(|| setting(["responseSchema", "response_schema"]).cloned().map(json_schema));
         Ok(Call::new(model, most, schema, prompt))
     }
 
@@ -91,7 +102,10 @@ impl Vendor for Gemini {
             if details != Value::Null {
                 error["details"] = details;
             }
-            (StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), json!({"error": error}))
+            (
+                StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                json!({"error": error}),
+            )
         };
         let exhausted = "RESOURCE_EXHAUSTED";
         match problem {
@@ -99,27 +113,48 @@ impl Vendor for Gemini {
                 let message = "Method doesn't allow unregistered callers (callers without established identity).";
                 error(403, "PERMISSION_DENIED", message, Value::Null)
             }
-            Problem::Invalid { message, .. } => error(400, "INVALID_ARGUMENT", message, Value::Null),
+            Problem::Invalid { message, .. } => {
+                error(400, "INVALID_ARGUMENT", message, Value::Null)
+            }
             Problem::NotFound { message, .. } => error(404, "NOT_FOUND", message, Value::Null),
             Problem::Refused(refusal) => {
-                let mut message = "You exceeded your current quota, please check your plan and billing details.".to_owned();
+                let mut message =
+                    "You exceeded your current quota, please check your plan and billing details."
+                        .to_owned();
                 if !refusal.is_too_large() {
                     message = format!("{message} Please retry in {}.", seconds(refusal.wait));
                 }
                 error(429, exhausted, &message, details(quota_id(refusal), refusal.limit, model))
             }
             // Growing too fast: a 429 that tells nothing.
-            Problem::Ramp => error(429, exhausted, "Resource has been exhausted (e.g. check quota).", Value::Null),
+            Problem::Ramp => error(
+                429,
+                exhausted,
+                "Resource has been exhausted (e.g. check quota).",
+                Value::Null,
+            ),
             // The day is used up, and still the advice is to come back in seconds.
             Problem::Spent => {
-                let details = details("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 200, model);
-                let (status, mut body) =
-                    error(429, exhausted, "You exceeded your current quota. Please retry in 26.000s.", details);
+                let details =
+                    details("GenerateRequestsPerDayPerProjectPerModel-FreeTier", 200, model);
+                let (status, mut body) = error(
+                    429,
+                    exhausted,
+                    "You exceeded your current quota. Please retry in 26.000s.",
+                    details,
+                );
                 Self::advise(&mut body, Duration::from_secs(26));
                 (status, body)
             }
-            Problem::Overloaded => error(503, "UNAVAILABLE", "The model is overloaded. Please try again later.", Value::Null),
-            Problem::Server => error(500, "INTERNAL", "An internal error has occurred.", Value::Null),
+            Problem::Overloaded => error(
+                503,
+                "UNAVAILABLE",
+                "The model is overloaded. Please try again later.",
+                Value::Null,
+            ),
+            Problem::Server => {
+                error(500, "INTERNAL", "An internal error has occurred.", Value::Null)
+            }
         }
     }
 
@@ -142,7 +177,9 @@ impl Vendor for Gemini {
 fn quota_id(refusal: &Refusal) -> &'static str {
     match refusal.dimension {
         Dimension::Requests => "GenerateRequestsPerMinutePerProjectPerModel",
-        Dimension::Tokens | Dimension::Input | Dimension::Output => "GenerateContentInputTokensPerModelPerMinute",
+        Dimension::Tokens | Dimension::Input | Dimension::Output => {
+            "GenerateContentInputTokensPerModelPerMinute"
+        }
     }
 }
 

@@ -91,8 +91,12 @@ impl Ledger {
     pub(crate) fn reset(&mut self) {
         for book in self.models.values_mut() {
             let at_work = book.account.in_flight;
-            book.account =
-                ModelAccount { requests: at_work, in_flight: at_work, max_in_flight: at_work, ..ModelAccount::default() };
+            book.account = ModelAccount {
+                requests: at_work,
+                in_flight: at_work,
+                max_in_flight: at_work,
+                ..ModelAccount::default()
+            };
             book.worst = Worst::default();
             book.series = Series::default();
         }
@@ -104,7 +108,12 @@ impl Ledger {
 
 impl Book {
     fn new(limits: &Limits) -> Self {
-        Self { limiter: Limiter::new(limits), account: ModelAccount::default(), worst: Worst::default(), series: Series::default() }
+        Self {
+            limiter: Limiter::new(limits),
+            account: ModelAccount::default(),
+            worst: Worst::default(),
+            series: Series::default(),
+        }
     }
 
     pub(crate) fn arrived(&mut self) {
@@ -150,6 +159,10 @@ impl Book {
     }
 
     fn account(&self) -> ModelAccount {
-        ModelAccount { worst_window: self.worst.worst(), series: Some(self.series.clone()), ..self.account.clone() }
+        ModelAccount {
+            worst_window: self.worst.worst(),
+            series: Some(self.series.clone()),
+            ..self.account.clone()
+        }
     }
 }

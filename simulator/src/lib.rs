@@ -1,7 +1,9 @@
-//! A stand-in for LLM providers: it speaks their wire formats, keeps their limits, and accounts for every window exactly.
+//! A stand-in for LLM providers: it speaks their wire formats, keeps their limits, and accounts for
+//! every window exactly.
 //!
-//! It shares no code with the rest of tidegate, so it can bear witness: what it refused, what it answered twice and how
-//! full each minute was are counted here, by the side that the limits protect.
+//! It shares no code with the rest of tidegate, so it can bear witness: what it refused, what it
+//! answered twice and how full each minute was are counted here, by the side that the limits
+//! protect.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -21,14 +23,19 @@
 //!
 //! * [`config`], [`limits`], [`fault`]: what it is told to be; `span` reads durations
 //! * [`server`]: [`serve`] and [`Simulator`]; `wire` is the connection that can be cut
-//! * `provider`: the way of one call through keys, faults, limits, work and answer; `state` is what calls share
-//! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`, `responses`, `gemini`, `bedrock`: what
-//!   each says on the wire
-//! * `batch`: many calls at once that are answered later, with a file for each vendor and a store of what was taken in
+//! * `provider`: the way of one call through keys, faults, limits, work and answer; `state` is what
+//!   calls share
+//! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`,
+//!   `responses`, `gemini`, `bedrock`: what each says on the wire
+//! * `batch`: many calls at once that are answered later, with a file for each vendor and a store
+//!   of what was taken in
 //! * `cache`: beginnings of prompts that are remembered
-//! * `answer`, `extract`, `schema`: what is answered; `tokens`: how tokens are counted; `dice`: chance that repeats itself
-//! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and `sliding` as its algorithms
-//! * [`account`]: what is accounted for; [`series`] is a part of it; `ledger` and `worst` keep it; `admission` is one call in it
+//! * `answer`, `extract`, `schema`: what is answered; `tokens`: how tokens are counted; `rng`:
+//!   chance that repeats itself
+//! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and
+//!   `sliding` as its algorithms
+//! * [`account`]: what is accounted for; [`series`] is a part of it; `ledger` and `worst` keep it;
+//!   `admission` is one call in it
 //! * [`amounts`]: amounts by dimension
 
 pub mod account;
@@ -42,7 +49,6 @@ mod bucket;
 mod cache;
 mod call;
 pub mod config;
-mod dice;
 mod extract;
 pub mod fault;
 mod fixed;
@@ -55,6 +61,7 @@ mod openai;
 mod problem;
 mod provider;
 mod responses;
+mod rng;
 mod schema;
 pub mod series;
 pub mod server;

@@ -1,4 +1,5 @@
-//! One model's limits: what a call asks for, whether it is let in, and what the vendors' headers say of it.
+//! One model's limits: what a call asks for, whether it is let in, and what the vendors' headers
+//! say of it.
 
 use std::time::Duration;
 
@@ -45,18 +46,27 @@ pub(crate) struct Standing {
 impl Limiter {
     pub(crate) fn new(limits: &Limits) -> Self {
         let meter = |dimension| limits.get(dimension).map(|limit| Meter::new(limit, limits));
-        Self { meters: Dimension::ALL.map(meter), charge: limits.charge, output_weight: limits.output_weight }
+        Self {
+            meters: Dimension::ALL.map(meter),
+            charge: limits.charge,
+            output_weight: limits.output_weight,
+        }
     }
 
     fn meters(&mut self) -> impl Iterator<Item = (Dimension, &mut Meter)> {
-        Dimension::ALL.into_iter().zip(&mut self.meters).filter_map(|(dimension, meter)| Some((dimension, meter.as_mut()?)))
+        Dimension::ALL
+            .into_iter()
+            .zip(&mut self.meters)
+            .filter_map(|(dimension, meter)| Some((dimension, meter.as_mut()?)))
     }
 
     /// What is counted at admission, for a call whose answer will have so many tokens.
     fn asks(&self, call: &Call, output: u64) -> Amounts {
         let input = call.counted_input();
         match self.charge {
-            Charge::Admission => Amounts { tokens: input + self.weighted(output), ..Amounts::call(input, output) },
+            Charge::Admission => {
+                Amounts { tokens: input + self.weighted(output), ..Amounts::call(input, output) }
+            }
             Charge::MaxTokens | Charge::MaxTokensKept => Amounts::call(input, call.max_tokens),
             Charge::Completion => Amounts::call(input, 0),
         }

@@ -24,13 +24,14 @@ pub struct Limits {
     pub otpm: Option<u64>,
     /// How the minute is measured. Default `"token-bucket"`.
     pub algorithm: Algorithm,
-    /// How much of a minute a full token bucket holds. Default `"60s"`: a whole limit may go at once. `"1s"` is a provider
-    /// that enforces 60 a minute as 1 a second.
+    /// How much of a minute a full token bucket holds. Default `"60s"`: a whole limit may go at
+    /// once. `"1s"` is a provider that enforces 60 a minute as 1 a second.
     #[serde(with = "span")]
     pub bucket: Duration,
     /// When tokens are counted, and how many. Default `"admission"`.
     pub charge: Charge,
-    /// By how much real output counts in `tpm`: Bedrock's burndown. `max_tokens` counts once. Default 1.
+    /// By how much real output counts in `tpm`: Bedrock's burndown. `max_tokens` counts once.
+    /// Default 1.
     pub output_weight: f64,
 }
 
@@ -62,16 +63,27 @@ impl Limits {
     }
 
     pub(crate) fn check(&self, section: &str) -> Result<(), ConfigError> {
-        for (key, limit) in [("rpm", self.rpm), ("tpm", self.tpm), ("itpm", self.itpm), ("otpm", self.otpm)] {
+        for (key, limit) in
+            [("rpm", self.rpm), ("tpm", self.tpm), ("itpm", self.itpm), ("otpm", self.otpm)]
+        {
             if limit == Some(0) {
-                return Err(ConfigError::invalid(format!("{section}.{key}"), "0 admits nothing; leave it out for no limit"));
+                return Err(ConfigError::invalid(
+                    format!("{section}.{key}"),
+                    "0 admits nothing; leave it out for no limit",
+                ));
             }
         }
         if !(0.0..=1_000.0).contains(&self.output_weight) {
-            return Err(ConfigError::invalid(format!("{section}.output-weight"), "it lies between 0 and 1000"));
+            return Err(ConfigError::invalid(
+                format!("{section}.output-weight"),
+                "it lies between 0 and 1000",
+            ));
         }
         if self.bucket.is_zero() {
-            return Err(ConfigError::invalid(format!("{section}.bucket"), "an empty bucket admits nothing"));
+            return Err(ConfigError::invalid(
+                format!("{section}.bucket"),
+                "an empty bucket admits nothing",
+            ));
         }
         Ok(())
     }
@@ -81,8 +93,8 @@ impl Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Continuous refill up to [`Limits::bucket`]. What asks for more than the bucket holds, but not for more than the limit,
-    /// is let in when the bucket is full and leaves it in debt.
+    /// Continuous refill up to [`Limits::bucket`]. What asks for more than the bucket holds, but
+    /// not for more than the limit, is let in when the bucket is full and leaves it in debt.
     #[default]
     TokenBucket,
     /// Minutes that begin and end with the simulator's own clock.
@@ -95,7 +107,8 @@ pub enum Algorithm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Charge {
-    /// The real output too, at admission: the simulator knows beforehand how long its answer will be.
+    /// The real output too, at admission: the simulator knows beforehand how long its answer will
+    /// be.
     #[default]
     Admission,
     /// `max_tokens` at admission; what was not used is given back at completion.

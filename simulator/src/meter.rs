@@ -85,7 +85,8 @@ impl Meter {
 mod tests {
     use super::*;
 
-    const ALL: [Algorithm; 3] = [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::SlidingWindow];
+    const ALL: [Algorithm; 3] =
+        [Algorithm::TokenBucket, Algorithm::FixedWindow, Algorithm::SlidingWindow];
 
     fn meter(algorithm: Algorithm) -> Meter {
         Meter::new(100, &Limits { algorithm, ..Limits::default() })
@@ -113,7 +114,10 @@ mod tests {
             meter.take(at(1_000), 60);
             meter.take(at(7_000), 40);
             let wait = meter.wait(at(8_000), 50).expect("full");
-            assert!(meter.wait(at(8_000) + wait - at(1), 50).is_some(), "{algorithm:?}: 1 ms too early");
+            assert!(
+                meter.wait(at(8_000) + wait - at(1), 50).is_some(),
+                "{algorithm:?}: 1 ms too early"
+            );
             assert_eq!(meter.wait(at(8_001) + wait, 50), None, "{algorithm:?}: in time");
         }
     }
@@ -136,19 +140,25 @@ mod tests {
         let mut taken = Vec::new();
         for step in 0..20_000 {
             let now = at(step * 17);
-            let amount = crate::dice::throw(&[step]) % 9;
+            let amount = crate::rng::draw(&[step]) % 9;
             if meter.wait(now, amount).is_none() {
                 meter.take(now, amount);
                 taken.push((now, amount));
             }
-            let window: u64 = taken.iter().rev().take_while(|(then, _)| now - *then < at(60_000)).map(|(_, amount)| amount).sum();
+            let window: u64 = taken
+                .iter()
+                .rev()
+                .take_while(|(then, _)| now - *then < at(60_000))
+                .map(|(_, amount)| amount)
+                .sum();
             assert!(window <= 100);
         }
     }
 
     #[test]
     fn a_shallow_bucket_lets_a_large_call_in_when_it_is_full() {
-        let mut meter = Meter::new(600, &Limits { bucket: Duration::from_secs(1), ..Limits::default() });
+        let mut meter =
+            Meter::new(600, &Limits { bucket: Duration::from_secs(1), ..Limits::default() });
         assert_eq!(meter.wait(at(0), 50), None);
         meter.take(at(0), 50);
         assert_eq!(meter.wait(at(0), 1), Some(Duration::from_millis(4_100)));

@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct OpenAi;
 
 /// The longest answer of a call that names no maximum.
-const MOST_TOKENS: u64 = 4_096;
+const MAX_TOKENS: u64 = 4_096;
 
 impl Vendor for OpenAi {
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
@@ -28,23 +28,34 @@ impl Vendor for OpenAi {
         }
         let body = vendor::json(body)?;
         let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
-        let model = model.ok_or_else(|| Problem::invalid("you must provide a model parameter", "model"))?;
-        let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
-        let messages = messages.ok_or_else(|| Problem::invalid("Missing required parameter: 'messages'.", "messages"))?;
+        let model =
+            model.ok_or_else(|| Problem::invalid("you must provide a model parameter", "model"))?;
+        let messages =
+            body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
+        let messages = messages.ok_or_else(|| {
+            Problem::invalid("Missing required parameter: 'messages'.", "messages")
+        })?;
         if body.get("stream").and_then(Value::as_bool) == Some(true) {
             return Err(Problem::invalid("The simulator does not stream.", "stream"));
         }
         let (mut prompt, mut cached) = (Prompt::default(), false);
         for message in messages {
             let role = message.get("role").and_then(Value::as_str);
-            let role =
-                role.ok_or_else(|| Problem::invalid("Missing required parameter: 'messages[0].role'.", "messages[0].role"))?;
+            let role = role.ok_or_else(|| {
+                Problem::invalid(
+                    "Missing required parameter: 'messages[0].role'.",
+                    "messages[0].role",
+                )
+            })?;
             if role == "user" && !cached {
                 prompt.may_be_cached();
                 cached = true;
             }
             prompt.message(role);
-            message.get("content").into_iter().for_each(|content| read_content(&mut prompt, role, content));
+            message
+                .get("content")
+                .into_iter()
+                .for_each(|content| read_content(&mut prompt, role, content));
         }
         let schema = body.pointer("/response_format/json_schema/schema").cloned();
         Ok(Call::new(model, max_tokens(&body)?, schema, prompt))
@@ -79,30 +90,43 @@ impl Vendor for OpenAi {
                 let message = "You didn't provide an API key. Provide it in an Authorization header using Bearer auth.".into();
                 (401, "invalid_request_error", None, message)
             }
-            Problem::Invalid { message, .. } => (400, "invalid_request_error", None, message.clone()),
-            Problem::NotFound { message, code } => (404, "invalid_request_error", *code, message.clone()),
+            Problem::Invalid { message, .. } => {
+                (400, "invalid_request_error", None, message.clone())
+            }
+            Problem::NotFound { message, code } => {
+                (404, "invalid_request_error", *code, message.clone())
+            }
             Problem::Refused(refusal) => {
-                let kind = if refusal.dimension == Dimension::Requests { "requests" } else { "tokens" };
+                let kind =
+                    if refusal.dimension == Dimension::Requests { "requests" } else { "tokens" };
                 (429, kind, Some("rate_limit_exceeded"), refused(refusal, model))
             }
             Problem::Ramp => {
-                let message = "The rate of requests rises too fast. Slow down, then increase it gradually.".into();
+                let message =
+                    "The rate of requests rises too fast. Slow down, then increase it gradually."
+                        .into();
                 (429, "rate_limit_error", Some("slow_down"), message)
             }
             Problem::Spent => {
-                let message = "You exceeded your current quota, please check your plan and billing details.".into();
+                let message =
+                    "You exceeded your current quota, please check your plan and billing details."
+                        .into();
                 (429, "insufficient_quota", Some("credit_balance_exhausted"), message)
             }
             Problem::Overloaded => {
                 let message = "The server is currently overloaded. Please try again later.".into();
                 (503, "service_unavailable_error", Some("server_is_overloaded"), message)
             }
-            Problem::Server => {
-                (500, "server_error", None, "The server had an error while processing your request. Sorry about that!".into())
-            }
+            Problem::Server => (
+                500,
+                "server_error",
+                None,
+                "The server had an error while processing your request. Sorry about that!".into(),
+            ),
         };
         let param = if let Problem::Invalid { param, .. } = problem { *param } else { None };
-        let body = json!({"error": {"message": message, "type": kind, "param": param, "code": code}});
+        let body =
+            json!({"error": {"message": message, "type": kind, "param": param, "code": code}});
         (StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
     }
 
@@ -133,11 +157,10 @@ fn max_tokens(body: &Value) -> Result<u64, Problem> {
     let given = ["max_completion_tokens", "max_tokens"]
         .into_iter()
         .find_map(|key| Some((key, body.get(key).filter(|value| !value.is_null())?)));
-    let Some((key, value)) = given else { return Ok(MOST_TOKENS) };
-    value
-        .as_u64()
-        .filter(|tokens| *tokens > 0)
-        .ok_or_else(|| Problem::invalid(format!("Invalid '{key}': expected an integer above 0."), key))
+    let Some((key, value)) = given else { return Ok(MAX_TOKENS) };
+    value.as_u64().filter(|tokens| *tokens > 0).ok_or_else(|| {
+        Problem::invalid(format!("Invalid '{key}': expected an integer above 0."), key)
+    })
 }
 
 fn refused(refusal: &Refusal, model: &str) -> String {
@@ -155,7 +178,9 @@ fn refused(refusal: &Refusal, model: &str) -> String {
         );
     }
     let wait = go_duration(refusal.wait);
-    format!("Rate limit reached for {place}, Used {used}, Requested {requested}. Please try again in {wait}.")
+    format!(
+        "Rate limit reached for {place}, Used {used}, Requested {requested}. Please try again in {wait}."
+    )
 }
 
 /// As Go prints durations, to the millisecond and rounded up: `20ms`, `1.2s`, `6m0s`.

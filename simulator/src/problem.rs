@@ -31,7 +31,10 @@ impl Problem {
 
     /// More model names than any client has.
     pub(crate) fn no_model() -> Self {
-        Self::NotFound { message: "There are too many models.".into(), code: Some("model_not_found") }
+        Self::NotFound {
+            message: "There are too many models.".into(),
+            code: Some("model_not_found"),
+        }
     }
 
     /// When a caller may come back.

@@ -13,9 +13,9 @@ use futures::stream;
 use crate::{
     admission::Admission,
     answer::Answer,
-    dice,
     fault::{Fault, FaultKind},
     problem::Problem,
+    rng,
     state::State,
     vendor::{self, Vendor},
     wire::Wire,
@@ -38,7 +38,7 @@ pub(crate) async fn call<V: Vendor>(
     body: Bytes,
 ) -> Response {
     let number = state.number();
-    let exchange = Exchange::begin(&state, dice::throw(&[state.config.seed, number, 0x1d]));
+    let exchange = Exchange::begin(&state, rng::draw(&[state.config.seed, number, 0x1d]));
     let named = named.iter().next().map(|(_, named)| named);
     let call = match V::read(named, &headers, &body) {
         Ok(call) => call,
@@ -58,7 +58,7 @@ pub(crate) async fn call<V: Vendor>(
         let problem = Problem::Refused(refusal);
         return exchange.problem::<V>(&problem, problem.wait(), Some(&admission));
     }
-    let chance = dice::uniform(dice::throw(&[state.config.seed, number, 0x1a7e]));
+    let chance = rng::uniform(rng::draw(&[state.config.seed, number, 0x1a7e]));
     state.sleep(state.config.latency.of(answer.output, chance)).await;
     admission.complete();
     let mut headers = exchange.headers::<V>(Some(&admission));
@@ -71,13 +71,19 @@ pub(crate) async fn call<V: Vendor>(
         }
         Some(fault) => {
             admission.fault(fault.kind);
-            spoil(fault, &wire, admission, headers, text).await
+            inject_fault(fault, &wire, admission, headers, text).await
         }
     }
 }
 
 /// What happens to a good answer on its way.
-async fn spoil(fault: &Fault, wire: &Wire, admission: Admission, headers: HeaderMap, mut text: String) -> Response {
+async fn inject_fault(
+    fault: &Fault,
+    wire: &Wire,
+    admission: Admission,
+    headers: HeaderMap,
+    mut text: String,
+) -> Response {
     if fault.kind == FaultKind::Slow {
         return (headers, drip(text, fault.delay.unwrap_or(SLOW), admission)).into_response();
     }
@@ -117,7 +123,8 @@ impl<'a> Exchange<'a> {
         Self { id, began: state.now(), state }
     }
 
-    /// The headers of a response; what the limits have to do with it is told for an admitted call alone.
+    /// The headers of a response; what the limits have to do with it is told for an admitted call
+    /// alone.
     pub(crate) fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let model = admission.map_or("", |admission| &admission.call.model);
@@ -135,9 +142,16 @@ impl<'a> Exchange<'a> {
     }
 
     /// An error, and when to come back. Limits are stated on 429 alone.
-    fn problem<V: Vendor>(&self, problem: &Problem, wait: Option<Duration>, admission: Option<&Admission>) -> Response {
-        let (status, mut body) = V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
-        let mut headers = self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
+    fn problem<V: Vendor>(
+        &self,
+        problem: &Problem,
+        wait: Option<Duration>,
+        admission: Option<&Admission>,
+    ) -> Response {
+        let (status, mut body) =
+            V::problem(problem, admission.map_or("", |admission| &admission.call.model), self.id);
+        let mut headers =
+            self.headers::<V>(admission.filter(|_| status == StatusCode::TOO_MANY_REQUESTS));
         V::problem_headers(&mut headers, problem);
         match wait {
             // Whole seconds, rounded up: an earlier retry fails.
@@ -161,10 +175,19 @@ impl<'a> Exchange<'a> {
             FaultKind::RateLimited => Problem::Ramp,
             FaultKind::SpendLimit => Problem::Spent,
             FaultKind::Html => {
-                return (StatusCode::BAD_GATEWAY, [("content-type", "text/html"), ("server", "cloudflare")], PAGE).into_response();
+                return (
+                    StatusCode::BAD_GATEWAY,
+                    [("content-type", "text/html"), ("server", "cloudflare")],
+                    PAGE,
+                )
+                    .into_response();
             }
             // The connection is cut, so nothing of this response goes out.
-            FaultKind::Hang | FaultKind::ResetBefore | FaultKind::ResetAfter | FaultKind::Malformed | FaultKind::Slow => {
+            FaultKind::Hang
+            | FaultKind::ResetBefore
+            | FaultKind::ResetAfter
+            | FaultKind::Malformed
+            | FaultKind::Slow => {
                 wire.cut();
                 return StatusCode::BAD_GATEWAY.into_response();
             }

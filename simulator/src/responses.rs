@@ -19,8 +19,8 @@ use crate::{
 pub(crate) struct Responses;
 
 /// The longest answer of a call that names no maximum, and the least that may be named.
-const MOST_TOKENS: u64 = 4_096;
-const LEAST_TOKENS: u64 = 16;
+const MAX_TOKENS: u64 = 4_096;
+const MIN_TOKENS: u64 = 16;
 
 impl Vendor for Responses {
     fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
@@ -29,18 +29,26 @@ impl Vendor for Responses {
         }
         let body = vendor::json(body)?;
         let model = body.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
-        let model = model.ok_or_else(|| Problem::invalid("Missing required parameter: 'model'.", "model"))?;
+        let model = model
+            .ok_or_else(|| Problem::invalid("Missing required parameter: 'model'.", "model"))?;
         if body.get("stream").and_then(Value::as_bool) == Some(true)
             || body.get("background").and_then(Value::as_bool) == Some(true)
         {
-            return Err(Problem::invalid("The simulator does neither stream nor work in the background.", "stream"));
+            return Err(Problem::invalid(
+                "The simulator does neither stream nor work in the background.",
+                "stream",
+            ));
         }
         let most = match body.get("max_output_tokens").filter(|value| !value.is_null()) {
-            None => MOST_TOKENS,
-            Some(value) => value
-                .as_u64()
-                .filter(|tokens| *tokens >= LEAST_TOKENS)
-                .ok_or_else(|| Problem::invalid("Invalid 'max_output_tokens': expected a value >= 16.", "max_output_tokens"))?,
+            None => MAX_TOKENS,
+            Some(value) => {
+                value.as_u64().filter(|tokens| *tokens >= MIN_TOKENS).ok_or_else(|| {
+                    Problem::invalid(
+                        "Invalid 'max_output_tokens': expected a value >= 16.",
+                        "max_output_tokens",
+                    )
+                })?
+            }
         };
         let mut prompt = Prompt::default();
         if let Some(instructions) = body.get("instructions").and_then(Value::as_str) {
@@ -52,15 +60,20 @@ impl Vendor for Responses {
                 prompt.message("user");
                 prompt.text("user", text);
             }
-            Some(Value::Array(items)) if !items.is_empty() => items.iter().for_each(|item| read_item(&mut prompt, item)),
+            Some(Value::Array(items)) if !items.is_empty() => {
+                items.iter().for_each(|item| read_item(&mut prompt, item))
+            }
             _ => return Err(Problem::invalid("Missing required parameter: 'input'.", "input")),
         }
         Ok(Call::new(model, most, body.pointer("/text/format/schema").cloned(), prompt))
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
-        let (status, details) =
-            if answer.cut_off { ("incomplete", json!({"reason": "max_output_tokens"})) } else { ("completed", Value::Null) };
+        let (status, details) = if answer.cut_off {
+            ("incomplete", json!({"reason": "max_output_tokens"}))
+        } else {
+            ("completed", Value::Null)
+        };
         json!({
             "id": format!("resp_{id:016x}"),
             "object": "response",

@@ -5,9 +5,15 @@ use serde_json::{Map, Number, Value, json};
 /// Deeper schemas, recursive ones among them, end in null.
 const DEEPEST: usize = 12;
 
-/// A value for a schema: every property present, strings taken from the sentences in turn. A list of things with an `id` has
-/// one for each of the named parts, with its name as id and strings from its own sentences.
-pub(crate) fn fill(schema: &Value, sentences: &[String], parts: Option<&[(String, Vec<String>)]>, hash: u64) -> Value {
+/// A value for a schema: every property present, strings taken from the sentences in turn. A list
+/// of things with an `id` has one for each of the named parts, with its name as id and strings from
+/// its own sentences.
+pub(crate) fn fill(
+    schema: &Value,
+    sentences: &[String],
+    parts: Option<&[(String, Vec<String>)]>,
+    hash: u64,
+) -> Value {
     Filler { root: schema, sentences, parts, next: 0, hash }.value(schema, DEEPEST)
 }
 
@@ -31,10 +37,15 @@ impl<'a> Filler<'a> {
         if let Some(only) = schema.get("const") {
             return only.clone();
         }
-        if let Some(choices) = schema.get("enum").and_then(Value::as_array).filter(|choices| !choices.is_empty()) {
+        if let Some(choices) =
+            schema.get("enum").and_then(Value::as_array).filter(|choices| !choices.is_empty())
+        {
             return choices[self.turn() % choices.len()].clone();
         }
-        let mut choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+        let mut choices = ["anyOf", "oneOf", "allOf"]
+            .iter()
+            .filter_map(|key| schema.get(key)?.as_array())
+            .flatten();
         let choice = choices.find(|choice| kind(choice) != "null");
         if let Some(choice) = choice {
             return self.value(choice, depth - 1);
@@ -44,7 +55,9 @@ impl<'a> Filler<'a> {
             "array" => self.array(schema, depth),
             "string" => Value::String(self.string(schema)),
             "integer" => Value::from(within(schema, self.turn()).0),
-            "number" => Number::from_f64(within(schema, self.turn()).1).map_or(Value::Null, Value::Number),
+            "number" => {
+                Number::from_f64(within(schema, self.turn()).1).map_or(Value::Null, Value::Number)
+            }
             "boolean" => Value::Bool(self.turn().is_multiple_of(2)),
             _ => Value::Null,
         }
@@ -56,7 +69,13 @@ impl<'a> Filler<'a> {
         for (name, property) in properties.into_iter().flatten() {
             object.insert(name.clone(), self.value(property, depth - 1));
         }
-        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+        for name in schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+        {
             object.entry(name).or_insert_with(|| json!("not stated"));
         }
         Value::Object(object)
@@ -64,12 +83,18 @@ impl<'a> Filler<'a> {
 
     fn array(&mut self, schema: &'a Value, depth: usize) -> Value {
         let bound = |key| schema.get(key).and_then(Value::as_u64);
-        let length = 2.max(bound("minItems").unwrap_or(0)).min(bound("maxItems").unwrap_or(u64::MAX)).min(1_000);
+        let length = 2
+            .max(bound("minItems").unwrap_or(0))
+            .min(bound("maxItems").unwrap_or(u64::MAX))
+            .min(1_000);
         let Some(items) = schema.get("items") else { return json!([]) };
         if let Some(parts) = self.parts
             && items.pointer("/properties/id").is_some_and(|id| kind(id) == "string")
         {
-            return parts.iter().map(|(name, sentences)| self.part(items, depth, name, sentences)).collect();
+            return parts
+                .iter()
+                .map(|(name, sentences)| self.part(items, depth, name, sentences))
+                .collect();
         }
         (0..length).map(|_| self.value(items, depth - 1)).collect()
     }
@@ -90,17 +115,23 @@ impl<'a> Filler<'a> {
             Some("uri") => return "https://example.com/".into(),
             _ => {}
         }
-        let bound = |key| schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok());
-        let sentence = self.sentences.get(self.next % self.sentences.len().max(1)).map_or("not stated", String::as_str);
+        let bound = |key| {
+            schema.get(key).and_then(Value::as_u64).and_then(|bound| usize::try_from(bound).ok())
+        };
+        let sentence = self
+            .sentences
+            .get(self.next % self.sentences.len().max(1))
+            .map_or("not stated", String::as_str);
         self.next += 1;
-        let padding = bound("minLength").unwrap_or(0).min(10_000).saturating_sub(sentence.chars().count());
+        let padding =
+            bound("minLength").unwrap_or(0).min(10_000).saturating_sub(sentence.chars().count());
         let padded = sentence.chars().chain(std::iter::repeat_n('.', padding));
         padded.take(bound("maxLength").unwrap_or(usize::MAX)).collect()
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "any bits will do")]
     const fn turn(&mut self) -> usize {
-        self.hash = crate::dice::mix(self.hash);
+        self.hash = crate::rng::mix(self.hash);
         self.hash as usize >> 16
     }
 }
@@ -109,7 +140,9 @@ impl<'a> Filler<'a> {
 fn kind(schema: &Value) -> &str {
     match schema.get("type") {
         Some(Value::String(kind)) => kind,
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("null"),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null").unwrap_or("null")
+        }
         _ if schema.get("properties").is_some() => "object",
         _ if schema.get("items").is_some() => "array",
         _ => "string",
@@ -117,7 +150,11 @@ fn kind(schema: &Value) -> &str {
 }
 
 /// A small number within the schema's bounds, whole and as a float.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "numbers in schemas are small")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    reason = "numbers in schemas are small"
+)]
 fn within(schema: &Value, turn: usize) -> (i64, f64) {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
     let low = bound("minimum").or_else(|| bound("exclusiveMinimum").map(|low| low.floor() + 1.0));
@@ -163,10 +200,17 @@ mod tests {
     #[test]
     fn named_parts_have_an_entry_each() {
         let item = json!({"type": "object", "properties": {"answer": {"type": "string"}, "id": {"type": "string"}}});
-        let schema = json!({"type": "object", "properties": {"answers": {"type": "array", "items": item}}});
-        let parts = [("a-1".to_owned(), vec!["First.".to_owned()]), ("a-2".to_owned(), vec!["Second.".to_owned()])];
+        let schema =
+            json!({"type": "object", "properties": {"answers": {"type": "array", "items": item}}});
+        let parts = [
+            ("a-1".to_owned(), vec!["First.".to_owned()]),
+            ("a-2".to_owned(), vec!["Second.".to_owned()]),
+        ];
         let filled = fill(&schema, &["All.".into()], Some(&parts), 1);
-        assert_eq!(filled, json!({"answers": [{"id": "a-1", "answer": "First."}, {"id": "a-2", "answer": "Second."}]}));
+        assert_eq!(
+            filled,
+            json!({"answers": [{"id": "a-1", "answer": "First."}, {"id": "a-2", "answer": "Second."}]})
+        );
     }
 
     #[test]

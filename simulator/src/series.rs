@@ -52,7 +52,12 @@ impl Series {
         let mut sum = Amounts::default();
         for (second, [requests, input, output]) in (self.start..).zip(&self.seconds) {
             if range.contains(&second) {
-                sum.add(&Amounts { requests: *requests, tokens: input + output, input: *input, output: *output });
+                sum.add(&Amounts {
+                    requests: *requests,
+                    tokens: input + output,
+                    input: *input,
+                    output: *output,
+                });
             }
         }
         sum
@@ -66,14 +71,19 @@ mod tests {
     #[test]
     fn seconds_add_up_and_old_ones_are_forgotten() {
         let mut series = Series::default();
-        for (millis, input) in [(500, 1), (900, 2), (3_000, 4), (20_000_000, 8), (20_001_000, 16), (90_000_000, 32)] {
+        for (millis, input) in
+            [(500, 1), (900, 2), (3_000, 4), (20_000_000, 8), (20_001_000, 16), (90_000_000, 32)]
+        {
             series.record(Duration::from_millis(millis), &Amounts::call(input, 0));
             match millis {
                 3_000 => {
                     assert_eq!(series.between(&(0..1)).input, 3);
                     assert_eq!(series.between(&(1..4)).input, 4);
                 }
-                20_001_000 => assert_eq!(series.between(&(0..30_000)), Amounts { requests: 2, tokens: 24, input: 24, output: 0 }),
+                20_001_000 => assert_eq!(
+                    series.between(&(0..30_000)),
+                    Amounts { requests: 2, tokens: 24, input: 24, output: 0 }
+                ),
                 _ => {}
             }
             assert!(series.seconds.len() <= SECONDS);

@@ -29,26 +29,34 @@ use crate::{
 };
 
 /// The largest body, as with the vendors.
-const LARGEST: usize = 32 << 20;
+const MAX_BODY_BYTES: usize = 32 << 20;
 
-/// The largest batch, as with anthropic, and the largest file, as with openai and with room for the form around it.
-const LARGEST_BATCH: usize = 256 << 20;
-const LARGEST_FILE: usize = 201 << 20;
+/// The largest batch, as with anthropic, and the largest file, as with openai and with room for the
+/// form around it.
+const MAX_BATCH: usize = 256 << 20;
+const MAX_FILE: usize = 201 << 20;
 
 /// How long a shutdown waits for responses that are being written.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Serves until `shutdown` is ready. Calls at work are then answered at once, and hanging ones cut off.
+/// Serves until `shutdown` is ready. Calls at work are then answered at once, and hanging ones cut
+/// off.
 ///
-/// `POST /v1/messages`, `/v1/chat/completions`, `/v1/responses`, `/v1beta/models/{model}:generateContent` and
-/// `/model/{model}/converse` are the providers, so that `http://host:port` is the base URL for anthropic, gemini and bedrock, and
-/// `http://host:port/v1` the one for openai. `/v1/messages/batches` are anthropic's batches, `/v1/files` and `/v1/batches` openai's;
-/// their length is [`crate::Batches`]' to say. `GET /account` is the [`Account`] (`?series` for all of it),
-/// `POST /account/reset` begins it anew, `GET /healthz` says that the simulator is there.
+/// `POST /v1/messages`, `/v1/chat/completions`, `/v1/responses`,
+/// `/v1beta/models/{model}:generateContent` and `/model/{model}/converse` are the providers, so
+/// that `http://host:port` is the base URL for anthropic, gemini and bedrock, and
+/// `http://host:port/v1` the one for openai. `/v1/messages/batches` are anthropic's batches,
+/// `/v1/files` and `/v1/batches` openai's; their length is [`crate::Batches`]' to say.
+/// `GET /account` is the [`Account`] (`?series` for all of it), `POST /account/reset` begins it
+/// anew, `GET /healthz` says that the simulator is there.
 ///
 /// # Errors
 /// The configuration is not valid, or the listener fails.
-pub async fn serve(listener: TcpListener, config: Config, shutdown: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    config: Config,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
     config.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let (stop, stopped) = watch::channel(false);
     run(listener, Arc::new(State::new(config, stopped)), stop, shutdown).await
@@ -96,7 +104,7 @@ fn router(state: Arc<State>) -> Router {
         .route("/account", get(account))
         .route("/account/reset", post(reset))
         .route("/healthz", get(|| async { "ok" }))
-        .layer(DefaultBodyLimit::max(LARGEST))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(state)
 }
 
@@ -104,12 +112,14 @@ fn batches() -> Router<Arc<State>> {
     Router::new()
         .route(
             "/v1/messages/batches",
-            post(batch::anthropic::create).get(batch::anthropic::list).layer(DefaultBodyLimit::max(LARGEST_BATCH)),
+            post(batch::anthropic::create)
+                .get(batch::anthropic::list)
+                .layer(DefaultBodyLimit::max(MAX_BATCH)),
         )
         .route("/v1/messages/batches/{id}", get(batch::anthropic::get))
         .route("/v1/messages/batches/{id}/results", get(batch::anthropic::results))
         .route("/v1/messages/batches/{id}/cancel", post(batch::anthropic::cancel))
-        .route("/v1/files", post(batch::openai::upload).layer(DefaultBodyLimit::max(LARGEST_FILE)))
+        .route("/v1/files", post(batch::openai::upload).layer(DefaultBodyLimit::max(MAX_FILE)))
         .route("/v1/files/{id}/content", get(batch::openai::content))
         .route("/v1/files/{id}", delete(batch::openai::delete))
         .route("/v1/batches", post(batch::openai::create).get(batch::openai::list))

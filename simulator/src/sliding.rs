@@ -30,7 +30,8 @@ impl Sliding {
     }
 
     fn forget(&mut self, now: Duration) {
-        // What was taken in a millisecond may have been taken at its end: it leaves one millisecond later.
+        // What was taken in a millisecond may have been taken at its end: it leaves one millisecond
+        // later.
         while let Some(entry) = self.log.front().filter(|entry| entry.at + MINUTE < millis(now)) {
             self.used -= entry.amount;
             self.log.pop_front();

@@ -8,9 +8,13 @@ pub(crate) fn serialize<S: Serializer>(span: &Duration, serializer: S) -> Result
     serializer.collect_str(&humantime::format_duration(*span))
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
     let text = String::deserialize(deserializer)?;
-    humantime::parse_duration(&text).map_err(|error| de::Error::custom(format!("{text:?} is no duration such as \"30s\": {error}")))
+    humantime::parse_duration(&text).map_err(|error| {
+        de::Error::custom(format!("{text:?} is no duration such as \"30s\": {error}"))
+    })
 }
 
 /// The same, for a duration that may be left out.
@@ -20,14 +24,19 @@ pub(crate) mod optional {
     use serde::{Deserializer, Serializer};
 
     #[expect(clippy::ref_option, reason = "the signature that serde calls")]
-    pub(crate) fn serialize<S: Serializer>(span: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(
+        span: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         match span {
             Some(span) => super::serialize(span, serializer),
             None => serializer.serialize_none(),
         }
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
         super::deserialize(deserializer).map(Some)
     }
 }

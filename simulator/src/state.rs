@@ -10,7 +10,9 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{account::Account, batch::Store, cache::Cache, config::Config, dice, fault::Fault, ledger::Ledger};
+use crate::{
+    account::Account, batch::Store, cache::Cache, config::Config, fault::Fault, ledger::Ledger, rng,
+};
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -80,8 +82,10 @@ impl State {
     pub(crate) fn fault(&self, number: u64, prompt: &str) -> Option<&Fault> {
         let now = self.now();
         let strikes = |(index, (fault, struck)): (u64, (&Fault, &AtomicU64))| {
-            let chance = dice::uniform(dice::throw(&[self.config.seed, number, index]));
-            let again = |times| Some(times + 1).filter(|times| fault.times.is_none_or(|most| *times <= most));
+            let chance = rng::uniform(rng::draw(&[self.config.seed, number, index]));
+            let again = |times| {
+                Some(times + 1).filter(|times| fault.times.is_none_or(|most| *times <= most))
+            };
             chance < fault.rate
                 && fault.concerns(prompt, now)
                 && struck.fetch_update(Ordering::Relaxed, Ordering::Relaxed, again).is_ok()

@@ -1,4 +1,5 @@
-//! How tokens are counted: by a rule of the simulator's own, which callers can only estimate, as with a real provider.
+//! How tokens are counted: by a rule of the simulator's own, which callers can only estimate, as
+//! with a real provider.
 
 /// Bytes of UTF-8 for 10 tokens: English prose has about 4.3 bytes a token.
 const BYTES_FOR_TEN: u64 = 43;

@@ -36,17 +36,21 @@ pub(crate) trait Vendor: 'static {
 
 /// Sets a header; a value that cannot be one (a model name may be anything) is left out.
 pub(crate) fn set(headers: &mut HeaderMap, name: &str, value: impl fmt::Display) {
-    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value.to_string())) {
+    if let (Ok(name), Ok(value)) =
+        (HeaderName::try_from(name), HeaderValue::try_from(value.to_string()))
+    {
         headers.insert(name, value);
     }
 }
 
 /// The body as JSON.
 pub(crate) fn json(body: &[u8]) -> Result<Value, Problem> {
-    serde_json::from_slice::<Value>(body)
-        .ok()
-        .filter(Value::is_object)
-        .ok_or_else(|| Problem::Invalid { message: "We could not parse the JSON body of your request.".into(), param: None })
+    serde_json::from_slice::<Value>(body).ok().filter(Value::is_object).ok_or_else(|| {
+        Problem::Invalid {
+            message: "We could not parse the JSON body of your request.".into(),
+            param: None,
+        }
+    })
 }
 
 /// A bearer token.

@@ -1,4 +1,5 @@
-//! A connection that can be cut, as networks cut them: with a reset, at once or in the middle of an answer.
+//! A connection that can be cut, as networks cut them: with a reset, at once or in the middle of an
+//! answer.
 
 use std::{
     io,
@@ -86,7 +87,11 @@ impl Line {
 }
 
 impl AsyncRead for Line {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.state() == CUT {
             return Poll::Ready(Err(self.reset()));
         }
@@ -95,11 +100,16 @@ impl AsyncRead for Line {
 }
 
 impl AsyncWrite for Line {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.state() {
             WHOLE => Pin::new(&mut self.stream).poll_write(cx, bytes),
             HALF => {
-                let written = Pin::new(&mut self.stream).poll_write(cx, &bytes[..bytes.len().div_ceil(2)]);
+                let written =
+                    Pin::new(&mut self.stream).poll_write(cx, &bytes[..bytes.len().div_ceil(2)]);
                 if written.is_ready() {
                     self.wire.cut();
                 }

@@ -18,12 +18,24 @@ async fn a_success_has_the_vendors_shape() {
     let reply = stage.bedrock(MODEL, &converse("The parties agree.")).await.unwrap();
     let body = reply.json();
     assert_eq!((reply.status, &body["stopReason"]), (200, &json!("end_turn")));
-    assert!(body["output"]["message"]["content"][0]["text"].as_str().unwrap().starts_with("The parties agree."));
+    assert!(
+        body["output"]["message"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("The parties agree.")
+    );
     assert!(reply.header("x-amzn-requestid").is_some());
-    assert_eq!(stage.simulator.account().model("anthropic.claude-v1:0").ok, 1, "the name is decoded");
+    assert_eq!(
+        stage.simulator.account().model("anthropic.claude-v1:0").ok,
+        1,
+        "the name is decoded"
+    );
     let mut schema = converse("x");
     schema["outputConfig"] = json!({"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"const\":7}"}}}});
-    assert_eq!(stage.bedrock(MODEL, &schema).await.unwrap().json()["output"]["message"]["content"][0]["text"], "7");
+    assert_eq!(
+        stage.bedrock(MODEL, &schema).await.unwrap().json()["output"]["message"]["content"][0]["text"],
+        "7"
+    );
 }
 
 #[tokio::test]
@@ -42,7 +54,10 @@ async fn errors_are_told_in_a_header() {
     let stage = Stage::new("[[faults]]\nkind = \"spend-limit\"\nrate = 1.0").await;
     let spent = stage.bedrock(MODEL, &converse("x")).await.unwrap();
     assert!(spent.json()["message"].as_str().unwrap().contains("per day"));
-    assert_eq!(stage.post("/model/m/converse", &[], converse("x").to_string()).await.unwrap().status, 403);
+    assert_eq!(
+        stage.post("/model/m/converse", &[], converse("x").to_string()).await.unwrap().status,
+        403
+    );
 }
 
 #[tokio::test]
@@ -51,25 +66,43 @@ async fn a_bound_cuts_and_documents_are_input() {
     let mut body = converse("The parties agree. They sign on Monday.");
     body["inferenceConfig"] = json!({"maxTokens": 3});
     let cut = stage.bedrock(MODEL, &body).await.unwrap().json();
-    assert_eq!((&cut["stopReason"], &cut["usage"]["outputTokens"]), (&json!("max_tokens"), &json!(3)));
+    assert_eq!(
+        (&cut["stopReason"], &cut["usage"]["outputTokens"]),
+        (&json!("max_tokens"), &json!(3))
+    );
     let before = cut["usage"]["inputTokens"].as_u64().unwrap();
     let document = json!({"document": {"name": "document", "format": "pdf", "source": {"bytes": "A".repeat(4_000)}}});
     body["messages"][0]["content"].as_array_mut().unwrap().push(document);
     let usage = stage.bedrock(MODEL, &body).await.unwrap().json()["usage"].clone();
     assert!((697..700).contains(&(usage["inputTokens"].as_u64().unwrap() - before)), "{usage}");
     assert_eq!(usage["totalTokens"], usage["inputTokens"].as_u64().unwrap() + 3);
-    for wrong in [json!({"messages": []}), json!({"messages": body["messages"], "inferenceConfig": {"maxTokens": 0}})] {
+    for wrong in [
+        json!({"messages": []}),
+        json!({"messages": body["messages"], "inferenceConfig": {"maxTokens": 0}}),
+    ] {
         let reply = stage.bedrock(MODEL, &wrong).await.unwrap();
-        assert_eq!((reply.status, reply.header("x-amzn-errortype").unwrap().split(':').next()), (400, Some("ValidationException")));
+        assert_eq!(
+            (reply.status, reply.header("x-amzn-errortype").unwrap().split(':').next()),
+            (400, Some("ValidationException"))
+        );
     }
-    let signed = [("authorization", "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/bedrock/aws4_request")];
-    assert_eq!(stage.post("/model/m/converse", &signed, converse("x").to_string()).await.unwrap().status, 200);
+    let signed = [(
+        "authorization",
+        "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/bedrock/aws4_request",
+    )];
+    assert_eq!(
+        stage.post("/model/m/converse", &signed, converse("x").to_string()).await.unwrap().status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn what_is_refused_is_said_in_words_and_no_time_with_them() {
     for (toml, words) in [
-        ("[default]\nrpm = 1\nalgorithm = \"fixed-window\"", "Too many requests, please wait before trying again."),
+        (
+            "[default]\nrpm = 1\nalgorithm = \"fixed-window\"",
+            "Too many requests, please wait before trying again.",
+        ),
         ("[default]\ntpm = 10", "Too many tokens, please wait before trying again."),
         (
             "[[faults]]\nkind = \"rate-limited\"\nretry-after = \"2s\"",

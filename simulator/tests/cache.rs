@@ -24,7 +24,8 @@ async fn anthropics_is_asked_for_told_and_free() {
     };
     let usage = async |body: &Value| {
         let usage = stage.anthropic(body).await.unwrap().json()["usage"].clone();
-        ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"].map(|key| usage[key].as_u64().unwrap())
+        ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]
+            .map(|key| usage[key].as_u64().unwrap())
     };
     let [rest, written, read] = usage(&body("One", true)).await;
     assert_eq!((written, read), (TOKENS, 0));
@@ -50,7 +51,10 @@ async fn openais_and_googles_need_no_asking_and_count() {
     for (document, read) in [("One", 0), ("Two", TOKENS)] {
         let body = stage.openai(&chat(document)).await.unwrap().json();
         assert_eq!(body["usage"]["prompt_tokens_details"]["cached_tokens"], read);
-        assert!(body["usage"]["prompt_tokens"].as_u64().unwrap() > TOKENS, "cached tokens are inside");
+        assert!(
+            body["usage"]["prompt_tokens"].as_u64().unwrap() > TOKENS,
+            "cached tokens are inside"
+        );
         let body = stage.responses(&response(document)).await.unwrap().json();
         assert_eq!(body["usage"]["input_tokens_details"]["cached_tokens"], read);
         let body = stage.gemini("gemini", &gemini(document)).await.unwrap().json();
@@ -68,7 +72,10 @@ async fn bedrocks_has_cache_points() {
     };
     for (document, written, read) in [("One", TOKENS, 0), ("Two", 0, TOKENS)] {
         let usage = stage.bedrock("m", &body(document)).await.unwrap().json()["usage"].clone();
-        assert_eq!((usage["cacheWriteInputTokens"].as_u64(), usage["cacheReadInputTokens"].as_u64()), (Some(written), Some(read)));
+        assert_eq!(
+            (usage["cacheWriteInputTokens"].as_u64(), usage["cacheReadInputTokens"].as_u64()),
+            (Some(written), Some(read))
+        );
         assert!(usage["inputTokens"].as_u64().unwrap() < 5, "cached tokens are beside");
     }
 }
@@ -85,7 +92,10 @@ async fn calls_at_once_all_write_and_later_ones_read() {
     for reply in [one, two] {
         assert_eq!(reply.unwrap().json()["usage"]["cache_creation_input_tokens"], TOKENS);
     }
-    assert_eq!(stage.anthropic(&body("Three")).await.unwrap().json()["usage"]["cache_read_input_tokens"], TOKENS);
+    assert_eq!(
+        stage.anthropic(&body("Three")).await.unwrap().json()["usage"]["cache_read_input_tokens"],
+        TOKENS
+    );
     let account = stage.simulator.account().model("m");
     assert_eq!((account.cache_written, account.cache_read), (2 * TOKENS, TOKENS));
 }
@@ -94,18 +104,24 @@ async fn calls_at_once_all_write_and_later_ones_read() {
 #[tokio::test]
 async fn the_longest_mark_that_is_remembered_is_read_and_the_rest_written() {
     let stage = Stage::new("").await;
-    let marked = |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
+    let marked =
+        |text: &str| json!({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}});
     let body = |document: &str| {
         json!({"model": "m", "max_tokens": 50, "system": [marked(&instructions())],
             "messages": [{"role": "user", "content": [marked(&document.repeat(1_000)), {"type": "text", "text": "And?"}]}]})
     };
     let usage = async |document: &str| {
         let usage = stage.anthropic(&body(document)).await.unwrap().json()["usage"].clone();
-        ["cache_creation_input_tokens", "cache_read_input_tokens"].map(|key| usage[key].as_u64().unwrap())
+        ["cache_creation_input_tokens", "cache_read_input_tokens"]
+            .map(|key| usage[key].as_u64().unwrap())
     };
     let [all, none] = usage("One. ").await;
     assert!(all > 2 * TOKENS && none == 0, "{all}");
-    assert_eq!(usage("Two. ").await, [all - TOKENS, TOKENS], "another document, the same instructions");
+    assert_eq!(
+        usage("Two. ").await,
+        [all - TOKENS, TOKENS],
+        "another document, the same instructions"
+    );
     assert_eq!(usage("One. ").await, [0, all]);
     let mut body = body("One. ");
     body["system"] = json!(vec![marked("Short."); 4]);
@@ -132,5 +148,8 @@ async fn documents_that_are_no_text_are_told_apart() {
     }
     let account = stage.simulator.account();
     assert_eq!((account.prompts, account.answered_twice), (2, 0));
-    assert_eq!(stage.anthropic(&body("AAAA")).await.unwrap().json()["usage"]["cache_read_input_tokens"], 5_582);
+    assert_eq!(
+        stage.anthropic(&body("AAAA")).await.unwrap().json()["usage"]["cache_read_input_tokens"],
+        5_582
+    );
 }

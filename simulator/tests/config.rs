@@ -41,16 +41,30 @@ retry-after = "2s"
 fn everything_that_can_be_said_is_read() {
     let config = Config::from_toml(FULL).unwrap();
     let limits = config.limits("claude-sonnet-5");
-    assert_eq!((limits.rpm, limits.tpm, limits.itpm, limits.otpm), (Some(50), None, Some(30_000), Some(8_000)));
+    assert_eq!(
+        (limits.rpm, limits.tpm, limits.itpm, limits.otpm),
+        (Some(50), None, Some(30_000), Some(8_000))
+    );
     assert_eq!(
         (limits.algorithm, limits.charge, limits.bucket),
         (Algorithm::TokenBucket, Charge::MaxTokens, Duration::from_secs(5))
     );
     assert_eq!(config.limits("another").rpm, Some(1_000));
-    assert_eq!((config.faults[0].kind, config.faults[0].retry_after), (FaultKind::Overloaded, Some(Duration::from_secs(2))));
+    assert_eq!(
+        (config.faults[0].kind, config.faults[0].retry_after),
+        (FaultKind::Overloaded, Some(Duration::from_secs(2)))
+    );
     assert_eq!(config.latency.per_output_token, Duration::from_millis(2));
-    let batches = Batches { duration: Duration::from_secs(10), error_rate: 0.1, expire_rate: 0.2, queue_tokens: None };
-    assert_eq!((config.batches, Config::default().batches.duration), (batches, Duration::from_secs(2)));
+    let batches = Batches {
+        duration: Duration::from_secs(10),
+        error_rate: 0.1,
+        expire_rate: 0.2,
+        queue_tokens: None,
+    };
+    assert_eq!(
+        (config.batches, Config::default().batches.duration),
+        (batches, Duration::from_secs(2))
+    );
 }
 
 #[test]
@@ -76,9 +90,15 @@ fn errors_name_what_is_wrong() {
         ("[batches]\nsize = 1", "unknown field `size`"),
         ("[batches]\nerror-rate = 1.5", "batches.error-rate: a rate lies between 0 and 1"),
         ("[batches]\nexpire-rate = nan", "batches.expire-rate: a rate lies between 0 and 1"),
-        ("[batches]\nerror-rate = 0.6\nexpire-rate = 0.6", "batches.expire-rate: with error-rate it is more than all"),
+        (
+            "[batches]\nerror-rate = 0.6\nexpire-rate = 0.6",
+            "batches.expire-rate: with error-rate it is more than all",
+        ),
         ("[[faults]]\nkind = \"html\"\nrate = 1.5", "faults[0].rate: a rate lies between 0 and 1"),
-        ("[[faults]]\nkind = \"html\"\nfrom = \"2s\"\nto = \"1s\"", "faults[0].to: it must be later than from"),
+        (
+            "[[faults]]\nkind = \"html\"\nfrom = \"2s\"\nto = \"1s\"",
+            "faults[0].to: it must be later than from",
+        ),
     ] {
         let error = Config::from_toml(toml).unwrap_err().to_string();
         assert!(error.contains(message), "{toml}: {error}");

@@ -20,14 +20,24 @@ fn chat() -> Value {
 /// Status, type and code of an error, from both vendors.
 async fn errors(fault: &str) -> [(u16, Value, Value, Option<String>); 2] {
     let stage = Stage::new(&format!("[default]\nrpm = 10\n[[faults]]\n{fault}")).await;
-    let (anthropic, openai) = (stage.ask("One.").await.unwrap(), stage.openai(&chat()).await.unwrap());
+    let (anthropic, openai) =
+        (stage.ask("One.").await.unwrap(), stage.openai(&chat()).await.unwrap());
     let account = stage.simulator.account().model("m");
-    assert_eq!((account.requests, account.ok, account.admitted.total(), account.refused.total()), (2, 0, 0, 0), "{fault}");
+    assert_eq!(
+        (account.requests, account.ok, account.admitted.total(), account.refused.total()),
+        (2, 0, 0, 0),
+        "{fault}"
+    );
     assert_eq!(account.faults.values().sum::<u64>(), 2, "{fault}");
     [(anthropic, "/error/details/error_code"), (openai, "/error/code")].map(|(reply, code)| {
         let body = reply.json();
         let code = body.pointer(code).cloned().unwrap_or_default();
-        (reply.status, body["error"]["type"].clone(), code, reply.header("retry-after").map(str::to_owned))
+        (
+            reply.status,
+            body["error"]["type"].clone(),
+            code,
+            reply.header("retry-after").map(str::to_owned),
+        )
     })
 }
 
@@ -58,19 +68,33 @@ async fn every_api_meets_the_faults_of_the_wire() {
     let gemini = json!({"contents": [{"parts": [{"text": "One."}]}]});
     let bedrock = json!({"messages": [{"role": "user", "content": [{"text": "One."}]}]});
     for kind in ["html", "malformed", "slow", "hang", "reset-before", "reset-after"] {
-        let stage = Stage::new(&format!("faults = [{{ kind = \"{kind}\", delay = \"50ms\" }}]")).await;
-        let replies = [stage.responses(&responses).await, stage.gemini("m", &gemini).await, stage.bedrock("m", &bedrock).await];
+        let stage =
+            Stage::new(&format!("faults = [{{ kind = \"{kind}\", delay = \"50ms\" }}]")).await;
+        let replies = [
+            stage.responses(&responses).await,
+            stage.gemini("m", &gemini).await,
+            stage.bedrock("m", &bedrock).await,
+        ];
         for reply in replies {
             match (kind, reply) {
-                ("html", Ok(reply)) => assert_eq!((reply.status, reply.header("content-type")), (502, Some("text/html"))),
-                ("malformed", Ok(reply)) => assert!(reply.status == 200 && serde_json::from_str::<Value>(&reply.text).is_err()),
+                ("html", Ok(reply)) => assert_eq!(
+                    (reply.status, reply.header("content-type")),
+                    (502, Some("text/html"))
+                ),
+                ("malformed", Ok(reply)) => assert!(
+                    reply.status == 200 && serde_json::from_str::<Value>(&reply.text).is_err()
+                ),
                 ("slow", Ok(reply)) => assert!(reply.status == 200 && reply.json().is_object()),
                 ("hang" | "reset-before" | "reset-after", Err(_)) => {}
                 (_, reply) => panic!("{kind}: {reply:?}"),
             }
         }
         let account = stage.simulator.account().model("m");
-        assert_eq!((account.requests, account.faults.values().sum::<u64>(), account.ok), (3, 3, 0), "{kind}");
+        assert_eq!(
+            (account.requests, account.faults.values().sum::<u64>(), account.ok),
+            (3, 3, 0),
+            "{kind}"
+        );
     }
 }
 
@@ -90,19 +114,27 @@ async fn a_reset_before_sends_nothing_and_charges_nothing() {
     assert!(error.is_request(), "{error:?}");
     assert_eq!(stage.ask("One.").await.unwrap().status, 200);
     let account = stage.simulator.account().model("m");
-    assert_eq!((account.faulted(FaultKind::ResetBefore), account.admitted.requests, account.ok), (1, 1, 1));
+    assert_eq!(
+        (account.faulted(FaultKind::ResetBefore), account.admitted.requests, account.ok),
+        (1, 1, 1)
+    );
 }
 
 #[tokio::test]
 async fn a_reset_after_breaks_the_answer_off_and_charges_it() {
-    let stage = Stage::new("mean-output-tokens = 2000\nfaults = [{ kind = \"reset-after\", times = 1 }]").await;
+    let stage =
+        Stage::new("mean-output-tokens = 2000\nfaults = [{ kind = \"reset-after\", times = 1 }]")
+            .await;
     let body = common::message("One.", 4_000);
     let error = stage.anthropic(&body).await.unwrap_err();
     assert!(error.is_body() || error.is_decode() || error.is_request(), "{error:?}");
     assert_eq!(stage.anthropic(&body).await.unwrap().status, 200);
     let account = stage.simulator.account();
     let model = account.model("m");
-    assert_eq!((model.faulted(FaultKind::ResetAfter), model.admitted.requests, model.ok), (1, 2, 1));
+    assert_eq!(
+        (model.faulted(FaultKind::ResetAfter), model.admitted.requests, model.ok),
+        (1, 2, 1)
+    );
     // The caller never had the first answer, so nothing was answered twice.
     assert_eq!(account.answered_twice, 0);
 }
@@ -114,8 +146,9 @@ async fn until_reset(kind: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let body = chat().to_string();
     let length = body.len();
-    let head =
-        format!("POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\ncontent-length: {length}\r\n\r\n");
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\ncontent-length: {length}\r\n\r\n"
+    );
     stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
     let error = stream.read_to_end(&mut bytes).await.unwrap_err();
@@ -128,7 +161,11 @@ async fn a_reset_is_one_on_the_wire() {
     assert!(until_reset("reset-before").await.is_empty());
     // The reset may overtake what was sent; if it does not, an answer has begun.
     let begun = until_reset("reset-after").await;
-    assert!(begun.is_empty() || begun.starts_with(b"HTTP/1.1 200 OK"), "{}", String::from_utf8_lossy(&begun));
+    assert!(
+        begun.is_empty() || begun.starts_with(b"HTTP/1.1 200 OK"),
+        "{}",
+        String::from_utf8_lossy(&begun)
+    );
 }
 
 #[tokio::test]
@@ -151,11 +188,17 @@ async fn a_slow_answer_drags_on_and_is_whole() {
 
 #[tokio::test]
 async fn a_hang_lasts_until_the_caller_leaves_or_the_delay_ends() {
-    let stage = Stage::new("faults = [{ kind = \"hang\", times = 1 }, { kind = \"hang\", delay = \"100ms\" }]").await;
+    let stage = Stage::new(
+        "faults = [{ kind = \"hang\", times = 1 }, { kind = \"hang\", delay = \"100ms\" }]",
+    )
+    .await;
     assert!(tokio::time::timeout(Duration::from_millis(300), stage.ask("One.")).await.is_err());
     assert!(stage.ask("Two.").await.is_err());
     let account = stage.simulator.account().model("m");
-    assert_eq!((account.faulted(FaultKind::Hang), account.abandoned, account.admitted.requests), (2, 0, 0));
+    assert_eq!(
+        (account.faulted(FaultKind::Hang), account.abandoned, account.admitted.requests),
+        (2, 0, 0)
+    );
 }
 
 #[tokio::test]
@@ -163,7 +206,8 @@ async fn a_shutdown_ends_hanging_calls() {
     let stage = Stage::new("faults = [{ kind = \"hang\" }]").await;
     let (client, url) = (stage.client.clone(), stage.simulator.base_url());
     let hanging = tokio::spawn(async move {
-        let body = json!({"model": "m", "messages": [{"role": "user", "content": "One."}]}).to_string();
+        let body =
+            json!({"model": "m", "messages": [{"role": "user", "content": "One."}]}).to_string();
         client.post(format!("{url}/v1/chat/completions")).bearer_auth("k").body(body).send().await
     });
     while stage.simulator.account().model("m").in_flight == 0 {
@@ -200,7 +244,10 @@ async fn faults_strike_where_and_when_they_are_meant_to() {
 async fn chance_repeats_itself_with_the_seed() {
     let mut runs = Vec::new();
     for seed in [1, 1, 2] {
-        let stage = Stage::new(&format!("seed = {seed}\nfaults = [{{ kind = \"overloaded\", rate = 0.3 }}]")).await;
+        let stage = Stage::new(&format!(
+            "seed = {seed}\nfaults = [{{ kind = \"overloaded\", rate = 0.3 }}]"
+        ))
+        .await;
         let mut statuses = Vec::new();
         for n in 0..60 {
             statuses.push(stage.ask(&format!("Document {n}.")).await.unwrap().status);

@@ -15,13 +15,21 @@ async fn every_algorithm_admits_the_limit_and_refuses_one_more() {
     for algorithm in ALGORITHMS {
         let stage = Stage::new(&format!("[models.m]\nrpm = 5\nalgorithm = {algorithm:?}")).await;
         for n in 0..5 {
-            assert_eq!(stage.ask(&format!("Document {n}.")).await.unwrap().status, 200, "{algorithm}: call {n}");
+            assert_eq!(
+                stage.ask(&format!("Document {n}.")).await.unwrap().status,
+                200,
+                "{algorithm}: call {n}"
+            );
         }
         let refused = stage.ask("Document 5.").await.unwrap();
         assert_eq!(refused.status, 429, "{algorithm}");
         assert!((1..=60).contains(&refused.number("retry-after")), "{algorithm}");
         let account = stage.simulator.account().model("m");
-        assert_eq!((account.ok, account.admitted.requests, account.refused.requests), (5, 5, 1), "{algorithm}");
+        assert_eq!(
+            (account.ok, account.admitted.requests, account.refused.requests),
+            (5, 5, 1),
+            "{algorithm}"
+        );
         assert_eq!(account.worst_window.requests, 5, "{algorithm}");
         stage.simulator.shutdown().await;
     }
@@ -39,7 +47,11 @@ async fn a_crowd_gets_no_more_than_the_limit() {
         let statuses = futures::future::join_all(calls).await;
         let ok = statuses.iter().filter(|status| **status == 200).count();
         // While the crowd is served, a token bucket earns a call every 3 seconds.
-        let most = if algorithm == "token-bucket" { 20 + began.elapsed().as_secs() as usize / 3 } else { 20 };
+        let most = if algorithm == "token-bucket" {
+            20 + began.elapsed().as_secs() as usize / 3
+        } else {
+            20
+        };
         assert!((20..=most).contains(&ok), "{algorithm}: {ok}");
         assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 60 - ok);
     }
@@ -68,15 +80,25 @@ async fn each_dimension_refuses_by_its_own_name() {
 #[tokio::test]
 async fn max_tokens_are_held_and_given_back_or_kept() {
     for (charge, second) in [("max-tokens", 200), ("max-tokens-kept", 429), ("admission", 200)] {
-        let stage = Stage::new(&format!("mean-output-tokens = 20\n[models.m]\notpm = 1000\ncharge = {charge:?}")).await;
+        let stage = Stage::new(&format!(
+            "mean-output-tokens = 20\n[models.m]\notpm = 1000\ncharge = {charge:?}"
+        ))
+        .await;
         assert_eq!(stage.anthropic(&message("One.", 900)).await.unwrap().status, 200, "{charge}");
-        assert_eq!(stage.anthropic(&message("Two.", 900)).await.unwrap().status, second, "{charge}");
+        assert_eq!(
+            stage.anthropic(&message("Two.", 900)).await.unwrap().status,
+            second,
+            "{charge}"
+        );
     }
 }
 
 #[tokio::test]
 async fn max_tokens_are_held_while_the_call_is_at_work() {
-    let stage = Stage::new("latency = { base = \"400ms\" }\n[models.m]\notpm = 1000\ncharge = \"max-tokens\"").await;
+    let stage = Stage::new(
+        "latency = { base = \"400ms\" }\n[models.m]\notpm = 1000\ncharge = \"max-tokens\"",
+    )
+    .await;
     let (one, two) = (message("One.", 600), message("Two.", 600));
     let (first, second) = tokio::join!(stage.anthropic(&one), stage.anthropic(&two));
     let mut statuses = [first.unwrap().status, second.unwrap().status];
@@ -93,7 +115,10 @@ async fn output_charged_at_completion_may_leave_a_debt_that_refuses_the_next_cal
     assert!(output > 250, "{output}");
     assert_eq!(stage.ask("Two.").await.unwrap().status, 429);
     let account = stage.simulator.account().model("m");
-    assert_eq!((account.admitted.output, account.worst_window.output, account.refused.output), (output, output, 1));
+    assert_eq!(
+        (account.admitted.output, account.worst_window.output, account.refused.output),
+        (output, output, 1)
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The vendors' own SDKs take the simulator's answers, errors and batches for the real thing.
 //!
-//! `make test` fetches the SDKs into `.tools/sdks`. Where they are not, this is said aloud, and a failure when
-//! `TIDEGATE_REQUIRE_SERVICES=1`, unless `TIDEGATE_SDKS=no` leaves them out.
+//! `make test` fetches the SDKs into `.tools/sdks`. Where they are not, this is said aloud, and a
+//! failure when `TIDEGATE_REQUIRE_SERVICES=1`, unless `TIDEGATE_SDKS=no` leaves them out.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test")]
 
 use std::{collections::BTreeMap, path::Path};
@@ -45,17 +45,32 @@ async fn the_vendors_own_sdks_take_its_answers() {
     let sdks = root.join("../.tools/sdks");
     let left_out = std::env::var_os("TIDEGATE_SDKS").is_some_and(|value| value == "no");
     if left_out || !sdks.join("python").exists() {
-        eprintln!("SKIPPED: the vendors' SDKs are not there (scripts/setup.sh --sdks fetches them)");
-        let required = std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_some_and(|value| value == "1");
-        assert!(left_out || !required, "the vendors' SDKs are required; TIDEGATE_SDKS=no leaves them out");
+        eprintln!(
+            "SKIPPED: the vendors' SDKs are not there (scripts/setup.sh --sdks fetches them)"
+        );
+        let required =
+            std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_some_and(|value| value == "1");
+        assert!(
+            left_out || !required,
+            "the vendors' SDKs are required; TIDEGATE_SDKS=no leaves them out"
+        );
         return;
     }
-    let limits: String = ["a", "o", "r", "g", "b"].iter().map(|name| format!("[models.limited-{name}]\nrpm = 1\n")).collect();
+    let limits: String = ["a", "o", "r", "g", "b"]
+        .iter()
+        .map(|name| format!("[models.limited-{name}]\nrpm = 1\n"))
+        .collect();
     let config = Config::from_toml(&format!("[batches]\nduration = \"500ms\"\n{limits}")).unwrap();
     let simulator = Simulator::start(config).await.unwrap();
     let python = std::fs::read_to_string(sdks.join("python")).unwrap();
     let mut script = tokio::process::Command::new(python.trim());
-    for leaking in ["AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_API_KEY", "GEMINI_API_KEY"] {
+    for leaking in [
+        "AWS_PROFILE",
+        "AWS_BEARER_TOKEN_BEDROCK",
+        "GOOGLE_GENAI_USE_VERTEXAI",
+        "GOOGLE_API_KEY",
+        "GEMINI_API_KEY",
+    ] {
         script.env_remove(leaking);
     }
     let output = script
@@ -71,7 +86,10 @@ async fn the_vendors_own_sdks_take_its_answers() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let vendors: BTreeMap<String, Vendor> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(vendors.keys().collect::<Vec<_>>(), ["anthropic", "bedrock", "gemini", "openai", "responses"]);
+    assert_eq!(
+        vendors.keys().collect::<Vec<_>>(),
+        ["anthropic", "bedrock", "gemini", "openai", "responses"]
+    );
 
     let errors = BTreeMap::from([
         ("anthropic", "RateLimitError"),
@@ -84,12 +102,24 @@ async fn the_vendors_own_sdks_take_its_answers() {
         let answers = [Some(&vendor.plain), vendor.schema.as_ref()].into_iter().flatten();
         let answers = answers.chain(vendor.batch.iter().flat_map(|batch| batch.results.values()));
         for answer in answers {
-            assert!(answer.text.contains("The tide is high at noon.") && !answer.stop.is_empty(), "{name}: {answer:?}");
+            assert!(
+                answer.text.contains("The tide is high at noon.") && !answer.stop.is_empty(),
+                "{name}: {answer:?}"
+            );
             assert!(answer.input > 0 && answer.output > 0, "{name}: {answer:?}");
         }
-        assert!(vendor.schema.iter().all(|answer| answer.text.starts_with("{\"summary\":")), "{name}: {:?}", vendor.schema);
+        assert!(
+            vendor.schema.iter().all(|answer| answer.text.starts_with("{\"summary\":")),
+            "{name}: {:?}",
+            vendor.schema
+        );
         let refused = &vendor.refused;
-        assert_eq!((refused.kind.as_str(), refused.status), (errors[name.as_str()], 429), "{name}: {}", refused.message);
+        assert_eq!(
+            (refused.kind.as_str(), refused.status),
+            (errors[name.as_str()], 429),
+            "{name}: {}",
+            refused.message
+        );
         if let Some(batch) = &vendor.batch {
             assert!(batch.listed && batch.results.keys().eq(["d-0", "d-1"]), "{name}: {batch:?}");
         }

@@ -26,7 +26,11 @@ impl Bar {
         let terminal = io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let form = "{spinner} [{bar:28}] {pos}/{len} documents  {wide_msg}";
-        bar.set_style(ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "));
+        bar.set_style(
+            ProgressStyle::with_template(form)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> "),
+        );
         if terminal {
             bar.enable_steady_tick(Duration::from_millis(120));
         }
@@ -69,12 +73,15 @@ fn words(progress: &Progress, now: SystemTime) -> String {
         return "listing the source".to_owned();
     }
     let totals = &progress.totals;
-    let elapsed = figures::time(progress.started_at.as_deref()).and_then(|start| now.duration_since(start).ok());
+    let elapsed = figures::time(progress.started_at.as_deref())
+        .and_then(|start| now.duration_since(start).ok());
     let mut words = Vec::new();
     if progress.paused {
         words.push("paused".to_owned());
     }
-    words.extend(elapsed.and_then(|elapsed| figures::rate(totals.succeeded + totals.failed, elapsed)));
+    words.extend(
+        elapsed.and_then(|elapsed| figures::rate(totals.succeeded + totals.failed, elapsed)),
+    );
     words.push(format!("{} in flight", totals.in_flight));
     words.push(format!("{} × 429", totals.rate_limited));
     if totals.failed > 0 {
@@ -93,12 +100,14 @@ mod tests {
 
     #[test]
     fn the_figures_of_a_running_batch() {
-        let mut progress = Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
+        let mut progress =
+            Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
         let now = figures::time(Some("2026-11-20T10:00:20Z")).unwrap();
         assert_eq!(words(&progress, now), "listing the source");
         progress.documents = 100;
         progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
-        progress.totals = Totals { succeeded: 40, in_flight: 12, rate_limited: 1, ..Totals::default() };
+        progress.totals =
+            Totals { succeeded: 40, in_flight: 12, rate_limited: 1, ..Totals::default() };
         assert_eq!(words(&progress, now), "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s");
         progress.paused = true;
         progress.totals.failed = 2;

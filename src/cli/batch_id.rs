@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 /// No longer than this before the time, so that ids fit into a table.
-const LONGEST: usize = 40;
+const MAX_PREFIX_CHARS: usize = 40;
 
 /// The source's own name and the time: `contracts-20261120-184530`.
 pub(super) fn of(source: &str, now: DateTime<Utc>) -> String {
@@ -13,12 +13,16 @@ pub(super) fn of(source: &str, now: DateTime<Utc>) -> String {
 /// The last part of the path that is no pattern; for a bucket alone, its name.
 fn name(source: &str) -> String {
     let path = source.split_once("://").map_or(source, |(_, path)| path);
-    let mut parts = path.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
+    let mut parts =
+        path.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
     let last = parts.next_back().unwrap_or_default();
-    let plain: String = last.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let plain: String = last
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
     let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
     let mut name = words.join("-");
-    name.truncate(LONGEST);
+    name.truncate(MAX_PREFIX_CHARS);
     if name.is_empty() { "batch".to_owned() } else { name }
 }
 

@@ -4,7 +4,7 @@ use anyhow::Context;
 
 use crate::{
     config::{Config, layers, show, span::Span},
-    embedded::{Stack, simulation, stack::Options},
+    devstack::{Stack, simulation, stack::Options},
     signal,
 };
 
@@ -37,7 +37,8 @@ pub(super) async fn run(args: Args, mut config: Config) -> anyhow::Result<Outcom
     config.worker.shutdown_grace = GRACE;
     let simulated = if args.no_simulator { Vec::new() } else { simulation::MODELS.to_vec() };
     output::say("starting …");
-    let mut stack = Box::pin(Stack::start(Options { config, simulated, roots: Vec::new() })).await?;
+    let mut stack =
+        Box::pin(Stack::start(Options { config, simulated, roots: Vec::new() })).await?;
     let shown = show_addresses(&stack);
     let ended = match shown {
         Ok(()) => {
@@ -55,7 +56,8 @@ pub(super) async fn run(args: Args, mut config: Config) -> anyhow::Result<Outcom
 
 fn show_addresses(stack: &Stack) -> anyhow::Result<()> {
     let file = stack.folder().join("tidegate.toml");
-    std::fs::write(&file, show::toml(stack.config())).with_context(|| format!("writing {}", file.display()))?;
+    std::fs::write(&file, show::toml(stack.config()))
+        .with_context(|| format!("writing {}", file.display()))?;
     output::data(&table::pairs(&addresses(stack), style::data()))?;
     let example = stack.config().models.keys().next().map_or("provider:model", String::as_str);
     output::say(&format!(
@@ -67,8 +69,11 @@ fn show_addresses(stack: &Stack) -> anyhow::Result<()> {
 
 fn addresses(stack: &Stack) -> Vec<(&'static str, String)> {
     let config = stack.config();
-    let mut rows =
-        vec![("Temporal UI", stack.temporal().ui()), ("Temporal", stack.temporal().address()), ("Redis", stack.redis().url())];
+    let mut rows = vec![
+        ("Temporal UI", stack.temporal().ui()),
+        ("Temporal", stack.temporal().address()),
+        ("Redis", stack.redis().url()),
+    ];
     if let Some(simulator) = stack.simulator() {
         let url = simulator.base_url();
         rows.push(("anthropic", url.clone()));

@@ -7,7 +7,12 @@ use chrono::{DateTime, Utc};
 /// `1,234,567`.
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
     groups.join(",")
 }
 
@@ -32,7 +37,11 @@ pub(super) fn rate(documents: u64, time: Duration) -> Option<String> {
         return None;
     }
     let per_second = ratio(documents, 1) / time.as_secs_f64();
-    Some(if per_second >= 1.0 { format!("{per_second:.1}/s") } else { format!("{:.0}/min", per_second * 60.0) })
+    Some(if per_second >= 1.0 {
+        format!("{per_second:.1}/s")
+    } else {
+        format!("{:.0}/min", per_second * 60.0)
+    })
 }
 
 /// A part of a whole, `97.2 %`.
@@ -78,7 +87,8 @@ mod tests {
     #[test]
     fn figures_read_well() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
-        let spans = [0.04, 4.25, 9.96, 59.6, 65.0, 7_400.0, 180_000.0].map(|seconds| span(Duration::from_secs_f64(seconds)));
+        let spans = [0.04, 4.25, 9.96, 59.6, 65.0, 7_400.0, 180_000.0]
+            .map(|seconds| span(Duration::from_secs_f64(seconds)));
         assert_eq!(spans, ["0.0s", "4.2s", "10s", "1m 0s", "1m 5s", "2h 3m", "2d 2h"]);
         assert_eq!(rate(64, Duration::from_secs(20)).as_deref(), Some("3.2/s"));
         assert_eq!(rate(20, Duration::from_secs(30)).as_deref(), Some("40/min"));

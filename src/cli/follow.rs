@@ -22,7 +22,11 @@ pub(super) enum Followed {
 }
 
 /// Shows a batch's progress on stderr.
-pub(super) async fn follow(temporal: &Temporal, id: &str, detach: impl Future<Output = ()>) -> anyhow::Result<Followed> {
+pub(super) async fn follow(
+    temporal: &Temporal,
+    id: &str,
+    detach: impl Future<Output = ()>,
+) -> anyhow::Result<Followed> {
     let mut bar = Bar::new();
     let followed = tokio::select! {
         ending = temporal.ending(id) => ending.map(Followed::Ended),
@@ -57,5 +61,8 @@ async fn show(temporal: &Temporal, id: &str, bar: &mut Bar) -> std::convert::Inf
 }
 
 pub(super) fn no_worker(temporal: &Temporal) -> String {
-    format!("no worker answers on the task queue \"{}\"; start one with `tidegate worker`", temporal.task_queue())
+    format!(
+        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`",
+        temporal.task_queue()
+    )
 }

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! * one file each: `demo`, `dev`, `worker`, `run`, `status`, `why`, `quota`, `limits`, `pause`, `resume`, `doctor`, `config`, `simulator`
+//! * one file each: `demo`, `dev`, `worker`, `run`, `status`, `why`, `quota`, `limits`, `pause`,
+//!   `resume`, `doctor`, `config`, `simulator`
 //! * `exit`: exit codes, and what deserves which
 //! * `output`, `table`, `style`: stdout, stderr, columns, colour
 //! * `figures`: numbers, times and rates for people
@@ -42,11 +43,13 @@ use crate::{config::Config, telemetry::LogFormat};
 
 use exit::Outcome;
 
-/// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota allows.
+/// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
+/// allows.
 ///
-/// Every key of the configuration can be set from the environment as TIDEGATE_<SECTION>__<KEY>, such as
-/// TIDEGATE_GATE__BASE_BACKOFF=5s. Names that a variable cannot spell, such as anthropic:claude-sonnet-5, are written with
-/// underscores and must stand in the file. RUST_LOG steers logging.
+/// Every key of the configuration can be set from the environment as TIDEGATE_<SECTION>__<KEY>,
+/// such as TIDEGATE_GATE__BASE_BACKOFF=5s. Names that a variable cannot spell, such as
+/// anthropic:claude-sonnet-5, are written with underscores and must stand in the file. RUST_LOG
+/// steers logging.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version)]
 pub struct Cli {
@@ -54,7 +57,13 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     /// How log lines look
-    #[arg(long, global = true, value_name = "FORMAT", env = "TIDEGATE_LOG_FORMAT", default_value = "text")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "TIDEGATE_LOG_FORMAT",
+        default_value = "text"
+    )]
     log_format: LogFormat,
     #[command(subcommand)]
     command: Command,
@@ -84,7 +93,8 @@ impl Cli {
         self.log_format
     }
 
-    /// What is logged when `RUST_LOG` does not say: servers tell what they do, commands only what is amiss.
+    /// What is logged when `RUST_LOG` does not say: servers tell what they do, commands only what
+    /// is amiss.
     #[must_use]
     pub fn log_level(&self) -> Level {
         match self.command {

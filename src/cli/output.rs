@@ -8,10 +8,13 @@ use serde::Serialize;
 /// Writes a text to stdout. A reader that has seen enough (`| head`) is no fault.
 pub(super) fn data(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    let written =
-        stdout.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { stdout.write_all(b"\n") });
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { stdout.write_all(b"\n") });
     match written.and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("writing to stdout"),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("writing to stdout")
+        }
         _ => Ok(()),
     }
 }

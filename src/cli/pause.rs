@@ -30,16 +30,25 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     if args.length.is_zero() {
-        return Err(usage("--for is 0; write a length of time such as 60s, or use `tidegate resume`"));
+        return Err(usage(
+            "--for is 0; write a length of time such as 60s, or use `tidegate resume`",
+        ));
     }
     let quota = config.quota()?;
     let model = quota::known(&quota, &args.model)?;
     let reason = args.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let closed = quota.pause(&model, *args.length, &reason).await.with_context(|| format!("{model} could not be paused"))?;
+    let closed = quota
+        .pause(&model, *args.length, &reason)
+        .await
+        .with_context(|| format!("{model} could not be paused"))?;
     if args.json {
         output::json(&json!({ "model": model, "paused_seconds": closed.as_secs_f64() }))?;
     } else {
-        output::say(&format!("{model} is paused for {}{}", figures::span(closed), shortened(*args.length, closed)));
+        output::say(&format!(
+            "{model} is paused for {}{}",
+            figures::span(closed),
+            shortened(*args.length, closed)
+        ));
     }
     Ok(Outcome::Done)
 }
@@ -47,7 +56,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 fn shortened(wanted: Duration, closed: Duration) -> &'static str {
     match closed.as_secs().cmp(&wanted.as_secs()) {
         std::cmp::Ordering::Less => " (no pause may be longer than gate.pause-ttl)",
-        std::cmp::Ordering::Greater => " (it was paused for longer already; `tidegate resume` opens it)",
+        std::cmp::Ordering::Greater => {
+            " (it was paused for longer already; `tidegate resume` opens it)"
+        }
         std::cmp::Ordering::Equal => "",
     }
 }

@@ -16,12 +16,19 @@ pub(super) fn source(text: &str) -> anyhow::Result<String> {
     // A name may hold a bracket, too.
     if wildcard.is_none() || Path::new(text).exists() {
         let path = absolute(text)?;
-        return if path.is_dir() || text.ends_with('/') { folder_url(&path) } else { file_url(&path) };
+        return if path.is_dir() || text.ends_with('/') {
+            folder_url(&path)
+        } else {
+            file_url(&path)
+        };
     }
     let slash = text[..wildcard.unwrap_or_default()].rfind('/').map_or(0, |slash| slash + 1);
     let (folder, pattern) = text.split_at(slash);
     // The pattern is compared with names as they are, so nothing in it is escaped.
-    Ok(format!("{}{pattern}", folder_url(&absolute(if folder.is_empty() { "." } else { folder })?)?))
+    Ok(format!(
+        "{}{pattern}",
+        folder_url(&absolute(if folder.is_empty() { "." } else { folder })?)?
+    ))
 }
 
 /// Where results go: a URL, or a path to a folder that may not be there yet.
@@ -31,17 +38,25 @@ pub(super) fn output(text: &str) -> anyhow::Result<String> {
 
 /// A folder as a URL.
 pub(super) fn folder_url(path: &Path) -> anyhow::Result<String> {
-    Url::from_directory_path(path).map(String::from).map_err(|()| usage(format!("{} is no absolute path", path.display())))
+    Url::from_directory_path(path)
+        .map(String::from)
+        .map_err(|()| usage(format!("{} is no absolute path", path.display())))
 }
 
 /// A URL as people would write it: the path, where it is a file's or folder's.
 pub(super) fn shown(url: &str) -> String {
-    let path = url.parse::<Url>().ok().filter(|url| url.scheme() == "file").and_then(|url| url.to_file_path().ok());
+    let path = url
+        .parse::<Url>()
+        .ok()
+        .filter(|url| url.scheme() == "file")
+        .and_then(|url| url.to_file_path().ok());
     path.map_or_else(|| url.to_owned(), |path| path.display().to_string())
 }
 
 fn file_url(path: &Path) -> anyhow::Result<String> {
-    Url::from_file_path(path).map(String::from).map_err(|()| usage(format!("{} is no absolute path", path.display())))
+    Url::from_file_path(path)
+        .map(String::from)
+        .map_err(|()| usage(format!("{} is no absolute path", path.display())))
 }
 
 fn is_url(text: &str) -> bool {
@@ -77,9 +92,15 @@ mod tests {
         std::fs::write(path.join("a[1].md"), "").unwrap();
         let (path, root) = (path.to_str().unwrap(), folder_url(folder.path()).unwrap());
         assert_eq!(source(path).unwrap(), format!("{root}my%20docs/"));
-        assert_eq!(source(&format!("{path}/../my docs/./b.md")).unwrap(), format!("{root}my%20docs/b.md"));
+        assert_eq!(
+            source(&format!("{path}/../my docs/./b.md")).unwrap(),
+            format!("{root}my%20docs/b.md")
+        );
         assert_eq!(source(&format!("{path}/a[1].md")).unwrap(), format!("{root}my%20docs/a[1].md"));
-        assert_eq!(source(&format!("{path}/**/x y*.md")).unwrap(), format!("{root}my%20docs/**/x y*.md"));
+        assert_eq!(
+            source(&format!("{path}/**/x y*.md")).unwrap(),
+            format!("{root}my%20docs/**/x y*.md")
+        );
         assert_eq!(output(&format!("{path}/out")).unwrap(), format!("{root}my%20docs/out/"));
         assert_eq!(source("s3://b/p/*.md").unwrap(), "s3://b/p/*.md");
         assert!(source("*.md").unwrap().starts_with("file:///"));

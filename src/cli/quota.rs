@@ -29,19 +29,30 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let quota = config.quota()?;
     let wanted = args.model.as_deref().map(|name| known(&quota, name)).transpose()?;
-    let models: Vec<ModelQuota> =
-        quota.models().filter(|model| wanted.as_ref().is_none_or(|id| *id == model.id)).cloned().collect();
+    let models: Vec<ModelQuota> = quota
+        .models()
+        .filter(|model| wanted.as_ref().is_none_or(|id| *id == model.id))
+        .cloned()
+        .collect();
     let mut seen = Vec::new();
     for model in models {
-        let snapshot = quota.inspect(&model.id).await.context("the quota cannot be seen; `tidegate doctor` looks closer")?;
+        let snapshot = quota
+            .inspect(&model.id)
+            .await
+            .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
         seen.push((model, snapshot));
     }
     if args.json {
-        output::json(&seen.iter().map(|(model, snapshot)| value(model, snapshot)).collect::<Vec<_>>())?;
+        output::json(
+            &seen.iter().map(|(model, snapshot)| value(model, snapshot)).collect::<Vec<_>>(),
+        )?;
     } else if seen.is_empty() {
-        output::say("no model is configured; add a [models.\"provider:model\"] section with its limits");
+        output::say(
+            "no model is configured; add a [models.\"provider:model\"] section with its limits",
+        );
     } else {
-        let texts: Vec<String> = seen.iter().map(|(model, snapshot)| text(model, snapshot, style::data())).collect();
+        let texts: Vec<String> =
+            seen.iter().map(|(model, snapshot)| text(model, snapshot, style::data())).collect();
         output::data(&texts.join("\n"))?;
     }
     Ok(Outcome::Done)
@@ -49,7 +60,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 
 /// A model that has limits.
 pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
-    let id: ModelId = name.parse().map_err(|error: tidegate_types::InvalidName| usage(error.to_string()))?;
+    let id: ModelId =
+        name.parse().map_err(|error: tidegate_types::InvalidName| usage(error.to_string()))?;
     let names: Vec<&str> = quota.models().map(|model| model.id.as_str()).collect();
     if names.contains(&id.as_str()) {
         return Ok(id);
@@ -83,7 +95,8 @@ fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<Row> {
         configured: model.limits.get(dimension),
         seen: *snapshot.get(dimension),
     });
-    let at_once = Row { name: IN_FLIGHT, configured: model.limits.concurrent, seen: snapshot.in_flight };
+    let at_once =
+        Row { name: IN_FLIGHT, configured: model.limits.concurrent, seen: snapshot.in_flight };
     window.chain([at_once]).filter(|row| row.configured.is_some() || row.seen.limit > 0).collect()
 }
 
@@ -119,14 +132,19 @@ fn useful_in_flight(model: &ModelQuota, snapshot: &Snapshot) -> Option<u64> {
     if snapshot.latency.is_zero() || calls == 0 {
         return None;
     }
-    // What the tightest dimension admits in a window, in calls of the size that the window holds now.
+    // What the tightest dimension admits in a window, in calls of the size that the window holds
+    // now.
     let admitted = Dimension::ALL.into_iter().filter_map(|dimension| {
         let seen = snapshot.get(dimension);
         (seen.limit > 0 && seen.used > 0).then(|| ratio(seen.limit, seen.used) * ratio(calls, 1))
     });
     let calls = admitted.fold(f64::INFINITY, f64::min);
     let useful = calls / model.limits.window.as_secs_f64() * snapshot.latency.as_secs_f64();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number above 0")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a small number above 0"
+    )]
     useful.is_finite().then(|| useful.ceil() as u64)
 }
 
@@ -149,13 +167,21 @@ pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
     let fullest = rows(model, snapshot).into_iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
     let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
     let is_full = fullest.part() >= FULL || waiting > 0;
-    is_full.then(|| format!("{}: {} used, {} free", fullest.name, percent(fullest.part()), count(fullest.free())))
+    is_full.then(|| {
+        format!(
+            "{}: {} used, {} free",
+            fullest.name,
+            percent(fullest.part()),
+            count(fullest.free())
+        )
+    })
 }
 
 /// `paused for 1m 0s (until …): reason`.
 fn gate(snapshot: &Snapshot) -> String {
     let state = if snapshot.exhausted { "exhausted" } else { "paused" };
-    let why = if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
+    let why =
+        if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
     format!("{state} for {}{why}", span(snapshot.pause))
 }
 
@@ -286,7 +312,13 @@ mod tests {
     #[tokio::test]
     async fn a_paused_model_in_a_table_and_as_json() {
         let limits = Limits { requests: Some(100), input: Some(50_000), ..Limits::default() };
-        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let model = ModelQuota::new(
+            "a:b".parse().unwrap(),
+            limits,
+            Charge::default(),
+            Arc::new(Lanes::single()),
+        )
+        .unwrap();
         let quota = Quota::in_memory([model.clone()], Options::default());
         quota.pause(&model.id, Duration::from_secs(60), "holiday").await.unwrap();
         let mut snapshot = quota.inspect(&model.id).await.unwrap();
@@ -295,7 +327,10 @@ mod tests {
         let text = text(&model, &snapshot, style::Style::plain());
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
         assert!(text.contains("`tidegate resume a:b` opens it now"), "{text}");
-        assert!(text.contains("  requests       100      49      98      49  50.0 %     0\n"), "{text}");
+        assert!(
+            text.contains("  requests       100      49      98      49  50.0 %     0\n"),
+            "{text}"
+        );
         assert!(text.contains("  requests: margin 0.98\n"), "{text}");
         assert!(text.contains("  batch  100.0 %          0   0.0s        0  0.0s\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
@@ -307,12 +342,29 @@ mod tests {
 
     #[test]
     fn every_reason_for_a_lower_limit_is_named() {
-        let limits = Limits { requests: Some(600), combined: Some(60_000), tokens_per_day: Some(9_000), ..Limits::default() };
-        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let limits = Limits {
+            requests: Some(600),
+            combined: Some(60_000),
+            tokens_per_day: Some(9_000),
+            ..Limits::default()
+        };
+        let model = ModelQuota::new(
+            "a:b".parse().unwrap(),
+            limits,
+            Charge::default(),
+            Arc::new(Lanes::single()),
+        )
+        .unwrap();
         let seen = |limit, used| DimensionSnapshot { limit, used, ..DimensionSnapshot::default() };
-        let mut snapshot = Snapshot { factor: 0.9, cap: Some(8), latency: Duration::from_secs(5), ..Snapshot::default() };
+        let mut snapshot = Snapshot {
+            factor: 0.9,
+            cap: Some(8),
+            latency: Duration::from_secs(5),
+            ..Snapshot::default()
+        };
         snapshot.dimensions[0] = DimensionSnapshot { set: Some(294), ..seen(264, 10) };
-        snapshot.dimensions[3] = DimensionSnapshot { stated: Some(49_000), others: 700, ..seen(44_100, 44_000) };
+        snapshot.dimensions[3] =
+            DimensionSnapshot { stated: Some(49_000), others: 700, ..seen(44_100, 44_000) };
         snapshot.in_flight = seen(8, 3);
         let text = text(&model, &snapshot, style::Style::plain());
         for part in [

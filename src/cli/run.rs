@@ -37,7 +37,13 @@ pub(super) struct Args {
     #[arg(long, short, value_name = "TEXT|@FILE")]
     instructions: String,
     /// provider:model, such as anthropic:claude-sonnet-5
-    #[arg(long, short, value_name = "MODEL", required_unless_present = "route", conflicts_with = "route")]
+    #[arg(
+        long,
+        short,
+        value_name = "MODEL",
+        required_unless_present = "route",
+        conflicts_with = "route"
+    )]
     model: Option<String>,
     /// A configured list of models in place of one
     #[arg(long, value_name = "ROUTE")]
@@ -57,13 +63,15 @@ pub(super) struct Args {
     /// Documents in flight at once, at most 500 [default: 500]
     #[arg(long, value_name = "N")]
     max_in_flight: Option<u32>,
-    /// Provider calls beyond the first of each document, for the whole batch [default: three for each document]
+    /// Provider calls beyond the first of each document, for the whole batch [default: three for
+    /// each document]
     #[arg(long, value_name = "N")]
     retry_budget: Option<u64>,
     /// US dollars that the batch may spend in all [default: no limit of its own]
     #[arg(long, value_name = "USD", value_parser = dollars)]
     budget_usd: Option<f64>,
-    /// Say what the batch would take: documents, tokens, price and time. Nothing is started and nothing spent
+    /// Say what the batch would take: documents, tokens, price and time. Nothing is started and
+    /// nothing spent
     #[arg(long, conflicts_with_all = ["follow", "detach"])]
     dry_run: bool,
     /// How documents are read that are too long for one call: map_reduce or per_chunk
@@ -84,16 +92,19 @@ pub(super) struct Args {
     /// How PDFs go to the provider: text, or native for models that read the pages themselves
     #[arg(long, value_name = "HOW")]
     attach: Option<String>,
-    /// economy: through the provider's batch API, at half the price and within a day [default: direct]
+    /// economy: through the provider's batch API, at half the price and within a day [default:
+    /// direct]
     #[arg(long, value_name = "MODE")]
     mode: Option<String>,
-    /// When the batch must be done, such as 12h or 2026-12-01T08:00:00Z. With time to spare, it costs half
+    /// When the batch must be done, such as 12h or 2026-12-01T08:00:00Z. With time to spare, it
+    /// costs half
     #[arg(long, value_name = "WHEN")]
     deadline: Option<String>,
     /// Small documents share calls: so many in each, or as many as spare requests are worth
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     pack: Option<u32>,
-    /// The batch's name; the same again skips what is done [default: made from the source and the time]
+    /// The batch's name; the same again skips what is done [default: made from the source and the
+    /// time]
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
     /// Show the progress until the batch ends (the default)
@@ -123,13 +134,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     output::say(&format!("batch {} on {}", style::talk().strong(&id), temporal.address()));
     match follow(&temporal, &id, signal::stop()).await? {
         Followed::Detached => {
-            output::say(&format!("detached; the work goes on. Come back with: tidegate status {id}"));
+            output::say(&format!(
+                "detached; the work goes on. Come back with: tidegate status {id}"
+            ));
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => completed(&args, &id, &progress),
         Followed::Ended(Ending::Broken(why)) => {
-            let hint = roots_hint(&why, config, &source, input["output"].as_str().unwrap_or_default());
-            Err(anyhow!("{why}{}", hint.unwrap_or_default()).context(format!("the batch {id} has not been finished")))
+            let hint =
+                roots_hint(&why, config, &source, input["output"].as_str().unwrap_or_default());
+            Err(anyhow!("{why}{}", hint.unwrap_or_default())
+                .context(format!("the batch {id} has not been finished")))
         }
     }
 }
@@ -142,7 +157,10 @@ async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outc
     if args.json {
         output::json(&forecast)?;
     } else {
-        output::data(&table::pairs(&summary::forecast(&forecast, job.pack.is_some()), style::data()))?;
+        output::data(&table::pairs(
+            &summary::forecast(&forecast, job.pack.is_some()),
+            style::data(),
+        ))?;
     }
     over?;
     Ok(Outcome::Done)
@@ -167,7 +185,10 @@ fn completed(args: &Args, id: &str, progress: &Progress) -> anyhow::Result<Outco
     }
     if progress.totals.failed > 0 {
         let where_to = place::shown(&progress.output);
-        output::say(&format!("{} documents failed; failures.jsonl in {where_to} says why", progress.totals.failed));
+        output::say(&format!(
+            "{} documents failed; failures.jsonl in {where_to} says why",
+            progress.totals.failed
+        ));
     }
     Ok(summary::outcome(progress))
 }
@@ -188,7 +209,9 @@ fn input(args: &Args) -> anyhow::Result<Value> {
         None => args.instructions.clone(),
     };
     let mut fields = Map::new();
-    let mut set = |name: &str, value: Option<Value>| fields.extend(value.map(|value| (name.to_owned(), value)));
+    let mut set = |name: &str, value: Option<Value>| {
+        fields.extend(value.map(|value| (name.to_owned(), value)))
+    };
     set("source", Some(place::source(&args.source)?.into()));
     set("output", Some(place::output(&args.output)?.into()));
     set("instructions", Some(instructions.into()));
@@ -206,11 +229,15 @@ fn input(args: &Args) -> anyhow::Result<Value> {
     set("attach", args.attach.clone().map(Value::from));
     set("mode", args.mode.clone().map(Value::from));
     set("deadline", args.deadline.clone().map(Value::from));
-    set("pack", args.pack.map(|documents| if documents == 0 { true.into() } else { documents.into() }));
+    set(
+        "pack",
+        args.pack.map(|documents| if documents == 0 { true.into() } else { documents.into() }),
+    );
     set("budget_usd", args.budget_usd.map(Value::from));
     if let Some(file) = &args.schema {
         let text = read("--schema", file)?;
-        let schema = serde_json::from_str(&text).map_err(|error| usage(format!("--schema: {file} is not JSON: {error}")))?;
+        let schema = serde_json::from_str(&text)
+            .map_err(|error| usage(format!("--schema: {file} is not JSON: {error}")))?;
         set("schema", Some(schema));
     }
     Ok(fields.into())
@@ -218,22 +245,30 @@ fn input(args: &Args) -> anyhow::Result<Value> {
 
 /// Not a number and infinity would vanish on their way through JSON, and with them the budget.
 fn dollars(text: &str) -> Result<f64, String> {
-    text.parse().ok().filter(|usd: &f64| usd.is_finite()).ok_or_else(|| "write US dollars as a number, such as 2.50".to_owned())
+    text.parse()
+        .ok()
+        .filter(|usd: &f64| usd.is_finite())
+        .ok_or_else(|| "write US dollars as a number, such as 2.50".to_owned())
 }
 
 fn read(option: &str, file: &str) -> anyhow::Result<String> {
-    std::fs::read_to_string(Path::new(file)).map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))
+    std::fs::read_to_string(Path::new(file))
+        .map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))
 }
 
-/// Roots are the workers' business, so their refusal comes back from them; what to change there is said here.
+/// Roots are the workers' business, so their refusal comes back from them; what to change there is
+/// said here.
 fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
     if !why.contains("outside the allowed roots") {
         return None;
     }
     let covered = |place: &str| {
-        config.storage.roots.iter().any(|root| format!("{place}/").starts_with(&format!("{}/", root.trim_end_matches('/'))))
+        config.storage.roots.iter().any(|root| {
+            format!("{place}/").starts_with(&format!("{}/", root.trim_end_matches('/')))
+        })
     };
-    let folder = |place: &str| place.rsplit_once('/').map_or(place, |(folder, _)| folder).to_owned();
+    let folder =
+        |place: &str| place.rsplit_once('/').map_or(place, |(folder, _)| folder).to_owned();
     let mut roots = config.storage.roots.clone();
     for place in [source, output] {
         let folder = folder(place.split(['*', '?', '[']).next().unwrap_or(place));
@@ -243,7 +278,9 @@ fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<
     }
     roots.dedup();
     let list = roots.iter().map(|root| format!("\"{root}\"")).collect::<Vec<_>>().join(", ");
-    Some(format!("\n  in the workers' tidegate.toml:\n    [storage]\n    roots = [{list}]\n  then start them anew"))
+    Some(format!(
+        "\n  in the workers' tidegate.toml:\n    [storage]\n    roots = [{list}]\n  then start them anew"
+    ))
 }
 
 #[cfg(test)]
@@ -260,28 +297,75 @@ mod tests {
 
     fn args(extra: &[&str]) -> Args {
         let line = ["x", "s3://b/in/", "--output", "s3://b/out/", "--model", "a:b"];
-        Line::try_parse_from(line.iter().chain(extra)).map(|line| line.args).unwrap_or_else(|error| panic!("{error}"))
+        Line::try_parse_from(line.iter().chain(extra))
+            .map(|line| line.args)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
     fn only_what_is_given_is_sent() {
         let sent = input(&args(&["--instructions", "Sum up."])).unwrap();
-        assert_eq!(sent, json!({"source": "s3://b/in/", "output": "s3://b/out/", "instructions": "Sum up.", "model": "a:b"}));
-        let sent = input(&args(&["-i", "x", "--lane", "standard", "--max-in-flight", "9", "--retry-budget", "0"])).unwrap();
-        assert_eq!((&sent["lane"], &sent["max_in_flight"], &sent["retry_budget"]), (&json!("standard"), &json!(9), &json!(0)));
+        assert_eq!(
+            sent,
+            json!({"source": "s3://b/in/", "output": "s3://b/out/", "instructions": "Sum up.", "model": "a:b"})
+        );
+        let sent = input(&args(&[
+            "-i",
+            "x",
+            "--lane",
+            "standard",
+            "--max-in-flight",
+            "9",
+            "--retry-budget",
+            "0",
+        ]))
+        .unwrap();
+        assert_eq!(
+            (&sent["lane"], &sent["max_in_flight"], &sent["retry_budget"]),
+            (&json!("standard"), &json!(9), &json!(0))
+        );
         request::parse(&temporal::json(&sent)).unwrap();
-        let sent = input(&args(&["-i", "x", "--records", "--record-id", "n", "--long", "per_chunk", "--attach", "text"])).unwrap();
+        let sent = input(&args(&[
+            "-i",
+            "x",
+            "--records",
+            "--record-id",
+            "n",
+            "--long",
+            "per_chunk",
+            "--attach",
+            "text",
+        ]))
+        .unwrap();
         assert_eq!((&sent["records"], &sent["long"]), (&json!({"id": "n"}), &json!("per_chunk")));
         request::parse(&temporal::json(&sent)).unwrap();
         let sent = input(&args(&["-i", "x", "--pack", "--deadline", "2h"])).unwrap();
         assert_eq!((&sent["pack"], &sent["deadline"]), (&json!(true), &json!("2h")));
-        assert_eq!(input(&args(&["-i", "x", "--pack", "7", "--mode", "direct"])).unwrap()["pack"], json!(7));
+        assert_eq!(
+            input(&args(&["-i", "x", "--pack", "7", "--mode", "direct"])).unwrap()["pack"],
+            json!(7)
+        );
         request::parse(&temporal::json(&sent)).unwrap();
         let sent = input(&args(&["-i", "x", "--budget-usd", "2.50"])).unwrap();
         assert_eq!(sent["budget_usd"], json!(2.5));
         for bad in ["nan", "inf", "$2"] {
-            let line = ["x", "s3://b/in/", "--output", "s3://b/out/", "--model", "a:b", "-i", "x", "--budget-usd", bad];
-            assert!(Line::try_parse_from(line).is_err_and(|error| error.to_string().contains("write US dollars")), "{bad}");
+            let line = [
+                "x",
+                "s3://b/in/",
+                "--output",
+                "s3://b/out/",
+                "--model",
+                "a:b",
+                "-i",
+                "x",
+                "--budget-usd",
+                bad,
+            ];
+            assert!(
+                Line::try_parse_from(line)
+                    .is_err_and(|error| error.to_string().contains("write US dollars")),
+                "{bad}"
+            );
         }
     }
 
@@ -290,10 +374,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("i.txt");
         std::fs::write(&file, "Sum up.").unwrap();
-        assert_eq!(input(&args(&["-i", &format!("@{}", file.display())])).unwrap()["instructions"], "Sum up.");
+        assert_eq!(
+            input(&args(&["-i", &format!("@{}", file.display())])).unwrap()["instructions"],
+            "Sum up."
+        );
         let error = input(&args(&["-i", "@/no/such"])).unwrap_err().to_string();
         assert!(error.starts_with("--instructions: /no/such cannot be read"), "{error}");
-        let error = input(&args(&["-i", "x", "--schema", file.to_str().unwrap()])).unwrap_err().to_string();
+        let error =
+            input(&args(&["-i", "x", "--schema", file.to_str().unwrap()])).unwrap_err().to_string();
         assert!(error.contains("is not JSON"), "{error}");
     }
 

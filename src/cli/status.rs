@@ -63,9 +63,20 @@ async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()>
                 let totals = &progress.totals;
                 rows.push((
                     "done",
-                    format!("{} of {}", count(totals.succeeded + totals.failed + totals.skipped), count(progress.documents)),
+                    format!(
+                        "{} of {}",
+                        count(totals.succeeded + totals.failed + totals.skipped),
+                        count(progress.documents)
+                    ),
                 ));
-                rows.push(("in flight", format!("{}{}", count(totals.in_flight), if progress.paused { ", paused" } else { "" })));
+                rows.push((
+                    "in flight",
+                    format!(
+                        "{}{}",
+                        count(totals.in_flight),
+                        if progress.paused { ", paused" } else { "" }
+                    ),
+                ));
                 rows.extend(eta(progress).map(|eta| ("ETA", eta)));
             }
             rows.extend(summary::rows(progress, took(&batch)));
@@ -83,13 +94,23 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
     });
     let told: Vec<(Batch, Told)> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     if as_json {
-        return output::json(&told.iter().map(|(batch, told)| value(batch, told)).collect::<anyhow::Result<Vec<_>>>()?);
+        return output::json(
+            &told
+                .iter()
+                .map(|(batch, told)| value(batch, told))
+                .collect::<anyhow::Result<Vec<_>>>()?,
+        );
     }
     if told.is_empty() {
-        output::say(&format!("no batches in the namespace {} of {}", temporal.namespace(), temporal.address()));
+        output::say(&format!(
+            "no batches in the namespace {} of {}",
+            temporal.namespace(),
+            temporal.address()
+        ));
         return Ok(());
     }
-    let mut table = Table::new(&["BATCH", "STATUS", "DONE", "OF", "FAILED", "429S", "STARTED", "TOOK", "ETA"]);
+    let mut table =
+        Table::new(&["BATCH", "STATUS", "DONE", "OF", "FAILED", "429S", "STARTED", "TOOK", "ETA"]);
     for (batch, told) in &told {
         let dash = || "-".to_owned();
         let figure = |of: fn(&Progress) -> u64| match told {
@@ -98,16 +119,24 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
         };
         table.row(vec![
             batch.id.clone(),
-            if matches!(told, Told::Progress(progress) if progress.paused && batch.is_running()) { "paused" } else { batch.status }
-                .to_owned(),
-            figure(|progress| progress.totals.succeeded + progress.totals.failed + progress.totals.skipped),
+            if matches!(told, Told::Progress(progress) if progress.paused && batch.is_running()) {
+                "paused"
+            } else {
+                batch.status
+            }
+            .to_owned(),
+            figure(|progress| {
+                progress.totals.succeeded + progress.totals.failed + progress.totals.skipped
+            }),
             figure(|progress| progress.documents),
             figure(|progress| progress.totals.failed),
             figure(|progress| progress.totals.rate_limited),
             batch.started.map_or_else(dash, figures::stamp),
             took(batch).map_or_else(dash, figures::span),
             match told {
-                Told::Progress(progress) if batch.is_running() => eta(progress).unwrap_or_else(dash),
+                Told::Progress(progress) if batch.is_running() => {
+                    eta(progress).unwrap_or_else(dash)
+                }
                 _ => dash(),
             },
         ]);

@@ -23,7 +23,8 @@ pub(super) fn talk() -> Style {
 
 /// See <https://no-color.org>.
 fn wanted() -> bool {
-    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) && env::var_os("TERM").is_none_or(|term| term != "dumb")
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 impl Style {
@@ -54,7 +55,11 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.colour && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 

@@ -22,7 +22,11 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
     rows.push(("tokens", tokens(progress)));
     rows.push((
         "cost",
-        if totals.cost_usd > 0.0 { dollars(totals.cost_usd) } else { "unknown (no price for this model)".to_owned() },
+        if totals.cost_usd > 0.0 {
+            dollars(totals.cost_usd)
+        } else {
+            "unknown (no price for this model)".to_owned()
+        },
     ));
     rows.extend(took.map(|took| ("time", span(took))));
     rows.push(("results", place::shown(&progress.output)));
@@ -33,10 +37,16 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
 pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, String)> {
     let whole = |number: f64| count(number.round() as u64);
     let tokens = |range: Range| format!("{} to {}", whole(range.from), whole(range.to));
-    let unreadable = if forecast.unreadable > 0 { format!(", {} of them unreadable", forecast.unreadable) } else { String::new() };
-    let cost = forecast.cost_usd.map(|range| format!("{} to {}", dollars(range.from), dollars(range.to)));
+    let unreadable = if forecast.unreadable > 0 {
+        format!(", {} of them unreadable", forecast.unreadable)
+    } else {
+        String::new()
+    };
+    let cost =
+        forecast.cost_usd.map(|range| format!("{} to {}", dollars(range.from), dollars(range.to)));
     let time = forecast.seconds.map(|range| {
-        let [from, to] = [range.from, range.to].map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
+        let [from, to] = [range.from, range.to]
+            .map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
         if forecast.economy {
             format!("{from} to {to}, through the provider's batch API")
         } else {
@@ -44,7 +54,14 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
         }
     });
     let mut rows = vec![
-        ("documents", format!("{} ({} read for this{unreadable})", count(forecast.documents), count(forecast.sampled))),
+        (
+            "documents",
+            format!(
+                "{} ({} read for this{unreadable})",
+                count(forecast.documents),
+                count(forecast.sampled)
+            ),
+        ),
         ("input tokens", tokens(forecast.input_tokens)),
         ("output tokens", tokens(forecast.output_tokens)),
         ("cost", cost.unwrap_or_else(|| "unknown (no price for this model)".to_owned())),
@@ -52,7 +69,10 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
     ];
     if packs {
         let alone = || "one: tokens bind here, and not requests".to_owned();
-        rows.push(("in one call", if forecast.pack > 1 { format!("up to {} documents", forecast.pack) } else { alone() }));
+        rows.push((
+            "in one call",
+            if forecast.pack > 1 { format!("up to {} documents", forecast.pack) } else { alone() },
+        ));
     }
     rows
 }
@@ -65,15 +85,22 @@ pub(super) fn outcome(progress: &Progress) -> Outcome {
 pub(super) fn documents(progress: &Progress) -> String {
     let totals = &progress.totals;
     let parts = [(totals.failed, "failed"), (totals.skipped, "done before")];
-    let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{} {what}", count(*n))).collect();
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!("{} {what}", count(*n)))
+        .collect();
     let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
     format!("{}{parts}", count(progress.documents))
 }
 
 pub(super) fn tokens(progress: &Progress) -> String {
     let totals = &progress.totals;
-    let cached =
-        if totals.cached_input_tokens > 0 { format!(" ({} cached)", count(totals.cached_input_tokens)) } else { String::new() };
+    let cached = if totals.cached_input_tokens > 0 {
+        format!(" ({} cached)", count(totals.cached_input_tokens))
+    } else {
+        String::new()
+    };
     format!("{} in{cached}, {} out", count(totals.input_tokens), count(totals.output_tokens))
 }
 
@@ -94,7 +121,12 @@ mod tests {
             output_tokens: 10,
             ..Totals::default()
         };
-        let progress = Progress { documents: 120, totals, output: "file:///data/out/".to_owned(), ..Progress::default() };
+        let progress = Progress {
+            documents: 120,
+            totals,
+            output: "file:///data/out/".to_owned(),
+            ..Progress::default()
+        };
         let rows = rows(&progress, Some(Duration::from_secs(65)));
         let expected = [
             ("documents", "120 (3 failed, 20 done before)"),

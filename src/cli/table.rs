@@ -31,7 +31,8 @@ impl Table {
         let right: Vec<bool> = (0..self.head.len()).map(|column| self.is_numeric(column)).collect();
         let line = |cells: &[String]| {
             let cells = cells.iter().zip(&widths).zip(&right);
-            let padded: Vec<String> = cells.map(|((cell, width), right)| pad(cell, *width, *right)).collect();
+            let padded: Vec<String> =
+                cells.map(|((cell, width), right)| pad(cell, *width, *right)).collect();
             padded.join(GAP).trim_end().to_owned()
         };
         let head: Vec<String> = self.head.iter().map(|name| (*name).to_owned()).collect();
@@ -45,12 +46,18 @@ impl Table {
     }
 
     fn width(&self, column: usize) -> usize {
-        self.cells(column).chain([self.head[column]]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        self.cells(column)
+            .chain([self.head[column]])
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or(0)
     }
 
     fn is_numeric(&self, column: usize) -> bool {
         let mut filled = self.cells(column).filter(|cell| !matches!(*cell, "" | "-")).peekable();
-        filled.peek().is_some() && filled.all(|cell| cell.starts_with(|first: char| first.is_ascii_digit() || first == '$'))
+        filled.peek().is_some()
+            && filled
+                .all(|cell| cell.starts_with(|first: char| first.is_ascii_digit() || first == '$'))
     }
 }
 
@@ -62,7 +69,10 @@ fn pad(cell: &str, width: usize, right: bool) -> String {
 /// Names and values, one pair a line.
 pub(super) fn pairs(pairs: &[(&str, String)], style: style::Style) -> String {
     let width = pairs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-    pairs.iter().map(|(name, value)| format!("{}{GAP}{value}\n", style.faint(&pad(name, width, false)))).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| format!("{}{GAP}{value}\n", style.faint(&pad(name, width, false))))
+        .collect()
 }
 
 #[cfg(test)]
@@ -74,12 +84,18 @@ mod tests {
         let mut table = Table::new(&["MODEL", "USED", "ETA"]);
         table.row(vec!["openai:é".into(), "9".into(), "-".into()]);
         table.row(vec!["a:b".into(), "1,200".into(), "5s".into()]);
-        assert_eq!(table.render(plain()), "MODEL      USED  ETA\nopenai:é      9    -\na:b       1,200   5s\n");
+        assert_eq!(
+            table.render(plain()),
+            "MODEL      USED  ETA\nopenai:é      9    -\na:b       1,200   5s\n"
+        );
     }
 
     #[test]
     fn pairs_are_aligned() {
-        assert_eq!(pairs(&[("a", "1".into()), ("long", "2".into())], plain()), "a     1\nlong  2\n");
+        assert_eq!(
+            pairs(&[("a", "1".into()), ("long", "2".into())], plain()),
+            "a     1\nlong  2\n"
+        );
     }
 
     /// Tests do not run on a terminal, or say that they do not.

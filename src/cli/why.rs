@@ -50,7 +50,8 @@ struct Waits {
     backing_off: BTreeMap<String, u64>,
     /// For a worker's slot.
     slot: u64,
-    /// What bound those that wait for their turn: the most frequent limit, or that others come first.
+    /// What bound those that wait for their turn: the most frequent limit, or that others come
+    /// first.
     binding: Option<String>,
     /// When the first and the last of those that wait are tried again.
     next: Option<(SystemTime, SystemTime)>,
@@ -94,10 +95,16 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 }
 
 fn ended(batch: &Batch, as_json: bool) -> anyhow::Result<()> {
-    let ended = batch.closed.map(|time| format!(" at {}", figures::stamp(time))).unwrap_or_default();
-    let sentence = format!("it waits for nothing: it ended{ended} ({}); `tidegate status {}` tells how", batch.status, batch.id);
+    let ended =
+        batch.closed.map(|time| format!(" at {}", figures::stamp(time))).unwrap_or_default();
+    let sentence = format!(
+        "it waits for nothing: it ended{ended} ({}); `tidegate status {}` tells how",
+        batch.status, batch.id
+    );
     if as_json {
-        return output::json(&json!({ "workflow_id": batch.id, "status": batch.status, "why": sentence }));
+        return output::json(
+            &json!({ "workflow_id": batch.id, "status": batch.status, "why": sentence }),
+        );
     }
     output::data(&format!("{}: {sentence}\n", batch.id))
 }
@@ -115,8 +122,11 @@ fn class(input: &Value) -> Class {
 
 fn waits(pending: &[Pending]) -> Waits {
     let (mut waits, mut bindings) = (Waits::default(), BTreeMap::<String, u64>::new());
-    let backs_off = |step: &&Pending| BATCHES.iter().any(|end| step.activity.ends_with(end)) && step.next.is_some();
-    let documents = pending.iter().filter(|step| step.activity.starts_with(DOCUMENTS) || backs_off(step));
+    let backs_off = |step: &&Pending| {
+        BATCHES.iter().any(|end| step.activity.ends_with(end)) && step.next.is_some()
+    };
+    let documents =
+        pending.iter().filter(|step| step.activity.starts_with(DOCUMENTS) || backs_off(step));
     for document in documents {
         if document.started {
             waits.working += 1;
@@ -126,7 +136,9 @@ fn waits(pending: &[Pending]) -> Waits {
             waits.slot += 1;
             continue;
         };
-        waits.next = Some(waits.next.map_or((next, next), |(first, last)| (first.min(next), last.max(next))));
+        waits.next = Some(
+            waits.next.map_or((next, next), |(first, last)| (first.min(next), last.max(next))),
+        );
         match &document.failure {
             Some((kind, message)) if kind == failure_type::QUOTA_WAIT => {
                 waits.turn += 1;
@@ -138,12 +150,15 @@ fn waits(pending: &[Pending]) -> Waits {
             }
         }
     }
-    waits.binding =
-        bindings.into_iter().max_by_key(|(binding, documents)| (*binding != TURN, *documents)).map(|(binding, _)| binding);
+    waits.binding = bindings
+        .into_iter()
+        .max_by_key(|(binding, documents)| (*binding != TURN, *documents))
+        .map(|(binding, _)| binding);
     waits
 }
 
-/// What a `QuotaWait` says of itself: `no quota for … for …: tokens binds`, or that the gate is closed.
+/// What a `QuotaWait` says of itself: `no quota for … for …: tokens binds`, or that the gate is
+/// closed.
 fn binding(message: &str) -> String {
     let named = message.strip_suffix(" binds").and_then(|rest| rest.rsplit_once(": "));
     named.map_or("the gate", |(_, name)| name).to_owned()
@@ -173,7 +188,9 @@ fn answer(
     let Some((model, snapshot)) = seen else {
         return class.model.as_ref().map_or_else(
             || "its input names no model".to_owned(),
-            |model| format!("no limits are configured here for {model}; use the workers' tidegate.toml"),
+            |model| {
+                format!("no limits are configured here for {model}; use the workers' tidegate.toml")
+            },
         );
     };
     if snapshot.exhausted || !snapshot.pause.is_zero() {
@@ -182,9 +199,14 @@ fn answer(
     }
     if waits.turn > 0 {
         let named = || waits.binding.clone().unwrap_or_default();
-        return format!("it waits for quota: {}", quota::binds(model, snapshot).unwrap_or_else(named));
+        return format!(
+            "it waits for quota: {}",
+            quota::binds(model, snapshot).unwrap_or_else(named)
+        );
     }
-    if let Some((kind, documents)) = waits.backing_off.iter().max_by_key(|(_, documents)| **documents) {
+    if let Some((kind, documents)) =
+        waits.backing_off.iter().max_by_key(|(_, documents)| **documents)
+    {
         return format!("{} documents back off after {kind}", count(*documents));
     }
     if waits.slot > 0 {
@@ -192,33 +214,63 @@ fn answer(
     }
     match quota::binds(model, snapshot) {
         Some(binds) => format!("it goes on as fast as the quota allows: {binds}"),
-        None if waits.working > 0 => "it waits for the provider's answers, and for no quota".to_owned(),
+        None if waits.working > 0 => {
+            "it waits for the provider's answers, and for no quota".to_owned()
+        }
         None => "it waits for no quota; it plans or gathers its results".to_owned(),
     }
 }
 
-fn text(batch: &Batch, class: &Class, waits: &Waits, answer: &str, seen: Option<(&ModelQuota, &Snapshot)>) -> String {
+fn text(
+    batch: &Batch,
+    class: &Class,
+    waits: &Waits,
+    answer: &str,
+    seen: Option<(&ModelQuota, &Snapshot)>,
+) -> String {
     let mut rows = vec![("batch", batch.id.clone()), ("why", answer.to_owned())];
     let model = class.model.as_ref().map_or("-", ModelId::as_str);
     rows.push(("calls", format!("{model}, lane {}, tenant {}", class.lane, class.tenant)));
     rows.push(("with a worker", format!("{} (calling, or a moment before)", count(waits.working))));
     let reasons = [("for their turn", waits.turn), ("for a slot", waits.slot)];
-    rows.extend(reasons.into_iter().filter(|(_, documents)| *documents > 0).map(|(name, documents)| (name, count(documents))));
+    rows.extend(
+        reasons
+            .into_iter()
+            .filter(|(_, documents)| *documents > 0)
+            .map(|(name, documents)| (name, count(documents))),
+    );
     for (kind, documents) in &waits.backing_off {
         rows.push(("backing off", format!("{} after {kind}", count(*documents))));
     }
-    if let Some(lane) = seen.and_then(|(_, snapshot)| snapshot.lanes.iter().find(|lane| lane.lane == class.lane)) {
+    if let Some(lane) =
+        seen.and_then(|(_, snapshot)| snapshot.lanes.iter().find(|lane| lane.lane == class.lane))
+    {
         let (waiting, queue) = (count(lane.waiting), span(lane.queue));
-        rows.push(("its lane", format!("about {waiting} wait; the queue is {queue} long; next grant in {}", span(lane.next))));
+        rows.push((
+            "its lane",
+            format!(
+                "about {waiting} wait; the queue is {queue} long; next grant in {}",
+                span(lane.next)
+            ),
+        ));
     }
     if let Some((first, last)) = waits.next {
         let until = |time| span(figures::until(time).unwrap_or(Duration::ZERO));
-        rows.push(("tried again", format!("the first in {}, the last in {}", until(first), until(last))));
+        rows.push((
+            "tried again",
+            format!("the first in {}, the last in {}", until(first), until(last)),
+        ));
     }
     table::pairs(&rows, style::data())
 }
 
-fn value(batch: &Batch, class: &Class, waits: &Waits, answer: &str, seen: Option<(&ModelQuota, &Snapshot)>) -> Value {
+fn value(
+    batch: &Batch,
+    class: &Class,
+    waits: &Waits,
+    answer: &str,
+    seen: Option<(&ModelQuota, &Snapshot)>,
+) -> Value {
     json!({
         "workflow_id": batch.id,
         "status": batch.status,
@@ -257,7 +309,8 @@ mod tests {
 
     #[test]
     fn documents_are_counted_by_what_they_wait_for() {
-        let bare = Pending { activity: "tidegate.process_document".to_owned(), ..Pending::default() };
+        let bare =
+            Pending { activity: "tidegate.process_document".to_owned(), ..Pending::default() };
         let seen = waits(&[
             document(20, "QuotaWait", "no quota for a:b for 20s: tokens binds"),
             document(40, "QuotaWait", "no quota for a:b for 40s: tokens binds"),
@@ -265,12 +318,25 @@ mod tests {
             document(5, "RateLimited", "429"),
             Pending { started: true, ..bare.clone() },
             bare,
-            Pending { activity: "tidegate.check_batches".to_owned(), started: true, ..Pending::default() },
-            Pending { activity: "tidegate.submit_batch".to_owned(), ..document(9, "Transient", "500") },
+            Pending {
+                activity: "tidegate.check_batches".to_owned(),
+                started: true,
+                ..Pending::default()
+            },
+            Pending {
+                activity: "tidegate.submit_batch".to_owned(),
+                ..document(9, "Transient", "500")
+            },
             Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() },
         ]);
-        assert_eq!((seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]), (1, 3, 1, 1));
-        assert_eq!(seen.backing_off["Transient"], 1, "steps of the provider's batches count where they fail");
+        assert_eq!(
+            (seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]),
+            (1, 3, 1, 1)
+        );
+        assert_eq!(
+            seen.backing_off["Transient"], 1,
+            "steps of the provider's batches count where they fail"
+        );
         assert_eq!(seen.binding.as_deref(), Some("tokens"));
         let (first, last) = seen.next.unwrap();
         assert!((34..=36).contains(&last.duration_since(first).unwrap().as_secs()));
@@ -279,28 +345,51 @@ mod tests {
     #[test]
     fn the_gravest_cause_is_told() {
         let limits = Limits { combined: Some(1_000), ..Limits::default() };
-        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), Arc::new(Lanes::single())).unwrap();
+        let model = ModelQuota::new(
+            "a:b".parse().unwrap(),
+            limits,
+            Charge::default(),
+            Arc::new(Lanes::single()),
+        )
+        .unwrap();
         let class = class(&json!({ "model": "a:b", "lane": "interactive" }));
         assert_eq!(class.lane.as_str(), "interactive");
         let turn = Waits { turn: 7, binding: Some("tokens".into()), ..Waits::default() };
         let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
-        let told = |waits: &Waits, snapshot: &Snapshot| answer(&class, waits, None, None, Some((&model, snapshot)));
+        let told = |waits: &Waits, snapshot: &Snapshot| {
+            answer(&class, waits, None, None, Some((&model, snapshot)))
+        };
         assert_eq!(told(&turn, &snapshot), "it waits for quota: tokens");
         let slot = Waits { slot: 3, ..Waits::default() };
         assert!(told(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
         (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());
-        assert_eq!(told(&turn, &snapshot), "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now");
+        assert_eq!(
+            told(&turn, &snapshot),
+            "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now"
+        );
         let totals = Totals { in_flight: 40, ..Totals::default() };
         let progress = Progress { totals, ..Progress::default() };
-        let waiting = |waits: &Waits| answer(&class, waits, Some(&progress), None, Some((&model, &snapshot)));
-        assert!(waiting(&Waits::default()).starts_with("the provider works on 40 documents in its batch API"));
+        let waiting =
+            |waits: &Waits| answer(&class, waits, Some(&progress), None, Some((&model, &snapshot)));
+        assert!(
+            waiting(&Waits::default())
+                .starts_with("the provider works on 40 documents in its batch API")
+        );
         assert!(waiting(&turn).contains("it waits for the gate"), "not while documents wait here");
-        assert_eq!(answer(&class, &turn, None, Some("no worker".into()), Some((&model, &snapshot))), "no worker");
+        assert_eq!(
+            answer(&class, &turn, None, Some("no worker".into()), Some((&model, &snapshot))),
+            "no worker"
+        );
     }
 
     #[test]
     fn a_run_that_continued_as_new_has_its_class_too() {
-        let class = class(&json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }));
-        assert_eq!((class.model.unwrap().as_str(), class.lane.as_str(), class.tenant.as_str()), ("a:b", "standard", "x"));
+        let class = class(
+            &json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }),
+        );
+        assert_eq!(
+            (class.model.unwrap().as_str(), class.lane.as_str(), class.tenant.as_str()),
+            ("a:b", "standard", "x")
+        );
     }
 }

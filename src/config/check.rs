@@ -35,7 +35,10 @@ impl Faults<'_> {
     fn add<T: AsRef<str>>(&mut self, path: &[T], what: impl Into<String>) {
         let sources = &self.config.sources;
         let source = match sources.near(path) {
-            DEFAULT => sources.file.as_ref().map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
+            DEFAULT => sources
+                .file
+                .as_ref()
+                .map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
             source => source.to_owned(),
         };
         self.faults.push(Fault { source, key: dotted(path), what: what.into() });
@@ -44,7 +47,9 @@ impl Faults<'_> {
     fn redis(&mut self) {
         let redis = &self.config.redis;
         let scheme = redis.url.split_once("://").map_or("", |(scheme, _)| scheme);
-        if !["redis", "rediss", "unix", "redis+unix", "redis+cluster", "redis+sentinel"].contains(&scheme) {
+        if !["redis", "rediss", "unix", "redis+unix", "redis+cluster", "redis+sentinel"]
+            .contains(&scheme)
+        {
             let url = mask::url(&redis.url);
             self.add(
                 &["redis", "url"],
@@ -52,21 +57,30 @@ impl Faults<'_> {
             );
         }
         if tidegate_quota::key::check_prefix(&redis.key_prefix).is_err() {
-            let what = format!("is \"{}\"; write 1 to 64 letters, digits, '-', '_', '.' or ':'", redis.key_prefix);
+            let what = format!(
+                "is \"{}\"; write 1 to 64 letters, digits, '-', '_', '.' or ':'",
+                redis.key_prefix
+            );
             self.add(&["redis", "key-prefix"], what);
         }
     }
 
     fn gate(&mut self) {
         let gate = &self.config.gate;
-        for (key, span) in [("base-backoff", gate.base_backoff), ("max-backoff", gate.max_backoff), ("pause-ttl", gate.pause_ttl)] {
+        for (key, span) in [
+            ("base-backoff", gate.base_backoff),
+            ("max-backoff", gate.max_backoff),
+            ("pause-ttl", gate.pause_ttl),
+        ] {
             if span.is_zero() {
                 self.add(&["gate", key], "is 0; write a length of time above 0");
             }
         }
         if gate.max_backoff < gate.base_backoff {
-            let what =
-                format!("is {}, less than base-backoff ({}); raise it or lower base-backoff", gate.max_backoff, gate.base_backoff);
+            let what = format!(
+                "is {}, less than base-backoff ({}); raise it or lower base-backoff",
+                gate.max_backoff, gate.base_backoff
+            );
             self.add(&["gate", "max-backoff"], what);
         }
         if gate.jitter > gate.pause_ttl {
@@ -84,7 +98,10 @@ impl Faults<'_> {
             self.add(&["worker", "max-concurrent-documents"], "is 0; write at least 1");
         }
         if worker.metrics_address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
-            let what = format!("is \"{}\"; write an address and a port such as 127.0.0.1:9464, or off", worker.metrics_listen);
+            let what = format!(
+                "is \"{}\"; write an address and a port such as 127.0.0.1:9464, or off",
+                worker.metrics_listen
+            );
             self.add(&["worker", "metrics-listen"], what);
         }
     }
@@ -120,9 +137,19 @@ impl Faults<'_> {
                 }
             }
             match provider.endpoint(name) {
-                None => self.add(&key("base-url"), "is missing; write the endpoint, such as \"http://localhost:8000/v1\""),
-                Some(url) if !url.parse::<url::Url>().is_ok_and(|url| matches!(url.scheme(), "http" | "https")) => {
-                    self.add(&key("base-url"), format!("is \"{}\"; write an http:// or https:// URL", mask::url(&url)));
+                None => self.add(
+                    &key("base-url"),
+                    "is missing; write the endpoint, such as \"http://localhost:8000/v1\"",
+                ),
+                Some(url)
+                    if !url
+                        .parse::<url::Url>()
+                        .is_ok_and(|url| matches!(url.scheme(), "http" | "https")) =>
+                {
+                    self.add(
+                        &key("base-url"),
+                        format!("is \"{}\"; write an http:// or https:// URL", mask::url(&url)),
+                    );
                 }
                 Some(_) => {}
             }
@@ -133,10 +160,16 @@ impl Faults<'_> {
                 self.add(&key("api-key-file"), "stands beside api-key-env; keep one of the two");
             }
             if let (Some(api), None) = (&provider.api, provider.api()) {
-                self.add(&key("api"), format!("is \"{api}\"; write \"chat-completions\" or \"responses\""));
+                self.add(
+                    &key("api"),
+                    format!("is \"{api}\"; write \"chat-completions\" or \"responses\""),
+                );
             }
             if let (Some(cap), None) = (&provider.output_cap, provider.cap()) {
-                self.add(&key("output-cap"), format!("is \"{cap}\"; write \"max_tokens\" or \"max_completion_tokens\""));
+                self.add(
+                    &key("output-cap"),
+                    format!("is \"{cap}\"; write \"max_tokens\" or \"max_completion_tokens\""),
+                );
             }
         }
     }
@@ -160,7 +193,8 @@ impl Faults<'_> {
                 self.add(&section, what);
             }
             let price = model.price.map(|price| price.entry(name)).unwrap_or_default();
-            for (key, rate) in price.iter().filter_map(|(key, rate)| Some((key, rate.as_float()?))) {
+            for (key, rate) in price.iter().filter_map(|(key, rate)| Some((key, rate.as_float()?)))
+            {
                 if !(rate.is_finite() && rate >= 0.0) {
                     let key = format!("{key}-usd-per-mtok");
                     self.add(
@@ -169,12 +203,20 @@ impl Faults<'_> {
                     );
                 }
             }
-            if let Some(weight) = model.output_weight.filter(|weight| !(weight.is_finite() && *weight >= 0.0)) {
-                self.add(&[&section[0], name, "output-weight"], format!("is {weight}; write a number from 0 up, such as 5"));
-            }
-            if let Err(error) =
-                ModelQuota::new(id, model.limits(), tidegate_quota::Charge::default(), std::sync::Arc::clone(&lanes))
+            if let Some(weight) =
+                model.output_weight.filter(|weight| !(weight.is_finite() && *weight >= 0.0))
             {
+                self.add(
+                    &[&section[0], name, "output-weight"],
+                    format!("is {weight}; write a number from 0 up, such as 5"),
+                );
+            }
+            if let Err(error) = ModelQuota::new(
+                id,
+                model.limits(),
+                tidegate_quota::Charge::default(),
+                std::sync::Arc::clone(&lanes),
+            ) {
                 self.add(&section, format!("cannot be used: {error}"));
             }
         }
@@ -189,9 +231,14 @@ impl Faults<'_> {
         match super::lane::all(&self.config.lanes) {
             Ok(_) => {}
             Err(LimitError::Share { lane, what, value }) => {
-                self.add(&["lanes", lane.as_str(), what], format!("is {value}; write a number from 0 to 1"));
+                self.add(
+                    &["lanes", lane.as_str(), what],
+                    format!("is {value}; write a number from 0 to 1"),
+                );
             }
-            Err(error) => self.add(&["lanes"], format!("cannot be used: {error}; lower some of them")),
+            Err(error) => {
+                self.add(&["lanes"], format!("cannot be used: {error}; lower some of them"))
+            }
         }
     }
 
@@ -200,8 +247,13 @@ impl Faults<'_> {
             if let Err(error) = tidegate_types::Tenant::new(name.clone()) {
                 self.add(&["tenants", name], format!("cannot be used: {error}"));
             }
-            if let Some(budget) = tenant.daily_budget_usd.filter(|budget| !(budget.is_finite() && *budget >= 0.0)) {
-                self.add(&["tenants", name, "daily-budget-usd"], format!("is {budget}; write dollars, 0 or more"));
+            if let Some(budget) =
+                tenant.daily_budget_usd.filter(|budget| !(budget.is_finite() && *budget >= 0.0))
+            {
+                self.add(
+                    &["tenants", name, "daily-budget-usd"],
+                    format!("is {budget}; write dollars, 0 or more"),
+                );
             }
         }
         for (name, route) in &self.config.routes {
@@ -213,10 +265,14 @@ impl Faults<'_> {
                 self.add(&["routes", name, "after-refusals"], "is 0; write at least 1");
             }
             for model in route.equivalent.iter().filter(|model| !route.models.contains(*model)) {
-                let what = format!("names {model}, which is not among the route's models; add it there or take it out");
+                let what = format!(
+                    "names {model}, which is not among the route's models; add it there or take it out"
+                );
                 self.add(&["routes", name, "equivalent"], what);
             }
-            for model in route.models.iter().filter(|model| !self.config.models.contains_key(*model)) {
+            for model in
+                route.models.iter().filter(|model| !self.config.models.contains_key(*model))
+            {
                 self.add(&path, format!("names {model}, which has no limits; add a [models.\"{model}\"] section or take it out"));
             }
         }

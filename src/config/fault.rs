@@ -48,9 +48,14 @@ impl std::error::Error for ConfigError {}
 
 /// A dotted path; parts that TOML would not take bare are quoted.
 pub(super) fn dotted<T: AsRef<str>>(path: &[T]) -> String {
-    let bare =
-        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-    let quoted = path.iter().map(AsRef::as_ref).map(|part| if bare(part) { part.to_owned() } else { format!("\"{part}\"") });
+    let bare = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let quoted = path
+        .iter()
+        .map(AsRef::as_ref)
+        .map(|part| if bare(part) { part.to_owned() } else { format!("\"{part}\"") });
     quoted.collect::<Vec<_>>().join(".")
 }
 

@@ -29,7 +29,8 @@ pub(super) fn defaults() -> BTreeMap<String, Lane> {
         .collect()
 }
 
-/// All lanes as the limiter wants them; names that cannot be used are left out (validation has named them).
+/// All lanes as the limiter wants them; names that cannot be used are left out (validation has
+/// named them).
 pub(super) fn all(lanes: &BTreeMap<String, Lane>) -> Result<tidegate_quota::Lanes, LimitError> {
     let shares = lanes.iter().filter_map(|(name, lane)| {
         let name = tidegate_types::Lane::new(name.clone()).ok()?;

@@ -47,8 +47,11 @@ impl Sources {
     #[must_use]
     pub fn near<T: AsRef<str>>(&self, path: &[T]) -> &str {
         let parts: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
-        let below = |key: &Vec<String>| key.len() >= parts.len() && key.iter().zip(&parts).all(|(a, b)| a == b);
-        let mut sources = self.keys.iter().filter(|(key, _)| below(key)).map(|(_, source)| source.as_str());
+        let below = |key: &Vec<String>| {
+            key.len() >= parts.len() && key.iter().zip(&parts).all(|(a, b)| a == b)
+        };
+        let mut sources =
+            self.keys.iter().filter(|(key, _)| below(key)).map(|(_, source)| source.as_str());
         sources.find(|source| *source != DEFAULT).unwrap_or(DEFAULT)
     }
 }
@@ -85,25 +88,40 @@ pub(super) fn read(
         .iter()
         .find(|(name, value)| name == "TIDEGATE_CONFIG" && !value.is_empty())
         .map(|(_, value)| PathBuf::from(value));
-    let file = path.map(Path::to_path_buf).or(named).or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
+    let file = path
+        .map(Path::to_path_buf)
+        .or(named)
+        .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
     let mut layers = Figment::from(Serialized::defaults(Config::default()));
     if let Some(file) = &file {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| whole(file, &format!("the file cannot be read ({error}); check the path")))?;
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            whole(file, &format!("the file cannot be read ({error}); check the path"))
+        })?;
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
-            return Err(whole(file, &format!("the file is not TOML: {}", error.to_string().trim_end())));
+            return Err(whole(
+                file,
+                &format!("the file is not TOML: {}", error.to_string().trim_end()),
+            ));
         }
         layers = layers.merge(Toml::file_exact(file));
     }
     for (name, value) in variables {
         let Some(path) = key_path(&name) else { continue };
-        let names = layers.data().ok().and_then(|data| data.get(&Profile::Default).cloned()).unwrap_or_default();
+        let names = layers
+            .data()
+            .ok()
+            .and_then(|data| data.get(&Profile::Default).cloned())
+            .unwrap_or_default();
         let path = spelled(path, &names);
         let value = typed(&path, &value);
         layers = layers.merge(Variable { name, path, value });
     }
     let data = layers.data().map_err(|error| ConfigError {
-        faults: vec![Fault { source: "configuration".to_owned(), key: String::new(), what: describe(&error) }],
+        faults: vec![Fault {
+            source: "configuration".to_owned(),
+            key: String::new(),
+            what: describe(&error),
+        }],
     })?;
     let mut dict = data.get(&Profile::Default).cloned().unwrap_or_default();
     let mut sources = Sources { file, keys: BTreeMap::new() };
@@ -124,7 +142,10 @@ fn parse(dict: &mut Dict, sources: &Sources) -> (Option<Config>, Vec<Fault>) {
             Err(error) => error,
         };
         let source = match sources.near(&error.path) {
-            DEFAULT => sources.file.as_ref().map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
+            DEFAULT => sources
+                .file
+                .as_ref()
+                .map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
             source => source.to_owned(),
         };
         faults.push(Fault { source, key: dotted(&error.path), what: describe(&error) });
@@ -153,7 +174,9 @@ impl Sources {
             match value {
                 Value::Dict(_, inner) => self.note(layers, path, inner),
                 value => {
-                    let source = layers.get_metadata(value.tag()).map_or_else(|| DEFAULT.to_owned(), source_name);
+                    let source = layers
+                        .get_metadata(value.tag())
+                        .map_or_else(|| DEFAULT.to_owned(), source_name);
                     self.keys.insert(path.clone(), source);
                 }
             }
@@ -179,18 +202,24 @@ fn short(path: &Path) -> String {
 /// `TIDEGATE_GATE__BASE_BACKOFF` is `gate.base-backoff`; names without `__` are no keys.
 fn key_path(name: &str) -> Option<Vec<String>> {
     let rest = name.strip_prefix(PREFIX)?;
-    rest.contains(SEPARATOR).then(|| rest.split(SEPARATOR).map(|part| part.to_lowercase().replace('_', "-")).collect())
+    rest.contains(SEPARATOR)
+        .then(|| rest.split(SEPARATOR).map(|part| part.to_lowercase().replace('_', "-")).collect())
 }
 
-/// Names that an environment variable cannot spell, such as `anthropic:claude-sonnet-5`, are found by their letters and
-/// digits among those that the file has.
+/// Names that an environment variable cannot spell, such as `anthropic:claude-sonnet-5`, are found
+/// by their letters and digits among those that the file has.
 fn spelled(path: Vec<String>, names: &Dict) -> Vec<String> {
-    let plain = |text: &str| text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    let plain = |text: &str| {
+        text.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+    };
     let mut known = Some(names);
     let mut spelled = Vec::with_capacity(path.len());
     for part in path {
         let name = known.and_then(|names| {
-            names.keys().find(|name| **name == part).or_else(|| names.keys().find(|name| plain(name) == plain(&part)))
+            names
+                .keys()
+                .find(|name| **name == part)
+                .or_else(|| names.keys().find(|name| plain(name) == plain(&part)))
         });
         let name = name.cloned().unwrap_or(part);
         known = known.and_then(|names| names.get(&name)).and_then(Value::as_dict);
@@ -211,5 +240,11 @@ fn typed(path: &[String], text: &str) -> Value {
 }
 
 fn whole(file: &Path, what: &str) -> ConfigError {
-    ConfigError { faults: vec![Fault { source: file.display().to_string(), key: String::new(), what: what.to_owned() }] }
+    ConfigError {
+        faults: vec![Fault {
+            source: file.display().to_string(),
+            key: String::new(),
+            what: what.to_owned(),
+        }],
+    }
 }

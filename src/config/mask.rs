@@ -12,20 +12,27 @@ pub fn url(text: &str) -> String {
     };
     let mut shown = match rest.split_once("://") {
         Some((scheme, rest)) => {
-            // A password may hold slashes; everything up to the last @ is taken for user information.
+            // A password may hold slashes; everything up to the last @ is taken for user
+            // information.
             match rest.rsplit_once('@') {
                 Some((user, rest)) => {
-                    let user = user.split_once(':').map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
+                    let user = user
+                        .split_once(':')
+                        .map_or_else(|| user.to_owned(), |(name, _)| format!("{name}:{MASK}"));
                     format!("{scheme}://{user}@{rest}")
                 }
                 None => format!("{scheme}://{rest}"),
             }
         }
-        None => rest.rsplit_once('@').map_or_else(|| rest.to_owned(), |(_, rest)| format!("{MASK}@{rest}")),
+        None => rest
+            .rsplit_once('@')
+            .map_or_else(|| rest.to_owned(), |(_, rest)| format!("{MASK}@{rest}")),
     };
     if let Some(query) = query {
-        let parts =
-            query.split('&').map(|part| part.split_once('=').map_or_else(|| MASK.to_owned(), |(name, _)| format!("{name}={MASK}")));
+        let parts = query.split('&').map(|part| {
+            part.split_once('=')
+                .map_or_else(|| MASK.to_owned(), |(name, _)| format!("{name}={MASK}"))
+        });
         shown = format!("{shown}?{}", parts.collect::<Vec<_>>().join("&"));
     }
     shown
@@ -40,7 +47,10 @@ mod tests {
             ("redis://:hush@host:1/0", "redis://:******@host:1/0"),
             ("rediss://me:h/u@s:h@host", "rediss://me:******@host"),
             ("redis+sentinel://a:p@h:1,h:2/main", "redis+sentinel://a:******@h:1,h:2/main"),
-            ("https://gate/v1?api-version=3&key=hush", "https://gate/v1?api-version=******&key=******"),
+            (
+                "https://gate/v1?api-version=3&key=hush",
+                "https://gate/v1?api-version=******&key=******",
+            ),
             ("me:hush@host", "******@host"),
         ];
         for (given, expected) in cases {

@@ -2,15 +2,17 @@
 //!
 //! # Layout
 //!
-//! * [`Config`]: all sections; one file each: [`temporal`], [`redis`], [`gate`], [`worker`], [`storage`], [`provider`],
-//!   [`model`], [`lane`], [`budget`], [`route`], [`prices`]
+//! * [`Config`]: all sections; one file each: [`temporal`], [`redis`], [`gate`], [`worker`],
+//!   [`storage`], [`provider`], [`model`], [`lane`], [`budget`], [`route`], [`prices`]
 //! * [`layers`]: defaults, then the file, then the environment
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
-//! * `wiring`: the configuration as the other crates want it
-//! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets out
+//! * `build`: the configuration as the other crates want it
+//! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets
+//!   out
 //! * [`span`]: lengths of time
 
 pub mod budget;
+mod build;
 mod check;
 pub mod fault;
 pub mod gate;
@@ -26,7 +28,6 @@ pub mod show;
 pub mod span;
 pub mod storage;
 pub mod temporal;
-mod wiring;
 pub mod worker;
 
 use std::{
@@ -80,7 +81,10 @@ impl Default for Config {
             gate: gate::Gate::default(),
             worker: worker::Worker::default(),
             storage: storage::Storage::default(),
-            providers: vendors.into_iter().map(|vendor| (vendor.to_string(), provider::Provider::default())).collect(),
+            providers: vendors
+                .into_iter()
+                .map(|vendor| (vendor.to_string(), provider::Provider::default()))
+                .collect(),
             models: BTreeMap::new(),
             lanes: lane::defaults(),
             tenants: BTreeMap::new(),
@@ -99,7 +103,9 @@ impl Config {
     /// # Errors
     /// [`ConfigError`] names every fault that was found, where it stands and what to do.
     pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
-        let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
         Self::from_layers(path, variables)
     }
 
@@ -107,24 +113,30 @@ impl Config {
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn from_layers(path: Option<&Path>, variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+    pub fn from_layers(
+        path: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
         let (mut config, mut faults) = layers::read(path, variables)?;
         config.yield_shares();
         // Where a key was refused already, its absence is no further fault.
-        let further = check::all(&config).into_iter().filter(|fault| !faults.iter().any(|known| known.key.starts_with(&fault.key)));
+        let further = check::all(&config)
+            .into_iter()
+            .filter(|fault| !faults.iter().any(|known| known.key.starts_with(&fault.key)));
         faults.extend(further.collect::<Vec<_>>());
         if faults.is_empty() { Ok(config) } else { Err(ConfigError { faults }) }
     }
 
-    /// Lanes of one's own take the place of the built-in shares: a built-in lane that is not named beside them may still
-    /// borrow, but has no guaranteed part.
+    /// Lanes of one's own take the place of the built-in shares: a built-in lane that is not named
+    /// beside them may still borrow, but has no guaranteed part.
     fn yield_shares(&mut self) {
         let built_in = lane::defaults();
         if self.lanes.keys().all(|name| built_in.contains_key(name)) {
             return;
         }
         for (name, lane) in &mut self.lanes {
-            if built_in.contains_key(name) && self.sources.near(&["lanes", name]) == layers::DEFAULT {
+            if built_in.contains_key(name) && self.sources.near(&["lanes", name]) == layers::DEFAULT
+            {
                 lane.share = 0.0;
             }
         }
@@ -151,15 +163,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("t.toml");
         std::fs::write(&file, text).unwrap();
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let variables =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let loaded = Config::from_layers(Some(&file), variables);
         loaded.map_err(|error| error.to_string().replace(&*file.to_string_lossy(), "t.toml"))
     }
 
     #[test]
     fn the_environment_goes_before_the_file_and_the_file_before_defaults() {
-        let text =
-            "[gate]\njitter = \"7s\"\nbase-backoff = \"4s\"\n[models.\"openai:gpt-4.1\"]\nrpm = 10\n[lanes.bulk]\nshare = 0.0";
+        let text = "[gate]\njitter = \"7s\"\nbase-backoff = \"4s\"\n[models.\"openai:gpt-4.1\"]\nrpm = 10\n[lanes.bulk]\nshare = 0.0";
         let variables = [
             ("TIDEGATE_GATE__BASE_BACKOFF", "5s"),
             ("TIDEGATE_MODELS__OPENAI_GPT_4_1__RPM", "20"),
@@ -251,22 +263,33 @@ mod tests {
                 "[lanes.batch]\nshare = 0.5",
                 "t.toml: lanes cannot be used: the lanes' shares add up to 1.400; together they must not exceed 1; lower some of them",
             ),
-            ("[lanes.batch]\nshare = 2", "t.toml: lanes.batch.share is 2; write a number from 0 to 1"),
-            ("[tenants.a]\ndaily-budget-usd = -1", "t.toml: tenants.a.daily-budget-usd is -1; write dollars, 0 or more"),
+            (
+                "[lanes.batch]\nshare = 2",
+                "t.toml: lanes.batch.share is 2; write a number from 0 to 1",
+            ),
+            (
+                "[tenants.a]\ndaily-budget-usd = -1",
+                "t.toml: tenants.a.daily-budget-usd is -1; write dollars, 0 or more",
+            ),
             (
                 "[routes.a]\nmodels = [\"openai:m\"]",
                 "t.toml: routes.a.models names openai:m, which has no limits; add a [models.\"openai:m\"] section or take it out",
             ),
         ];
         for (text, expected) in cases {
-            assert_eq!(load(text, &[]).unwrap_err(), format!("the configuration cannot be used: {expected}"));
+            assert_eq!(
+                load(text, &[]).unwrap_err(),
+                format!("the configuration cannot be used: {expected}")
+            );
         }
     }
 
     #[test]
     fn all_faults_are_told_together_and_name_the_variable() {
         let text = "[gate]\na = 1\njitter = 2\n[worker]\nmax-concurrent-documents = 0";
-        let error = load(text, &[("TIDEGATE_GATE__PAUSE_TTL", "soon"), ("TIDEGATE_REDIS__URI", "x")]).unwrap_err();
+        let error =
+            load(text, &[("TIDEGATE_GATE__PAUSE_TTL", "soon"), ("TIDEGATE_REDIS__URI", "x")])
+                .unwrap_err();
         assert!(error.contains("5 faults"), "{error}");
         for expected in [
             "\n  - t.toml: gate.a is not known",
@@ -292,11 +315,29 @@ mod tests {
 
     #[test]
     fn lanes_of_ones_own_take_the_place_of_the_built_in_shares() {
-        let shares = |text| load(text, &[]).unwrap().lanes.into_iter().map(|(name, lane)| (name, lane.share)).collect::<Vec<_>>();
+        let shares = |text| {
+            load(text, &[])
+                .unwrap()
+                .lanes
+                .into_iter()
+                .map(|(name, lane)| (name, lane.share))
+                .collect::<Vec<_>>()
+        };
         let lane = |name: &str, share| (name.to_owned(), share);
-        assert_eq!(shares(""), [lane("batch", 0.1), lane("interactive", 0.6), lane("standard", 0.3)]);
+        assert_eq!(
+            shares(""),
+            [lane("batch", 0.1), lane("interactive", 0.6), lane("standard", 0.3)]
+        );
         let own = shares("[lanes.fast]\nshare = 0.9\n[lanes.batch]\nshare = 0.1");
-        assert_eq!(own, [lane("batch", 0.1), lane("fast", 0.9), lane("interactive", 0.0), lane("standard", 0.0)]);
+        assert_eq!(
+            own,
+            [
+                lane("batch", 0.1),
+                lane("fast", 0.9),
+                lane("interactive", 0.0),
+                lane("standard", 0.0)
+            ]
+        );
     }
 
     #[test]
@@ -304,14 +345,20 @@ mod tests {
         let text = "[models.\"openai:gpt-4o-mini\"]\nrpm = 1\nprice = { input-usd-per-mtok = 7, output-usd-per-mtok = 1.5 }";
         let config = load(text, &[]).unwrap();
         let (id, day) = ("openai:gpt-4o-mini".parse().unwrap(), "2026-11-20".parse().unwrap());
-        let usage = tidegate_types::Usage { uncached_input: 1_000_000, cache_read: 0, cache_write: 0, output: 2_000_000 };
+        let usage = tidegate_types::Usage {
+            uncached_input: 1_000_000,
+            cache_read: 0,
+            cache_write: 0,
+            output: 2_000_000,
+        };
         assert_eq!(config.prices().unwrap().cost_usd(&id, &usage, day), Some(10.0));
         load(&show::toml(&config), &[]).unwrap();
     }
 
     #[test]
     fn a_missing_or_broken_file_is_named() {
-        let error = Config::from_layers(Some(Path::new("/no/such.toml")), []).unwrap_err().to_string();
+        let error =
+            Config::from_layers(Some(Path::new("/no/such.toml")), []).unwrap_err().to_string();
         assert!(error.contains("/no/such.toml: the file cannot be read"), "{error}");
         assert!(load("[gate", &[]).unwrap_err().contains("t.toml: the file is not TOML"));
     }
@@ -320,8 +367,14 @@ mod tests {
     fn vendors_decide_what_counts_and_unused_providers_need_no_key() {
         let text = "[models.\"anthropic:a\"]\nitpm = 10\n[models.\"mine:m\"]\ntpm = 10\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1\"";
         let models = load(text, &[]).unwrap().quota_models().unwrap();
-        assert_eq!(models.iter().map(|model| model.charge.cached_input).collect::<Vec<_>>(), [false, true]);
-        let settings = load(&text[text.find("[models.\"mine").unwrap()..], &[]).unwrap().provider_settings().unwrap();
+        assert_eq!(
+            models.iter().map(|model| model.charge.cached_input).collect::<Vec<_>>(),
+            [false, true]
+        );
+        let settings = load(&text[text.find("[models.\"mine").unwrap()..], &[])
+            .unwrap()
+            .provider_settings()
+            .unwrap();
         assert_eq!(settings.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["mine"]);
     }
 }

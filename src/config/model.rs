@@ -44,7 +44,8 @@ pub struct Model {
     /// The window in which the limits hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Span>,
-    /// By how much output counts in `tpm` and `tpd`, where the vendor's own figure is another: Bedrock's burndown rate.
+    /// By how much output counts in `tpm` and `tpd`, where the vendor's own figure is another:
+    /// Bedrock's burndown rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_weight: Option<f64>,
     /// What its calls cost, if that differs from the built-in table.
@@ -78,7 +79,8 @@ impl Default for Model {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Nobody knows, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model tried refuses.
+    /// Nobody knows, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
+    /// tried refuses.
     #[default]
     Unknown,
     /// A token bucket that refills steadily and holds a minute's worth: margin 1 over 60 s.

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prices {
-    /// A file in the form of the built-in `prices.toml`; its models replace and add to the built-in ones.
+    /// A file in the form of the built-in `prices.toml`; its models replace and add to the built-in
+    /// ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }
@@ -38,7 +39,8 @@ impl Price {
             ("cache-read", self.cache_read_usd_per_mtok),
             ("cache-write", self.cache_write_usd_per_mtok),
         ];
-        let rates = rates.into_iter().filter_map(|(name, rate)| Some((name.to_owned(), rate?.into())));
+        let rates =
+            rates.into_iter().filter_map(|(name, rate)| Some((name.to_owned(), rate?.into())));
         rates.chain([("models".to_owned(), vec![model.to_owned()].into())]).collect()
     }
 }

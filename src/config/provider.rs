@@ -8,7 +8,8 @@ use tidegate_quota::{Charge, OutputHold};
 
 use super::{mask, span::Span};
 
-/// One provider. A section named after a vendor needs nothing; any other needs `kind` and `base-url`.
+/// One provider. A section named after a vendor needs nothing; any other needs `kind` and
+/// `base-url`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Provider {
@@ -21,13 +22,15 @@ pub struct Provider {
     /// The file that holds the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
-    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, the others name the host alone.
+    /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, the others
+    /// name the host alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
     /// Time for one whole call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_timeout: Option<Span>,
-    /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or `max_completion_tokens`.
+    /// The field that bounds the output of an OpenAI-compatible server: `max_tokens` or
+    /// `max_completion_tokens`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_cap: Option<String>,
     /// Which of OpenAI's APIs: `chat-completions` (default) or `responses`.
@@ -36,7 +39,8 @@ pub struct Provider {
     /// Bedrock: the region, where `base-url` does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// Error codes, types or statuses that stand for a passing fault at this endpoint: `["engine_busy", "418"]`.
+    /// Error codes, types or statuses that stand for a passing fault at this endpoint:
+    /// `["engine_busy", "418"]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retry_codes: Vec<String>,
 }
@@ -66,7 +70,9 @@ impl Provider {
     pub fn endpoint(&self, name: &str) -> Option<String> {
         let usual = || match self.vendor(name)? {
             // Its hosts are told by their region, whatever the section is called.
-            Vendor::Bedrock => self.region().map(|region| format!("https://bedrock-runtime.{region}.amazonaws.com")),
+            Vendor::Bedrock => self
+                .region()
+                .map(|region| format!("https://bedrock-runtime.{region}.amazonaws.com")),
             vendor if vendor.as_str() == name => Some(vendor.default_base_url().to_owned()),
             _ => None,
         };
@@ -97,7 +103,9 @@ impl Provider {
             (None, Some(variable)) => Key::Env(variable.clone()),
             (None, None) => match self.vendor(name) {
                 // Bedrock's key stands beside AWS's credentials, for any account.
-                Some(vendor) if vendor.as_str() == name || vendor == Vendor::Bedrock => Key::Usual(vendor.default_key_variable()),
+                Some(vendor) if vendor.as_str() == name || vendor == Vendor::Bedrock => {
+                    Key::Usual(vendor.default_key_variable())
+                }
                 _ => Key::None,
             },
         }
@@ -140,17 +148,25 @@ impl Provider {
     /// A sentence that names the provider and says what to change.
     pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
         let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
-        let vendor = self.vendor(name).ok_or_else(|| fault("kind must be anthropic, openai, gemini or bedrock".to_owned()))?;
-        let base_url = self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
+        let vendor = self
+            .vendor(name)
+            .ok_or_else(|| fault("kind must be anthropic, openai, gemini or bedrock".to_owned()))?;
+        let base_url =
+            self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
         let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
         let key = match self.key(name) {
             Key::File(path) => Some(Secret::from_file(&path)),
             Key::Env(variable) => Some(Secret::from_env(&variable)),
-            // Absent is right for a server of one's own; the registry asks for a key where one is needed.
-            Key::Usual(variable) => env::var_os(variable).filter(|value| !value.is_empty()).map(|_| Secret::from_env(variable)),
+            // Absent is right for a server of one's own; the registry asks for a key where one is
+            // needed.
+            Key::Usual(variable) => env::var_os(variable)
+                .filter(|value| !value.is_empty())
+                .map(|_| Secret::from_env(variable)),
             Key::None => None,
         };
-        let api_key = key.transpose().map_err(|error| anyhow::Error::new(error).context(format!("providers.{name}")))?;
+        let api_key = key
+            .transpose()
+            .map_err(|error| anyhow::Error::new(error).context(format!("providers.{name}")))?;
         Ok(Settings {
             api_key,
             output_cap: self.cap(),

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Redis {
-    /// `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,…` or `redis+sentinel://host:port,…/master-name`.
+    /// `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,…` or
+    /// `redis+sentinel://host:port,…/master-name`.
     pub url: String,
     /// First part of every key.
     pub key_prefix: String,
@@ -21,6 +22,9 @@ impl Default for Redis {
 /// The URL is shown without its password.
 impl std::fmt::Debug for Redis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redis").field("url", &super::mask::url(&self.url)).field("key_prefix", &self.key_prefix).finish()
+        f.debug_struct("Redis")
+            .field("url", &super::mask::url(&self.url))
+            .field("key_prefix", &self.key_prefix)
+            .finish()
     }
 }

@@ -11,7 +11,8 @@ pub struct Route {
     /// Those of them that answer as well as the first: whichever can take a document soonest does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equivalent: Vec<String>,
-    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next model.
+    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
+    /// model.
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,
@@ -19,7 +20,8 @@ pub struct Route {
 
 impl Default for Route {
     fn default() -> Self {
-        // Waiting for quota is the rule in a full batch: a document asks four times as a median of the simulations.
+        // Waiting for quota is the rule in a full batch: a document asks four times as a median of
+        // the simulations.
         Self { models: Vec::new(), equivalent: Vec::new(), after_refusals: 5, downgrade: true }
     }
 }

@@ -38,13 +38,15 @@ pub fn keys(config: &Config) -> Vec<Shown> {
 fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<Shown>) {
     if let Value::Object(section) = value {
         // Plain keys first: in TOML, whatever follows a section belongs to it.
-        let (plain, sections): (Vec<_>, Vec<_>) = section.iter().partition(|(_, value)| !value.is_object());
+        let (plain, sections): (Vec<_>, Vec<_>) =
+            section.iter().partition(|(_, value)| !value.is_object());
         for (key, value) in plain.into_iter().chain(sections) {
             path.push(key.clone());
             walk(config, path, value, keys);
             path.pop();
         }
-        if let ([table, name], Some(provider)) = (path.as_slice(), path.get(1).and_then(|name| config.providers.get(name)))
+        if let ([table, name], Some(provider)) =
+            (path.as_slice(), path.get(1).and_then(|name| config.providers.get(name)))
             && table == "providers"
         {
             let key = provider.key(name);
@@ -54,11 +56,21 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
                 Key::File(path) => path.display().to_string(),
                 Key::None => DEFAULT.to_owned(),
             };
-            keys.push(Shown { section: dotted(path), key: "api-key".to_owned(), value: key.to_string().into(), source });
+            keys.push(Shown {
+                section: dotted(path),
+                key: "api-key".to_owned(),
+                value: key.to_string().into(),
+                source,
+            });
         }
     } else if let [section @ .., key] = path.as_slice() {
         let source = config.sources.of(path.as_slice()).to_owned();
-        keys.push(Shown { section: dotted(section), key: key.clone(), value: value.clone(), source });
+        keys.push(Shown {
+            section: dotted(section),
+            key: key.clone(),
+            value: value.clone(),
+            source,
+        });
     }
 }
 

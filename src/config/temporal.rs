@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The Temporal server and our place in it. What is absent comes from `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`,
-/// `TEMPORAL_TLS_…`, `TEMPORAL_API_KEY` or `temporal.toml`, as in every Temporal SDK.
+/// The Temporal server and our place in it. What is absent comes from `TEMPORAL_ADDRESS`,
+/// `TEMPORAL_NAMESPACE`, `TEMPORAL_TLS_…`, `TEMPORAL_API_KEY` or `temporal.toml`, as in every
+/// Temporal SDK.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Temporal {

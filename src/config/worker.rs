@@ -8,13 +8,14 @@ use super::span::Span;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Worker {
-    /// Documents that are worked on at once: the slots that the lanes share, each at least one. A worker uses fewer when its
-    /// models' limits cannot use them all.
+    /// Documents that are worked on at once: the slots that the lanes share, each at least one. A
+    /// worker uses fewer when its models' limits cannot use them all.
     pub max_concurrent_documents: usize,
     /// A longer wait for quota goes back to Temporal.
     pub max_slot_wait: Span,
-    /// What is in flight gets this long to finish when the worker is told to stop; then it is handed back and starts again
-    /// elsewhere. Keep it below the time that your service manager waits before it kills.
+    /// What is in flight gets this long to finish when the worker is told to stop; then it is
+    /// handed back and starts again elsewhere. Keep it below the time that your service manager
+    /// waits before it kills.
     pub shutdown_grace: Span,
     /// Where Prometheus finds `/metrics`: `host:port`; `off` or nothing for no page.
     pub metrics_listen: String,

@@ -1,11 +1,11 @@
-//! A worker takes no more work than quota × latency × 2 can use: the rest of a backlog stays in Temporal, where priority and
-//! fairness order it and every other worker can take it.
+//! A worker takes no more work than quota × latency × 2 can use: the rest of a backlog stays in
+//! Temporal, where priority and fairness order it and every other worker can take it.
 
 use std::time::{Duration, Instant};
 
 use tidegate_quota::{
     Quota,
-    little::{self, Little},
+    call_stats::{self, CallStats},
 };
 use tracing::{debug, info};
 
@@ -19,13 +19,25 @@ const FLOOR: usize = 16;
 
 /// Slots that this process's part of the fleet can use now; `most` while that is not known.
 #[must_use]
-pub fn useful_slots(quota: &Quota, learned: &Little, most: usize) -> usize {
+pub fn useful_slots(quota: &Quota, learned: &CallStats, most: usize) -> usize {
     let in_flight = learned.in_flight(quota.models(), Instant::now());
-    little::slots(in_flight.into_iter().map(|(_, calls)| calls), quota.live_workers(), FLOOR, most)
+    call_stats::slots(
+        in_flight.into_iter().map(|(_, calls)| calls),
+        quota.live_workers(),
+        FLOOR,
+        most,
+    )
 }
 
-/// Keeps the pool as large as is useful, beside the slots that open polls hold: those of idle lanes do no work. Never ends.
-pub(super) async fn keep(pool: &Pool, polls: usize, quota: &Quota, learned: &Little, most: usize) {
+/// Keeps the pool as large as is useful, beside the slots that open polls hold: those of idle lanes
+/// do no work. Never ends.
+pub(super) async fn keep(
+    pool: &Pool,
+    polls: usize,
+    quota: &Quota,
+    learned: &CallStats,
+    most: usize,
+) {
     let mut advised = false;
     loop {
         tokio::time::sleep(INTERVAL).await;
@@ -37,7 +49,8 @@ pub(super) async fn keep(pool: &Pool, polls: usize, quota: &Quota, learned: &Lit
             advised = true;
             info!(
                 slots,
-                most, "the models' limits can use fewer documents at once than this worker allows; the others stay in Temporal"
+                most,
+                "the models' limits can use fewer documents at once than this worker allows; the others stay in Temporal"
             );
         }
         debug!(slots, "slots follow the quota");

@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The part of a lane's guaranteed slots that is never lent: whoever comes to an idle lane starts at once. The rest is lent,
-/// and comes back with the first documents of other lanes that end.
+/// The part of a lane's guaranteed slots that is never lent: whoever comes to an idle lane starts
+/// at once. The rest is lent, and comes back with the first documents of other lanes that end.
 const NEVER_LENT: f64 = 0.25;
 
 /// Most polls of one lane that are open at once; the SDK's own number.
@@ -22,8 +22,9 @@ pub struct Part {
 
 /// A pool of slots that lanes share.
 ///
-/// Each lane has one slot, and its share of the others. Of these it always finds a quarter free; the rest may be lent to
-/// lanes that need more. Slots that come free go to lanes that wait below their share before anybody borrows.
+/// Each lane has one slot, and its share of the others. Of these it always finds a quarter free;
+/// the rest may be lent to lanes that need more. Slots that come free go to lanes that wait below
+/// their share before anybody borrows.
 #[derive(Debug)]
 pub struct Pool {
     parts: Vec<Part>,
@@ -43,7 +44,8 @@ impl Pool {
     #[must_use]
     pub fn new(parts: Vec<Part>, limit: usize) -> Self {
         let lanes = parts.len();
-        let state = State { limit: limit.max(lanes), held: vec![0; lanes], waiting: vec![0; lanes] };
+        let state =
+            State { limit: limit.max(lanes), held: vec![0; lanes], waiting: vec![0; lanes] };
         Self { parts, state: Mutex::new(state), changed: Notify::new() }
     }
 
@@ -70,7 +72,9 @@ impl Pool {
     pub fn reach(&self, lane: usize) -> usize {
         let state = self.lock();
         let others = (0..self.parts.len()).filter(|other| *other != lane);
-        let taken: usize = others.map(|other| state.held[other].max(self.part(state.limit, other, NEVER_LENT))).sum();
+        let taken: usize = others
+            .map(|other| state.held[other].max(self.part(state.limit, other, NEVER_LENT)))
+            .sum();
         state.limit.saturating_sub(taken).min(self.ceiling(state.limit, lane))
     }
 
@@ -86,8 +90,8 @@ impl Pool {
         self.part(self.lock().limit, lane, NEVER_LENT)
     }
 
-    /// A lane's polls that may be open at once, in a pool of this size. A poll holds a slot while it waits: as many as are never
-    /// lent, or idle lanes would keep slots from busy ones.
+    /// A lane's polls that may be open at once, in a pool of this size. A poll holds a slot while
+    /// it waits: as many as are never lent, or idle lanes would keep slots from busy ones.
     #[must_use]
     pub fn polls(&self, lane: usize) -> usize {
         self.never_lent(lane).min(POLLS)
@@ -136,17 +140,23 @@ impl Pool {
             return true;
         }
         let others = (0..self.parts.len()).filter(|other| *other != lane);
-        let kept: usize =
-            others.clone().map(|other| self.part(state.limit, other, NEVER_LENT).saturating_sub(state.held[other])).sum();
+        let kept: usize = others
+            .clone()
+            .map(|other| {
+                self.part(state.limit, other, NEVER_LENT).saturating_sub(state.held[other])
+            })
+            .sum();
         if total + kept >= state.limit {
             return false;
         }
         let short = |lane: usize| state.held[lane] < self.part(state.limit, lane, 1.0);
         short(lane)
-            || (held < self.ceiling(state.limit, lane) && !others.clone().any(|other| state.waiting[other] > 0 && short(other)))
+            || (held < self.ceiling(state.limit, lane)
+                && !others.clone().any(|other| state.waiting[other] > 0 && short(other)))
     }
 
-    /// One slot, and this part of the lane's share of the others: over all lanes never more than `limit`.
+    /// One slot, and this part of the lane's share of the others: over all lanes never more than
+    /// `limit`.
     fn part(&self, limit: usize, lane: usize, part: f64) -> usize {
         1 + scaled(limit - self.parts.len(), self.parts[lane].share * part)
     }
@@ -160,7 +170,12 @@ impl Pool {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "slots are few")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "slots are few"
+)]
 fn scaled(slots: usize, part: f64) -> usize {
     (slots as f64 * part + 1e-9) as usize
 }

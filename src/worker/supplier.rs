@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use temporalio_sdk_core::{
-    ActivitySlotKind, SlotMarkUsedContext, SlotReleaseContext, SlotReservationContext, SlotSupplier, SlotSupplierPermit,
+    ActivitySlotKind, SlotMarkUsedContext, SlotReleaseContext, SlotReservationContext,
+    SlotSupplier, SlotSupplierPermit,
 };
 
 use super::slots::Pool;

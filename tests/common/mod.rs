@@ -1,4 +1,5 @@
-//! A whole fleet on this machine: a real Temporal dev server, a real Redis, a simulated provider, and worker processes.
+//! A whole fleet on this machine: a real Temporal dev server, a real Redis, a simulated provider,
+//! and worker processes.
 
 #![allow(
     dead_code,
@@ -20,7 +21,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate::embedded::{redis_server::RedisServer, temporal_server};
+use tidegate::devstack::{redis_server::RedisServer, temporal_server};
 use tidegate_simulator::{Config, Simulator};
 use tokio::{
     process::{Child, Command},
@@ -42,10 +43,13 @@ pub struct Fleet {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// `None`, said aloud, where Temporal or Redis cannot be started; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+/// `None`, said aloud, where Temporal or Redis cannot be started; a failure when
+/// `TIDEGATE_REQUIRE_SERVICES=1`.
 pub async fn fleet(simulator: &str, settings: &str) -> Option<Fleet> {
     let alone = ONE_AT_A_TIME.lock().await;
-    let services = async { anyhow::Ok((temporal_server::TemporalServer::start().await?, RedisServer::start().await?)) };
+    let services = async {
+        anyhow::Ok((temporal_server::TemporalServer::start().await?, RedisServer::start().await?))
+    };
     let (temporal, redis) = match services.await {
         Ok(services) => services,
         Err(error) => {
@@ -59,8 +63,15 @@ pub async fn fleet(simulator: &str, settings: &str) -> Option<Fleet> {
     };
     let simulator = Simulator::start(Config::from_toml(simulator).unwrap()).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let fleet =
-        Fleet { redis_url: redis.url(), temporal, redis: Some(redis), simulator, folder, workers: Vec::new(), _alone: alone };
+    let fleet = Fleet {
+        redis_url: redis.url(),
+        temporal,
+        redis: Some(redis),
+        simulator,
+        folder,
+        workers: Vec::new(),
+        _alone: alone,
+    };
     std::fs::create_dir(fleet.path("in")).unwrap();
     let config = format!(
         "[temporal]\naddress = \"{}\"\nnamespace = \"default\"\n[redis]\nurl = \"{}\"\n[storage]\nroots = [\"{}\"]\n\
@@ -101,7 +112,11 @@ impl Fleet {
     }
 
     pub fn worker(&mut self) {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.path("worker.log")).unwrap();
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.path("worker.log"))
+            .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
             .args(["worker", "--config"])
             .arg(self.path("tidegate.toml"))
@@ -127,7 +142,10 @@ impl Fleet {
     pub async fn cli(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(temporal_server::cli().unwrap());
         command.args(arguments).args(["--address", &self.temporal.address()]).kill_on_drop(true);
-        tokio::time::timeout(Duration::from_secs(400), command.output()).await.expect("the CLI took too long").unwrap()
+        tokio::time::timeout(Duration::from_secs(400), command.output())
+            .await
+            .expect("the CLI took too long")
+            .unwrap()
     }
 
     pub fn batch(&self, output: &str) -> Value {
@@ -157,12 +175,15 @@ impl Fleet {
     pub async fn result(&self, id: &str) -> Result<Value, Value> {
         let output = self.cli(&["workflow", "result", "--workflow-id", id, "-o", "json"]).await;
         let text = String::from_utf8(output.stdout).unwrap();
-        let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        let value: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
         if value["status"] == "COMPLETED" { Ok(value["result"].clone()) } else { Err(value) }
     }
 
     pub async fn progress(&self, id: &str) -> Option<Value> {
-        let output = self.cli(&["workflow", "query", "--workflow-id", id, "--type", "progress", "-o", "json"]).await;
+        let output = self
+            .cli(&["workflow", "query", "--workflow-id", id, "--type", "progress", "-o", "json"])
+            .await;
         let value: Value = serde_json::from_slice(&output.stdout).ok()?;
         value["queryResult"].as_array().map(|list| list[0].clone()).or_else(|| Some(value.clone()))
     }
@@ -187,7 +208,11 @@ impl Fleet {
             (value["id"].as_str().unwrap().to_owned(), value)
         };
         let folder = self.path(output).join("results");
-        if folder.exists() { std::fs::read_dir(folder).unwrap().map(read).collect() } else { BTreeMap::new() }
+        if folder.exists() {
+            std::fs::read_dir(folder).unwrap().map(read).collect()
+        } else {
+            BTreeMap::new()
+        }
     }
 
     pub fn lines(&self, object: &str) -> Vec<Value> {
@@ -215,6 +240,7 @@ impl Fleet {
 }
 
 pub fn lines(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let text =
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

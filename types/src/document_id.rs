@@ -4,14 +4,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest part of the path that is kept readable; file systems end a name at 255 bytes, and `.json` is added to it.
+/// Longest part of the path that is kept readable; file systems end a name at 255 bytes, and
+/// `.json` is added to it.
 const MAX_READABLE_BYTES: usize = 160;
 
 /// The document's path relative to its source, flattened and made safe.
 ///
-/// `letters/2024/a.md` becomes `letters__2024__a.md`. Where that would lose something (other characters than letters,
-/// digits, `.`, `_` and `-`, a name that holds `__` itself, a very long path) eight hex digits of the whole path's hash
-/// follow, so that two documents never share a name.
+/// `letters/2024/a.md` becomes `letters__2024__a.md`. Where that would lose something (other
+/// characters than letters, digits, `.`, `_` and `-`, a name that holds `__` itself, a very long
+/// path) eight hex digits of the whole path's hash follow, so that two documents never share a
+/// name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DocumentId(String);
@@ -33,7 +35,8 @@ impl DocumentId {
                 }
             }
         }
-        // A leading dot would hide the result, and "__" next to a single "_" could be read two ways.
+        // A leading dot would hide the result, and "__" next to a single "_" could be read two
+        // ways.
         if text.starts_with('.') {
             text.replace_range(..1, "_");
         }
@@ -61,10 +64,12 @@ impl fmt::Display for DocumentId {
     }
 }
 
-/// FNV-1a, 64 bit folded to 32 (<http://www.isthe.com/chongo/tech/comp/fnv/>): stable across versions of Rust, which
-/// `DefaultHasher` does not promise.
+/// FNV-1a, 64 bit folded to 32 (<http://www.isthe.com/chongo/tech/comp/fnv/>): stable across
+/// versions of Rust, which `DefaultHasher` does not promise.
 fn fnv1a(bytes: &[u8]) -> u32 {
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     #[expect(clippy::cast_possible_truncation, reason = "the fold keeps all 64 bits")]
     let folded = (hash ^ (hash >> 32)) as u32;
     folded
@@ -86,14 +91,16 @@ mod tests {
 
     #[test]
     fn paths_that_would_collide_do_not() {
-        let paths = ["a/b", "a__b", "a/_b", "a_/b", "a b", "a\tb", "ä", "ö", ".a", "_a", "", "a\u{0}"];
+        let paths =
+            ["a/b", "a__b", "a/_b", "a_/b", "a b", "a\tb", "ä", "ö", ".a", "_a", "", "a\u{0}"];
         let ids: std::collections::BTreeSet<String> = paths.iter().map(|path| id(path)).collect();
         assert_eq!(ids.len(), paths.len(), "{ids:?}");
     }
 
     #[test]
     fn every_id_is_a_safe_object_name() {
-        for path in ["../../etc/passwd", "a/../b", "con\u{7}trol", "%2e%2e/x", &"long/".repeat(200)] {
+        for path in ["../../etc/passwd", "a/../b", "con\u{7}trol", "%2e%2e/x", &"long/".repeat(200)]
+        {
             let id = id(path);
             assert!(id.len() < 200 && !id.contains('/') && !id.starts_with('.'), "{id}");
             assert!(id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)), "{id}");

@@ -1,4 +1,5 @@
-//! The vocabulary that tidegate's crates share: names that cannot be malformed, and what a provider call used.
+//! The vocabulary that tidegate's crates share: names that cannot be malformed, and what a provider
+//! call used.
 //!
 //! # Layout
 //!

@@ -8,7 +8,8 @@ use crate::name::{self, InvalidName};
 
 /// A provider's configured name and the model's name there: `anthropic:claude-sonnet-5`.
 ///
-/// The model part may hold colons and slashes (`bedrock:anthropic.claude-sonnet-5-v1:0`); the provider part may not.
+/// The model part may hold colons and slashes (`bedrock:anthropic.claude-sonnet-5-v1:0`); the
+/// provider part may not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelId {
@@ -42,8 +43,14 @@ impl FromStr for ModelId {
     fn from_str(text: &str) -> Result<Self, InvalidName> {
         name::check("model", text)?;
         match text.find(':') {
-            Some(colon) if colon > 0 && colon + 1 < text.len() => Ok(Self { text: text.to_owned(), colon }),
-            _ => Err(InvalidName::new("model", text, "write it as provider:model, for example anthropic:claude-sonnet-5")),
+            Some(colon) if colon > 0 && colon + 1 < text.len() => {
+                Ok(Self { text: text.to_owned(), colon })
+            }
+            _ => Err(InvalidName::new(
+                "model",
+                text,
+                "write it as provider:model, for example anthropic:claude-sonnet-5",
+            )),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Lanes and tenants: short names that may stand in a Redis key, a metric label and a Temporal header.
+//! Lanes and tenants: short names that may stand in a Redis key, a metric label and a Temporal
+//! header.
 
 use std::fmt;
 
@@ -33,8 +34,13 @@ pub(crate) fn check(what: &'static str, text: &str) -> Result<(), InvalidName> {
     if text.len() > MAX_NAME_BYTES {
         return Err(InvalidName::new(what, text, "it is longer than 100 bytes"));
     }
-    if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '{' || c == '}' || c == '"') {
-        return Err(InvalidName::new(what, text, "it must not contain spaces, quotes, braces or control characters"));
+    if text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '{' || c == '}' || c == '"')
+    {
+        return Err(InvalidName::new(
+            what,
+            text,
+            "it must not contain spaces, quotes, braces or control characters",
+        ));
     }
     Ok(())
 }
@@ -50,7 +56,8 @@ macro_rules! name {
             /// Checks and wraps a name.
             ///
             /// # Errors
-            /// [`InvalidName`] when it is empty, over 100 bytes, or holds spaces, quotes, braces or control characters.
+            /// [`InvalidName`] when it is empty, over 100 bytes, or holds spaces, quotes, braces or
+            /// control characters.
             pub fn new(text: impl Into<String>) -> Result<Self, InvalidName> {
                 let text = text.into();
                 check($what, &text)?;
@@ -93,7 +100,8 @@ macro_rules! name {
 }
 
 name!(
-    /// A class of traffic with a guaranteed share of each model's limits: `interactive`, `standard`, `batch` or a configured one.
+    /// A class of traffic with a guaranteed share of each model's limits: `interactive`,
+    /// `standard`, `batch` or a configured one.
     Lane,
     "lane",
     "batch"
@@ -120,6 +128,9 @@ mod tests {
     #[test]
     fn a_refused_name_says_what_and_why() {
         let text = Tenant::new("a b").unwrap_err().to_string();
-        assert_eq!(text, "tenant \"a b\" is not usable: it must not contain spaces, quotes, braces or control characters");
+        assert_eq!(
+            text,
+            "tenant \"a b\" is not usable: it must not contain spaces, quotes, braces or control characters"
+        );
     }
 }

@@ -1,10 +1,11 @@
 //! What tidegate's fan-out costs beside a bare one, on the same worker and the same dev server.
 //!
-//! `cargo bench -p tidegate-workflows --bench fan_out` runs 2,000 documents at a time, `... -- 200` as many as it says. The
-//! bare workflow is what one would write first: as many loops as documents may be in flight, each of which executes a no-op
-//! activity under tidegate's own options. Tidegate adds the plan, the shards, their reports, the seals and the finish. Both
-//! take turns, so that what else the machine does falls on both. A document costs the server far more than the worker; the
-//! events of the histories tell how much work it had, whatever the machine.
+//! `cargo bench -p tidegate-workflows --bench fan_out` runs 2,000 documents at a time, `... -- 200`
+//! as many as it says. The bare workflow is what one would write first: as many loops as documents
+//! may be in flight, each of which executes a no-op activity under tidegate's own options. Tidegate
+//! adds the plan, the shards, their reports, the seals and the finish. Both take turns, so that
+//! what else the machine does falls on both. A document costs the server far more than the worker;
+//! the events of the histories tell how much work it had, whatever the machine.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +26,8 @@ use std::time::Instant;
 use common::{Fake, Server, input, json_payload};
 use serde_json::json;
 use temporalio_client::{
-    Client, UntypedWorkflow, WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowStartOptions,
+    Client, UntypedWorkflow, WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle,
+    WorkflowStartOptions,
 };
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{activities, workflow, workflow_methods};
@@ -86,8 +88,12 @@ impl Bare {
 impl Bare {
     async fn lane(ctx: WorkflowContext<Self>) -> WorkflowResult<()> {
         while let Some(document) = ctx.state_mut(Self::take) {
-            ctx.execute_activity(Noop::noop, document, policy::document(ctx.task_queue(), &Lane::default(), &Tenant::default()))
-                .await?;
+            ctx.execute_activity(
+                Noop::noop,
+                document,
+                policy::document(ctx.task_queue(), &Lane::default(), &Tenant::default()),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -102,11 +108,13 @@ impl Bare {
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
-    let documents = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(DOCUMENTS);
+    let documents =
+        std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(DOCUMENTS);
     let Some(server) = Server::start(&[]) else { return };
     let client = server.client().await;
     let runtime = Runtime::from_current_tokio(RuntimeOptions::default()).unwrap();
-    let [mut worker, mut lane] = worker_options(documents).map(|options| Worker::new(&runtime, client.clone(), options).unwrap());
+    let [mut worker, mut lane] = worker_options(documents)
+        .map(|options| Worker::new(&runtime, client.clone(), options).unwrap());
     let stops = [worker.shutdown_handle(), lane.shutdown_handle()];
     let rounds = Box::pin(async {
         rounds(&client, documents).await;
@@ -146,11 +154,16 @@ fn worker_options(documents: u32) -> [WorkerOptions; 2] {
 
 /// A warm-up of both, then the rounds in turn.
 async fn rounds(client: &Client, documents: u32) {
-    println!("{documents} documents, {IN_FLIGHT} in flight, shards of {SHARD_SIZE}; documents per second\n");
+    println!(
+        "{documents} documents, {IN_FLIGHT} in flight, shards of {SHARD_SIZE}; documents per second\n"
+    );
     println!("{:<8} {:>8} {:>9} {:>7}", "round", "bare", "tidegate", "ratio");
     let (mut bare, mut tidegate) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
-        let (one, other) = (run_bare(client, documents, round).await, run_tidegate(client, documents, round).await);
+        let (one, other) = (
+            run_bare(client, documents, round).await,
+            run_tidegate(client, documents, round).await,
+        );
         if round == 0 {
             row("warm-up", one, other);
         } else {
@@ -167,8 +180,10 @@ async fn rounds(client: &Client, documents: u32) {
     println!("{:<8} {:>8} {:>16} {:>10}", "history", "events", "workflow tasks", "documents");
     let bare = events(client, &[bare_id(ROUNDS)]).await;
     let batch = batch_id(ROUNDS);
-    let shards = (0..documents.div_ceil(SHARD_SIZE)).map(|shard| format!("{batch}/shard-{shard:05}"));
-    let tidegate = events(client, &std::iter::once(batch.clone()).chain(shards).collect::<Vec<_>>()).await;
+    let shards =
+        (0..documents.div_ceil(SHARD_SIZE)).map(|shard| format!("{batch}/shard-{shard:05}"));
+    let tidegate =
+        events(client, &std::iter::once(batch.clone()).chain(shards).collect::<Vec<_>>()).await;
     for (name, (events, tasks)) in [("bare", bare), ("tidegate", tidegate)] {
         println!("{name:<8} {events:>8} {tasks:>16} {documents:>10}");
     }
@@ -214,9 +229,14 @@ async fn events(client: &Client, workflows: &[String]) -> (usize, usize) {
     let (mut events, mut tasks) = (0, 0);
     for id in workflows {
         let handle: WorkflowHandle<Client, UntypedWorkflow> = client.get_workflow_handle(id);
-        let history = handle.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap();
-        let is_task =
-            |attributes: &Option<Attributes>| matches!(attributes, Some(Attributes::WorkflowTaskStartedEventAttributes(_)));
+        let history = handle
+            .fetch_history(WorkflowFetchHistoryOptions::default())
+            .into_events()
+            .await
+            .unwrap();
+        let is_task = |attributes: &Option<Attributes>| {
+            matches!(attributes, Some(Attributes::WorkflowTaskStartedEventAttributes(_)))
+        };
         events += history.len();
         tasks += history.iter().filter(|event| is_task(&event.attributes)).count();
     }

@@ -1,8 +1,10 @@
-//! What workflows and activities say to each other: payloads, and the activities by their persisted names.
+//! What workflows and activities say to each other: payloads, and the activities by their persisted
+//! names.
 //!
-//! Every name here is written into Temporal histories. Renaming one breaks running batches, so the names are spelled
-//! out and never derived from Rust identifiers. Payloads are small (ids, indices, numbers): documents, prompts and
-//! answers stay in the object store, and what many documents share is written there once, as the [`Job`].
+//! Every name here is written into Temporal histories. Renaming one breaks running batches, so the
+//! names are spelled out and never derived from Rust identifiers. Payloads are small (ids, indices,
+//! numbers): documents, prompts and answers stay in the object store, and what many documents share
+//! is written there once, as the [`Job`].
 
 use serde::{Deserialize, Serialize};
 use tidegate_types::{Lane, Tenant};
@@ -12,8 +14,11 @@ mod job;
 mod long;
 mod pack;
 
-pub use economy::{BatchState, CollectedBatch, Deadline, Economy, OpenBatches, ProviderBatch, SubmitBatch, SubmittedBatch};
-pub use job::{Answerer, Job, Records, Source};
+pub use economy::{
+    BatchState, CollectedBatch, Deadline, Economy, OpenBatches, ProviderBatch, SubmitBatch,
+    SubmittedBatch,
+};
+pub use job::{Job, Records, Source, Target};
 pub use long::{FAN_IN, Long, LongHow, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use pack::{Pack, PackOutcome, PackTask};
 
@@ -22,8 +27,8 @@ pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
 /// Workflow type of one shard, a child of [`PROCESS_DOCUMENTS`].
 pub const PROCESS_SHARD: &str = "ProcessShard";
 
-/// Most shards of a batch that run at once, each with its part of the batch's window. Two keep a server busy; more only
-/// multiply the workflow tasks in which documents are handed out.
+/// Most shards of a batch that run at once, each with its part of the batch's window. Two keep a
+/// server busy; more only multiply the workflow tasks in which documents are handed out.
 pub const SHARDS_AT_ONCE: u32 = 2;
 
 /// The same, of a batch whose documents wait in their provider's batches: those shards sleep.
@@ -62,7 +67,8 @@ pub mod failure_type {
 /// What `tidegate.plan` wrote: the job object, and one manifest object per shard beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// URI of the folder that holds `job.json` and the shards' manifests. Every later activity finds its work by it.
+    /// URI of the folder that holds `job.json` and the shards' manifests. Every later activity
+    /// finds its work by it.
     pub job: String,
     /// Documents in all.
     pub documents: u64,
@@ -80,7 +86,8 @@ impl Plan {
     /// How many shards there are.
     #[must_use]
     pub fn shards(&self) -> u32 {
-        u32::try_from(self.documents.div_ceil(u64::from(self.shard_size.max(1)))).unwrap_or(u32::MAX)
+        u32::try_from(self.documents.div_ceil(u64::from(self.shard_size.max(1))))
+            .unwrap_or(u32::MAX)
     }
 
     /// How many documents shard `shard` holds, counted from 0.
@@ -115,7 +122,7 @@ pub struct DocumentOutcome {
     pub parts: Option<Parts>,
     /// Attempts, retries and waits.
     #[serde(flatten)]
-    pub effort: Effort,
+    pub effort: CallCounts,
     /// All input tokens, cached or not.
     pub input_tokens: u64,
     /// Input tokens read from a prompt cache.
@@ -136,10 +143,11 @@ fn is_zero(value: &u32) -> bool {
     *value == 0
 }
 
-/// How often a document's attempts asked: carried from attempt to attempt, and as the details of a final failure.
+/// How often a document's attempts asked: carried from attempt to attempt, and as the details of a
+/// final failure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Effort {
+pub struct CallCounts {
     /// Provider calls made.
     pub provider_calls: u32,
     /// Of these, answered 429.
@@ -222,7 +230,8 @@ pub struct Progress {
     pub totals: Totals,
     /// RFC 3339, from the workflow's own clock.
     pub started_at: Option<String>,
-    /// RFC 3339: when the batch will be done at the pace so far; absent before the first document and after the last.
+    /// RFC 3339: when the batch will be done at the pace so far; absent before the first document
+    /// and after the last.
     pub eta: Option<String>,
     /// The prefix for the results.
     pub output: String,
@@ -288,8 +297,9 @@ mod definitions {
     use temporalio_macros::activity_definitions;
 
     use super::{
-        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
-        ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, OpenBatches,
+        PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
+        SubmittedBatch,
     };
 
     /// The activities that the workflows call. `tidegate-activities` implements them.

@@ -1,38 +1,57 @@
-//! Documents that go through their provider's batch API: handed in, waited for through days and restarts, collected.
+//! Documents that go through their provider's batch API: handed in, waited for through days and
+//! restarts, collected.
 //!
-//! What has no answer in the end takes the direct path, as if there had been no batch: requests that failed in it, documents
-//! that it could not take, everything once time is up.
+//! What has no answer in the end takes the direct path, as if there had been no batch: requests
+//! that failed in it, documents that it could not take, everything once time is up.
 
 use std::time::{Duration, SystemTime};
 
-use temporalio_workflow::{ActivityExecutionError, ActivityOptions, TimerOptions, WorkflowCancellationToken, WorkflowContext};
+use temporalio_workflow::{
+    ActivityExecutionError, ActivityOptions, TimerOptions, WorkflowCancellationToken,
+    WorkflowContext,
+};
 
 use crate::{
-    contract::{Activities, BatchState, Economy, OpenBatches, ProviderBatch, SubmitBatch, SubmittedBatch},
+    contract::{
+        Activities, BatchState, Economy, OpenBatches, ProviderBatch, SubmitBatch, SubmittedBatch,
+    },
     policy,
     process_shard::ProcessShard,
 };
 
-/// The provider is asked how far it is after this long, then ever less often: no batch is late by more than half of what it
-/// took, and a day has some 150 questions.
+/// The provider is asked how far it is after this long, then ever less often: no batch is late by
+/// more than half of what it took, and a day has some 150 questions.
 const FIRST_CHECK: Duration = Duration::from_secs(5);
 const LAST_CHECK: Duration = Duration::from_secs(600);
 
 /// Providers give up after 24 h, and say so by then.
 const PATIENCE: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Who has been asked to stop may finish what is at hand: OpenAI takes up to ten minutes, and Anthropic waits for requests that
-/// are under way.
+/// Who has been asked to stop may finish what is at hand: OpenAI takes up to ten minutes, and
+/// Anthropic waits for requests that are under way.
 pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 
-/// Documents that find no room go in halves so often: the queue may be smaller than they are. Then it is merely full.
+/// Documents that find no room go in halves so often: the queue may be smaller than they are. Then
+/// it is merely full.
 const HALVINGS: u32 = 4;
 
-/// Hands in the shard's documents and waits for their answers. Returns when none is waited for, also after the workflow was
-/// cancelled: what has been paid for by then is collected.
-pub(crate) async fn run(ctx: &WorkflowContext<ProcessShard>, economy: Economy) -> Result<(), ActivityExecutionError> {
-    let until = economy.until.map_or_else(|| now(ctx) + PATIENCE, |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until));
-    let mut run = Run { open: Vec::new(), waiting: vec![everything(ctx)], unsure: Vec::new(), stopped: false, refused: None };
+/// Hands in the shard's documents and waits for their answers. Returns when none is waited for,
+/// also after the workflow was cancelled: what has been paid for by then is collected.
+pub(crate) async fn run(
+    ctx: &WorkflowContext<ProcessShard>,
+    economy: Economy,
+) -> Result<(), ActivityExecutionError> {
+    let until = economy.until.map_or_else(
+        || now(ctx) + PATIENCE,
+        |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until),
+    );
+    let mut run = Run {
+        open: Vec::new(),
+        waiting: vec![everything(ctx)],
+        unsure: Vec::new(),
+        stopped: false,
+        refused: None,
+    };
     let (mut wait, mut stopping) = (FIRST_CHECK, None);
     loop {
         if stopping.is_none() && is_over(ctx, until) {
@@ -40,7 +59,9 @@ pub(crate) async fn run(ctx: &WorkflowContext<ProcessShard>, economy: Economy) -
             (stopping, wait) = (Some(now(ctx) + STOPPING), FIRST_CHECK);
         }
         run.hand_in(ctx, until).await;
-        if run.open.is_empty() && run.waiting.is_empty() || stopping.is_some_and(|last| now(ctx) >= last) {
+        if run.open.is_empty() && run.waiting.is_empty()
+            || stopping.is_some_and(|last| now(ctx) >= last)
+        {
             break;
         }
         if run.open.is_empty() && is_paused(ctx) {
@@ -49,7 +70,8 @@ pub(crate) async fn run(ctx: &WorkflowContext<ProcessShard>, economy: Economy) -
             continue;
         }
         let end = stopping.unwrap_or(until);
-        let mut timer = TimerOptions::from(wait.min(end.duration_since(now(ctx)).unwrap_or_default()));
+        let mut timer =
+            TimerOptions::from(wait.min(end.duration_since(now(ctx)).unwrap_or_default()));
         timer.cancellation_token = stopping.map(|_| WorkflowCancellationToken::new());
         ctx.timer(timer).await;
         wait = (wait * 3 / 2).min(LAST_CHECK);
@@ -79,15 +101,19 @@ struct Run {
 }
 
 impl Run {
-    /// What must yet be handed in, until the provider has no room, or there is no more time. Shielded from the workflow's
-    /// cancellation: a batch that was handed in and is not known would be paid for, and lost.
+    /// What must yet be handed in, until the provider has no room, or there is no more time.
+    /// Shielded from the workflow's cancellation: a batch that was handed in and is not known would
+    /// be paid for, and lost.
     async fn hand_in(&mut self, ctx: &WorkflowContext<ProcessShard>, until: SystemTime) {
         while let Some(task) = self.waiting.pop() {
             if is_over(ctx, until) || is_paused(ctx) {
                 self.waiting.push(task);
                 return;
             }
-            let submitted = match ctx.execute_activity(Activities::submit_batch, task.clone(), shielded()).await {
+            let submitted = match ctx
+                .execute_activity(Activities::submit_batch, task.clone(), shielded())
+                .await
+            {
                 Ok(submitted) => submitted,
                 Err(error) => {
                     self.refused = Some(error);
@@ -117,21 +143,33 @@ impl Run {
     }
 
     /// The provider works on it.
-    fn opened(&mut self, ctx: &WorkflowContext<ProcessShard>, task: SubmitBatch, submitted: SubmittedBatch) {
+    fn opened(
+        &mut self,
+        ctx: &WorkflowContext<ProcessShard>,
+        task: SubmitBatch,
+        submitted: SubmittedBatch,
+    ) {
         let SubmittedBatch { batch: Some(batch), requests, next, .. } = submitted else { return };
         ctx.state_mut(|shard| shard.input.totals.in_flight += u64::from(requests));
         // Handed in once more, it would hold the same documents.
-        self.open.push(ProviderBatch { submitted: SubmitBatch { to: next, only_find: false, ..task }, batch, requests });
+        self.open.push(ProviderBatch {
+            submitted: SubmitBatch { to: next, only_find: false, ..task },
+            batch,
+            requests,
+        });
     }
 
-    /// Collects what has ended. A batch that found no room is handed in again, in halves: the queue may be smaller than it.
+    /// Collects what has ended. A batch that found no room is handed in again, in halves: the queue
+    /// may be smaller than it.
     async fn check(&mut self, ctx: &WorkflowContext<ProcessShard>) {
         let asked = OpenBatches { batches: std::mem::take(&mut self.open) };
         let states = if asked.batches.is_empty() {
             Vec::new()
         } else {
             // Whatever is wrong with who asks, the provider goes on.
-            ctx.execute_activity(Activities::check_batches, asked.clone(), shielded()).await.unwrap_or_default()
+            ctx.execute_activity(Activities::check_batches, asked.clone(), shielded())
+                .await
+                .unwrap_or_default()
         };
         let states = states.into_iter().chain(std::iter::repeat(BatchState::Running));
         for (batch, state) in asked.batches.into_iter().zip(states) {
@@ -158,26 +196,39 @@ impl Run {
 
     /// Whether it could be done. What is wrong with one worker is not with the next.
     async fn collect(ctx: &WorkflowContext<ProcessShard>, batch: &ProviderBatch) -> bool {
-        let Ok(collected) = ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await else { return false };
+        let Ok(collected) =
+            ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await
+        else {
+            return false;
+        };
         ctx.state_mut(|shard| {
             let input = &mut shard.input;
             input.totals.succeeded += collected.done.len() as u64;
             input.totals.failed += collected.failed.len() as u64;
             input.totals.add_spent(&collected.spent);
-            input.done.extend(collected.done.iter().copied().chain(collected.failed.iter().map(|failed| failed.index)));
+            input.done.extend(
+                collected
+                    .done
+                    .iter()
+                    .copied()
+                    .chain(collected.failed.iter().map(|failed| failed.index)),
+            );
             input.done.sort_unstable();
             input.failures.extend(collected.failed);
         });
         true
     }
 
-    /// Nothing more is handed in, and the provider is asked to stop. Whether or not it could be told, it is waited for.
+    /// Nothing more is handed in, and the provider is asked to stop. Whether or not it could be
+    /// told, it is waited for.
     async fn stop(&mut self, ctx: &WorkflowContext<ProcessShard>) {
         self.stopped = true;
         self.waiting.clear();
         for task in std::mem::take(&mut self.unsure) {
             let find = SubmitBatch { only_find: true, ..task };
-            if let Ok(found) = ctx.execute_activity(Activities::submit_batch, find.clone(), shielded()).await {
+            if let Ok(found) =
+                ctx.execute_activity(Activities::submit_batch, find.clone(), shielded()).await
+            {
                 self.opened(ctx, find, found);
             }
         }
@@ -190,14 +241,22 @@ impl Run {
 fn everything(ctx: &WorkflowContext<ProcessShard>) -> SubmitBatch {
     ctx.state(|shard| {
         let input = &shard.input;
-        SubmitBatch { job: input.job.clone(), shard: input.shard, from: 0, to: input.documents, round: 0, only_find: false }
+        SubmitBatch {
+            job: input.job.clone(),
+            shard: input.shard,
+            from: 0,
+            to: input.documents,
+            round: 0,
+            only_find: false,
+        }
     })
 }
 
 /// The first half last, so that it is handed in first.
 fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
     let length = task.to - task.from;
-    let (round, first) = (task.round + 1, if task.round < HALVINGS { length.div_ceil(2) } else { length });
+    let (round, first) =
+        (task.round + 1, if task.round < HALVINGS { length.div_ceil(2) } else { length });
     let middle = task.from + first;
     let second = SubmitBatch { from: middle, round, ..task.clone() };
     let first = SubmitBatch { to: middle, round, ..task };

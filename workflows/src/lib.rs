@@ -1,7 +1,7 @@
 //! Deterministic workflows, their payloads, and the activity contract.
 //!
-//! Nothing here reads a clock, draws a random number, does input or output, or depends on the order of a hash map: every
-//! decision is replayed from Temporal's history.
+//! Nothing here reads a clock, draws a random number, does input or output, or depends on the order
+//! of a hash map: every decision is replayed from Temporal's history.
 //!
 //! # Layout
 //!
@@ -9,7 +9,8 @@
 //! * [`request`]: from the batch's raw input to a checked [`contract::Job`]
 //! * [`process_documents`]: a batch: plan, shards, finish
 //! * [`process_shard`]: a sliding window over one shard's documents
-//! * `parts`: a document that is read in parts; [`economy`]: documents that wait in their provider's batches
+//! * `parts`: a document that is read in parts; [`economy`]: documents that wait in their
+//!   provider's batches
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * [`tally`]: adding up what documents came to
 

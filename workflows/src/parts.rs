@@ -1,15 +1,20 @@
-//! A document that is read in parts: each part is a step of its own, so that a crash loses one call and no more.
+//! A document that is read in parts: each part is a step of its own, so that a crash loses one call
+//! and no more.
 
 use std::cell::{Cell, RefCell};
 
 use temporalio_workflow::{ActivityExecutionError, WorkflowContext, workflows};
 
 use crate::{
-    contract::{Activities, DocumentOutcome, DocumentTask, FAN_IN, LongHow, PARTS_AT_ONCE, PartTask, Parts, Step},
+    contract::{
+        Activities, DocumentOutcome, DocumentTask, FAN_IN, LongHow, PARTS_AT_ONCE, PartTask, Parts,
+        Step,
+    },
     process_shard::ProcessShard,
 };
 
-/// Answers every part, and makes one result of the answers. `spent` is what the steps came to, in whichever way they ended.
+/// Answers every part, and makes one result of the answers. `spent` is what the steps came to, in
+/// whichever way they ended.
 pub(crate) async fn read(
     ctx: &WorkflowContext<ProcessShard>,
     document: &DocumentTask,
@@ -23,7 +28,8 @@ pub(crate) async fn read(
             let (mut of, mut above) = (parts.count, 1);
             loop {
                 let groups = of.div_ceil(FAN_IN);
-                let steps = (0..groups).map(|group| Step::Reduce { level: above, group, of }).collect();
+                let steps =
+                    (0..groups).map(|group| Step::Reduce { level: above, group, of }).collect();
                 level(ctx, document, parts, spent, steps).await?;
                 if groups <= 1 {
                     return Ok(());
@@ -49,7 +55,10 @@ async fn level(
         while failed.borrow().is_none() {
             let Some(step) = steps.get(next.replace(next.get() + 1)) else { return };
             let task = PartTask { document: document.clone(), parts, step: *step, spent: before };
-            match ctx.execute_activity(Activities::process_part, task, ProcessShard::options(ctx)).await {
+            match ctx
+                .execute_activity(Activities::process_part, task, ProcessShard::options(ctx))
+                .await
+            {
                 Ok(outcome) => sum.borrow_mut().add(&outcome),
                 Err(error) => *failed.borrow_mut() = Some(error),
             }

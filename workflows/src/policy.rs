@@ -3,20 +3,25 @@
 use std::time::Duration;
 
 use temporalio_common::Priority;
-use temporalio_workflow::{ActivityCancellationType, ActivityOptions, RetryPolicy, WorkflowCancellationToken};
+use temporalio_workflow::{
+    ActivityCancellationType, ActivityOptions, RetryPolicy, WorkflowCancellationToken,
+};
 use tidegate_types::{Lane, Tenant};
 
-/// A worker that is gone is noticed after this long. The activities beat every 3 s, so two beats may be lost.
+/// A worker that is gone is noticed after this long. The activities beat every 3 s, so two beats
+/// may be lost.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 
-/// One attempt at one document: the wait in place, the call (10 minutes at most by default), reading and writing.
+/// One attempt at one document: the wait in place, the call (10 minutes at most by default),
+/// reading and writing.
 const DOCUMENT: Duration = Duration::from_secs(30 * 60);
 
 /// Listing, sealing and finishing stream through every document.
 const BATCH: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// The task queue of one lane's documents, beside the task queue of the workflows: a worker reserves a slot before it knows
-/// what for, so only a queue of its own keeps a lane's slots from the others.
+/// The task queue of one lane's documents, beside the task queue of the workflows: a worker
+/// reserves a slot before it knows what for, so only a queue of its own keeps a lane's slots from
+/// the others.
 #[must_use]
 pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
     format!("{task_queue}-lane-{lane}")
@@ -24,9 +29,10 @@ pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
 
 /// Options of `tidegate.process_document`, for a workflow on `task_queue`.
 ///
-/// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at once. Failures carry
-/// their own delay; the policy counts for what carries none, a lost worker above all. Never eager: an eager activity goes
-/// round the task queue, and with it round priority and fairness.
+/// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at
+/// once. Failures carry their own delay; the policy counts for what carries none, a lost worker
+/// above all. Never eager: an eager activity goes round the task queue, and with it round priority
+/// and fairness.
 #[must_use]
 pub fn document(task_queue: &str, lane: &Lane, tenant: &Tenant) -> ActivityOptions {
     let mut priority = Priority::default();
@@ -42,8 +48,8 @@ pub fn document(task_queue: &str, lane: &Lane, tenant: &Tenant) -> ActivityOptio
         .build()
 }
 
-/// Options of the activities that concern a whole shard or batch. With a token of its own, the activity also runs after
-/// the workflow was cancelled.
+/// Options of the activities that concern a whole shard or batch. With a token of its own, the
+/// activity also runs after the workflow was cancelled.
 #[must_use]
 pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(BATCH)

@@ -1,6 +1,10 @@
 //! `ProcessDocuments`: a batch: plan, shards, finish.
 
-#![allow(missing_docs, missing_debug_implementations, reason = "the macros drop doc comments on what they generate")]
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "the macros drop doc comments on what they generate"
+)]
 
 use std::{collections::BTreeMap, time::SystemTime};
 
@@ -11,15 +15,15 @@ use temporalio_common::{
 };
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ActivityExecutionError, ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, SignalWorkflowOptions,
-    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
-    workflows,
+    ActivityExecutionError, ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy,
+    SignalWorkflowOptions, SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext,
+    WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
     contract::{
-        Activities, ECONOMY_SHARDS_AT_ONCE, Finish, Job, Plan, Progress, SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
-        failure_type,
+        Activities, ECONOMY_SHARDS_AT_ONCE, Finish, Job, Plan, Progress, SHARDS_AT_ONCE,
+        ShardInput, ShardReport, Totals, failure_type,
     },
     policy,
     process_shard::ProcessShard,
@@ -74,41 +78,66 @@ pub struct State {
 impl State {
     fn new(batch: Batch) -> Self {
         let Batch { job, max_in_flight } = batch;
-        Self { job, max_in_flight, plan: None, next_shard: 0, totals: Totals::default(), paused: false, started_at: None }
+        Self {
+            job,
+            max_in_flight,
+            plan: None,
+            next_shard: 0,
+            totals: Totals::default(),
+            paused: false,
+            started_at: None,
+        }
     }
 }
 
 #[workflow_methods]
 impl ProcessDocuments {
-    /// Takes the raw input: a type that does not decode would fail the workflow task again and again, never the workflow.
+    /// Takes the raw input: a type that does not decode would fail the workflow task again and
+    /// again, never the workflow.
     #[init]
     pub fn new(ctx: &WorkflowContextView, input: RawValue) -> Self {
         let input = match ctx.continued_from_run_id().and_then(|_| request::continued(&input)) {
             Some(state) => Ok(state),
-            // Started by a user, or run again by a retry policy or a schedule, which pass the first input on.
+            // Started by a user, or run again by a retry policy or a schedule, which pass the first
+            // input on.
             None => request::parse(&input).map(State::new),
         };
-        let input = input.map(|state: State| State { started_at: state.started_at.or_else(|| ctx.start_time()), ..state });
-        Self { input, running: BTreeMap::new(), draining: false, broken: None, over: false, done: false, latest: None }
+        let input = input.map(|state: State| State {
+            started_at: state.started_at.or_else(|| ctx.start_time()),
+            ..state
+        });
+        Self {
+            input,
+            running: BTreeMap::new(),
+            draining: false,
+            broken: None,
+            over: false,
+            done: false,
+            latest: None,
+        }
     }
 
     #[run(name = "ProcessDocuments")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Progress> {
-        let job = match ctx.state(|batch| batch.input.as_ref().map(|state| state.job.clone()).map_err(Clone::clone)) {
+        let job = match ctx.state(|batch| {
+            batch.input.as_ref().map(|state| state.job.clone()).map_err(Clone::clone)
+        }) {
             Ok(job) => job,
             Err(message) => return Err(failed(failure_type::INVALID_INPUT, &message)),
         };
         let plan = Self::plan(ctx, job).await?;
         let lanes = async {
-            let lanes: Vec<_> =
-                (0..ctx.state(|batch| batch.at_once(&plan))).map(|place| Self::shards(ctx.clone(), &plan, place)).collect();
+            let lanes: Vec<_> = (0..ctx.state(|batch| batch.at_once(&plan)))
+                .map(|place| Self::shards(ctx.clone(), &plan, place))
+                .collect();
             workflows::join_all(lanes).await;
             ctx.state_mut(|batch| batch.over = true);
         };
         workflows::join!(lanes, Self::pass_pause_on(ctx.clone()));
 
         let cancelled = ctx.cancellation_token().is_cancelled();
-        let more = ctx.state(|batch| batch.state().is_some_and(|state| state.next_shard < plan.shards()));
+        let more =
+            ctx.state(|batch| batch.state().is_some_and(|state| state.next_shard < plan.shards()));
         let broken = ctx.state(|batch| batch.broken.clone());
         if more && !cancelled && broken.is_none() {
             let state = ctx.state(|batch| batch.state().cloned());
@@ -122,8 +151,9 @@ impl ProcessDocuments {
         }
     }
 
-    /// Hand out no more documents. Those in flight go on. Takes whatever somebody sends along, such as a reason: a signal that
-    /// does not decode would fail the workflow task for ever, as the input would.
+    /// Hand out no more documents. Those in flight go on. Takes whatever somebody sends along, such
+    /// as a reason: a signal that does not decode would fail the workflow task for ever, as the
+    /// input would.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(true);
@@ -156,7 +186,10 @@ impl ProcessDocuments {
         if let Some(plan) = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone())) {
             return Ok(plan);
         }
-        let plan = ctx.execute_activity(Activities::plan, job, policy::batch(None)).await.map_err(termination)?;
+        let plan = ctx
+            .execute_activity(Activities::plan, job, policy::batch(None))
+            .await
+            .map_err(termination)?;
         ctx.state_mut(|batch| {
             if let Ok(state) = &mut batch.input {
                 state.plan = Some(plan.clone());
@@ -174,7 +207,10 @@ impl ProcessDocuments {
             if ctx.cancellation_token().is_cancelled() {
                 return;
             }
-            let Some(input) = ctx.state_mut(|batch| batch.take(plan, place, ctx.workflow_id())) else { return };
+            let Some(input) = ctx.state_mut(|batch| batch.take(plan, place, ctx.workflow_id()))
+            else {
+                return;
+            };
             let shard = input.shard;
             let ended = Self::shard(&ctx, input).await;
             ctx.state_mut(|batch| batch.record(shard, ended));
@@ -188,13 +224,19 @@ impl ProcessDocuments {
             .workflow_id(shard_id(ctx.workflow_id(), shard))
             .parent_close_policy(ParentClosePolicy::Terminate)
             .build();
-        let started = ctx.start_child_workflow(ProcessShard::run, input, options).await.map_err(|error| error.to_string())?;
+        let started = ctx
+            .start_child_workflow(ProcessShard::run, input, options)
+            .await
+            .map_err(|error| error.to_string())?;
         ctx.state_mut(|batch| {
             if let Some(running) = batch.running.get_mut(&shard) {
                 running.started = true;
             }
         });
-        started.result().await.map_err(|error| error.reason().map_or_else(|| error.to_string(), tally::root_message))
+        started
+            .result()
+            .await
+            .map_err(|error| error.reason().map_or_else(|| error.to_string(), tally::root_message))
     }
 
     /// Never more shards than documents may be in flight: each hands out one at least.
@@ -204,20 +246,26 @@ impl ProcessDocuments {
         most.min(plan.shards()).min(in_flight).max(1)
     }
 
-    /// The next shard for this lane of shards, with its part of the window: over all lanes they add up to it.
+    /// The next shard for this lane of shards, with its part of the window: over all lanes they add
+    /// up to it.
     fn take(&mut self, plan: &Plan, place: u32, parent: &str) -> Option<ShardInput> {
         if self.draining || self.broken.is_some() {
             return None;
         }
         let at_once = self.at_once(plan);
         let Ok(state) = &mut self.input else { return None };
-        let window = (state.max_in_flight / at_once + u32::from(place < state.max_in_flight % at_once)).max(1);
+        let window = (state.max_in_flight / at_once
+            + u32::from(place < state.max_in_flight % at_once))
+        .max(1);
         if state.next_shard >= plan.shards() {
             return None;
         }
         let shard = state.next_shard;
         state.next_shard += 1;
-        self.running.insert(shard, Running { totals: Totals::default(), started: false, told_paused: state.paused });
+        self.running.insert(
+            shard,
+            Running { totals: Totals::default(), started: false, told_paused: state.paused },
+        );
         Some(ShardInput {
             job: plan.job.clone(),
             shard,
@@ -233,9 +281,11 @@ impl ProcessDocuments {
         })
     }
 
-    /// A shard that was cancelled with the batch has reported its last numbers; any other end without a result breaks the batch.
+    /// A shard that was cancelled with the batch has reported its last numbers; any other end
+    /// without a result breaks the batch.
     fn record(&mut self, shard: u32, ended: Result<Totals, String>) {
-        let reported = self.running.remove(&shard).map(|running| running.totals).unwrap_or_default();
+        let reported =
+            self.running.remove(&shard).map(|running| running.totals).unwrap_or_default();
         let totals = match ended {
             Ok(totals) => totals,
             Err(message) => {
@@ -251,7 +301,9 @@ impl ProcessDocuments {
     /// Running shards are told of a pause and of its end; those that start later begin with it.
     async fn pass_pause_on(ctx: WorkflowContext<Self>) {
         loop {
-            if ctx.wait_condition(|batch| batch.over || batch.untold().is_some()).await.is_err() || ctx.state(|batch| batch.over) {
+            if ctx.wait_condition(|batch| batch.over || batch.untold().is_some()).await.is_err()
+                || ctx.state(|batch| batch.over)
+            {
                 return;
             }
             let Some((shard, paused)) = ctx.state_mut(Self::tell) else { continue };
@@ -269,7 +321,10 @@ impl ProcessDocuments {
     /// A shard that can be told of the paused flag, and has not been.
     fn untold(&self) -> Option<u32> {
         let paused = self.paused();
-        self.running.iter().find(|(_, running)| running.started && running.told_paused != paused).map(|(shard, _)| *shard)
+        self.running
+            .iter()
+            .find(|(_, running)| running.started && running.told_paused != paused)
+            .map(|(shard, _)| *shard)
     }
 
     /// Whom to tell what.
@@ -280,13 +335,21 @@ impl ProcessDocuments {
     }
 
     /// Writes the report; also for a batch that was cancelled, so that what was done can be used.
-    async fn finish(ctx: &WorkflowContext<Self>, plan: Plan, done: bool) -> WorkflowResult<Progress> {
+    async fn finish(
+        ctx: &WorkflowContext<Self>,
+        plan: Plan,
+        done: bool,
+    ) -> WorkflowResult<Progress> {
         let now = ctx.workflow_time();
         let progress = Progress { done, eta: None, ..ctx.state(|batch| batch.progress_at(now)) };
         let finish = Finish { plan, output: progress.output.clone(), progress: progress.clone() };
-        ctx.execute_activity(Activities::finish, finish, policy::batch(Some(WorkflowCancellationToken::new())))
-            .await
-            .map_err(termination)?;
+        ctx.execute_activity(
+            Activities::finish,
+            finish,
+            policy::batch(Some(WorkflowCancellationToken::new())),
+        )
+        .await
+        .map_err(termination)?;
         ctx.state_mut(|batch| batch.done = done);
         Ok(progress)
     }
@@ -313,7 +376,8 @@ impl ProcessDocuments {
         }
         let documents = state.plan.as_ref().map_or(0, |plan| plan.documents);
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
-            let (worked, left) = (totals.succeeded + totals.failed, documents.saturating_sub(totals.ended()));
+            let (worked, left) =
+                (totals.succeeded + totals.failed, documents.saturating_sub(totals.ended()));
             tally::eta(started, now, worked, left)
         });
         Progress {
@@ -334,8 +398,10 @@ fn shard_id(batch: &str, shard: u32) -> String {
 }
 
 fn failed(kind: &str, message: &str) -> WorkflowTermination {
-    let failure =
-        ApplicationFailure::builder(anyhow::anyhow!(message.to_owned())).type_name(kind.to_owned()).non_retryable(true).build();
+    let failure = ApplicationFailure::builder(anyhow::anyhow!(message.to_owned()))
+        .type_name(kind.to_owned())
+        .non_retryable(true)
+        .build();
     WorkflowTermination::failed_application(failure)
 }
 
@@ -343,7 +409,9 @@ fn failed(kind: &str, message: &str) -> WorkflowTermination {
 fn termination(error: ActivityExecutionError) -> WorkflowTermination {
     match error.reason() {
         Some(IncomingError::Application(failure)) => {
-            let message = failure.failure().map_or_else(|| failure.to_string(), |failure| failure.message.clone());
+            let message = failure
+                .failure()
+                .map_or_else(|| failure.to_string(), |failure| failure.message.clone());
             failed(failure.type_name().unwrap_or("Unknown"), &message)
         }
         _ if error.as_cancelled().is_some() => WorkflowTermination::cancelled(),

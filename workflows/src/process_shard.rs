@@ -1,24 +1,33 @@
 //! `ProcessShard`: a sliding window over one shard's documents.
 
-#![allow(missing_docs, missing_debug_implementations, reason = "the macros drop doc comments on what they generate")]
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "the macros drop doc comments on what they generate"
+)]
 
 use std::ops::Range;
 
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, SignalWorkflowOptions, SyncWorkflowContext,
-    WorkflowCancellationToken, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
+    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, SignalWorkflowOptions,
+    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
+    WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
-    contract::{Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput, ShardReport, Totals},
+    contract::{
+        Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput,
+        ShardReport, Totals,
+    },
     economy, parts, policy,
     process_documents::ProcessDocuments,
     request, tally,
 };
 
-/// A shard tells its batch how far it is this many times: each report costs the batch a workflow task.
+/// A shard tells its batch how far it is this many times: each report costs the batch a workflow
+/// task.
 const REPORTS: u64 = 5;
 
 /// One shard of a batch.
@@ -49,7 +58,8 @@ impl ProcessShard {
                 economy::run(ctx, economy).await?;
             }
             let places = ctx.state(Self::places);
-            workflows::join_all((0..places).map(|_| Self::place(ctx.clone())).collect::<Vec<_>>()).await;
+            workflows::join_all((0..places).map(|_| Self::place(ctx.clone())).collect::<Vec<_>>())
+                .await;
             Ok(())
         };
         let work = async {
@@ -66,7 +76,8 @@ impl ProcessShard {
         }
         let sealed = Self::seal(ctx, &input).await;
         if cancelled || sealed.is_err() || worked.is_err() {
-            // A child that is cancelled or fails has no result: the batch learns the last numbers from a report.
+            // A child that is cancelled or fails has no result: the batch learns the last numbers
+            // from a report.
             Self::report(ctx, &input).await;
         }
         worked?;
@@ -93,7 +104,8 @@ impl ProcessShard {
 }
 
 impl ProcessShard {
-    /// One place of the window: takes a document, waits for its end, takes the next. No barrier anywhere.
+    /// One place of the window: takes a document, waits for its end, takes the next. No barrier
+    /// anywhere.
     async fn place(ctx: WorkflowContext<Self>) {
         loop {
             if ctx.wait_condition(|shard| !shard.input.paused || shard.exhausted()).await.is_err() {
@@ -103,7 +115,8 @@ impl ProcessShard {
                 ctx.state_mut(|shard| shard.draining = true);
             }
             let Some(taken) = ctx.state_mut(Self::take) else { return };
-            let left = if taken.len() > 1 { Self::pack(&ctx, taken).await } else { Some(taken.collect()) };
+            let left =
+                if taken.len() > 1 { Self::pack(&ctx, taken).await } else { Some(taken.collect()) };
             let Some(left) = left else { return };
             let alone: Vec<_> = left.into_iter().map(|index| Self::document(&ctx, index)).collect();
             if workflows::join_all(alone).await.contains(&false) {
@@ -122,10 +135,16 @@ impl ProcessShard {
 
     /// One document, alone. Whether to go on.
     async fn document(ctx: &WorkflowContext<Self>, index: u32) -> bool {
-        let task = ctx.state(|shard| DocumentTask { job: shard.input.job.clone(), shard: shard.input.shard, index });
+        let task = ctx.state(|shard| DocumentTask {
+            job: shard.input.job.clone(),
+            shard: shard.input.shard,
+            index,
+        });
         let options = Self::options(ctx);
-        let (mut spent, mut ended) =
-            (DocumentOutcome::default(), ctx.execute_activity(Activities::process_document, task.clone(), options).await);
+        let (mut spent, mut ended) = (
+            DocumentOutcome::default(),
+            ctx.execute_activity(Activities::process_document, task.clone(), options).await,
+        );
         if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
             ended = parts::read(ctx, &task, parts, &mut spent).await.map(|()| spent);
         }
@@ -134,7 +153,9 @@ impl ProcessShard {
 
     /// How a document's activities are run.
     pub(crate) fn options(ctx: &WorkflowContext<Self>) -> ActivityOptions {
-        ctx.state(|shard| policy::document(ctx.task_queue(), &shard.input.lane, &shard.input.tenant))
+        ctx.state(|shard| {
+            policy::document(ctx.task_queue(), &shard.input.lane, &shard.input.tenant)
+        })
     }
 
     fn exhausted(&self) -> bool {
@@ -174,12 +195,18 @@ impl ProcessShard {
         }
     }
 
-    /// Which of a pack's documents must be sent alone; they are in flight until then. All of them, where the pack failed.
-    fn record_pack(&mut self, taken: Range<u32>, ended: Result<PackOutcome, ActivityExecutionError>) -> Option<Vec<u32>> {
+    /// Which of a pack's documents must be sent alone; they are in flight until then. All of them,
+    /// where the pack failed.
+    fn record_pack(
+        &mut self,
+        taken: Range<u32>,
+        ended: Result<PackOutcome, ActivityExecutionError>,
+    ) -> Option<Vec<u32>> {
         let totals = &mut self.input.totals;
         match ended {
             Ok(packed) => {
-                totals.in_flight = totals.in_flight.saturating_sub(u64::from(packed.succeeded + packed.skipped));
+                totals.in_flight =
+                    totals.in_flight.saturating_sub(u64::from(packed.succeeded + packed.skipped));
                 totals.succeeded += u64::from(packed.succeeded);
                 totals.skipped += u64::from(packed.skipped);
                 totals.add_spent(&packed.spent);
@@ -198,7 +225,12 @@ impl ProcessShard {
     }
 
     /// Whether to go on. `spent` is what a document came to whose parts did not all succeed.
-    fn record(&mut self, index: u32, ended: &Result<DocumentOutcome, ActivityExecutionError>, spent: &DocumentOutcome) -> bool {
+    fn record(
+        &mut self,
+        index: u32,
+        ended: &Result<DocumentOutcome, ActivityExecutionError>,
+        spent: &DocumentOutcome,
+    ) -> bool {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
         match ended {
@@ -231,8 +263,9 @@ impl ProcessShard {
         }
     }
 
-    /// After every so many documents, and when the first is handed out or, in a pause, the last comes back: the batch's number
-    /// of documents in flight would else be wrong for as long as nothing ends.
+    /// After every so many documents, and when the first is handed out or, in a pause, the last
+    /// comes back: the batch's number of documents in flight would else be wrong for as long as
+    /// nothing ends.
     fn report_is_due(&self, step: u64) -> bool {
         let (now, told) = (&self.input.totals, &self.reported);
         now.ended() >= told.ended() + step || (now.in_flight == 0) != (told.in_flight == 0)
@@ -240,9 +273,17 @@ impl ProcessShard {
 
     /// A batch that is gone needs no report.
     async fn report(ctx: &WorkflowContext<Self>, input: &ShardInput) {
-        let Ok(report) = request::encode(&ShardReport { shard: input.shard, totals: input.totals }) else { return };
-        let options = SignalWorkflowOptions::builder().cancellation_token(WorkflowCancellationToken::new()).build();
-        let _ = ctx.external_workflow(input.parent.clone(), None).signal(ProcessDocuments::shard_progress, report, options).await;
+        let Ok(report) = request::encode(&ShardReport { shard: input.shard, totals: input.totals })
+        else {
+            return;
+        };
+        let options = SignalWorkflowOptions::builder()
+            .cancellation_token(WorkflowCancellationToken::new())
+            .build();
+        let _ = ctx
+            .external_workflow(input.parent.clone(), None)
+            .signal(ProcessDocuments::shard_progress, report, options)
+            .await;
     }
 
     async fn seal(ctx: &WorkflowContext<Self>, input: &ShardInput) -> WorkflowResult<()> {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use temporalio_common::error::IncomingError;
 use temporalio_workflow::ActivityExecutionError;
 
-use crate::contract::{DocumentOutcome, Effort, FailedDocument, Totals};
+use crate::contract::{CallCounts, DocumentOutcome, FailedDocument, Totals};
 
 /// Longest message of a failure that is carried along.
 const MAX_MESSAGE_CHARS: usize = 500;
@@ -13,7 +13,7 @@ const MAX_MESSAGE_CHARS: usize = 500;
 impl DocumentOutcome {
     /// Adds what another step of the same document took.
     pub fn add(&mut self, other: &Self) {
-        let Effort { provider_calls, rate_limited, deferrals } = other.effort;
+        let CallCounts { provider_calls, rate_limited, deferrals } = other.effort;
         self.effort.provider_calls += provider_calls;
         self.effort.rate_limited += rate_limited;
         self.effort.deferrals += deferrals;
@@ -51,12 +51,12 @@ impl Totals {
     }
 
     /// A document was given up.
-    pub fn add_failed(&mut self, effort: &Effort) {
+    pub fn add_failed(&mut self, effort: &CallCounts) {
         self.failed += 1;
         self.add_effort(effort);
     }
 
-    fn add_effort(&mut self, effort: &Effort) {
+    fn add_effort(&mut self, effort: &CallCounts) {
         self.provider_calls += u64::from(effort.provider_calls);
         self.rate_limited += u64::from(effort.rate_limited);
         self.deferrals += u64::from(effort.deferrals);
@@ -94,21 +94,26 @@ impl Totals {
 
 /// What a failed activity says about its document.
 #[must_use]
-pub fn failed_document(index: u32, error: &ActivityExecutionError) -> (FailedDocument, Effort) {
+pub fn failed_document(index: u32, error: &ActivityExecutionError) -> (FailedDocument, CallCounts) {
     let (error_type, message, effort) = match error.reason() {
         Some(IncomingError::Application(failure)) => (
             failure.type_name().unwrap_or("Unknown").to_owned(),
-            failure.failure().map_or_else(|| failure.to_string(), |failure| failure.message.clone()),
-            failure.details::<Effort>().ok().flatten().unwrap_or_default(),
+            failure
+                .failure()
+                .map_or_else(|| failure.to_string(), |failure| failure.message.clone()),
+            failure.details::<CallCounts>().ok().flatten().unwrap_or_default(),
         ),
-        Some(IncomingError::Timeout(timeout)) => ("Timeout".to_owned(), timeout.failure().message.clone(), Effort::default()),
-        _ => ("Unknown".to_owned(), error.to_string(), Effort::default()),
+        Some(IncomingError::Timeout(timeout)) => {
+            ("Timeout".to_owned(), timeout.failure().message.clone(), CallCounts::default())
+        }
+        _ => ("Unknown".to_owned(), error.to_string(), CallCounts::default()),
     };
     let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
     (FailedDocument { index, error_type, message, provider_calls: effort.provider_calls }, effort)
 }
 
-/// The sentence at the bottom of a failure: those above it only say that something below has failed.
+/// The sentence at the bottom of a failure: those above it only say that something below has
+/// failed.
 #[must_use]
 pub fn root_message(error: &IncomingError) -> String {
     let mut root = error;

@@ -20,10 +20,15 @@ use tidegate_workflows::contract::failure_type;
 
 async fn signal(batch: &Batch, name: &str, payload: Option<&Value>) {
     let payloads = RawValue::new(payload.into_iter().map(common::json_payload).collect());
-    batch.handle.signal(UntypedSignal::new(name), payloads, WorkflowSignalOptions::default()).await.unwrap();
+    batch
+        .handle
+        .signal(UntypedSignal::new(name), payloads, WorkflowSignalOptions::default())
+        .await
+        .unwrap();
 }
 
-/// A signal that does not decode would fail the workflow task for ever, and no later signal could mend it.
+/// A signal that does not decode would fail the workflow task for ever, and no later signal could
+/// mend it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_signal_with_an_input_that_nobody_asked_for_does_no_harm() {
     let gate = Gate::default();
@@ -48,8 +53,9 @@ async fn a_signal_with_an_input_that_nobody_asked_for_does_no_harm() {
     .await;
 }
 
-/// Each shard hands out one document at least, so there must be no more shards at once than documents may be in flight. The
-/// first shards are all begun in one workflow task: once a document runs, the history shows how many they are.
+/// Each shard hands out one document at least, so there must be no more shards at once than
+/// documents may be in flight. The first shards are all begun in one workflow task: once a document
+/// runs, the history shows how many they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_documents_are_in_flight_than_asked_for_however_few() {
     for (most, shards) in [(1, 1), (2, 2), (9, 2)] {
@@ -58,9 +64,16 @@ async fn no_more_documents_are_in_flight_than_asked_for_however_few() {
             let batch = rig.start(&input(&json!({"max_in_flight": most}))).await;
             rig.fake.until("a document has begun", |calls| !calls.started.is_empty()).await;
             let begun = |event: &&HistoryEvent| {
-                matches!(event.attributes, Some(Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_)))
+                matches!(
+                    event.attributes,
+                    Some(Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_))
+                )
             };
-            assert_eq!(batch.history().await.iter().filter(begun).count(), shards, "{most} asked for");
+            assert_eq!(
+                batch.history().await.iter().filter(begun).count(),
+                shards,
+                "{most} asked for"
+            );
             gate.open();
             assert_eq!(batch.result().await.unwrap().totals.succeeded, 12);
         })

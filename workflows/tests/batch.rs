@@ -13,11 +13,16 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server, until, with_worker};
+use common::{
+    Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server,
+    until, with_worker,
+};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowExecutionStatus;
-use temporalio_protos::temporal::api::{common::v1::Payload, history::v1::history_event::Attributes};
-use tidegate_workflows::contract::{Effort, FailedDocument, failure_type};
+use temporalio_protos::temporal::api::{
+    common::v1::Payload, history::v1::history_event::Attributes,
+};
+use tidegate_workflows::contract::{CallCounts, FailedDocument, failure_type};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_document_is_processed_once_and_the_totals_add_up() {
@@ -27,7 +32,15 @@ async fn each_document_is_processed_once_and_the_totals_add_up() {
         let calls = rig.fake.calls();
 
         assert!(result.done && !result.paused && result.eta.is_none(), "{result:?}");
-        assert_eq!((result.documents, result.totals.succeeded, result.totals.failed, result.totals.skipped), (120, 120, 0, 0));
+        assert_eq!(
+            (
+                result.documents,
+                result.totals.succeeded,
+                result.totals.failed,
+                result.totals.skipped
+            ),
+            (120, 120, 0, 0)
+        );
         assert_eq!((result.totals.in_flight, result.totals.provider_calls), (0, 120));
         assert_eq!((result.totals.input_tokens, result.totals.output_tokens), (12_000, 1_200));
         assert!((result.totals.cost_usd - 30.0).abs() < 1e-6, "{result:?}");
@@ -35,7 +48,9 @@ async fn each_document_is_processed_once_and_the_totals_add_up() {
 
         assert_each_once(&calls, 3, 40);
         assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()));
-        let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
+        let [finish] = calls.finishes.as_slice() else {
+            panic!("finished {} times", calls.finishes.len())
+        };
         assert_eq!(finish.progress, result);
         assert_eq!(calls.plans.len(), 1);
     })
@@ -53,10 +68,14 @@ async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share
                 .await
                 .into_iter()
                 .filter_map(|event| match event.attributes {
-                    Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) => Some(scheduled),
+                    Some(Attributes::ActivityTaskScheduledEventAttributes(scheduled)) => {
+                        Some(scheduled)
+                    }
                     _ => None,
                 })
-                .filter(|scheduled| scheduled.activity_type.as_ref().unwrap().name == "tidegate.process_document")
+                .filter(|scheduled| {
+                    scheduled.activity_type.as_ref().unwrap().name == "tidegate.process_document"
+                })
                 .map(|scheduled| scheduled.priority.unwrap())
                 .map(|priority| (priority.priority_key, priority.fairness_key))
                 .collect();
@@ -69,9 +88,15 @@ async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
     let fake = Fake::new(40, 20, |task| match (task.shard, task.index) {
-        (0, 17) => Act::Fail(failure_type::INVALID_REQUEST, Effort { provider_calls: 2, rate_limited: 1, deferrals: 3 }),
-        (0, 3) => Act::Fail(failure_type::TOO_LARGE, Effort::default()),
-        (1, 0) => Act::Fail(failure_type::CONTENT_REFUSED, Effort { provider_calls: 1, ..Effort::default() }),
+        (0, 17) => Act::Fail(
+            failure_type::INVALID_REQUEST,
+            CallCounts { provider_calls: 2, rate_limited: 1, deferrals: 3 },
+        ),
+        (0, 3) => Act::Fail(failure_type::TOO_LARGE, CallCounts::default()),
+        (1, 0) => Act::Fail(
+            failure_type::CONTENT_REFUSED,
+            CallCounts { provider_calls: 1, ..CallCounts::default() },
+        ),
         _ => Act::Succeed(outcome()),
     });
     with_worker(server(), fake, async |rig| {
@@ -79,7 +104,10 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
         let result = batch.result().await.unwrap();
         assert!(result.done);
         assert_eq!((result.totals.succeeded, result.totals.failed), (37, 3));
-        assert_eq!((result.totals.provider_calls, result.totals.rate_limited, result.totals.deferrals), (37 + 3, 1, 3));
+        assert_eq!(
+            (result.totals.provider_calls, result.totals.rate_limited, result.totals.deferrals),
+            (37 + 3, 1, 3)
+        );
 
         let mut seals = rig.fake.calls().seals;
         seals.sort_by_key(|seal| seal.shard);
@@ -89,7 +117,13 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
             message: format!("document {index} of shard {shard}"),
             provider_calls,
         };
-        assert_eq!(seals[0].failures, [failed(0, 3, failure_type::TOO_LARGE, 0), failed(0, 17, failure_type::INVALID_REQUEST, 2)]);
+        assert_eq!(
+            seals[0].failures,
+            [
+                failed(0, 3, failure_type::TOO_LARGE, 0),
+                failed(0, 17, failure_type::INVALID_REQUEST, 2)
+            ]
+        );
         assert_eq!(seals[1].failures, [failed(1, 0, failure_type::CONTENT_REFUSED, 1)]);
     })
     .await;
@@ -101,13 +135,23 @@ async fn progress_counts_what_has_ended_and_what_is_in_flight() {
     with_worker(server(), Fake::waiting(10, 5, &gate), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
         rig.fake.until("a full window", |calls| calls.started.len() == 4).await;
-        until("the batch knows of its full window", async || batch.progress().await.totals.in_flight == 4).await;
+        until("the batch knows of its full window", async || {
+            batch.progress().await.totals.in_flight == 4
+        })
+        .await;
         gate.pass(4);
         rig.fake.until("the window moves on", |calls| calls.started.len() == 8).await;
-        until("the batch knows of four documents", async || batch.progress().await.totals.succeeded == 4).await;
+        until("the batch knows of four documents", async || {
+            batch.progress().await.totals.succeeded == 4
+        })
+        .await;
 
         let progress = batch.progress().await;
-        assert_eq!((progress.documents, progress.totals.in_flight, progress.done), (10, 4, false), "{progress:?}");
+        assert_eq!(
+            (progress.documents, progress.totals.in_flight, progress.done),
+            (10, 4, false),
+            "{progress:?}"
+        );
         assert!(progress.started_at.is_some() && progress.eta.is_some(), "{progress:?}");
         gate.open();
         let result = batch.result().await.unwrap();
@@ -131,7 +175,10 @@ async fn pause_holds_back_new_documents_until_resume() {
             until("a shard is idle", async || batch.shard_totals(shard).await.ended() == 4).await;
             assert_eq!(batch.shard_totals(shard).await.in_flight, 0);
         }
-        until("the batch knows that nothing is in flight", async || batch.progress().await.totals.in_flight == 0).await;
+        until("the batch knows that nothing is in flight", async || {
+            batch.progress().await.totals.in_flight == 0
+        })
+        .await;
         let progress = batch.progress().await;
         assert!(progress.paused && progress.totals.succeeded == 8, "{progress:?}");
         assert_eq!(rig.fake.calls().started.len(), 8);
@@ -166,7 +213,8 @@ async fn shards_that_start_while_the_batch_is_paused_begin_paused() {
     .await;
 }
 
-/// A signal to a shard that is not there yet is lost, and a shard that is never told to resume never ends.
+/// A signal to a shard that is not there yet is lost, and a shard that is never told to resume
+/// never ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
     with_worker(server(), Fake::willing(16, 1), async |rig| {
@@ -184,9 +232,14 @@ async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
                     Some(Attributes::ChildWorkflowExecutionStartedEventAttributes(child)) => {
                         started.insert(child.workflow_execution.unwrap().workflow_id);
                     }
-                    Some(Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(signal)) => {
+                    Some(Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(
+                        signal,
+                    )) => {
                         told += 1;
-                        assert!(started.contains(&signal.workflow_execution.unwrap().workflow_id), "told before it started");
+                        assert!(
+                            started.contains(&signal.workflow_execution.unwrap().workflow_id),
+                            "told before it started"
+                        );
                     }
                     _ => {}
                 }
@@ -214,10 +267,18 @@ async fn a_cancelled_batch_seals_and_reports_what_it_has() {
         assert_eq!((calls.started.len(), calls.ended.len()), (26, 26));
         let sealed: BTreeSet<_> = calls.seals.iter().map(|seal| seal.shard).collect();
         assert_eq!((sealed, calls.seals.len()), ((0..2).collect(), 2));
-        assert!(calls.seals.iter().all(|seal| seal.failures.is_empty()), "a cancelled document has not failed");
-        let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
+        assert!(
+            calls.seals.iter().all(|seal| seal.failures.is_empty()),
+            "a cancelled document has not failed"
+        );
+        let [finish] = calls.finishes.as_slice() else {
+            panic!("finished {} times", calls.finishes.len())
+        };
         let totals = finish.progress.totals;
-        assert_eq!((totals.succeeded, totals.failed, totals.in_flight, totals.provider_calls), (10, 0, 0, 10));
+        assert_eq!(
+            (totals.succeeded, totals.failed, totals.in_flight, totals.provider_calls),
+            (10, 0, 0, 10)
+        );
         assert!(!finish.progress.done);
         for shard in 0..2 {
             assert_eq!(batch.shard_status(shard).await, WorkflowExecutionStatus::Canceled);
@@ -279,17 +340,29 @@ async fn a_plan_without_documents_completes_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_input_that_makes_no_sense_fails_the_batch_with_a_sentence() {
-    let null = Payload { metadata: [("encoding".to_owned(), b"binary/null".to_vec())].into_iter().collect(), ..Payload::default() };
+    let null = Payload {
+        metadata: [("encoding".to_owned(), b"binary/null".to_vec())].into_iter().collect(),
+        ..Payload::default()
+    };
     let one = |value: &Value| vec![json_payload(value)];
     let cases: [(Vec<Payload>, &str); 8] = [
-        (one(&input(&json!({"instuctions": "Summarise."}))), "unknown field \"instuctions\"; did you mean \"instructions\"?"),
+        (
+            one(&input(&json!({"instuctions": "Summarise."}))),
+            "unknown field \"instuctions\"; did you mean \"instructions\"?",
+        ),
         (one(&input(&json!({"instructions": " "}))), "instructions is empty"),
         (one(&json!([])), "the input must be a JSON object, not a list"),
         (one(&Value::Null), "the input must be a JSON object, not null"),
         (vec![], "the input must be one JSON object, not nothing; for example --input '{"),
         (vec![null], "the input must be a JSON object, and came as \"binary/null\""),
-        (vec![json_payload(&input(&json!({}))), json_payload(&json!(1))], "the input must be one JSON object, not 2 values"),
-        (vec![Payload { data: b"{".to_vec(), ..json_payload(&json!({})) }], "the input is not JSON: "),
+        (
+            vec![json_payload(&input(&json!({}))), json_payload(&json!(1))],
+            "the input must be one JSON object, not 2 values",
+        ),
+        (
+            vec![Payload { data: b"{".to_vec(), ..json_payload(&json!({})) }],
+            "the input is not JSON: ",
+        ),
     ];
     with_worker(server(), Fake::willing(1, 1), async |rig| {
         for (payloads, sentence) in cases {
@@ -323,7 +396,9 @@ async fn a_shard_that_an_operator_terminates_fails_the_batch_after_its_report() 
         }
         let calls = rig.fake.calls();
         assert_eq!(calls.seals.iter().map(|seal| seal.shard).collect::<Vec<_>>(), [1]);
-        let [finish] = calls.finishes.as_slice() else { panic!("finished {} times", calls.finishes.len()) };
+        let [finish] = calls.finishes.as_slice() else {
+            panic!("finished {} times", calls.finishes.len())
+        };
         assert!(!finish.progress.done && finish.progress.totals.in_flight == 0, "{finish:?}");
         assert_eq!(finish.progress.totals.succeeded, 20);
     })
@@ -335,9 +410,15 @@ async fn a_shard_that_cannot_be_sealed_fails_the_batch_and_says_why() {
     with_worker(server(), Fake::willing(30, 10).without_seal_of(1), async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         let message = "shard 1: the store refused the credentials".to_owned();
-        assert_eq!(batch.result().await, Err(Ended::Failed { kind: "ShardFailed".to_owned(), message }));
+        assert_eq!(
+            batch.result().await,
+            Err(Ended::Failed { kind: "ShardFailed".to_owned(), message })
+        );
         let calls = rig.fake.calls();
-        assert_eq!((calls.seals.len(), calls.finishes.len(), calls.finishes[0].progress.done), (2, 1, false));
+        assert_eq!(
+            (calls.seals.len(), calls.finishes.len(), calls.finishes[0].progress.done),
+            (2, 1, false)
+        );
         assert_eq!(calls.finishes[0].progress.totals.succeeded, 30);
     })
     .await;

@@ -16,30 +16,44 @@ use std::sync::OnceLock;
 use common::{Act, Fake, Gate, Server, assert_each_once, input, outcome, until, with_worker};
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
-use tidegate_workflows::contract::{Effort, failure_type};
+use tidegate_workflows::contract::{CallCounts, failure_type};
 
 const SUGGEST_AT: usize = 100;
 
 fn short_histories() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER.get_or_init(|| Server::start(&[&format!("limit.historyCount.suggestContinueAsNew={SUGGEST_AT}")])).as_ref()
+    SERVER
+        .get_or_init(|| {
+            Server::start(&[&format!("limit.historyCount.suggestContinueAsNew={SUGGEST_AT}")])
+        })
+        .as_ref()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new() {
     let fake = Fake::new(320, 32, |task| match task.index {
-        7 => Act::Fail(failure_type::TOO_LARGE, Effort { provider_calls: 1, ..Effort::default() }),
+        7 => Act::Fail(
+            failure_type::TOO_LARGE,
+            CallCounts { provider_calls: 1, ..CallCounts::default() },
+        ),
         _ => Act::Succeed(outcome()),
     });
     with_worker(short_histories(), fake, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 16}))).await;
         let result = batch.result().await.unwrap();
-        assert_eq!((result.documents, result.totals.succeeded, result.totals.failed), (320, 310, 10));
+        assert_eq!(
+            (result.documents, result.totals.succeeded, result.totals.failed),
+            (320, 310, 10)
+        );
         assert_eq!((result.totals.provider_calls, result.totals.input_tokens), (320, 31_000));
 
         let calls = rig.fake.calls();
         assert_each_once(&calls, 10, 32);
-        assert!(calls.seals.iter().all(|seal| seal.failures.len() == 1 && seal.failures[0].index == 7), "{:?}", calls.seals);
+        assert!(
+            calls.seals.iter().all(|seal| seal.failures.len() == 1 && seal.failures[0].index == 7),
+            "{:?}",
+            calls.seals
+        );
         assert_eq!((calls.plans.len(), calls.finishes.len()), (1, 1));
         assert_eq!(calls.finishes[0].progress, result);
         assert!(has_continued(&batch.history().await), "the batch has run once only");
@@ -52,12 +66,15 @@ async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new()
     .await;
 }
 
-/// The first document is held while the others use the history up, so that a pause meets a run that hands out no more.
+/// The first document is held while the others use the history up, so that a pause meets a run that
+/// hands out no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_is_carried_into_the_next_run_of_a_shard() {
     let gate = Gate::default();
     let first = gate.clone();
-    let fake = Fake::new(80, 80, move |task| if task.index == 0 { Act::Wait(first.clone()) } else { Act::Succeed(outcome()) });
+    let fake = Fake::new(80, 80, move |task| {
+        if task.index == 0 { Act::Wait(first.clone()) } else { Act::Succeed(outcome()) }
+    });
     with_worker(short_histories(), fake, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
         rig.fake.until("the first document", |calls| calls.started.contains(&(0, 0))).await;
@@ -84,22 +101,23 @@ async fn a_pause_is_carried_into_the_next_run_of_a_shard() {
     .await;
 }
 
-/// As above, with the batch in place of the shard: its first shard is held while the others use its history up.
+/// As above, with the batch in place of the shard: its first shard is held while the others use its
+/// history up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_is_carried_into_the_next_run_of_a_batch() {
     let gate = Gate::default();
     let first = gate.clone();
-    let fake =
-        Fake::new(
-            100,
-            5,
-            move |task| {
-                if (task.shard, task.index) == (0, 0) { Act::Wait(first.clone()) } else { Act::Succeed(outcome()) }
-            },
-        );
+    let fake = Fake::new(100, 5, move |task| {
+        if (task.shard, task.index) == (0, 0) {
+            Act::Wait(first.clone())
+        } else {
+            Act::Succeed(outcome())
+        }
+    });
     with_worker(short_histories(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
-        until("only the first shard runs", async || only_one_shard_runs(&batch.history().await)).await;
+        until("only the first shard runs", async || only_one_shard_runs(&batch.history().await))
+            .await;
         batch.pause().await;
         batch.shard_is_told(0, "pause", 1).await;
         let before = rig.fake.calls().started.len();
@@ -107,12 +125,16 @@ async fn a_pause_is_carried_into_the_next_run_of_a_batch() {
         until("the batch continues", async || has_continued(&batch.history().await)).await;
         let next = u32::try_from(before / 5).unwrap();
         for shard in next..next + 2 {
-            until("a shard of the next run has begun", async || batch.shard_has_begun(shard).await).await;
+            until("a shard of the next run has begun", async || batch.shard_has_begun(shard).await)
+                .await;
             assert_eq!(batch.shard_totals(shard).await.in_flight, 0);
         }
         let progress = batch.progress().await;
         assert!(progress.paused && progress.documents == 100, "{progress:?}");
-        assert_eq!((rig.fake.calls().started.len(), progress.totals.succeeded), (before, before as u64));
+        assert_eq!(
+            (rig.fake.calls().started.len(), progress.totals.succeeded),
+            (before, before as u64)
+        );
 
         batch.resume().await;
         let result = batch.result().await.unwrap();
@@ -160,8 +182,12 @@ fn only_one_shard_runs(history: &[HistoryEvent]) -> bool {
     let (mut running, mut decided) = (0, false);
     for event in history {
         match event.attributes {
-            Some(Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_)) => running += 1,
-            Some(Attributes::ChildWorkflowExecutionCompletedEventAttributes(_)) => (running, decided) = (running - 1, false),
+            Some(Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_)) => {
+                running += 1
+            }
+            Some(Attributes::ChildWorkflowExecutionCompletedEventAttributes(_)) => {
+                (running, decided) = (running - 1, false)
+            }
             Some(Attributes::WorkflowTaskCompletedEventAttributes(_)) => decided = true,
             _ => {}
         }

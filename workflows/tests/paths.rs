@@ -1,4 +1,5 @@
-//! Documents that do not go one by one and at once: several in a call, in parts, or through their provider's batch API.
+//! Documents that do not go one by one and at once: several in a call, in parts, or through their
+//! provider's batch API.
 
 #![allow(
     missing_docs,
@@ -16,16 +17,23 @@ use std::time::{Duration, SystemTime};
 
 use common::{Act, Ended, Fake, input, server, with_worker};
 use serde_json::json;
-use tidegate_workflows::contract::{BatchState, DocumentOutcome, Economy, FailedDocument, LongHow, Parts, Step};
+use tidegate_workflows::contract::{
+    BatchState, DocumentOutcome, Economy, FailedDocument, LongHow, Parts, Step,
+};
 
-/// The first pack fails for good, and so each of its documents goes alone; of the others those that were left out do.
+/// The first pack fails for good, and so each of its documents goes alone; of the others those that
+/// were left out do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_that_share_a_call_are_counted_one_by_one() {
     with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
         let result = batch.result().await.unwrap();
         let calls = rig.fake.calls();
-        assert_eq!((result.totals.succeeded, result.totals.failed, result.totals.in_flight), (25, 0, 0), "{result:?}");
+        assert_eq!(
+            (result.totals.succeeded, result.totals.failed, result.totals.in_flight),
+            (25, 0, 0),
+            "{result:?}"
+        );
         let ranges: Vec<_> = calls.packs.iter().map(|pack| (pack.from, pack.to)).collect();
         assert_eq!(ranges, [(0, 10), (10, 20), (20, 25)]);
         let mut alone: Vec<u32> = calls.started.iter().map(|(_, index)| *index).collect();
@@ -37,22 +45,34 @@ async fn documents_that_share_a_call_are_counted_one_by_one() {
     .await;
 }
 
-/// Two batches of the provider's; the second finds no room at first. Even documents are answered there, odd ones directly.
+/// Two batches of the provider's; the second finds no room at first. Even documents are answered
+/// there, odd ones directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_providers_batch_has_not_answered_goes_directly() {
-    let fake = Fake::willing(20, 20).in_economy(Economy { until: None }, |batch, times| match (batch.submitted.from, times) {
-        (10, 1) if batch.submitted.round == 0 => BatchState::Full,
-        (_, 1) => BatchState::Running,
-        _ => BatchState::Ended,
+    let fake = Fake::willing(20, 20).in_economy(Economy { until: None }, |batch, times| {
+        match (batch.submitted.from, times) {
+            (10, 1) if batch.submitted.round == 0 => BatchState::Full,
+            (_, 1) => BatchState::Running,
+            _ => BatchState::Ended,
+        }
     });
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
         rig.fake.until("both are handed in", |calls| calls.submitted.len() == 2).await;
         let result = batch.result().await.unwrap();
-        assert_eq!((result.totals.succeeded, result.totals.in_flight, result.totals.provider_calls), (20, 0, 20), "{result:?}");
+        assert_eq!(
+            (result.totals.succeeded, result.totals.in_flight, result.totals.provider_calls),
+            (20, 0, 20),
+            "{result:?}"
+        );
         let calls = rig.fake.calls();
-        let submitted: Vec<_> = calls.submitted.iter().map(|task| (task.from, task.to, task.round)).collect();
-        assert_eq!(submitted, [(0, 20, 0), (10, 20, 0), (10, 15, 1), (15, 20, 1)], "in halves, as the queue may be too small");
+        let submitted: Vec<_> =
+            calls.submitted.iter().map(|task| (task.from, task.to, task.round)).collect();
+        assert_eq!(
+            submitted,
+            [(0, 20, 0), (10, 20, 0), (10, 15, 1), (15, 20, 1)],
+            "in halves, as the queue may be too small"
+        );
         let mut direct: Vec<u32> = calls.started.iter().map(|(_, index)| *index).collect();
         direct.sort_unstable();
         assert_eq!(direct, (0..20).filter(|index| index % 2 == 1).collect::<Vec<_>>());
@@ -64,11 +84,13 @@ async fn what_a_providers_batch_has_not_answered_goes_directly() {
 /// Time is up: the provider is asked to stop, what it has is collected, and the rest goes directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_ends_the_wait() {
-    let until = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
+    let until =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
     // Asked for the first time after 5 s, for the second when time is up.
-    let fake = Fake::willing(6, 6).in_economy(Economy { until: Some(until.as_secs()) }, |_, times| {
-        if times < 3 { BatchState::Running } else { BatchState::Ended }
-    });
+    let fake =
+        Fake::willing(6, 6).in_economy(Economy { until: Some(until.as_secs()) }, |_, times| {
+            if times < 3 { BatchState::Running } else { BatchState::Ended }
+        });
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         let result = batch.result().await.unwrap();
@@ -82,14 +104,21 @@ async fn a_deadline_ends_the_wait() {
 /// What may have been handed in is looked for when time is up, and collected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_nobody_is_sure_of_is_looked_for() {
-    let until = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
-    let fake = Fake::willing(6, 6).in_economy(Economy { until: Some(until.as_secs()) }, |_, _| BatchState::Ended).never_sure();
+    let until =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
+    let fake = Fake::willing(6, 6)
+        .in_economy(Economy { until: Some(until.as_secs()) }, |_, _| BatchState::Ended)
+        .never_sure();
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         let result = batch.result().await.unwrap();
         assert_eq!((result.totals.succeeded, result.totals.in_flight), (6, 0), "{result:?}");
         let calls = rig.fake.calls();
-        assert!(calls.submitted.last().unwrap().only_find && calls.submitted.len() > 1, "{:?}", calls.submitted);
+        assert!(
+            calls.submitted.last().unwrap().only_find && calls.submitted.len() > 1,
+            "{:?}",
+            calls.submitted
+        );
         assert_eq!((calls.cancelled.len(), calls.collected.len(), calls.started.len()), (1, 1, 3));
     })
     .await;
@@ -98,8 +127,9 @@ async fn what_nobody_is_sure_of_is_looked_for() {
 /// A cancelled batch stops its provider, keeps what was answered, and asks nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_batch_collects_what_is_paid_for() {
-    let fake = Fake::willing(10, 10)
-        .in_economy(Economy { until: None }, |_, times| if times < 2 { BatchState::Running } else { BatchState::Ended });
+    let fake = Fake::willing(10, 10).in_economy(Economy { until: None }, |_, times| {
+        if times < 2 { BatchState::Running } else { BatchState::Ended }
+    });
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         rig.fake.until("it is handed in", |calls| calls.submitted.len() == 1).await;
@@ -127,18 +157,28 @@ async fn a_batch_that_fails_as_a_whole_goes_directly() {
 /// What was handed in before is collected before anybody hears that nothing more can be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_does_not_abandon_what_is_paid_for() {
-    let fake = Fake::willing(20, 20).in_economy(Economy { until: None }, |_, _| BatchState::Ended).without_batches_from(10);
+    let fake = Fake::willing(20, 20)
+        .in_economy(Economy { until: None }, |_, _| BatchState::Ended)
+        .without_batches_from(10);
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
-        let Err(Ended::Failed { message, .. }) = batch.result().await else { panic!("it must fail") };
+        let Err(Ended::Failed { message, .. }) = batch.result().await else {
+            panic!("it must fail")
+        };
         assert!(message.contains("there is no batch API"), "{message}");
         let calls = rig.fake.calls();
-        assert_eq!((calls.collected.len(), calls.finishes[0].progress.totals.succeeded), (1, 5), "{:?}", calls.finishes);
+        assert_eq!(
+            (calls.collected.len(), calls.finishes[0].progress.totals.succeeded),
+            (1, 5),
+            "{:?}",
+            calls.finishes
+        );
     })
     .await;
 }
 
-/// A pause holds back what is not handed in yet; documents that a batch has answered need no resume.
+/// A pause holds back what is not handed in yet; documents that a batch has answered need no
+/// resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_keeps_documents_from_the_provider() {
     let fake = Fake::willing(11, 11).in_economy(Economy { until: None }, |_, _| BatchState::Full);
@@ -168,9 +208,16 @@ async fn a_long_document_takes_its_steps_in_order() {
         let batch = rig.start(&input(&json!({"max_in_flight": 1}))).await;
         let result = batch.result().await.unwrap();
         // Twelve parts, two groups and one of the groups; twelve parts.
-        assert_eq!((result.totals.succeeded, result.totals.provider_calls), (2, 15 + 12), "{result:?}");
+        assert_eq!(
+            (result.totals.succeeded, result.totals.provider_calls),
+            (2, 15 + 12),
+            "{result:?}"
+        );
         let steps = rig.fake.calls().parts;
-        assert!(steps[..12].iter().chain(&steps[15..27]).all(|step| matches!(step, Step::Part(_))), "{steps:?}");
+        assert!(
+            steps[..12].iter().chain(&steps[15..27]).all(|step| matches!(step, Step::Part(_))),
+            "{steps:?}"
+        );
         assert_eq!(steps[14], Step::Reduce { level: 2, group: 0, of: 2 });
         assert_eq!(steps[27], Step::Join);
         assert_eq!(rig.fake.calls().seals[0].failures, Vec::<FailedDocument>::new());

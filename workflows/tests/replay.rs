@@ -1,7 +1,8 @@
 //! Histories that were recorded earlier, replayed through the workflows as they are now.
 //!
-//! A change that decides otherwise than the recorded runs did would break every batch that is under way when it is rolled
-//! out. Where such a change is meant, guard it by a patch, or write down that batches must have ended, and record again:
+//! A change that decides otherwise than the recorded runs did would break every batch that is under
+//! way when it is rolled out. Where such a change is meant, guard it by a patch, or write down that
+//! batches must have ended, and record again:
 //! `TIDEGATE_RECORD_HISTORIES=1 cargo test -p tidegate-workflows --test replay`.
 
 #![allow(
@@ -22,10 +23,12 @@ use common::{Act, Ended, Fake, Gate, Server, input, server, until, with_worker};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_protos::temporal::api::history::v1::HistoryEvent;
-use temporalio_sdk::workflow_replayer::{WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions};
+use temporalio_sdk::workflow_replayer::{
+    WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions,
+};
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
-    contract::{BatchState, DocumentOutcome, Economy, Effort, LongHow, Parts, failure_type},
+    contract::{BatchState, CallCounts, DocumentOutcome, Economy, LongHow, Parts, failure_type},
 };
 
 const BATCH: &str = "batch.json";
@@ -96,19 +99,41 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
     }
     assert_eq!(all(&recorded(SHARD), "ActivityTaskFailedEventAttributes").count(), 2);
     assert_eq!(all(&recorded(SHARD_CANCELLED), "ActivityTaskCanceledEventAttributes").count(), 3);
-    let last = |name: &str| recorded(name)["events"].as_array().unwrap().last().unwrap()["attributes"].clone();
+    let last = |name: &str| {
+        recorded(name)["events"].as_array().unwrap().last().unwrap()["attributes"].clone()
+    };
     assert!(last(BATCH_CANCELLED).get("WorkflowExecutionCanceledEventAttributes").is_some());
     assert!(last(SHARD_CANCELLED).get("WorkflowExecutionCanceledEventAttributes").is_some());
     assert!(last(BATCH_CONTINUED).get("WorkflowExecutionContinuedAsNewEventAttributes").is_some());
     assert!(last(SHARD_CONTINUED).get("WorkflowExecutionContinuedAsNewEventAttributes").is_some());
     let scheduled = |name: &str, activity: &str| {
         let history = recorded(name);
-        all(&history, "ActivityTaskScheduledEventAttributes").filter(|task| task["activity_type"]["name"] == activity).count()
+        all(&history, "ActivityTaskScheduledEventAttributes")
+            .filter(|task| task["activity_type"]["name"] == activity)
+            .count()
     };
     assert_eq!(scheduled(SHARD_PARTS, "tidegate.process_part"), 12 + 2 + 1);
-    assert_eq!((scheduled(SHARD_PACKED, "tidegate.process_pack"), scheduled(SHARD_PACKED, "tidegate.process_document")), (3, 12));
-    assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.submit_batch"), scheduled(SHARD_ECONOMY, "tidegate.collect_batch")), (5, 4));
-    assert_eq!((scheduled(SHARD_ECONOMY, "tidegate.cancel_batch"), scheduled(SHARD_ECONOMY, "tidegate.process_document")), (0, 12));
+    assert_eq!(
+        (
+            scheduled(SHARD_PACKED, "tidegate.process_pack"),
+            scheduled(SHARD_PACKED, "tidegate.process_document")
+        ),
+        (3, 12)
+    );
+    assert_eq!(
+        (
+            scheduled(SHARD_ECONOMY, "tidegate.submit_batch"),
+            scheduled(SHARD_ECONOMY, "tidegate.collect_batch")
+        ),
+        (5, 4)
+    );
+    assert_eq!(
+        (
+            scheduled(SHARD_ECONOMY, "tidegate.cancel_batch"),
+            scheduled(SHARD_ECONOMY, "tidegate.process_document")
+        ),
+        (0, 12)
+    );
 }
 
 /// A replay that passes proves something only if one that should fail does.
@@ -118,11 +143,20 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
         (SHARD, "ActivityTaskScheduledEventAttributes", "/activity_type/name", "tidegate.other"),
         (BATCH, "ActivityTaskScheduledEventAttributes", "/activity_type/name", "tidegate.other"),
         (BATCH, "StartChildWorkflowExecutionInitiatedEventAttributes", "/workflow_id", "other"),
-        (BATCH, "StartChildWorkflowExecutionInitiatedEventAttributes", "/workflow_type/name", "Other"),
+        (
+            BATCH,
+            "StartChildWorkflowExecutionInitiatedEventAttributes",
+            "/workflow_type/name",
+            "Other",
+        ),
     ] {
         let mut history = recorded(name);
-        let event =
-            history["events"].as_array_mut().unwrap().iter_mut().find_map(|event| event["attributes"].get_mut(kind)).unwrap();
+        let event = history["events"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .find_map(|event| event["attributes"].get_mut(kind))
+            .unwrap();
         *event.pointer_mut(field).unwrap() = json!(other);
         assert_refused(&history, &format!("{name} {field}")).await;
     }
@@ -149,8 +183,11 @@ async fn record_failures_and_a_pause() {
     let gate = Gate::default();
     let at = gate.clone();
     let fake = Fake::new(24, 12, move |task| match task.index {
-        2 => Act::Fail(failure_type::INVALID_REQUEST, Effort { provider_calls: 1, ..Effort::default() }),
-        5 => Act::Fail(failure_type::TOO_LARGE, Effort::default()),
+        2 => Act::Fail(
+            failure_type::INVALID_REQUEST,
+            CallCounts { provider_calls: 1, ..CallCounts::default() },
+        ),
+        5 => Act::Fail(failure_type::TOO_LARGE, CallCounts::default()),
         _ => Act::Wait(at.clone()),
     });
     let recorded = with_worker(server(), fake, async |rig| {
@@ -202,10 +239,13 @@ async fn record_a_change_of_runs() {
     .await;
 }
 
-/// A document in parts, documents that share calls, and documents in a provider's batches, one of which finds no room at first.
+/// A document in parts, documents that share calls, and documents in a provider's batches, one of
+/// which finds no room at first.
 async fn record_other_paths() {
     let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
-    let long = Fake::new(1, 1, move |_| Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() }));
+    let long = Fake::new(1, 1, move |_| {
+        Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
+    });
     with_worker(server(), long, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         assert_eq!(batch.result().await.unwrap().totals.provider_calls, 14 + 1);
@@ -218,11 +258,14 @@ async fn record_other_paths() {
         save(SHARD_PACKED, &batch.shard_history(0).await);
     })
     .await;
-    let economy = Fake::willing(24, 24).in_economy(Economy { until: None }, |batch, times| match (batch.submitted.from, times) {
-        (10, 1) if batch.submitted.round == 0 => BatchState::Full,
-        (_, 1) => BatchState::Running,
-        _ => BatchState::Ended,
-    });
+    let economy =
+        Fake::willing(24, 24).in_economy(Economy { until: None }, |batch, times| {
+            match (batch.submitted.from, times) {
+                (10, 1) if batch.submitted.round == 0 => BatchState::Full,
+                (_, 1) => BatchState::Running,
+                _ => BatchState::Ended,
+            }
+        });
     with_worker(server(), economy, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 24);
@@ -239,5 +282,9 @@ fn save(name: &str, events: &[HistoryEvent]) {
 
 /// The attributes of all events of a kind.
 fn all<'a>(history: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-    history["events"].as_array().unwrap().iter().filter_map(move |event| event["attributes"].get(kind))
+    history["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(move |event| event["attributes"].get(kind))
 }

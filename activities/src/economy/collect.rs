@@ -5,7 +5,7 @@ use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{CollectedBatch, FailedDocument, ProviderBatch, failure_type};
 
-use super::{desk, forget, later, memo};
+use super::{desk, forget, later, submission};
 use crate::{
     failure::Failure,
     job::Shard,
@@ -15,12 +15,13 @@ use crate::{
     services::Services,
 };
 
-/// An hour of a provider that does not give out what it has. Then the documents take the direct path.
+/// An hour of a provider that does not give out what it has. Then the documents take the direct
+/// path.
 const ATTEMPTS: u32 = 60;
 
 /// What came of one request.
 #[derive(Debug)]
-enum Fate {
+enum Disposition {
     /// The document has its result.
     Done,
     /// Asked again, it would end in the same way.
@@ -29,15 +30,22 @@ enum Fate {
     Open,
 }
 
-/// Writes the result of every document that the batch has answered. Can be repeated: the provider keeps the answers.
+/// Writes the result of every document that the batch has answered. Can be repeated: the provider
+/// keeps the answers.
 ///
 /// # Errors
 /// A [`Failure`] that says when to try again.
-pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch, attempt: u32) -> Result<CollectedBatch, Failure> {
+pub async fn collect(
+    services: &Services,
+    workflow: &str,
+    batch: &ProviderBatch,
+    attempt: u32,
+) -> Result<CollectedBatch, Failure> {
     let task = &batch.submitted;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = desk(services, &shard)?;
-    let (key, mut collected, mut told) = (memo::key(task), CollectedBatch::default(), Vec::new());
+    let (key, mut collected, mut told) =
+        (submission::key(task), CollectedBatch::default(), Vec::new());
     let mut given_up = false;
     let mut answers = match batches.answers(&batch.batch).await {
         Ok(answers) => Some(answers),
@@ -57,7 +65,8 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
                 break;
             }
         };
-        let index = memo::index(&key, &answer.custom_id).filter(|index| (task.from..task.to).contains(index));
+        let index = submission::index(&key, &answer.custom_id)
+            .filter(|index| (task.from..task.to).contains(index));
         let (Some(index), Some(result)) = (index, answer.result) else { continue };
         let usage = match &result {
             Ok(completion) => completion.usage,
@@ -70,12 +79,16 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
         collected.spent.add(&outcome::spent(usage.as_ref(), cost_usd));
         collected.spent.effort.provider_calls += 1;
         let failed = result.as_ref().err().map(|error| error.kind);
-        let fate = fate(&shard, model, index, result, cost_usd).await?;
-        let done = matches!(fate, Fate::Done);
-        told.push((usage, failed.or(if done { None } else { Some(Kind::InvalidOutput) }), cost_usd));
-        match fate {
-            Fate::Done => collected.done.push(index),
-            Fate::Failed(kind, message) => {
+        let disposition = disposition(&shard, model, index, result, cost_usd).await?;
+        let done = matches!(disposition, Disposition::Done);
+        told.push((
+            usage,
+            failed.or(if done { None } else { Some(Kind::InvalidOutput) }),
+            cost_usd,
+        ));
+        match disposition {
+            Disposition::Done => collected.done.push(index),
+            Disposition::Failed(kind, message) => {
                 collected.failed.push(FailedDocument {
                     index,
                     error_type: kind.to_owned(),
@@ -83,14 +96,14 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
                     provider_calls: 1,
                 });
             }
-            Fate::Open => {}
+            Disposition::Open => {}
         }
     }
     collected.done.sort_unstable();
     collected.done.dedup();
     // What could not be read is paid for too, and stays charged with the most that it should cost.
     if !given_up {
-        let hold = memo::hold(&key, batch.requests);
+        let hold = submission::hold(&key, batch.requests);
         services.budgets.settle_batch(&shard.job, workflow, &hold, collected.spent.cost_usd).await;
     }
     // Only now: an attempt that fails on the way is made again.
@@ -102,7 +115,12 @@ pub async fn collect(services: &Services, workflow: &str, batch: &ProviderBatch,
 }
 
 /// A provider that fails is asked again, for an hour; one that has nothing is not.
-fn give_up(services: &Services, batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Failure> {
+fn give_up(
+    services: &Services,
+    batch: &ProviderBatch,
+    error: &Error,
+    attempt: u32,
+) -> Result<(), Failure> {
     if attempt < ATTEMPTS && error.kind != Kind::InvalidRequest {
         return Err(later(services, error, attempt));
     }
@@ -110,41 +128,53 @@ fn give_up(services: &Services, batch: &ProviderBatch, error: &Error, attempt: u
     Ok(())
 }
 
-/// As on the direct path: a refusal is final, and an answer that does not satisfy the schema has another chance, unless it
-/// was cut.
-async fn fate(
+/// As on the direct path: a refusal is final, and an answer that does not satisfy the schema has
+/// another chance, unless it was cut.
+async fn disposition(
     shard: &Shard,
     model: &ModelId,
     index: u32,
     result: Result<Completion, Error>,
     cost_usd: Option<f64>,
-) -> Result<Fate, Failure> {
+) -> Result<Disposition, Failure> {
     let completion = match result {
         Ok(completion) => completion,
         Err(Error { kind: Kind::ContentRefused, .. }) => {
-            return Ok(Fate::Failed(failure_type::CONTENT_REFUSED, "the provider or the model refused the content"));
+            return Ok(Disposition::Failed(
+                failure_type::CONTENT_REFUSED,
+                "the provider or the model refused the content",
+            ));
         }
         Err(Error { kind: Kind::TooLarge, .. }) => {
-            return Ok(Fate::Failed(failure_type::TOO_LARGE, "the document and its answer do not fit into what the model takes"));
+            return Ok(Disposition::Failed(
+                failure_type::TOO_LARGE,
+                "the document and its answer do not fit into what the model takes",
+            ));
         }
-        Err(_) => return Ok(Fate::Open),
+        Err(_) => return Ok(Disposition::Open),
     };
-    if shard.validator.as_ref().is_some_and(|validator| schema::valid(validator, &completion.answer).is_err()) {
+    if shard
+        .validator
+        .as_ref()
+        .is_some_and(|validator| schema::valid(validator, &completion.answer).is_err())
+    {
         return Ok(if completion.stop_reason == StopReason::MaxTokens {
-            Fate::Failed(
+            Disposition::Failed(
                 failure_type::INVALID_OUTPUT,
                 "the answer was cut at max_output_tokens and does not satisfy the schema; raise max_output_tokens",
             )
         } else {
-            Fate::Open
+            Disposition::Open
         });
     }
-    let Some(document) = usize::try_from(index).ok().and_then(|index| shard.documents.get(index)).cloned() else {
-        return Ok(Fate::Open);
+    let Some(document) =
+        usize::try_from(index).ok().and_then(|index| shard.documents.get(index)).cloned()
+    else {
+        return Ok(Disposition::Open);
     };
     let result = DocumentResult::new(document, model, completion, cost_usd, 1);
     result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
-    Ok(Fate::Done)
+    Ok(Disposition::Done)
 }
 
 fn cost(services: &Services, model: &ModelId, usage: &Usage) -> Option<f64> {

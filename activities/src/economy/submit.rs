@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     desk, later,
-    memo::{self, Memo},
+    submission::{self, Submission},
 };
 use crate::{
     document,
@@ -23,8 +23,9 @@ use crate::{
     storage::Location,
 };
 
-/// Requests of one batch have no more than this together, because they are held in memory; the vendors take 200 MB and more.
-const MOST_BYTES: usize = 32 << 20;
+/// Requests of one batch have no more than this together, because they are held in memory; the
+/// vendors take 200 MB and more.
+const MAX_BYTES: usize = 32 << 20;
 
 /// So many batches are in memory at once, whatever the number of shards.
 static IN_MEMORY: Semaphore = Semaphore::const_new(2);
@@ -44,59 +45,90 @@ struct Line {
     usd: f64,
 }
 
-/// Hands in as many documents as fit into one batch, once. Those that cannot go this way are left out: they take the direct
-/// path, which says what is wrong with them.
+/// Hands in as many documents as fit into one batch, once. Those that cannot go this way are left
+/// out: they take the direct path, which says what is wrong with them.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
-pub async fn submit(services: &Services, workflow: &str, task: &SubmitBatch, attempt: u32) -> Result<SubmittedBatch, Failure> {
+pub async fn submit(
+    services: &Services,
+    workflow: &str,
+    task: &SubmitBatch,
+    attempt: u32,
+) -> Result<SubmittedBatch, Failure> {
     match try_to(services, workflow, task, attempt).await {
-        // The workflow waits better than an activity does: it knows of pauses, of deadlines and of cancellation.
+        // The workflow waits better than an activity does: it knows of pauses, of deadlines and of
+        // cancellation.
         Err(failure) if failure.retry_after.is_some() && attempt >= FAULTS => {
             tracing::warn!(%failure, "a batch cannot be handed in now");
             let folder = resolve(&services.storage, "job", &task.job)?;
-            let unsure = Memo::read(&folder, task).await.is_ok_and(|memo| memo.is_some());
+            let unsure =
+                Submission::read(&folder, task).await.is_ok_and(|submission| submission.is_some());
             Ok(SubmittedBatch { later: true, unsure, ..nothing(task.from) })
         }
         ended => ended,
     }
 }
 
-async fn try_to(services: &Services, workflow: &str, task: &SubmitBatch, attempt: u32) -> Result<SubmittedBatch, Failure> {
+async fn try_to(
+    services: &Services,
+    workflow: &str,
+    task: &SubmitBatch,
+    attempt: u32,
+) -> Result<SubmittedBatch, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
-    let (folder, key) = (resolve(&services.storage, "job", &task.job)?, memo::key(task));
+    let (folder, key) = (resolve(&services.storage, "job", &task.job)?, submission::key(task));
     let (model, batches) = desk(services, &shard)?;
-    let noted = Memo::read(&folder, task).await?;
-    if let Some(memo) = noted.clone()
-        && let Some(memo) = handed_in(services, batches, &folder, memo, &key, attempt).await?
+    let noted = Submission::read(&folder, task).await?;
+    if let Some(submission) = noted.clone()
+        && let Some(submission) =
+            handed_in(services, batches, &folder, submission, &key, attempt).await?
     {
         // Whoever handed it in may have given the money back, not knowing.
-        let hold = memo::hold(&key, memo.requests);
-        let held = services.budgets.hold_batch(&shard.job, workflow, &hold, memo.usd, services.guard.backoff).await;
+        let hold = submission::hold(&key, submission.requests);
+        let held = services
+            .budgets
+            .hold_batch(&shard.job, workflow, &hold, submission.usd, services.guard.backoff)
+            .await;
         if let Err(failure) = held {
             tracing::warn!(%failure, "a batch that was handed in is not held in its budget");
         }
-        return Ok(known(&memo, &folder, task).await);
+        return Ok(known(&submission, &folder, task).await);
     }
     if task.only_find {
-        if let Some(memo) = noted {
-            services.budgets.settle_batch(&shard.job, workflow, &memo::hold(&key, memo.requests), 0.0).await;
+        if let Some(submission) = noted {
+            services
+                .budgets
+                .settle_batch(
+                    &shard.job,
+                    workflow,
+                    &submission::hold(&key, submission.requests),
+                    0.0,
+                )
+                .await;
         }
         return Ok(nothing(task.to));
     }
     // It can only be closed, which nobody does.
     let _place = IN_MEMORY.acquire().await;
-    let (mut lines, mut next) = gather(services, &shard, model, batches, task, &key, attempt).await?;
+    let (mut lines, mut next) =
+        gather(services, &shard, model, batches, task, &key, attempt).await?;
     let (hold, usd) = loop {
         if lines.is_empty() {
             return Ok(nothing(next));
         }
         let usd = lines.iter().map(|line| line.usd).sum();
-        let hold = memo::hold(&key, count(&lines));
-        match services.budgets.hold_batch(&shard.job, workflow, &hold, usd, services.guard.backoff).await {
+        let hold = submission::hold(&key, count(&lines));
+        match services
+            .budgets
+            .hold_batch(&shard.job, workflow, &hold, usd, services.guard.backoff)
+            .await
+        {
             Ok(()) => break (hold, usd),
             // Where not even one fits, each says so on the direct path.
-            Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED && lines.len() == 1 => return Ok(nothing(task.to)),
+            Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED && lines.len() == 1 => {
+                return Ok(nothing(task.to));
+            }
             Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED => {
                 next = lines.split_off(lines.len() / 2).first().map_or(next, |line| line.index);
             }
@@ -104,18 +136,19 @@ async fn try_to(services: &Services, workflow: &str, task: &SubmitBatch, attempt
         }
     };
     let requests = count(&lines);
-    let memo = Memo { at: Utc::now(), requests, next, usd, guessed: false, batch: None };
-    memo.write(&folder, task).await?;
+    let submission =
+        Submission { at: Utc::now(), requests, next, usd, guessed: false, batch: None };
+    submission.write(&folder, task).await?;
     let lines: Vec<Vec<u8>> = lines.into_iter().map(|line| line.json).collect();
     match batches.submit(&key, &lines).await {
         Ok(id) => {
             tracing::info!(%model, batch = id, requests, "documents were handed in to the provider's batch API");
-            Ok(known(&Memo { batch: Some(id), ..memo }, &folder, task).await)
+            Ok(known(&Submission { batch: Some(id), ..submission }, &folder, task).await)
         }
         Err(error) => {
             if error.charged == Charged::No {
                 // There is no such batch, and none that looks like it is ours.
-                Memo::remove(&folder, task).await;
+                Submission::remove(&folder, task).await;
                 services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
             }
             refused(services, &shard, model, task, &error, attempt)
@@ -158,11 +191,17 @@ fn nothing(next: u32) -> SubmittedBatch {
 }
 
 /// The id is in Temporal's history from here on; the memo is for who comes before that.
-async fn known(memo: &Memo, folder: &Location, task: &SubmitBatch) -> SubmittedBatch {
-    if let Err(failure) = memo.write(folder, task).await {
+async fn known(submission: &Submission, folder: &Location, task: &SubmitBatch) -> SubmittedBatch {
+    if let Err(failure) = submission.write(folder, task).await {
         tracing::warn!(%failure, "the id of a batch could not be noted");
     }
-    SubmittedBatch { batch: memo.batch.clone(), requests: memo.requests, next: memo.next, later: false, unsure: false }
+    SubmittedBatch {
+        batch: submission.batch.clone(),
+        requests: submission.requests,
+        next: submission.next,
+        later: false,
+        unsure: false,
+    }
 }
 
 /// The batch that an attempt before this one handed in, whether or not it knew its id.
@@ -170,26 +209,31 @@ async fn handed_in(
     services: &Services,
     batches: &dyn Batches,
     folder: &Location,
-    memo: Memo,
+    submission: Submission,
     key: &str,
     attempt: u32,
-) -> Result<Option<Memo>, Failure> {
-    if memo.batch.is_some() {
-        return Ok(Some(memo));
+) -> Result<Option<Submission>, Failure> {
+    if submission.batch.is_some() {
+        return Ok(Some(submission));
     }
-    let mut found = match batches.find(key, memo.requests as usize, memo.at).await {
+    let mut found = match batches.find(key, submission.requests as usize, submission.at).await {
         Ok(found) => found,
         // Not every compatible server keeps a list.
         Err(error) if error.kind == Kind::InvalidRequest => Vec::new(),
         Err(error) => return Err(later(services, &error, attempt)),
     };
     if !batches.takes_notes() && !found.is_empty() {
-        let taken = memo::taken(folder).await?;
+        let taken = submission::taken(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
-    // Without notes nobody can say which of several it is; with them, any is: they hold the same requests.
+    // Without notes nobody can say which of several it is; with them, any is: they hold the same
+    // requests.
     let batch = if found.len() == 1 || batches.takes_notes() { found.pop() } else { None };
-    Ok(batch.map(|batch| Memo { batch: Some(batch), guessed: !batches.takes_notes(), ..memo }))
+    Ok(batch.map(|batch| Submission {
+        batch: Some(batch),
+        guessed: !batches.takes_notes(),
+        ..submission
+    }))
 }
 
 /// The requests of a batch, and the first document after it.
@@ -203,24 +247,34 @@ async fn gather(
     attempt: u32,
 ) -> Result<(Vec<Line>, u32), Failure> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
-    let documents: Vec<(u32, Document)> =
-        (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize).cloned()).collect();
+    let documents: Vec<(u32, Document)> = (task.from..task.to)
+        .zip(shard.documents.iter().skip(task.from as usize).cloned())
+        .collect();
     let mut read = std::pin::pin!(
         stream::iter(documents)
-            .map(|(index, document)| async move { (index, content(services, shard, document, attempt).await) })
+            .map(|(index, document)| async move {
+                (index, content(services, shard, document, attempt).await)
+            })
             .buffered(READ_AHEAD)
     );
     while let Some((index, content)) = read.next().await {
         let Some(content) = content? else { continue };
         let question = Question::of(shard, &content);
         // A request that cannot be written is refused by name on the direct path.
-        let Ok(json) = batches.line(&memo::custom_id(key, index), &question.call(model)) else { continue };
-        if !lines.is_empty() && bytes + json.len() > MOST_BYTES {
+        let Ok(json) = batches.line(&submission::custom_id(key, index), &question.call(model))
+        else {
+            continue;
+        };
+        if !lines.is_empty() && bytes + json.len() > MAX_BYTES {
             return Ok((lines, index));
         }
-        let usage =
-            Usage { uncached_input: question.input_tokens(), output: shard.job.max_output_tokens.into(), ..Usage::default() };
-        let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0) * batch::PRICE;
+        let usage = Usage {
+            uncached_input: question.input_tokens(),
+            output: shard.job.max_output_tokens.into(),
+            ..Usage::default()
+        };
+        let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
+            * batch::PRICE;
         bytes += json.len();
         lines.push(Line { index, json, usd });
     }
@@ -228,7 +282,12 @@ async fn gather(
 }
 
 /// What of a document goes into a batch, if anything does.
-async fn content(services: &Services, shard: &Shard, document: Document, attempt: u32) -> Result<Option<Content>, Failure> {
+async fn content(
+    services: &Services,
+    shard: &Shard,
+    document: Document,
+    attempt: u32,
+) -> Result<Option<Content>, Failure> {
     let not_now = |failure: &Failure| failure.retry_after.is_some() && attempt < FAULTS;
     match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
         Ok(None) => {}
@@ -238,7 +297,12 @@ async fn content(services: &Services, shard: &Shard, document: Document, attempt
     }
     match document::content_owned(services, document, shard.job.attach_pdf).await {
         // Its parts are steps of their own.
-        Ok(Content::Text(text)) if shard.job.long.is_some_and(|long| tokens::estimate(&text) > u64::from(long.chunk_tokens)) => {
+        Ok(Content::Text(text))
+            if shard
+                .job
+                .long
+                .is_some_and(|long| tokens::estimate(&text) > u64::from(long.chunk_tokens)) =>
+        {
             Ok(None)
         }
         Ok(content) => Ok(Some(content)),

@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 /// All documents, each marked off. A document cannot end its own item.
 pub(super) fn text<'a>(documents: impl Iterator<Item = &'a str>, salt: u64) -> String {
     let item = |(place, text): (usize, &str)| {
-        format!("<item id=\"{}\">\n{}\n</item>", name(salt, place), text.replace("</item", "&lt;/item"))
+        format!(
+            "<item id=\"{}\">\n{}\n</item>",
+            name(salt, place),
+            text.replace("</item", "&lt;/item")
+        )
     };
     documents.enumerate().map(item).collect::<Vec<_>>().join("\n\n")
 }
@@ -16,7 +20,8 @@ fn name(salt: u64, place: usize) -> String {
     format!("{salt:04x}-{}", place + 1)
 }
 
-/// The schema of all answers; what the batch's own schema defines stands at the top, where its references look for it.
+/// The schema of all answers; what the batch's own schema defines stands at the top, where its
+/// references look for it.
 pub(super) fn form(schema: Option<&Value>) -> Value {
     let mut one = schema.cloned().unwrap_or_else(|| json!({"type": "string"}));
     let mut form = json!({
@@ -42,20 +47,34 @@ pub(super) fn form(schema: Option<&Value>) -> Value {
 /// What in a schema depends on its place.
 pub(super) fn unmovable(schema: &Value) -> Option<String> {
     match schema {
-        Value::Object(fields) => fields.iter().find_map(|(name, value)| match (name.as_str(), value) {
-            ("$ref", Value::String(to)) if to.starts_with("#/$defs/") || to.starts_with("#/definitions/") => None,
-            ("$ref", Value::String(to)) if to.starts_with('#') => Some(format!("\"$ref\": \"{}\"", to.escape_debug())),
-            ("$id", Value::String(_)) => Some(format!("\"{name}\"")),
-            _ => unmovable(value),
-        }),
+        Value::Object(fields) => {
+            fields.iter().find_map(|(name, value)| match (name.as_str(), value) {
+                ("$ref", Value::String(to))
+                    if to.starts_with("#/$defs/") || to.starts_with("#/definitions/") =>
+                {
+                    None
+                }
+                ("$ref", Value::String(to)) if to.starts_with('#') => {
+                    Some(format!("\"$ref\": \"{}\"", to.escape_debug()))
+                }
+                ("$id", Value::String(_)) => Some(format!("\"{name}\"")),
+                _ => unmovable(value),
+            })
+        }
         Value::Array(values) => values.iter().find_map(unmovable),
         _ => None,
     }
 }
 
-/// The answers by the places of their documents. An id that was answered twice has no answer: nobody knows which is meant.
-/// Of an answer that was cut, all entries that are whole count. Where there is a schema, an answer is JSON, a text among them.
-pub(super) fn matched(answer: &str, salt: u64, members: usize, json: bool) -> BTreeMap<usize, String> {
+/// The answers by the places of their documents. An id that was answered twice has no answer:
+/// nobody knows which is meant. Of an answer that was cut, all entries that are whole count. Where
+/// there is a schema, an answer is JSON, a text among them.
+pub(super) fn matched(
+    answer: &str,
+    salt: u64,
+    members: usize,
+    json: bool,
+) -> BTreeMap<usize, String> {
     let mut answers: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for mut entry in entries(answer) {
         let id = entry.get("id").and_then(Value::as_str);
@@ -69,19 +88,24 @@ pub(super) fn matched(answer: &str, salt: u64, members: usize, json: bool) -> BT
             answers.entry(place).or_default().push(answer);
         }
     }
-    let only = |(place, mut all): (usize, Vec<String>)| if all.len() == 1 { all.pop().map(|one| (place, one)) } else { None };
+    let only = |(place, mut all): (usize, Vec<String>)| {
+        if all.len() == 1 { all.pop().map(|one| (place, one)) } else { None }
+    };
     answers.into_iter().filter_map(only).collect()
 }
 
-/// The whole entries of the list, up to where it ends or is cut. Models without a native form of JSON put a fence around it,
-/// or a sentence before it.
+/// The whole entries of the list, up to where it ends or is cut. Models without a native form of
+/// JSON put a fence around it, or a sentence before it.
 fn entries(answer: &str) -> Vec<Map<String, Value>> {
     let list = answer.split_once("\"answers\"").and_then(|(_, rest)| rest.split_once('['));
     let (mut rest, mut entries) = (list.map_or("", |(_, list)| list), Vec::new());
     loop {
         let mut next = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
         let Some(Ok(entry)) = next.next() else { return entries };
-        rest = rest.get(next.byte_offset()..).unwrap_or_default().trim_start_matches([',', ' ', '\n', '\r', '\t']);
+        rest = rest
+            .get(next.byte_offset()..)
+            .unwrap_or_default()
+            .trim_start_matches([',', ' ', '\n', '\r', '\t']);
         entries.push(entry);
     }
 }
@@ -99,12 +123,22 @@ mod tests {
             {\"id\":\"00ff-4\",\"answer\":\" \"},{\"id\":\"00ff-5\",\"answer\":\"a\"},{\"id\":\"00ff-5\",\"answer\":\"b\"}]}\n```";
         let found = matched(answer, 0xff, 5, false);
         assert_eq!(found, BTreeMap::from([(0, "one".to_owned()), (2, "{\"n\":3}".to_owned())]));
-        for broken in ["", "{", "{\"answers\":[{\"id\":\"00ff-1\",\"answer\":\"on", "[]", "{\"answers\":7}"] {
+        for broken in
+            ["", "{", "{\"answers\":[{\"id\":\"00ff-1\",\"answer\":\"on", "[]", "{\"answers\":7}"]
+        {
             assert!(matched(broken, 0xff, 5, false).is_empty(), "{broken}");
         }
         let cut = "{\"answers\": [ {\"id\":\"00ff-1\",\"answer\":\"one\"},\n {\"id\":\"00ff-2\",\"answer\":\"tw";
-        assert_eq!(matched(cut, 0xff, 5, false), BTreeMap::from([(0, "one".to_owned())]), "whole entries count");
-        assert_eq!(matched(cut, 0xff, 5, true), BTreeMap::from([(0, "\"one\"".to_owned())]), "a schema wants JSON");
+        assert_eq!(
+            matched(cut, 0xff, 5, false),
+            BTreeMap::from([(0, "one".to_owned())]),
+            "whole entries count"
+        );
+        assert_eq!(
+            matched(cut, 0xff, 5, true),
+            BTreeMap::from([(0, "\"one\"".to_owned())]),
+            "a schema wants JSON"
+        );
     }
 
     #[test]
@@ -126,6 +160,8 @@ mod tests {
         assert_eq!(form["$defs"]["person"]["type"], "string");
         let validator = schema::compile(&form).unwrap();
         schema::valid(&validator, r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
-        assert!(schema::valid(&validator, r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err());
+        assert!(
+            schema::valid(&validator, r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err()
+        );
     }
 }

@@ -25,7 +25,10 @@ async fn uris_lead_back_to_where_they_came_from() {
     for location in found {
         let again = storage.resolve(&location.uri()).unwrap();
         assert_eq!(again.uri(), location.uri());
-        assert_eq!(String::from_utf8(again.read().await.unwrap().to_vec()).unwrap(), location.relative_to(&base));
+        assert_eq!(
+            String::from_utf8(again.read().await.unwrap().to_vec()).unwrap(),
+            location.relative_to(&base)
+        );
     }
 }
 
@@ -38,7 +41,11 @@ fn nothing_leads_out_of_a_root() {
     std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
     let storage = storage(&root);
     assert!(storage.resolve(&uri(&root, "new/folder/")).is_ok());
-    assert!(storage.resolve(Url::from_directory_path(&root).unwrap().as_str().trim_end_matches('/')).is_ok());
+    assert!(
+        storage
+            .resolve(Url::from_directory_path(&root).unwrap().as_str().trim_end_matches('/'))
+            .is_ok()
+    );
     for bad in [
         uri(&root, "../secret"),
         uri(&root, "%2e%2e/secret"),
@@ -46,7 +53,10 @@ fn nothing_leads_out_of_a_root() {
         uri(&root, "a%00b"),
         uri(&root, "link/passwd"),
         uri(&root, "link"),
-        format!("{}database/x", Url::from_directory_path(outer.path().canonicalize().unwrap()).unwrap()),
+        format!(
+            "{}database/x",
+            Url::from_directory_path(outer.path().canonicalize().unwrap()).unwrap()
+        ),
         "file:///etc/passwd".to_owned(),
         "s3://bucket/x".to_owned(),
         "/etc/passwd".to_owned(),

@@ -19,7 +19,13 @@ pub(crate) fn pdf_of(objects: &[String], trailer: &str) -> Vec<u8> {
     for place in places {
         pdf.extend(format!("{place:010} 00000 n \n").bytes());
     }
-    pdf.extend(format!("trailer\n<< /Size {} /Root 1 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1).bytes());
+    pdf.extend(
+        format!(
+            "trailer\n<< /Size {} /Root 1 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n",
+            objects.len() + 1
+        )
+        .bytes(),
+    );
     pdf
 }
 
@@ -29,12 +35,20 @@ pub(crate) fn pdf(pages: &[&str]) -> Vec<u8> {
     let mut objects = vec![
         "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
         format!("<< /Type /Pages /Count {} /Kids [{}] >>", pages.len(), kids.join(" ")),
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
     ];
     for (number, text) in pages.iter().enumerate() {
-        let content = if text.is_empty() { "0 0 m 9 9 l S".to_owned() } else { format!("BT /F1 12 Tf 72 720 Td ({text}) Tj ET") };
+        let content = if text.is_empty() {
+            "0 0 m 9 9 l S".to_owned()
+        } else {
+            format!("BT /F1 12 Tf 72 720 Td ({text}) Tj ET")
+        };
         let resources = "/Resources << /Font << /F1 3 0 R >> >> /MediaBox [0 0 612 792]";
-        objects.push(format!("<< /Type /Page /Parent 2 0 R {resources} /Contents {} 0 R >>", 5 + 2 * number));
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R {resources} /Contents {} 0 R >>",
+            5 + 2 * number
+        ));
         objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
     }
     pdf_of(&objects, "")
@@ -52,7 +66,10 @@ pub(crate) fn archive(files: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// A DOCX with these paragraphs.
 pub(crate) fn docx(paragraphs: &[&str]) -> Vec<u8> {
-    let paragraphs: String = paragraphs.iter().map(|text| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>")).collect();
-    let body = format!("<?xml version=\"1.0\"?><w:document xmlns:w=\"x\"><w:body>{paragraphs}</w:body></w:document>");
+    let paragraphs: String =
+        paragraphs.iter().map(|text| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>")).collect();
+    let body = format!(
+        "<?xml version=\"1.0\"?><w:document xmlns:w=\"x\"><w:body>{paragraphs}</w:body></w:document>"
+    );
     archive(&[("[Content_Types].xml", b"<Types/>"), ("word/document.xml", body.as_bytes())])
 }

@@ -9,7 +9,7 @@ use crate::{
     desk::{Desk, text},
     error::Error,
     exchange::{Lines, Reply, Wire},
-    message::Veil,
+    message::Redactor,
     provider::BoxFuture,
     secret::Secret,
     settings::{Settings, SetupError},
@@ -26,13 +26,17 @@ pub(super) struct MessageBatches {
 }
 
 impl MessageBatches {
-    pub(super) fn new(name: &str, settings: &Settings, headers: HeaderMap) -> Result<Self, SetupError> {
+    pub(super) fn new(
+        name: &str,
+        settings: &Settings,
+        headers: HeaderMap,
+    ) -> Result<Self, SetupError> {
         let wire = Wire::new(name, settings, &["v1", "messages", "batches"], headers)?;
         Ok(Self { wire, key: settings.api_key.clone() })
     }
 
-    fn veil(&self) -> Veil<'_> {
-        Veil::of_key(self.key.as_ref())
+    fn redactor(&self) -> Redactor<'_> {
+        Redactor::of_key(self.key.as_ref())
     }
 }
 
@@ -41,9 +45,14 @@ impl Desk for MessageBatches {
         [b"{\"custom_id\":\"", custom_id.as_bytes(), b"\",\"params\":", body, b"}"].concat()
     }
 
-    fn submit<'a>(&'a self, _name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<Reply, Error>> {
+    fn submit<'a>(
+        &'a self,
+        _name: &'a str,
+        lines: &'a [Vec<u8>],
+    ) -> BoxFuture<'a, Result<Reply, Error>> {
         Box::pin(async move {
-            let mut body = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum::<usize>() + 32);
+            let mut body =
+                Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum::<usize>() + 32);
             body.extend_from_slice(b"{\"requests\":[");
             for (number, line) in lines.iter().enumerate() {
                 if number > 0 {
@@ -52,19 +61,23 @@ impl Desk for MessageBatches {
                 body.extend_from_slice(line);
             }
             body.extend_from_slice(b"]}");
-            self.wire.post(body, &self.veil()).await
+            self.wire.post(body, &self.redactor()).await
         })
     }
 
     fn list(&self) -> BoxFuture<'_, Result<Reply, Error>> {
-        Box::pin(async { self.wire.get(&[], &[("limit", "100")], &self.veil()).await })
+        Box::pin(async { self.wire.get(&[], &[("limit", "100")], &self.redactor()).await })
     }
 
     /// No note is taken of a batch's name: its size and its time must do.
     fn is(&self, batch: &Value, _name: &str, requests: usize, since: DateTime<Utc>) -> bool {
         let counts = batch.get("request_counts").and_then(Value::as_object);
-        let count: u64 = counts.into_iter().flat_map(|counts| counts.values()).filter_map(Value::as_u64).sum();
-        let created = batch.get("created_at").and_then(Value::as_str).and_then(|at| DateTime::parse_from_rfc3339(at).ok());
+        let count: u64 =
+            counts.into_iter().flat_map(|counts| counts.values()).filter_map(Value::as_u64).sum();
+        let created = batch
+            .get("created_at")
+            .and_then(Value::as_str)
+            .and_then(|at| DateTime::parse_from_rfc3339(at).ok());
         count == requests as u64 && created.is_some_and(|created| created >= since - SKEW)
     }
 
@@ -78,7 +91,7 @@ impl Desk for MessageBatches {
     }
 
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move { self.wire.get(&[id], &[], &self.veil()).await })
+        Box::pin(async move { self.wire.get(&[id], &[], &self.redactor()).await })
     }
 
     fn state(&self, batch: &Value) -> Option<State> {
@@ -89,17 +102,20 @@ impl Desk for MessageBatches {
     }
 
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move { self.wire.act(&[id, "cancel"], &self.veil()).await })
+        Box::pin(async move { self.wire.act(&[id, "cancel"], &self.redactor()).await })
     }
 
     fn files(&self, batch: &Value) -> Vec<Vec<String>> {
         text(batch, "/id").map(|id| vec![id, "results".to_owned()]).into_iter().collect()
     }
 
-    fn open<'a>(&'a self, file: &'a [String]) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>> {
+    fn open<'a>(
+        &'a self,
+        file: &'a [String],
+    ) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>> {
         Box::pin(async move {
             let below: Vec<&str> = file.iter().map(String::as_str).collect();
-            self.wire.lines(&below, &self.veil()).await
+            self.wire.lines(&below, &self.redactor()).await
         })
     }
 

@@ -11,7 +11,9 @@ fn by_code(_status: u16, code: &str, _envelope: &Envelope) -> Option<Kind> {
         _ if code.starts_with("linked_organization_") => Kind::QuotaExhausted,
         "ramp_limit_exceeded" => Kind::RateLimited,
         "organization_on_hold" => Kind::Unauthorized,
-        _ if code.starts_with("user_profile_") || code.starts_with("sandbox_") => Kind::Unauthorized,
+        _ if code.starts_with("user_profile_") || code.starts_with("sandbox_") => {
+            Kind::Unauthorized
+        }
         "request_body_too_large_after_decoding" => Kind::TooLarge,
         // A 400: the body came in too slowly.
         "request_body_timeout" => Kind::Transient,
@@ -26,8 +28,11 @@ fn by_code(_status: u16, code: &str, _envelope: &Envelope) -> Option<Kind> {
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     let is = |class: &str| envelope.types.iter().any(|given| given == class);
     if is("invalid_request_error") || status == 400 {
-        // A spend limit set by the user, and an empty account: 400s that only their wording tells from a bad request.
-        if envelope.says(&["you have reached your specified", "usage limits"]) || envelope.says(&["credit balance is too low"]) {
+        // A spend limit set by the user, and an empty account: 400s that only their wording tells
+        // from a bad request.
+        if envelope.says(&["you have reached your specified", "usage limits"])
+            || envelope.says(&["credit balance is too low"])
+        {
             return Some(Kind::QuotaExhausted);
         }
         if envelope.says(&["prompt is too long"]) || envelope.says(&["exceed", "context limit"]) {
@@ -44,7 +49,8 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
             "request_too_large" => Kind::TooLarge,
             "not_found_error" => Kind::InvalidRequest,
             "conflict_error" => Kind::Transient,
-            // Gateways pass bad requests on as their own failure; OpenAI uses this type with every 4xx, where the status knows better.
+            // Gateways pass bad requests on as their own failure; OpenAI uses this type with every
+            // 4xx, where the status knows better.
             "invalid_request_error" if status >= 500 || status == 400 => Kind::InvalidRequest,
             "api_error" if status >= 500 => match status {
                 503 | 529 => Kind::Overloaded,

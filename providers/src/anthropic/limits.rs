@@ -1,4 +1,5 @@
-//! Rate-limit headers: `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}`, on
+//! Rate-limit headers:
+//! `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}`, on
 //! successes and on 429s. Reset is an RFC 3339 time of full replenishment.
 
 use chrono::{DateTime, Utc};
@@ -51,9 +52,16 @@ mod tests {
             ("request-id", "req_1"),
         ]);
         let observed = observed(&headers);
-        let requests = Window { limit: Some(1000), remaining: Some(999), full_in: Some(Duration::from_secs(3)) };
+        let requests = Window {
+            limit: Some(1000),
+            remaining: Some(999),
+            full_in: Some(Duration::from_secs(3)),
+        };
         assert_eq!(observed.requests, Some(requests));
-        assert_eq!(observed.input_tokens, Some(Window { remaining: Some(1_998_000), ..Window::default() }));
+        assert_eq!(
+            observed.input_tokens,
+            Some(Window { remaining: Some(1_998_000), ..Window::default() })
+        );
         assert_eq!((observed.tokens, observed.output_tokens), (None, None));
         assert_eq!(observed.request_id.as_deref(), Some("req_1"));
     }

@@ -21,7 +21,8 @@ use crate::{
 
 pub(crate) use errors::NAMES;
 
-/// The oldest version that is served; the newer one only removes what is never sent here, and compatible servers may not know it.
+/// The oldest version that is served; the newer one only removes what is never sent here, and
+/// compatible servers may not know it.
 const VERSION: &str = "2023-06-01";
 
 /// The API.
@@ -50,7 +51,13 @@ impl Api for Messages {
         limits::observed(headers)
     }
 
-    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+    fn read(
+        &self,
+        request: &Request<'_>,
+        body: &Value,
+        reply: &Reply,
+        context: Context<'_>,
+    ) -> Result<Completion, Error> {
         response::read(request, body, reply, context)
     }
 }

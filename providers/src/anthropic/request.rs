@@ -9,11 +9,12 @@ use crate::{
     provider::{Document, Request},
 };
 
-/// The vendor's limit. A longer body is refused by its front door, which often drops the connection under way, and a
-/// dropped connection looks like something to retry.
+/// The vendor's limit. A longer body is refused by its front door, which often drops the connection
+/// under way, and a dropped connection looks like something to retry.
 const MAX_BODY_BYTES: usize = 32_000_000;
 
-/// No sampling parameters: from version 2026-10-21 on, and for newer models in any version, they are refused.
+/// No sampling parameters: from version 2026-10-21 on, and for newer models in any version, they
+/// are refused.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -90,12 +91,18 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
         max_tokens: request.max_output_tokens,
         system: system(request),
         messages: [Message { role: "user", content: content(request.document) }],
-        output_config: request.schema.map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
+        output_config: request
+            .schema
+            .map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
     };
-    let body =
-        serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))?;
+    let body = serde_json::to_vec(&body).map_err(|_| {
+        Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON")
+    })?;
     if body.len() > MAX_BODY_BYTES {
-        let text = format!("the request has {} bytes; anthropic takes at most {MAX_BODY_BYTES}", body.len());
+        let text = format!(
+            "the request has {} bytes; anthropic takes at most {MAX_BODY_BYTES}",
+            body.len()
+        );
         return Err(Error::unsent(Kind::TooLarge, &text));
     }
     Ok(body)
@@ -118,7 +125,11 @@ fn content(document: Document<'_>) -> Content {
     match document {
         Document::Text(text) => Content::Text(prompt::wrap(text)),
         Document::Pdf(bytes) => {
-            let source = FileSource { r#type: "base64", media_type: "application/pdf", data: prompt::base64(bytes) };
+            let source = FileSource {
+                r#type: "base64",
+                media_type: "application/pdf",
+                data: prompt::base64(bytes),
+            };
             Content::Attached([Block::Document { source }, Block::Text { text: prompt::ATTACHED }])
         }
     }
@@ -140,7 +151,10 @@ mod tests {
         let schema = json!({"type":"object"});
         let plain = Request { model: "claude", max_output_tokens: 9, ..REQUEST };
         let user = json!([{"role":"user","content":"<document>\nText\n</document>"}]);
-        assert_eq!(written(&plain), json!({"model":"claude","max_tokens":9,"system":"Sum up.","messages":user}));
+        assert_eq!(
+            written(&plain),
+            json!({"model":"claude","max_tokens":9,"system":"Sum up.","messages":user})
+        );
         let format = json!({"format":{"type":"json_schema","schema":schema}});
         assert_eq!(
             written(&Request { schema: Some(&schema), instructions: "", ..plain }),
@@ -151,10 +165,16 @@ mod tests {
     #[test]
     fn cached_instructions_and_attached_files() {
         let cached = written(&Request { cache_instructions: true, ..REQUEST });
-        assert_eq!(cached["system"], json!([{"type":"text","text":"Sum up.","cache_control":{"type":"ephemeral"}}]));
+        assert_eq!(
+            cached["system"],
+            json!([{"type":"text","text":"Sum up.","cache_control":{"type":"ephemeral"}}])
+        );
         let attached = written(&Request { document: Document::Pdf(b"%PDF-"), ..REQUEST });
         let file = json!({"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"JVBERi0="}});
-        assert_eq!(attached["messages"][0]["content"], json!([file, {"type":"text","text":"The document is attached."}]));
+        assert_eq!(
+            attached["messages"][0]["content"],
+            json!([file, {"type":"text","text":"The document is attached."}])
+        );
     }
 
     #[test]

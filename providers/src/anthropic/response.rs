@@ -10,7 +10,12 @@ use crate::{
     refusal::Context,
 };
 
-pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+pub(super) fn read(
+    request: &Request<'_>,
+    body: &Value,
+    reply: &Reply,
+    context: Context<'_>,
+) -> Result<Completion, Error> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(context.unreadable(reply, "it is no Messages response (is base-url right?)"));
     };
@@ -22,7 +27,8 @@ pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: 
         Some("refusal") => {
             // A refusal before any output has no content and is not billed.
             let charged = if blocks.is_empty() { Charged::No } else { Charged::from(usage) };
-            let category = body.pointer("/stop_details/category").and_then(Value::as_str).unwrap_or("unnamed");
+            let category =
+                body.pointer("/stop_details/category").and_then(Value::as_str).unwrap_or("unnamed");
             return Err(context.no_answer(
                 reply,
                 Kind::ContentRefused,
@@ -36,7 +42,8 @@ pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: 
         }
         other => StopReason::other(other),
     };
-    let answer = blocks.iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
+    let answer =
+        blocks.iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
     Ok(Completion {
         answer: answer.filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),
         stop_reason,

@@ -1,4 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may be.
+//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
+//! be.
 
 use std::time::Duration;
 
@@ -27,7 +28,15 @@ fn error(class: &str, message: &str, code: Option<&str>) -> String {
 }
 
 /// Status, headers, type, message, code; kind, wait in seconds.
-type Case = (u16, &'static [(&'static str, &'static str)], &'static str, &'static str, Option<&'static str>, Kind, Option<u64>);
+type Case = (
+    u16,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    &'static str,
+    Option<&'static str>,
+    Kind,
+    Option<u64>,
+);
 
 #[test]
 fn errors() {
@@ -98,7 +107,8 @@ fn bodies_that_are_not_the_vendors() {
         (429, json!({"error":{"type":"insufficient_quota","code":"insufficient_quota"}}).to_string(), Kind::QuotaExhausted),
     ];
     for (status, body, kind) in cases {
-        let error = client().read(&REQUEST, &testing::reply(status, &[], body.clone())).unwrap_err();
+        let error =
+            client().read(&REQUEST, &testing::reply(status, &[], body.clone())).unwrap_err();
         assert_eq!(error.kind, kind, "{status} {body}");
     }
 }
@@ -121,7 +131,11 @@ fn what_a_failed_call_may_have_cost() {
         (500, Charged::Unknown),
         (504, Charged::Unknown),
     ] {
-        assert_eq!(client().read(&REQUEST, &testing::reply(status, &[], "")).unwrap_err().charged, charged, "{status}");
+        assert_eq!(
+            client().read(&REQUEST, &testing::reply(status, &[], "")).unwrap_err().charged,
+            charged,
+            "{status}"
+        );
     }
 }
 
@@ -142,7 +156,8 @@ fn answers() {
         ("pause_turn", StopReason::Other("pause_turn".to_owned())),
     ];
     for (word, stop_reason) in cases {
-        let completion = client().read(&REQUEST, &testing::json(200, &success(word, "Yes"))).unwrap();
+        let completion =
+            client().read(&REQUEST, &testing::json(200, &success(word, "Yes"))).unwrap();
         assert_eq!((completion.answer.as_str(), completion.stop_reason.as_str()), ("Yes!", word));
         assert_eq!(
             (completion.stop_reason, completion.usage, completion.model.as_str()),
@@ -150,7 +165,10 @@ fn answers() {
         );
     }
     let bare = client().read(&REQUEST, &testing::json(200, &json!({"content":[]}))).unwrap();
-    assert_eq!((bare.answer.as_str(), bare.usage, bare.model.as_str(), bare.stop_reason.as_str()), ("", None, "asked", "unknown"));
+    assert_eq!(
+        (bare.answer.as_str(), bare.usage, bare.model.as_str(), bare.stop_reason.as_str()),
+        ("", None, "asked", "unknown")
+    );
 }
 
 #[test]
@@ -158,7 +176,8 @@ fn successes_that_are_none() {
     let mut early = success("refusal", "");
     early["content"] = json!([]);
     early["stop_details"] = json!({"type":"refusal","category":"bio","explanation":"secret words"});
-    let overloaded = json!({"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}});
+    let overloaded =
+        json!({"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}});
     let cases = [
         (success("refusal", "No"), Kind::ContentRefused, Charged::Usage(USAGE)),
         (early, Kind::ContentRefused, Charged::No),
@@ -173,7 +192,9 @@ fn successes_that_are_none() {
         assert_eq!((error.kind, error.charged), (kind, charged), "{body}");
         assert!(!error.message.contains("secret words"), "{error}");
     }
-    for (cut, kind) in [(Cut::Broken("reset".to_owned()), Kind::Timeout), (Cut::TooLong, Kind::Transient)] {
+    for (cut, kind) in
+        [(Cut::Broken("reset".to_owned()), Kind::Timeout), (Cut::TooLong, Kind::Transient)]
+    {
         let reply = Reply { cut: Some(cut), ..testing::json(200, &success("end_turn", "Yes")) };
         let error = client().read(&REQUEST, &reply).unwrap_err();
         assert_eq!((error.kind, error.charged), (kind, Charged::Unknown));
@@ -182,7 +203,11 @@ fn successes_that_are_none() {
 
 #[test]
 fn a_message_names_call_status_and_reason() {
-    let reply = testing::reply(429, &[("request-id", "req_9")], error("rate_limit_error", "Slow\ndown", None));
+    let reply = testing::reply(
+        429,
+        &[("request-id", "req_9")],
+        error("rate_limit_error", "Slow\ndown", None),
+    );
     assert_eq!(
         client().read(&REQUEST, &reply).unwrap_err().to_string(),
         "anthropic (call req_9): status 429 rate_limit_error: Slow down"

@@ -39,7 +39,10 @@ mod tests {
     fn optional_counts_may_be_missing_and_needed_ones_make_it_unknown() {
         let nulls = json!({"usage":{"input_tokens":10,"cache_creation_input_tokens":null,"output_tokens":5,
             "cache_creation":{"ephemeral_5m_input_tokens":1,"ephemeral_1h_input_tokens":2}}});
-        assert_eq!(read(&nulls), Some(Usage { uncached_input: 10, cache_read: 0, cache_write: 3, output: 5 }));
+        assert_eq!(
+            read(&nulls),
+            Some(Usage { uncached_input: 10, cache_read: 0, cache_write: 3, output: 5 })
+        );
         for unknown in [
             json!({}),
             json!({"usage":null}),

@@ -1,11 +1,14 @@
-//! What the SDK sends with: one request, over a connection of its own, like every other vendor's client.
+//! What the SDK sends with: one request, over a connection of its own, like every other vendor's
+//! client.
 
 use aws_sdk_bedrockruntime::config::{
     RuntimeComponents,
     http::{HttpRequest, HttpResponse},
 };
 use aws_smithy_runtime_api::client::{
-    http::{HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector},
+    http::{
+        HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+    },
     result::ConnectorError,
 };
 use aws_smithy_types::body::SdkBody;
@@ -23,7 +26,11 @@ impl Client {
 }
 
 impl HttpClient for Client {
-    fn http_connector(&self, _settings: &HttpConnectorSettings, _components: &RuntimeComponents) -> SharedHttpConnector {
+    fn http_connector(
+        &self,
+        _settings: &HttpConnectorSettings,
+        _components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
         SharedHttpConnector::new(self.clone())
     }
 }
@@ -35,12 +42,18 @@ impl HttpConnector for Client {
     }
 }
 
-async fn send(client: &reqwest::Client, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
+async fn send(
+    client: &reqwest::Client,
+    request: HttpRequest,
+) -> Result<HttpResponse, ConnectorError> {
     let user = |error: &dyn std::fmt::Display| ConnectorError::user(error.to_string().into());
     let request = request.try_into_http1x().map_err(|error| user(&error))?;
     let request = request.map(|body| body.bytes().unwrap_or_default().to_vec());
     let request = reqwest::Request::try_from(request).map_err(|error| user(&error))?;
-    let response = client.execute(request).await.map_err(|error| ConnectorError::io(Box::new(Fault::of(&error))))?;
+    let response = client
+        .execute(request)
+        .await
+        .map_err(|error| ConnectorError::io(Box::new(Fault::of(&error))))?;
     let Reply { status, headers, body, cut } = Reply::read(response).await;
     let mut response = http::Response::builder().status(status);
     if let Some(fields) = response.headers_mut() {

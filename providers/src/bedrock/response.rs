@@ -11,7 +11,7 @@ use super::usage;
 use crate::{
     error::{Charged, Error, Kind},
     exchange::{Cut, Reply},
-    message::Veil,
+    message::Redactor,
     observed::Observed,
     provider::{Completion, Request, StopReason},
     refusal::Context,
@@ -19,15 +19,21 @@ use crate::{
 };
 
 /// No limit is told in headers.
-pub(super) fn context<'a>(veil: Veil<'a>, retry_codes: &'a [String]) -> Context<'a> {
-    Context::new(Vendor::Bedrock, veil, Observed::default()).retrying(retry_codes)
+pub(super) fn context<'a>(redactor: Redactor<'a>, retry_codes: &'a [String]) -> Context<'a> {
+    Context::new(Vendor::Bedrock, redactor, Observed::default()).retrying(retry_codes)
 }
 
-pub(super) fn read(request: &Request<'_>, output: &ConverseOutput, context: Context<'_>) -> Result<Completion, Error> {
+pub(super) fn read(
+    request: &Request<'_>,
+    output: &ConverseOutput,
+    context: Context<'_>,
+) -> Result<Completion, Error> {
     // The SDK has read a whole success; only the status is left of it.
     let reply = Reply { status: 200, headers: HeaderMap::new(), body: Vec::new(), cut: None };
     let usage = output.usage().map(usage::read);
-    let no_answer = |context: Context<'_>, kind, text| Err(context.no_answer(&reply, kind, text, Charged::from(usage)));
+    let no_answer = |context: Context<'_>, kind, text| {
+        Err(context.no_answer(&reply, kind, text, Charged::from(usage)))
+    };
     let Some(message) = output.output().and_then(|output| output.as_message().ok()) else {
         return no_answer(context, Kind::Transient, "the answer holds no message");
     };
@@ -35,22 +41,40 @@ pub(super) fn read(request: &Request<'_>, output: &ConverseOutput, context: Cont
         Stop::EndTurn => StopReason::EndTurn,
         Stop::MaxTokens => StopReason::MaxTokens,
         Stop::StopSequence => StopReason::StopSequence,
-        Stop::GuardrailIntervened => return no_answer(context, Kind::ContentRefused, "a guardrail withheld the answer"),
-        Stop::ContentFiltered => return no_answer(context, Kind::ContentRefused, "the content was filtered"),
+        Stop::GuardrailIntervened => {
+            return no_answer(context, Kind::ContentRefused, "a guardrail withheld the answer");
+        }
+        Stop::ContentFiltered => {
+            return no_answer(context, Kind::ContentRefused, "the content was filtered");
+        }
         Stop::ModelContextWindowExceeded => {
-            return no_answer(context, Kind::TooLarge, "the document and its answer do not fit into the model's context");
+            return no_answer(
+                context,
+                Kind::TooLarge,
+                "the document and its answer do not fit into the model's context",
+            );
         }
         // The model lost its thread; another attempt is another throw.
-        Stop::MalformedModelOutput => return no_answer(context, Kind::Transient, "the model's output was malformed"),
+        Stop::MalformedModelOutput => {
+            return no_answer(context, Kind::Transient, "the model's output was malformed");
+        }
         // Not a value of the vendor's own, but what Claude says elsewhere.
-        other if other.as_str() == "refusal" => return no_answer(context, Kind::ContentRefused, "the model refused"),
+        other if other.as_str() == "refusal" => {
+            return no_answer(context, Kind::ContentRefused, "the model refused");
+        }
         other => StopReason::other(Some(other.as_str())),
     };
     let answer = message.content().iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    Ok(Completion { answer: answer.collect(), stop_reason, usage, model: request.model.to_owned(), observed: context.observed })
+    Ok(Completion {
+        answer: answer.collect(),
+        stop_reason,
+        usage,
+        model: request.model.to_owned(),
+        observed: context.observed,
+    })
 }
 
 /// An error, or a success that the SDK cannot read.
@@ -65,10 +89,16 @@ pub(super) fn failed(raw: &HttpResponse, context: Context<'_>) -> Error {
 
 /// The bytes on the wire.
 fn reply(raw: &HttpResponse) -> Reply {
-    let headers = raw.headers().iter().filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
+    let headers = raw
+        .headers()
+        .iter()
+        .filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
     Reply {
         status: raw.status().as_u16(),
-        headers: headers.collect::<Vec<(http::HeaderName, http::HeaderValue)>>().into_iter().collect(),
+        headers: headers
+            .collect::<Vec<(http::HeaderName, http::HeaderValue)>>()
+            .into_iter()
+            .collect(),
         body: raw.body().bytes().unwrap_or_default().to_vec(),
         cut: raw.extension::<Cut>().cloned(),
     }

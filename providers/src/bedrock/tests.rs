@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's service model (see `mod.rs`). The SDK stands between the wire and the client, so each
-//! case is a whole exchange with a server that counts its requests.
+//! What replies mean, from the vendor's service model (see `mod.rs`). The SDK stands between the
+//! wire and the client, so each case is a whole exchange with a server that counts its requests.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,12 +50,16 @@ async fn serve(response: String) -> (Client, Arc<Mutex<Vec<String>>>) {
         }
     });
     let settings =
-        Settings { base_url: url.parse().unwrap(), ..testing::settings(Vendor::Bedrock) }.request_timeout(Duration::from_secs(5));
+        Settings { base_url: url.parse().unwrap(), ..testing::settings(Vendor::Bedrock) }
+            .request_timeout(Duration::from_secs(5));
     (Client::new("bedrock", &settings).unwrap(), seen)
 }
 
 fn response(status: u16, headers: &str, body: &str) -> String {
-    format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{headers}\r\n{body}",
+        body.len()
+    )
 }
 
 async fn call(status: u16, headers: &str, body: &Value) -> Result<Completion, Error> {
@@ -86,18 +90,29 @@ async fn errors() {
         (404, "ResourceNotFoundException", "x",                                    Kind::InvalidRequest),
     ];
     for (status, class, message, kind) in cases {
-        let error = call(status, &format!("x-amzn-ErrorType: {class}\r\n"), &json!({"message":message})).await.unwrap_err();
+        let error =
+            call(status, &format!("x-amzn-ErrorType: {class}\r\n"), &json!({"message":message}))
+                .await
+                .unwrap_err();
         assert_eq!((error.kind, error.status), (kind, Some(status)), "{class} {message}: {error}");
-        assert_eq!(error.message, format!("bedrock: status {status} {}: {message}", class.split(':').next().unwrap()));
+        assert_eq!(
+            error.message,
+            format!("bedrock: status {status} {}: {message}", class.split(':').next().unwrap())
+        );
         // The same, as gateways pass it on.
         let error =
             call(status, "", &json!({"__type":format!("com.amazon.coral#{}", class.split(':').next().unwrap()),"message":message}))
                 .await;
         assert_eq!(error.unwrap_err().kind, kind, "{class} {message}");
     }
-    for (original, kind) in [(429, Kind::RateLimited), (400, Kind::InvalidRequest), (500, Kind::Transient)] {
+    for (original, kind) in
+        [(429, Kind::RateLimited), (400, Kind::InvalidRequest), (500, Kind::Transient)]
+    {
         let body = json!({"message":"x","originalStatusCode":original});
-        assert_eq!(call(424, "x-amzn-ErrorType: ModelErrorException\r\n", &body).await.unwrap_err().kind, kind);
+        assert_eq!(
+            call(424, "x-amzn-ErrorType: ModelErrorException\r\n", &body).await.unwrap_err().kind,
+            kind
+        );
     }
 }
 
@@ -117,7 +132,10 @@ async fn answers_and_successes_that_are_none() {
         ("tool_use", StopReason::Other("tool_use".to_owned())),
     ] {
         let completion = call(200, "", &success(word)).await.unwrap();
-        assert_eq!((completion.answer.as_str(), completion.stop_reason, completion.usage), ("Yes!", stop_reason, Some(USAGE)));
+        assert_eq!(
+            (completion.answer.as_str(), completion.stop_reason, completion.usage),
+            ("Yes!", stop_reason, Some(USAGE))
+        );
     }
     for (word, kind) in [
         ("guardrail_intervened", Kind::ContentRefused),
@@ -138,26 +156,46 @@ async fn the_whole_request() {
     let (client, seen) = serve(response(200, "", &success("end_turn").to_string())).await;
     let schema = json!({"type":"object"});
     let model = "anthropic.claude-sonnet-5-v1:0";
-    client.complete(&Request { model, schema: Some(&schema), cache_instructions: true, ..REQUEST }).await.unwrap();
-    client.complete(&Request { document: Document::Pdf(b"%PDF-"), instructions: "", ..REQUEST }).await.unwrap();
+    client
+        .complete(&Request { model, schema: Some(&schema), cache_instructions: true, ..REQUEST })
+        .await
+        .unwrap();
+    client
+        .complete(&Request { document: Document::Pdf(b"%PDF-"), instructions: "", ..REQUEST })
+        .await
+        .unwrap();
     let seen = seen.lock().await;
-    let body = |request: &str| serde_json::from_str::<Value>(request.split("\r\n\r\n").nth(1).unwrap()).unwrap();
-    assert!(seen[0].starts_with("POST /model/anthropic.claude-sonnet-5-v1%3A0/converse HTTP/1.1"), "{}", seen[0]);
+    let body = |request: &str| {
+        serde_json::from_str::<Value>(request.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+    };
+    assert!(
+        seen[0].starts_with("POST /model/anthropic.claude-sonnet-5-v1%3A0/converse HTTP/1.1"),
+        "{}",
+        seen[0]
+    );
     assert!(seen[0].contains("authorization: Bearer K3Y-K3Y-K3Y"), "{}", seen[0]);
     let user = json!([{"role":"user","content":[{"text":"<document>\nText\n</document>"}]}]);
-    let format =
-        json!({"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"type\":\"object\"}","name":"answer"}}}});
+    let format = json!({"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"type\":\"object\"}","name":"answer"}}}});
     let system = json!([{"text":"Sum up."},{"cachePoint":{"type":"default"}}]);
-    assert_eq!(body(&seen[0]), json!({"messages":user,"system":system,"inferenceConfig":{"maxTokens":100},"outputConfig":format}));
+    assert_eq!(
+        body(&seen[0]),
+        json!({"messages":user,"system":system,"inferenceConfig":{"maxTokens":100},"outputConfig":format})
+    );
     let file = json!({"document":{"format":"pdf","name":"document","source":{"bytes":"JVBERi0="}}});
-    assert_eq!(body(&seen[1])["messages"][0]["content"], json!([file, {"text":"The document is attached."}]));
+    assert_eq!(
+        body(&seen[1])["messages"][0]["content"],
+        json!([file, {"text":"The document is attached."}])
+    );
     assert!(body(&seen[1]).get("system").is_none());
 }
 
 #[test]
 fn the_region_is_in_the_hosts_name_or_in_the_settings() {
     let region = |url: &str, region: Option<&str>| {
-        let settings = Settings { region: region.map(str::to_owned), ..Settings::new(Vendor::Bedrock, url.parse().unwrap()) };
+        let settings = Settings {
+            region: region.map(str::to_owned),
+            ..Settings::new(Vendor::Bedrock, url.parse().unwrap())
+        };
         Client::new("bedrock", &settings).unwrap().region.to_string()
     };
     assert_eq!(region("http://bedrock-runtime.eu-central-1.amazonaws.com", None), "eu-central-1");

@@ -12,7 +12,7 @@ use crate::{
     envelope::Envelope,
     error::{Error, Kind},
     exchange::{Lines, Reply},
-    message::Veil,
+    message::Redactor,
     observed::Observed,
     provider::{BoxFuture, Document, Request},
     refusal::Context,
@@ -30,11 +30,14 @@ const FORGOTTEN: Request<'static> = Request {
 
 impl<A: Api> Client<A> {
     fn desk(&self) -> Result<&dyn Desk, Error> {
-        self.batches.as_deref().ok_or_else(|| Error::unsent(Kind::InvalidRequest, "this provider has no batches"))
+        self.batches
+            .as_deref()
+            .ok_or_else(|| Error::unsent(Kind::InvalidRequest, "this provider has no batches"))
     }
 
     fn context(&self) -> Context<'_> {
-        Context::new(A::VENDOR, Veil::of_key(self.key.as_ref()), Observed::default()).retrying(&self.retry_codes)
+        Context::new(A::VENDOR, Redactor::of_key(self.key.as_ref()), Observed::default())
+            .retrying(&self.retry_codes)
     }
 
     /// What a success says.
@@ -45,12 +48,21 @@ impl<A: Api> Client<A> {
         reply.json().map_err(|why| self.context().unreadable(reply, why))
     }
 
-    /// Without the vendor's sentence: it may quote any of the documents, and nobody has them at hand to find that.
+    /// Without the vendor's sentence: it may quote any of the documents, and nobody has them at
+    /// hand to find that.
     fn refused(&self, reply: &Reply) -> Error {
         let error = self.context().refused(reply);
         let name = Envelope::read(&reply.body);
-        let name = name.codes.first().or_else(|| name.types.first()).map_or_else(String::new, |name| format!(" {name}"));
-        let message = Veil::of_key(self.key.as_ref()).clean(&format!("{}: status {}{name}", A::VENDOR, reply.status));
+        let name = name
+            .codes
+            .first()
+            .or_else(|| name.types.first())
+            .map_or_else(String::new, |name| format!(" {name}"));
+        let message = Redactor::of_key(self.key.as_ref()).clean(&format!(
+            "{}: status {}{name}",
+            A::VENDOR,
+            reply.status
+        ));
         Error { message, ..error }
     }
 
@@ -64,19 +76,31 @@ impl<A: Api> Batches for Client<A> {
         Ok(self.desk()?.line(custom_id, &self.api.body(request)?))
     }
 
-    fn submit<'a>(&'a self, name: &'a str, lines: &'a [Vec<u8>]) -> BoxFuture<'a, Result<String, Error>> {
+    fn submit<'a>(
+        &'a self,
+        name: &'a str,
+        lines: &'a [Vec<u8>],
+    ) -> BoxFuture<'a, Result<String, Error>> {
         Box::pin(async move {
             let reply = self.desk()?.submit(name, lines).await?;
             text(&self.told(&reply)?, "/id").ok_or_else(|| self.unreadable(&reply))
         })
     }
 
-    fn find<'a>(&'a self, name: &'a str, requests: usize, since: DateTime<Utc>) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+    fn find<'a>(
+        &'a self,
+        name: &'a str,
+        requests: usize,
+        since: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
         Box::pin(async move {
             let desk = self.desk()?;
             let list = self.told(&desk.list().await?)?;
             let batches = list.get("data").and_then(Value::as_array).into_iter().flatten();
-            Ok(batches.filter(|batch| desk.is(batch, name, requests, since)).filter_map(|batch| text(batch, "/id")).collect())
+            Ok(batches
+                .filter(|batch| desk.is(batch, name, requests, since))
+                .filter_map(|batch| text(batch, "/id"))
+                .collect())
         })
     }
 
@@ -141,14 +165,16 @@ impl<A: Api> Source for Files<'_, A> {
                 };
                 match lines.next().await {
                     Ok(Some(line)) => {
-                        if let Some(answer) = serde_json::from_slice(&line).ok().and_then(|line| self.answer(&line)) {
+                        if let Some(answer) =
+                            serde_json::from_slice(&line).ok().and_then(|line| self.answer(&line))
+                        {
                             return Ok(Some(answer));
                         }
                     }
                     Ok(None) => self.open = None,
                     Err(reason) => {
-                        let text =
-                            Veil::of_key(self.client.key.as_ref()).clean(&format!("the answers of a batch broke off: {reason}"));
+                        let text = Redactor::of_key(self.client.key.as_ref())
+                            .clean(&format!("the answers of a batch broke off: {reason}"));
                         return Err(Error::unsent(Kind::Transient, &text));
                     }
                 }

@@ -1,4 +1,5 @@
-//! The names of Gemini's errors: `quotaId` of a violated quota and `reason`, then wording and `status`.
+//! The names of Gemini's errors: `quotaId` of a violated quota and `reason`, then wording and
+//! `status`.
 
 use crate::{classify::Names, envelope::Envelope, error::Kind};
 
@@ -6,7 +7,8 @@ pub(crate) static NAMES: Names = Names { by_code, by_type };
 
 fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
     match code {
-        // `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. Such a 429 carries a RetryInfo of seconds all the same.
+        // `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. Such a 429 carries a RetryInfo of
+        // seconds all the same.
         _ if code.contains("PerDay") => Some(Kind::QuotaExhausted),
         // A limit of nothing: the model is not part of this tier.
         _ if code.contains("PerMinute") && envelope.limit_is_zero => Some(Kind::QuotaExhausted),
@@ -30,7 +32,9 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
         Some(match class.as_str() {
             // Prepaid credit is empty.
             "RESOURCE_EXHAUSTED" if status == 402 => Kind::QuotaExhausted,
-            "RESOURCE_EXHAUSTED" if says(&["limit: 0"]) || says(&["per day"]) => Kind::QuotaExhausted,
+            "RESOURCE_EXHAUSTED" if says(&["limit: 0"]) || says(&["per day"]) => {
+                Kind::QuotaExhausted
+            }
             "RESOURCE_EXHAUSTED" => Kind::RateLimited,
             // The free tier is not offered in every country.
             "FAILED_PRECONDITION" | "UNAUTHENTICATED" | "PERMISSION_DENIED" => Kind::Unauthorized,

@@ -12,11 +12,15 @@ use crate::{
     wait_hint,
 };
 
-/// Midnight Pacific time is 07:00 UTC in summer and 08:00 in winter. The later one is never too early.
+/// Midnight Pacific time is 07:00 UTC in summer and 08:00 in winter. The later one is never too
+/// early.
 const RESET_HOUR: u32 = 8;
 
 pub(super) fn observed(headers: &HeaderMap) -> Observed {
-    Observed { request_id: wait_hint::text(headers, "x-goog-request-id").map(str::to_owned), ..Observed::default() }
+    Observed {
+        request_id: wait_hint::text(headers, "x-goog-request-id").map(str::to_owned),
+        ..Observed::default()
+    }
 }
 
 /// A 429 for a day's quota advises to retry in seconds; the day's end is what it means.
@@ -40,7 +44,8 @@ mod tests {
 
     #[test]
     fn the_day_ends_at_midnight_pacific() {
-        let until = |now: &str| until_reset(DateTime::parse_from_rfc3339(now).unwrap().to_utc()).as_secs();
+        let until =
+            |now: &str| until_reset(DateTime::parse_from_rfc3339(now).unwrap().to_utc()).as_secs();
         assert_eq!(until("2026-11-20T07:00:00Z"), 3_600);
         assert_eq!(until("2026-11-20T08:00:00Z"), 86_400);
         assert_eq!(until("2026-12-31T20:00:00Z"), 12 * 3_600);

@@ -24,7 +24,10 @@ pub(crate) use errors::NAMES;
 #[derive(Debug)]
 pub(crate) struct GenerateContent;
 
-pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<GenerateContent>, SetupError> {
+pub(crate) fn client(
+    name: &str,
+    settings: &Settings,
+) -> Result<Client<GenerateContent>, SetupError> {
     let headers = key_header(settings, HeaderName::from_static("x-goog-api-key"), "");
     Client::new(name, settings, GenerateContent, &["v1beta", "models"], headers)
 }
@@ -48,7 +51,13 @@ impl Api for GenerateContent {
         limits::observed(headers)
     }
 
-    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+    fn read(
+        &self,
+        request: &Request<'_>,
+        body: &Value,
+        reply: &Reply,
+        context: Context<'_>,
+    ) -> Result<Completion, Error> {
         response::read(request, body, reply, context)
     }
 

@@ -57,12 +57,19 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
     let parts = match request.document {
         Document::Text(document) => vec![Part::Text(prompt::wrap(document).into())],
         Document::Pdf(bytes) => {
-            vec![Part::InlineData(Inline { mime_type: "application/pdf", data: prompt::base64(bytes) }), text(prompt::ATTACHED)]
+            vec![
+                Part::InlineData(Inline {
+                    mime_type: "application/pdf",
+                    data: prompt::base64(bytes),
+                }),
+                text(prompt::ATTACHED),
+            ]
         }
     };
     let instructions = Some(request.instructions).filter(|text| !text.is_empty());
     let body = Body {
-        system_instruction: instructions.map(|instructions| Content { role: None, parts: vec![text(instructions)] }),
+        system_instruction: instructions
+            .map(|instructions| Content { role: None, parts: vec![text(instructions)] }),
         contents: [Content { role: Some("user"), parts }],
         generation_config: GenerationConfig {
             max_output_tokens: request.max_output_tokens,
@@ -70,7 +77,8 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
             response_json_schema: request.schema,
         },
     };
-    serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+    serde_json::to_vec(&body)
+        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
 }
 
 #[cfg(test)]
@@ -104,6 +112,9 @@ mod tests {
     fn an_attached_file() {
         let attached = written(&Request { document: Document::Pdf(b"%PDF-"), ..REQUEST });
         let file = json!({"inlineData":{"mimeType":"application/pdf","data":"JVBERi0="}});
-        assert_eq!(attached["contents"][0]["parts"], json!([file, {"text":"The document is attached."}]));
+        assert_eq!(
+            attached["contents"][0]["parts"],
+            json!([file, {"text":"The document is attached."}])
+        );
     }
 }

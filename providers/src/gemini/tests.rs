@@ -1,4 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may be.
+//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
+//! be.
 
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ fn errors() {
     let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "200");
     let none = quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "0");
     let reason = json!([{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"RATE_LIMIT_EXCEEDED"}]);
-    let key = json!([{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]);
+    let key =
+        json!([{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]);
     let exhausted = "RESOURCE_EXHAUSTED";
     #[rustfmt::skip]
     let cases = [
@@ -66,20 +68,35 @@ fn errors() {
         let whole = error.retry_after.map(|wait| Duration::from_millis(wait.as_millis() as u64));
         assert_eq!((error.kind, whole), (kind, wait.map(Duration::from_millis)), "{body}");
     }
-    // A day that is used up says "retry in 26 s" and means midnight Pacific time; a limit of 0 means nothing at all.
+    // A day that is used up says "retry in 26 s" and means midnight Pacific time; a limit of 0
+    // means nothing at all.
     for details in [day, none] {
-        let reply =
-            testing::reply(429, &[("date", "Fri, 20 Nov 2026 07:00:00 GMT")], error(429, exhausted, "x", details).to_string());
+        let reply = testing::reply(
+            429,
+            &[("date", "Fri, 20 Nov 2026 07:00:00 GMT")],
+            error(429, exhausted, "x", details).to_string(),
+        );
         let error = client().read(&REQUEST, &reply).unwrap_err();
-        assert_eq!((error.kind, error.retry_after), (Kind::QuotaExhausted, Some(Duration::from_secs(3_600))));
+        assert_eq!(
+            (error.kind, error.retry_after),
+            (Kind::QuotaExhausted, Some(Duration::from_secs(3_600)))
+        );
     }
 }
 
 #[test]
 fn a_proxys_error_keeps_its_meaning() {
-    let inner = error(429, "RESOURCE_EXHAUSTED", "x", quota("GenerateRequestsPerDayPerProjectPerModel", "200"));
+    let inner = error(
+        429,
+        "RESOURCE_EXHAUSTED",
+        "x",
+        quota("GenerateRequestsPerDayPerProjectPerModel", "200"),
+    );
     let body = json!({"error":{"message":format!("litellm.RateLimitError: geminiException - {inner}"),"type":"throttling_error","code":"429"}});
-    assert_eq!(client().read(&REQUEST, &testing::json(429, &body)).unwrap_err().kind, Kind::QuotaExhausted);
+    assert_eq!(
+        client().read(&REQUEST, &testing::json(429, &body)).unwrap_err().kind,
+        Kind::QuotaExhausted
+    );
 }
 
 fn success(finish_reason: &str, parts: Value) -> Value {
@@ -92,16 +109,24 @@ const USAGE: Usage = Usage { uncached_input: 10, cache_read: 0, cache_write: 0, 
 #[test]
 fn answers() {
     let cases = [
-        ("STOP", json!([{"text":"Y"},{"text":"hidden","thought":true},{"text":"es!"}]), "Yes!", StopReason::EndTurn),
+        (
+            "STOP",
+            json!([{"text":"Y"},{"text":"hidden","thought":true},{"text":"es!"}]),
+            "Yes!",
+            StopReason::EndTurn,
+        ),
         ("MAX_TOKENS", json!([]), "", StopReason::MaxTokens),
         ("OTHER", json!([{"text":"Yes!"}]), "Yes!", StopReason::Other("OTHER".to_owned())),
     ];
     for (word, parts, answer, stop_reason) in cases {
-        let completion = client().read(&REQUEST, &testing::json(200, &success(word, parts))).unwrap();
+        let completion =
+            client().read(&REQUEST, &testing::json(200, &success(word, parts))).unwrap();
         assert_eq!((completion.answer.as_str(), &completion.stop_reason), (answer, &stop_reason));
         assert_eq!((completion.usage, completion.model.as_str()), (Some(USAGE), "gemini-answered"));
     }
-    let bare = client().read(&REQUEST, &testing::json(200, &json!({"candidates":[{"finishReason":"MAX_TOKENS"}]}))).unwrap();
+    let bare = client()
+        .read(&REQUEST, &testing::json(200, &json!({"candidates":[{"finishReason":"MAX_TOKENS"}]})))
+        .unwrap();
     assert_eq!((bare.answer.as_str(), bare.usage, bare.model.as_str()), ("", None, "asked"));
 }
 
@@ -126,7 +151,10 @@ fn successes_that_are_none() {
         let error = client().read(&REQUEST, &testing::json(200, &body)).unwrap_err();
         assert_eq!((error.kind, error.charged), (kind, charged), "{body}");
     }
-    let cut = Reply { cut: Some(Cut::Broken("reset".to_owned())), ..testing::json(200, &success("STOP", json!([]))) };
+    let cut = Reply {
+        cut: Some(Cut::Broken("reset".to_owned())),
+        ..testing::json(200, &success("STOP", json!([])))
+    };
     assert_eq!(client().read(&REQUEST, &cut).unwrap_err().kind, Kind::Timeout);
 }
 

@@ -1,5 +1,6 @@
-//! The names of OpenAI's errors: `code`, then wording and `type`. Codes come first because they are exact: billing codes
-//! share the type `insufficient_quota`, and a rate-limit code may carry the type `tokens`.
+//! The names of OpenAI's errors: `code`, then wording and `type`. Codes come first because they are
+//! exact: billing codes share the type `insufficient_quota`, and a rate-limit code may carry the
+//! type `tokens`.
 
 use crate::{classify::Names, envelope::Envelope, error::Kind};
 
@@ -19,9 +20,11 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
         "slow_down" if status == 503 => Kind::Overloaded,
         "slow_down" => Kind::RateLimited,
         "context_length_exceeded" => Kind::TooLarge,
-        "content_policy_violation" | "invalid_prompt" | "content_filter" | "bio_policy" | "misalignment_policy_violation" => {
-            Kind::ContentRefused
-        }
+        "content_policy_violation"
+        | "invalid_prompt"
+        | "content_filter"
+        | "bio_policy"
+        | "misalignment_policy_violation" => Kind::ContentRefused,
         "invalid_api_key" => Kind::Unauthorized,
         "model_not_found" => Kind::InvalidRequest,
         "conversation_locked" => Kind::Transient,
@@ -59,8 +62,8 @@ fn rate_limit(envelope: &Envelope) -> Kind {
     }
 }
 
-/// "Request too large for …: Limit 30000, Requested 41234.": more than the whole limit, so it never fits. Without
-/// readable numbers the words are believed.
+/// "Request too large for …: Limit 30000, Requested 41234.": more than the whole limit, so it never
+/// fits. Without readable numbers the words are believed.
 fn is_larger_than_limit(message: &str) -> bool {
     if !message.contains("Request too large") {
         return false;

@@ -1,5 +1,5 @@
-//! Rate-limit headers: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, on successes and on 429s. Reset is a
-//! Go-style duration until the limit is full.
+//! Rate-limit headers: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, on successes and on
+//! 429s. Reset is a Go-style duration until the limit is full.
 
 use http::HeaderMap;
 
@@ -43,8 +43,15 @@ mod tests {
             ("x-ratelimit-reset-tokens", "6m0s"),
             ("x-ratelimit-reset-requests", "12ms"),
         ]));
-        let tokens = Window { limit: Some(150_000), remaining: Some(149_984), full_in: Some(Duration::from_secs(360)) };
+        let tokens = Window {
+            limit: Some(150_000),
+            remaining: Some(149_984),
+            full_in: Some(Duration::from_secs(360)),
+        };
         assert_eq!(observed.tokens, Some(tokens));
-        assert_eq!(observed.requests, Some(Window { full_in: Some(Duration::from_millis(12)), ..Window::default() }));
+        assert_eq!(
+            observed.requests,
+            Some(Window { full_in: Some(Duration::from_millis(12)), ..Window::default() })
+        );
     }
 }

@@ -26,7 +26,10 @@ pub(crate) use errors::NAMES;
 #[derive(Debug)]
 pub(crate) struct ChatCompletions(OutputCap);
 
-pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<ChatCompletions>, SetupError> {
+pub(crate) fn client(
+    name: &str,
+    settings: &Settings,
+) -> Result<Client<ChatCompletions>, SetupError> {
     let api = ChatCompletions(output_cap(settings));
     let headers = key_header(settings, header::AUTHORIZATION, "Bearer ");
     let batches = batches::Batches::new(name, settings, "/v1/chat/completions")?;
@@ -37,7 +40,11 @@ pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<ChatCompl
 fn output_cap(settings: &Settings) -> OutputCap {
     let url = &settings.base_url;
     let vendors_own = endpoint::is_official(Vendor::OpenAi, url) || endpoint::is_azure(url);
-    settings.output_cap.unwrap_or(if vendors_own { OutputCap::MaxCompletionTokens } else { OutputCap::MaxTokens })
+    settings.output_cap.unwrap_or(if vendors_own {
+        OutputCap::MaxCompletionTokens
+    } else {
+        OutputCap::MaxTokens
+    })
 }
 
 impl Api for ChatCompletions {
@@ -55,7 +62,13 @@ impl Api for ChatCompletions {
         limits::observed(headers)
     }
 
-    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+    fn read(
+        &self,
+        request: &Request<'_>,
+        body: &Value,
+        reply: &Reply,
+        context: Context<'_>,
+    ) -> Result<Completion, Error> {
         response::read(request, body, reply, context)
     }
 }

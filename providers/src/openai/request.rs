@@ -25,7 +25,8 @@ struct Body<'a> {
     response_format: Option<ResponseFormat<'a>>,
 }
 
-/// The role is `system` and not the newer `developer`, which compatible servers do not know and OpenAI reads as the same.
+/// The role is `system` and not the newer `developer`, which compatible servers do not know and
+/// OpenAI reads as the same.
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
@@ -68,7 +69,8 @@ struct JsonSchema<'a> {
 pub(super) fn body(request: &Request<'_>, cap: OutputCap) -> Result<Vec<u8>, Error> {
     let mut messages = Vec::with_capacity(2);
     if !request.instructions.is_empty() {
-        messages.push(Message { role: "system", content: Content::Text(request.instructions.into()) });
+        messages
+            .push(Message { role: "system", content: Content::Text(request.instructions.into()) });
     }
     messages.push(Message { role: "user", content: content(request.document) });
     let tokens = |field| (cap == field).then_some(request.max_output_tokens);
@@ -82,7 +84,8 @@ pub(super) fn body(request: &Request<'_>, cap: OutputCap) -> Result<Vec<u8>, Err
             json_schema: JsonSchema { name: "answer", strict: true, schema },
         }),
     };
-    serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+    serde_json::to_vec(&body)
+        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
 }
 
 fn content(document: Document<'_>) -> Content<'_> {
@@ -106,16 +109,22 @@ mod tests {
     #[test]
     fn an_attached_file() {
         let request = Request { document: Document::Pdf(b"%PDF-"), instructions: "", ..REQUEST };
-        let written: Value = serde_json::from_slice(&body(&request, OutputCap::MaxTokens).unwrap()).unwrap();
+        let written: Value =
+            serde_json::from_slice(&body(&request, OutputCap::MaxTokens).unwrap()).unwrap();
         let file = json!({"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,JVBERi0="}});
-        assert_eq!(written["messages"][0]["content"], json!([file, {"type":"text","text":"The document is attached."}]));
+        assert_eq!(
+            written["messages"][0]["content"],
+            json!([file, {"type":"text","text":"The document is attached."}])
+        );
     }
 
     #[test]
     fn the_whole_body() {
         let schema = json!({"type":"object"});
         let plain = Request { model: "gpt", max_output_tokens: 9, ..REQUEST };
-        let written = |request: &Request<'_>, cap| serde_json::from_slice::<Value>(&body(request, cap).unwrap()).unwrap();
+        let written = |request: &Request<'_>, cap| {
+            serde_json::from_slice::<Value>(&body(request, cap).unwrap()).unwrap()
+        };
         let user = json!({"role":"user","content":"<document>\nText\n</document>"});
         let both = json!([{"role":"system","content":"Sum up."}, user]);
         assert_eq!(
@@ -124,7 +133,10 @@ mod tests {
         );
         let format = json!({"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":schema}});
         assert_eq!(
-            written(&Request { schema: Some(&schema), instructions: "", ..plain }, OutputCap::MaxTokens),
+            written(
+                &Request { schema: Some(&schema), instructions: "", ..plain },
+                OutputCap::MaxTokens
+            ),
             json!({"model":"gpt","messages":[user],"max_tokens":9,"response_format":format})
         );
     }

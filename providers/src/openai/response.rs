@@ -10,23 +10,34 @@ use crate::{
     refusal::Context,
 };
 
-pub(super) fn read(request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+pub(super) fn read(
+    request: &Request<'_>,
+    body: &Value,
+    reply: &Reply,
+    context: Context<'_>,
+) -> Result<Completion, Error> {
     let choice = body.pointer("/choices/0");
-    let Some((choice, message)) =
-        choice.and_then(|choice| Some((choice, choice.get("message").filter(|message| message.is_object())?)))
-    else {
-        return Err(context.unreadable(reply, "it is no Chat Completions response (is base-url right?)"));
+    let Some((choice, message)) = choice.and_then(|choice| {
+        Some((choice, choice.get("message").filter(|message| message.is_object())?))
+    }) else {
+        return Err(
+            context.unreadable(reply, "it is no Chat Completions response (is base-url right?)")
+        );
     };
     let usage = usage::read(body);
     // The words of a refusal are the model's, so they stay out of the message.
-    let refused = |context: Context<'_>, text| Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)));
+    let refused = |context: Context<'_>, text| {
+        Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)))
+    };
     if is_refusal(message) {
         return refused(context, "the model refused");
     }
     let stop_reason = match choice.get("finish_reason").and_then(Value::as_str) {
         Some("stop") => StopReason::EndTurn,
         Some("length") => StopReason::MaxTokens,
-        Some("content_filter") => return refused(context, "the provider's content filter withheld the answer"),
+        Some("content_filter") => {
+            return refused(context, "the provider's content filter withheld the answer");
+        }
         other => StopReason::other(other),
     };
     Ok(Completion {
@@ -43,11 +54,14 @@ fn parts(message: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn is_refusal(message: &Value) -> bool {
-    let says = |value: &Value| value.get("refusal").and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let says = |value: &Value| {
+        value.get("refusal").and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+    };
     says(message) || parts(message).any(says)
 }
 
-/// A text, or parts of which some are text. Absent is empty: a reasoning model may spend its whole bound on thinking.
+/// A text, or parts of which some are text. Absent is empty: a reasoning model may spend its whole
+/// bound on thinking.
 fn text(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),

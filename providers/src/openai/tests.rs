@@ -1,4 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may be.
+//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
+//! be.
 
 use std::time::Duration;
 
@@ -23,7 +24,15 @@ fn error(class: &str, code: Option<&str>, message: &str) -> String {
 }
 
 /// Status, headers, type, code, message; kind, wait in milliseconds.
-type Case = (u16, &'static [(&'static str, &'static str)], &'static str, Option<&'static str>, &'static str, Kind, Option<u64>);
+type Case = (
+    u16,
+    &'static [(&'static str, &'static str)],
+    &'static str,
+    Option<&'static str>,
+    &'static str,
+    Kind,
+    Option<u64>,
+);
 
 #[test]
 fn errors() {
@@ -89,7 +98,8 @@ fn errors() {
 
 #[test]
 fn errors_of_other_vendors_behind_a_gateway() {
-    let anthropic = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let anthropic =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     let python = "litellm.RateLimitError: AnthropicException - b'{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"Slow\"}}'";
     #[rustfmt::skip]
     let cases = [
@@ -101,7 +111,11 @@ fn errors_of_other_vendors_behind_a_gateway() {
         (422, json!({"detail":[{"loc":["body"],"msg":"Field required","type":"missing"}]}), Kind::InvalidRequest),
     ];
     for (status, body, kind) in cases {
-        assert_eq!(client().read(&REQUEST, &testing::json(status, &body)).unwrap_err().kind, kind, "{body}");
+        assert_eq!(
+            client().read(&REQUEST, &testing::json(status, &body)).unwrap_err().kind,
+            kind,
+            "{body}"
+        );
     }
 }
 
@@ -124,11 +138,14 @@ fn answers() {
         ("tool_calls", text, "Yes!", StopReason::Other("tool_calls".to_owned())),
     ];
     for (word, message, answer, stop_reason) in cases {
-        let completion = client().read(&REQUEST, &testing::json(200, &success(word, message))).unwrap();
+        let completion =
+            client().read(&REQUEST, &testing::json(200, &success(word, message))).unwrap();
         assert_eq!((completion.answer.as_str(), &completion.stop_reason), (answer, &stop_reason));
         assert_eq!((completion.usage, completion.model.as_str()), (Some(USAGE), "gpt-answered"));
     }
-    let bare = client().read(&REQUEST, &testing::json(200, &json!({"choices":[{"message":{"content":"Yes"}}]}))).unwrap();
+    let bare = client()
+        .read(&REQUEST, &testing::json(200, &json!({"choices":[{"message":{"content":"Yes"}}]})))
+        .unwrap();
     assert_eq!(
         (bare.answer.as_str(), bare.usage, bare.model.as_str(), bare.stop_reason.as_str()),
         ("Yes", None, "asked", "unknown")
@@ -142,7 +159,11 @@ fn successes_that_are_none() {
     let cases = [
         (success("stop", refusal), Kind::ContentRefused, Charged::Usage(USAGE)),
         (success("stop", refused_part), Kind::ContentRefused, Charged::Usage(USAGE)),
-        (success("content_filter", json!({"content":"Ye"})), Kind::ContentRefused, Charged::Usage(USAGE)),
+        (
+            success("content_filter", json!({"content":"Ye"})),
+            Kind::ContentRefused,
+            Charged::Usage(USAGE),
+        ),
         (json!({"error":{"code":429,"message":"upstream limit"}}), Kind::RateLimited, Charged::No),
         (json!({"error":{"message":"upstream broke"}}), Kind::Transient, Charged::Unknown),
         (json!({"choices":[]}), Kind::Transient, Charged::Unknown),
@@ -154,20 +175,29 @@ fn successes_that_are_none() {
         assert_eq!((error.kind, error.charged), (kind, charged), "{body}");
         assert!(!error.message.contains("secret words"), "{error}");
     }
-    let cut =
-        Reply { cut: Some(Cut::Broken("reset".to_owned())), ..testing::json(200, &success("stop", json!({"content":"Yes"}))) };
+    let cut = Reply {
+        cut: Some(Cut::Broken("reset".to_owned())),
+        ..testing::json(200, &success("stop", json!({"content":"Yes"})))
+    };
     let error = client().read(&REQUEST, &cut).unwrap_err();
     assert_eq!((error.kind, error.charged), (Kind::Timeout, Charged::Unknown));
 }
 
 #[test]
 fn where_the_bound_on_output_stands() {
-    let cap =
-        |url: &str, chosen| output_cap(&Settings { output_cap: chosen, ..Settings::new(Vendor::OpenAi, url.parse().unwrap()) });
+    let cap = |url: &str, chosen| {
+        output_cap(&Settings {
+            output_cap: chosen,
+            ..Settings::new(Vendor::OpenAi, url.parse().unwrap())
+        })
+    };
     assert_eq!(cap("https://api.openai.com/v1", None), OutputCap::MaxCompletionTokens);
     assert_eq!(cap("https://me.openai.azure.com/openai/v1", None), OutputCap::MaxCompletionTokens);
     assert_eq!(cap("http://localhost:11434/v1", None), OutputCap::MaxTokens);
-    assert_eq!(cap("http://localhost:11434/v1", Some(OutputCap::MaxCompletionTokens)), OutputCap::MaxCompletionTokens);
+    assert_eq!(
+        cap("http://localhost:11434/v1", Some(OutputCap::MaxCompletionTokens)),
+        OutputCap::MaxCompletionTokens
+    );
 }
 
 proptest! {

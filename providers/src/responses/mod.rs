@@ -42,7 +42,13 @@ impl Api for Responses {
         limits::observed(headers)
     }
 
-    fn read(&self, request: &Request<'_>, body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+    fn read(
+        &self,
+        request: &Request<'_>,
+        body: &Value,
+        reply: &Reply,
+        context: Context<'_>,
+    ) -> Result<Completion, Error> {
         response::read(request, body, reply, context)
     }
 }

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// The least that the vendor takes for `max_output_tokens`.
-const LEAST_OUTPUT: u32 = 16;
+const MIN_OUTPUT: u32 = 16;
 
-/// No sampling parameters: reasoning models refuse them. `store` is true unless it is said otherwise, and documents are
-/// nobody's to keep.
+/// No sampling parameters: reasoning models refuse them. `store` is true unless it is said
+/// otherwise, and documents are nobody's to keep.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -67,11 +67,12 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
         model: request.model,
         instructions: request.instructions,
         input: input(request.document),
-        max_output_tokens: request.max_output_tokens.max(LEAST_OUTPUT),
+        max_output_tokens: request.max_output_tokens.max(MIN_OUTPUT),
         store: false,
         text: request.schema.map(|schema| Text { format: format(schema) }),
     };
-    serde_json::to_vec(&body).map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+    serde_json::to_vec(&body)
+        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
 }
 
 fn input(document: Document<'_>) -> Input<'_> {
@@ -80,7 +81,10 @@ fn input(document: Document<'_>) -> Input<'_> {
         Document::Pdf(bytes) => {
             let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
             let file = Part::InputFile { filename: prompt::FILE_NAME, file_data };
-            Input::Messages([Message { role: "user", content: [file, Part::InputText { text: prompt::ATTACHED }] }])
+            Input::Messages([Message {
+                role: "user",
+                content: [file, Part::InputText { text: prompt::ATTACHED }],
+            }])
         }
     }
 }
@@ -104,9 +108,15 @@ mod tests {
             json!({"model":"asked","instructions":"Sum up.","input":input,"max_output_tokens":100,"store":false})
         );
         let schema = json!({"type":"object"});
-        let format = json!({"format":{"type":"json_schema","name":"answer","strict":true,"schema":schema}});
+        let format =
+            json!({"format":{"type":"json_schema","name":"answer","strict":true,"schema":schema}});
         assert_eq!(
-            written(&Request { schema: Some(&schema), instructions: "", max_output_tokens: 9, ..REQUEST }),
+            written(&Request {
+                schema: Some(&schema),
+                instructions: "",
+                max_output_tokens: 9,
+                ..REQUEST
+            }),
             json!({"model":"asked","input":input,"max_output_tokens":16,"store":false,"text":format})
         );
     }

@@ -1,5 +1,5 @@
-//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may be. Errors are those of
-//! Chat Completions and tested there.
+//! What replies mean, from the vendor's documents (see `mod.rs`); bodies are as short as they may
+//! be. Errors are those of Chat Completions and tested there.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -31,7 +31,11 @@ fn answers() {
     let content = json!([{"type":"output_text","text":"Y","annotations":[]},{"type":"output_text","text":"es!"}]);
     let cases = [
         (success("completed", None, content.clone()), "Yes!", StopReason::EndTurn),
-        (success("incomplete", Some("max_output_tokens"), content.clone()), "Yes!", StopReason::MaxTokens),
+        (
+            success("incomplete", Some("max_output_tokens"), content.clone()),
+            "Yes!",
+            StopReason::MaxTokens,
+        ),
         (success("incomplete", Some("max_output_tokens"), json!([])), "", StopReason::MaxTokens),
         (success("incomplete", None, content), "Yes!", StopReason::Other("incomplete".to_owned())),
     ];
@@ -45,7 +49,8 @@ fn answers() {
 #[test]
 fn successes_that_are_none() {
     let refusal = json!([{"type":"refusal","refusal":"secret words"}]);
-    let failed = |code: &str| json!({"status":"failed","error":{"code":code,"message":"x"},"output":[]});
+    let failed =
+        |code: &str| json!({"status":"failed","error":{"code":code,"message":"x"},"output":[]});
     #[rustfmt::skip]
     let cases = [
         (success("completed", None, refusal),                                 Kind::ContentRefused, Charged::Usage(USAGE)),
@@ -62,8 +67,13 @@ fn successes_that_are_none() {
         assert_eq!((error.kind, error.charged), (kind, charged), "{body}");
         assert!(!error.message.contains("secret words"), "{error}");
     }
-    let error = client()
-        .read(&REQUEST, &testing::json(429, &json!({"error":{"type":"tokens","code":"rate_limit_exceeded","message":"x"}})));
+    let error = client().read(
+        &REQUEST,
+        &testing::json(
+            429,
+            &json!({"error":{"type":"tokens","code":"rate_limit_exceeded","message":"x"}}),
+        ),
+    );
     assert_eq!(error.unwrap_err().kind, Kind::RateLimited);
 }
 

@@ -7,5 +7,8 @@ use crate::openai::usage::{Fields, normalised};
 
 /// `None` when input or output is missing: unknown is not nothing.
 pub(super) fn read(body: &Value) -> Option<Usage> {
-    normalised(body, &Fields { input: "input_tokens", details: "input_tokens_details", output: "output_tokens" })
+    normalised(
+        body,
+        &Fields { input: "input_tokens", details: "input_tokens_details", output: "output_tokens" },
+    )
 }

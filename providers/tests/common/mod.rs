@@ -1,4 +1,5 @@
-//! A server that speaks raw bytes, so that client and server cannot be wrong together, and counts what it is asked.
+//! A server that speaks raw bytes, so that client and server cannot be wrong together, and counts
+//! what it is asked.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::{
@@ -10,7 +11,9 @@ use std::{
     time::Duration,
 };
 
-use tidegate_providers::{Api, Completion, Document, Error, Providers, Request, Secret, Settings, Vendor};
+use tidegate_providers::{
+    Api, Completion, Document, Error, Providers, Request, Secret, Settings, Vendor,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -46,8 +49,13 @@ pub struct Server {
 impl Server {
     pub async fn start(act: Act) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = Self { address: listener.local_addr().unwrap(), connections: Arc::default(), requests: Arc::default() };
-        let (connections, requests) = (Arc::clone(&server.connections), Arc::clone(&server.requests));
+        let server = Self {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            requests: Arc::default(),
+        };
+        let (connections, requests) =
+            (Arc::clone(&server.connections), Arc::clone(&server.requests));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 connections.fetch_add(1, Ordering::SeqCst);
@@ -144,8 +152,11 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     loop {
         let text = String::from_utf8_lossy(&bytes).to_lowercase();
         if let Some(head) = text.find("\r\n\r\n") {
-            let length =
-                text.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()).map_or(0, |n| n.parse().unwrap());
+            let length = text
+                .split("content-length: ")
+                .nth(1)
+                .and_then(|rest| rest.split("\r\n").next())
+                .map_or(0, |n| n.parse().unwrap());
             if bytes.len() >= head + 4 + length {
                 return Some(String::from_utf8(bytes).unwrap());
             }

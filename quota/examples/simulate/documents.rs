@@ -20,13 +20,14 @@ pub(crate) struct Document {
 }
 
 impl Document {
-    /// Input lognormal, median 3,000, sigma 1, at most 60,000. Output lognormal with a mean near 678, longer for longer
-    /// inputs. Latency 2 s and 14.75 ms a token of output, so 12 s in the mean; what is in flight is 1.7 times as long as
-    /// what completes.
+    /// Input lognormal, median 3,000, sigma 1, at most 60,000. Output lognormal with a mean near
+    /// 678, longer for longer inputs. Latency 2 s and 14.75 ms a token of output, so 12 s in the
+    /// mean; what is in flight is 1.7 times as long as what completes.
     pub(crate) fn draw(chance: &mut Chance) -> Self {
         let size = chance.normal();
         let input = (3_000.0 * size.exp()).clamp(20.0, 60_000.0);
-        let output = (496.0 * (0.25 * size + 0.75 * chance.normal()).exp()).clamp(1.0, MAX_OUTPUT as f64);
+        let output =
+            (496.0 * (0.25 * size + 0.75 * chance.normal()).exp()).clamp(1.0, MAX_OUTPUT as f64);
         let seconds = 2.0 + 0.01475 * output * (0.2 * chance.normal() - 0.02).exp();
         Self {
             estimated_input: (input * 0.9 * (0.05 * chance.normal()).exp()) as u64,

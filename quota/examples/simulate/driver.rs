@@ -1,4 +1,5 @@
-//! The only place that knows the limiter: a private Redis, the real scripts on virtual time, and what a caller keeps.
+//! The only place that knows the limiter: a private Redis, the real scripts on virtual time, and
+//! what a caller keeps.
 
 use std::{
     path::Path,
@@ -8,7 +9,7 @@ use std::{
 
 use tidegate_quota::{
     Amounts, Decision, Error, ModelQuota, Store, Ticket, redis_store,
-    store::{Ask, Expectation, Lesson, Pause, Settlement, Verdict},
+    store::{Ask, Expectation, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_types::Tenant;
 use tokio::runtime::Runtime;
@@ -24,7 +25,8 @@ pub(crate) const TENANTS: bool = true;
 /// Virtual time 0: midnight of some day in 2026, in microseconds.
 const EPOCH: Micros = 1_790_000_000_000_000;
 
-/// The part of a call's bound on output that is held while nothing is known (`UNKNOWN_OUTPUT` in `quota/src/quota.rs`).
+/// The part of a call's bound on output that is held while nothing is known (`UNKNOWN_OUTPUT` in
+/// `quota/src/quota.rs`).
 const UNKNOWN_OUTPUT: u64 = 3;
 
 /// An answer lost on a busy machine is asked for again so often.
@@ -41,8 +43,10 @@ impl Server {
     pub(crate) fn start() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("redis.sock");
-        let child = ["redis-server", "valkey-server"].iter().find_map(|program| spawn(program, &socket));
-        let child = child.expect("neither redis-server nor valkey-server is on the PATH; install one");
+        let child =
+            ["redis-server", "valkey-server"].iter().find_map(|program| spawn(program, &socket));
+        let child =
+            child.expect("neither redis-server nor valkey-server is on the PATH; install one");
         let server = Self { child, url: format!("unix://{}", socket.display()), _folder: folder };
         for _ in 0..500 {
             if server.connection().is_some() {
@@ -107,9 +111,12 @@ pub(crate) struct Limiter {
 impl Limiter {
     /// Starts from an empty server.
     pub(crate) fn new(server: &Server, model: ModelQuota) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let store = runtime
-            .block_on(async { redis_store::Store::open(&server.url, "simulation", Duration::from_secs(300)) })
+            .block_on(async {
+                redis_store::Store::open(&server.url, "simulation", Duration::from_secs(300))
+            })
             .expect("a store");
         let commands = server.connection().expect("a connection");
         let mut limiter = Self { runtime, store, commands, model, known: None };
@@ -134,22 +141,35 @@ impl Limiter {
             Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
             Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
             Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
-            Decision::Never { dimension, capacity } => panic!("a document exceeds the whole limit of {capacity} {dimension}"),
+            Decision::Never { dimension, capacity } => {
+                panic!("a document exceeds the whole limit of {capacity} {dimension}")
+            }
         }
     }
 
     /// As `Permit::settle`.
     pub(crate) fn settle(&mut self, now: Micros, held: Held, document: &Document) {
-        let lesson = Lesson { estimated_input: document.estimated_input, input: document.input, output: document.output };
+        let sample = UsageSample {
+            estimated_input: document.estimated_input,
+            input: document.input,
+            output: document.output,
+        };
         let used = self.model.charge.amounts(document.input, document.output);
-        self.end(now, Settlement { lesson: Some(lesson), ..Settlement::used(held.id, used) });
+        self.end(now, Settlement { sample: Some(sample), ..Settlement::used(held.id, used) });
     }
 
     /// As `Permit::refused`: the provider answered 429.
     pub(crate) fn refused(&mut self, now: Micros, held: Held, pause: Micros) {
         let used = self.model.charge.amounts(0, 0);
         let pause = Pause { length: Duration::from_micros(pause), reason: "429".to_owned() };
-        self.end(now, Settlement { verdict: Verdict::Refused, pause: Some(pause), ..Settlement::used(held.id, used) });
+        self.end(
+            now,
+            Settlement {
+                signal: ProviderSignal::Refused,
+                pause: Some(pause),
+                ..Settlement::used(held.id, used)
+            },
+        );
     }
 
     /// An operator closes the gate.
@@ -172,7 +192,9 @@ impl Limiter {
     fn amounts(&self, document: &Document) -> Amounts {
         let estimate = document.estimated_input;
         let (input, output) = match self.known {
-            Some(known) => ((estimate as f64 * known.input_ratio).ceil() as u64, known.output.min(MAX_OUTPUT)),
+            Some(known) => {
+                ((estimate as f64 * known.input_ratio).ceil() as u64, known.output.min(MAX_OUTPUT))
+            }
             None => (estimate, MAX_OUTPUT.div_ceil(UNKNOWN_OUTPUT)),
         };
         self.model.charge.amounts(input, output)
@@ -182,7 +204,11 @@ impl Limiter {
         self.known = known.or(self.known);
     }
 
-    fn at<T>(&self, now: Micros, work: impl AsyncFn(&redis_store::Store, &ModelQuota) -> Result<T, Error>) -> T {
+    fn at<T>(
+        &self,
+        now: Micros,
+        work: impl AsyncFn(&redis_store::Store, &ModelQuota) -> Result<T, Error>,
+    ) -> T {
         self.store.set_test_clock(EPOCH + now);
         for _ in 0..TRIES {
             match self.runtime.block_on(work(&self.store, &self.model)) {

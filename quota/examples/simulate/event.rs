@@ -8,7 +8,8 @@ pub(crate) type Micros = u64;
 /// A second of virtual time.
 pub(crate) const SECOND: Micros = 1_000_000;
 
-/// Events in the order of their time; those of the same time in the order in which they were planned.
+/// Events in the order of their time; those of the same time in the order in which they were
+/// planned.
 pub(crate) struct Events<E> {
     heap: BinaryHeap<Planned<E>>,
     planned: u64,

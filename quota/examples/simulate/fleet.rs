@@ -10,17 +10,18 @@ use crate::{
     report::Report,
 };
 
-/// `Options::default()` in `quota/src/quota.rs`: the longest wait in place, and the spread of wake-ups after a pause.
+/// `Options::default()` in `quota/src/quota.rs`: the longest wait in place, and the spread of
+/// wake-ups after a pause.
 const MAX_SLOT_WAIT: Micros = 10 * SECOND;
 const JITTER: Micros = 30 * SECOND;
 
-/// `LONGEST_NAP` in `quota/src/quota.rs`.
-const LONGEST_NAP: Micros = 60 * SECOND;
+/// `MAX_SLEEP` in `quota/src/quota.rs`.
+const MAX_SLEEP: Micros = 60 * SECOND;
 
-/// `EARLY`, `EARLY_PART`, `EARLY_MOST` and `Backoff::default()` in `activities/src/failure.rs`.
+/// `EARLY`, `EARLY_PART`, `MAX_EARLY` and `Backoff::default()` in `activities/src/failure.rs`.
 const EARLY: Micros = SECOND / 2;
 const EARLY_PART: f64 = 0.16;
-const EARLY_MOST: Micros = 10 * SECOND;
+const MAX_EARLY: Micros = 10 * SECOND;
 const BACKOFF_BASE: Micros = 10 * SECOND;
 const BACKOFF_MAX: Micros = 60 * SECOND;
 
@@ -110,7 +111,15 @@ struct Client {
 pub(crate) fn run(plan: &Plan, provider: Box<dyn Provider>, limiter: Option<Limiter>) -> Report {
     let chance = Chance::new(plan.seed);
     let report = Report::new(plan.steady, plan.end);
-    let fleet = Fleet { plan, provider, limiter, chance, events: Events::new(), clients: Vec::new(), report };
+    let fleet = Fleet {
+        plan,
+        provider,
+        limiter,
+        chance,
+        events: Events::new(),
+        clients: Vec::new(),
+        report,
+    };
     fleet.run()
 }
 
@@ -149,7 +158,13 @@ impl Fleet<'_> {
         }
         // Interactive calls that still wait have waited at least so long.
         for client in self.clients.iter().filter(|client| client.waiting && !client.endless) {
-            self.report.waited(self.plan.end, client.lane, client.tenant, &client.document, client.since);
+            self.report.waited(
+                self.plan.end,
+                client.lane,
+                client.tenant,
+                &client.document,
+                client.since,
+            );
         }
         self.report
     }
@@ -211,7 +226,7 @@ impl Fleet<'_> {
             ticket: client.ticket,
         };
         self.report.asked(now);
-        let (nap, wait, back) = match limiter.reserve(now, call) {
+        let (sleep, wait, back) = match limiter.reserve(now, call) {
             Answer::Granted(held) => {
                 client.held = Some(held);
                 return self.send(now, at);
@@ -234,7 +249,7 @@ impl Fleet<'_> {
             client.attempt += 1;
             self.events.plan(now + back, Event::Ask(at));
         } else {
-            self.events.plan(now + nap, Event::Ask(at));
+            self.events.plan(now + sleep, Event::Ask(at));
         }
     }
 
@@ -255,7 +270,13 @@ impl Fleet<'_> {
                 client.waiting = false;
                 self.report.taken(now, client.lane, client.tenant, &client.document);
                 if self.limiter.is_none() {
-                    self.report.waited(now, client.lane, client.tenant, &client.document, client.since);
+                    self.report.waited(
+                        now,
+                        client.lane,
+                        client.tenant,
+                        &client.document,
+                        client.since,
+                    );
                 }
                 self.events.plan(now + client.document.latency, Event::Complete(at));
             }
@@ -309,11 +330,11 @@ impl Fleet<'_> {
 
 /// `early` in `quota/src/quota.rs`.
 fn early(wait: Micros) -> Micros {
-    if wait > 2 * SECOND { ((wait as f64 * 0.95) as Micros).min(LONGEST_NAP) } else { wait }
+    if wait > 2 * SECOND { ((wait as f64 * 0.95) as Micros).min(MAX_SLEEP) } else { wait }
 }
 
 /// `Failure::refused` in `activities/src/failure.rs`.
 fn come_back(wait: Micros, longest: Micros) -> Micros {
-    let early = EARLY + ((wait as f64 * EARLY_PART) as Micros).min(EARLY_MOST);
+    let early = EARLY + ((wait as f64 * EARLY_PART) as Micros).min(MAX_EARLY);
     wait.saturating_sub(early).clamp(SECOND, longest)
 }

@@ -29,7 +29,10 @@ impl Plots {
         let seconds = BIN as f64 / SECOND as f64;
         let full = limit as f64 * seconds / 60.0;
         let bins = &report.series[..report.series.len() - 1];
-        let points = bins.iter().enumerate().map(|(bin, tokens)| (bin as f64 * seconds, *tokens as f64 / full * 100.0));
+        let points = bins
+            .iter()
+            .enumerate()
+            .map(|(bin, tokens)| (bin as f64 * seconds, *tokens as f64 / full * 100.0));
         self.use_over_time.push((name, points.collect()));
     }
 
@@ -76,9 +79,15 @@ fn panel(svg: &mut String, top: f64, title: &str, lines: &[Line]) {
         for (seconds, value) in points {
             let _ = write!(path, "{:.1},{:.1} ", x(*seconds), y(*value));
         }
-        line(format!("<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\" points=\"{}\"/>", path.trim_end()));
+        line(format!(
+            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\" points=\"{}\"/>",
+            path.trim_end()
+        ));
         let legend = LEFT + place as f64 * 240.0;
-        line(format!("<text x=\"{legend}\" y=\"{:.1}\" fill=\"{colour}\">{name}</text>", top + HEIGHT + 30.0));
+        line(format!(
+            "<text x=\"{legend}\" y=\"{:.1}\" fill=\"{colour}\">{name}</text>",
+            top + HEIGHT + 30.0
+        ));
     }
     for step in 0..=4 {
         let seconds = end * f64::from(step) / 4.0;
@@ -93,5 +102,9 @@ fn panel(svg: &mut String, top: f64, title: &str, lines: &[Line]) {
 /// The next 1, 2, 4 or 8 times a power of ten: an axis that divides into four round parts.
 fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
-    [1.0, 2.0, 4.0, 8.0, 10.0].into_iter().map(|step| step * power).find(|rounded| *rounded >= value).unwrap_or(value)
+    [1.0, 2.0, 4.0, 8.0, 10.0]
+        .into_iter()
+        .map(|step| step * power)
+        .find(|rounded| *rounded >= value)
+        .unwrap_or(value)
 }

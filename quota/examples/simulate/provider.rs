@@ -1,4 +1,5 @@
-//! How providers count. Written without a look at the limiter: these know admissions and completions, nothing else.
+//! How providers count. Written without a look at the limiter: these know admissions and
+//! completions, nothing else.
 
 use std::collections::VecDeque;
 
@@ -65,7 +66,9 @@ impl Kind {
             Self::Bucket60 | Self::BucketSkewed => Box::new(AtAdmission(bucket)),
             Self::Bucket5 => Box::new(AtAdmission(Bucket::new(limit, 5.0))),
             Self::FixedMinute => Box::new(FixedMinute { limit, minute: 0, used: 0 }),
-            Self::StrictLog | Self::StrictLogSkewed => Box::new(StrictLog { limit, used: 0, log: VecDeque::new() }),
+            Self::StrictLog | Self::StrictLogSkewed => {
+                Box::new(StrictLog { limit, used: 0, log: VecDeque::new() })
+            }
             Self::ChargesMaximum => Box::new(ChargesMaximum(bucket)),
             Self::ChargesLate => Box::new(ChargesLate(bucket)),
             Self::Split => {
@@ -76,7 +79,8 @@ impl Kind {
     }
 }
 
-/// A limit of tokens a minute as one of input and one of output, the output's with so much to spare.
+/// A limit of tokens a minute as one of input and one of output, the output's with so much to
+/// spare.
 pub(crate) fn split(limit: u64, spare: f64) -> (u64, u64) {
     let part = |mean: f64| mean / (MEAN_INPUT + MEAN_OUTPUT) * limit as f64;
     (part(MEAN_INPUT) as u64, (part(MEAN_OUTPUT) * spare) as u64)

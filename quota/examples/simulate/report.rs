@@ -56,7 +56,14 @@ impl Report {
         self.asks += u64::from(now >= self.steady);
     }
 
-    pub(crate) fn waited(&mut self, now: Micros, lane: usize, _tenant: u64, document: &Document, since: Micros) {
+    pub(crate) fn waited(
+        &mut self,
+        now: Micros,
+        lane: usize,
+        _tenant: u64,
+        document: &Document,
+        since: Micros,
+    ) {
         let seconds = (now - since) as f64 / SECOND as f64;
         self.waits.push(Wait { at: now, lane, big: document.tokens() > BIG, seconds });
         self.admitted += u64::from(now >= self.steady);
@@ -131,7 +138,11 @@ impl Report {
             *bin = bin.max(wait.seconds);
         }
         longest.pop();
-        longest.into_iter().enumerate().map(|(bin, wait)| ((bin as u64 * BIN / SECOND) as f64, wait)).collect()
+        longest
+            .into_iter()
+            .enumerate()
+            .map(|(bin, wait)| ((bin as u64 * BIN / SECOND) as f64, wait))
+            .collect()
     }
 
     /// Tokens of each tenant.
@@ -140,8 +151,12 @@ impl Report {
     }
 
     fn quantile(&self, quantile: f64, which: impl Fn(&Wait) -> bool) -> f64 {
-        let mut seconds: Vec<f64> =
-            self.waits.iter().filter(|wait| wait.at >= self.steady && which(wait)).map(|wait| wait.seconds).collect();
+        let mut seconds: Vec<f64> = self
+            .waits
+            .iter()
+            .filter(|wait| wait.at >= self.steady && which(wait))
+            .map(|wait| wait.seconds)
+            .collect();
         seconds.sort_by(f64::total_cmp);
         let last = seconds.len().saturating_sub(1);
         seconds.get((last as f64 * quantile).round() as usize).copied().unwrap_or(0.0)

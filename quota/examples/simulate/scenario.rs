@@ -46,7 +46,8 @@ pub(crate) const ALL: [Scenario; 8] = [
 ];
 
 impl Bench<'_> {
-    /// 1,200 virtual seconds, of which the last 900 count; when quick 480, of which the last 300 count.
+    /// 1,200 virtual seconds, of which the last 900 count; when quick 480, of which the last 300
+    /// count.
     pub(crate) fn plan(&self, workers: usize) -> Plan {
         let (end, steady) = if self.quick { (480, 180) } else { (1_200, 300) };
         Plan::new(end * SECOND, steady * SECOND, workers)
@@ -54,18 +55,30 @@ impl Bench<'_> {
 
     pub(crate) fn limiter(&self, limits: Limits, lanes: Lanes) -> Limiter {
         let id = "simulated:model".parse().expect("a model id");
-        let model = ModelQuota::new(id, limits, Charge::default(), Arc::new(lanes)).expect("good limits");
+        let model =
+            ModelQuota::new(id, limits, Charge::default(), Arc::new(lanes)).expect("good limits");
         Limiter::new(self.server, model)
     }
 
-    pub(crate) fn run(&self, plan: &Plan, provider: Box<dyn Provider>, limits: Limits, lanes: Lanes) -> Report {
+    pub(crate) fn run(
+        &self,
+        plan: &Plan,
+        provider: Box<dyn Provider>,
+        limits: Limits,
+        lanes: Lanes,
+    ) -> Report {
         run(plan, provider, Some(self.limiter(limits, lanes)))
     }
 }
 
 /// The preset for a provider that is known to be a bucket.
 pub(crate) fn known(limit: u64) -> Limits {
-    Limits { combined: Some(limit), margin: 1.0, window: Duration::from_secs(60), ..Limits::default() }
+    Limits {
+        combined: Some(limit),
+        margin: 1.0,
+        window: Duration::from_secs(60),
+        ..Limits::default()
+    }
 }
 
 /// The safe preset for this provider.
@@ -92,7 +105,8 @@ fn known_bucket(bench: &mut Bench<'_>) -> Table {
         &["provider", "use", "429s", "asks per admission", "wait p50 s", "wait p99 s"],
     );
     for kind in [Kind::Bucket60, Kind::Bucket5] {
-        let report = bench.run(&bench.plan(WORKERS), kind.provider(LARGE), known(LARGE), Lanes::single());
+        let report =
+            bench.run(&bench.plan(WORKERS), kind.provider(LARGE), known(LARGE), Lanes::single());
         let part = report.used(LARGE);
         table.row([
             kind.name().to_owned(),
@@ -103,7 +117,10 @@ fn known_bucket(bench: &mut Bench<'_>) -> Table {
             seconds(report.wait(0.99)),
         ]);
         table.check(part >= 0.99, format!("{}: use {} ≥ 99 %", kind.name(), percent(part)));
-        table.check(report.refusals() == 0, format!("{}: {} refusals, none allowed", kind.name(), report.refusals()));
+        table.check(
+            report.refusals() == 0,
+            format!("{}: {} refusals, none allowed", kind.name(), report.refusals()),
+        );
         if kind == Kind::Bucket60 {
             bench.plots.using("limiter, bucket 60 s deep", &report, LARGE);
         }
@@ -133,8 +150,14 @@ fn safe_preset(bench: &mut Bench<'_>) -> Table {
                 seconds(report.wait(0.99)),
             ]);
             if limit == LARGE {
-                table.check(part >= 0.965, format!("{}: use {} ≥ 96.5 %", kind.name(), percent(part)));
-                table.check(report.refusals() == 0, format!("{}: {} refusals, none allowed", kind.name(), report.refusals()));
+                table.check(
+                    part >= 0.965,
+                    format!("{}: use {} ≥ 96.5 %", kind.name(), percent(part)),
+                );
+                table.check(
+                    report.refusals() == 0,
+                    format!("{}: {} refusals, none allowed", kind.name(), report.refusals()),
+                );
             }
         }
     }
@@ -147,25 +170,57 @@ fn asks(bench: &mut Bench<'_>) -> Table {
         "Known bucket, 2 M tokens a minute; with two dimensions, input and output limits bind in turn. A caller comes back when \
          its ticket says, or after at most a minute, as Temporal's retry delays are bounded: 5,000 callers wait for a quarter of \
          an hour, so that bound alone adds a question for each minute.",
-        &["waiters", "dimensions that bind", "longest delay", "asks per admission", "use", "429s", "wait p99 s"],
+        &[
+            "waiters",
+            "dimensions that bind",
+            "longest delay",
+            "asks per admission",
+            "use",
+            "429s",
+            "wait p99 s",
+        ],
     );
     let fleets: &[usize] = if bench.quick { &[200] } else { &[200, 5_000] };
     for &workers in fleets {
         for (longest_delay, delay) in [(3_600 * SECOND, "as told"), (60 * SECOND, "60 s")] {
             let plan = Plan { longest_delay, ..bench.plan(workers) };
             let told = delay == "as told";
-            let report = bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());
-            asks_row(&mut table, workers, (1, delay), &report, report.used(LARGE), told.then_some(6.0));
+            let report =
+                bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());
+            asks_row(
+                &mut table,
+                workers,
+                (1, delay),
+                &report,
+                report.used(LARGE),
+                told.then_some(6.0),
+            );
             let (input, output) = split(LARGE, 1.0);
-            let limits = Limits { combined: None, input: Some(input), output: Some(output), ..known(LARGE) };
-            let report = bench.run(&plan, Box::new(Split::new(input, output)), limits, Lanes::single());
-            asks_row(&mut table, workers, (2, delay), &report, report.used_of(input, output), told.then_some(10.0));
+            let limits =
+                Limits { combined: None, input: Some(input), output: Some(output), ..known(LARGE) };
+            let report =
+                bench.run(&plan, Box::new(Split::new(input, output)), limits, Lanes::single());
+            asks_row(
+                &mut table,
+                workers,
+                (2, delay),
+                &report,
+                report.used_of(input, output),
+                told.then_some(10.0),
+            );
         }
     }
     table
 }
 
-fn asks_row(table: &mut Table, workers: usize, (dimensions, delay): (u64, &str), report: &Report, used: f64, bound: Option<f64>) {
+fn asks_row(
+    table: &mut Table,
+    workers: usize,
+    (dimensions, delay): (u64, &str),
+    report: &Report,
+    used: f64,
+    bound: Option<f64>,
+) {
     let asks = report.asks_per_admission();
     table.row([
         workers.to_string(),
@@ -177,13 +232,19 @@ fn asks_row(table: &mut Table, workers: usize, (dimensions, delay): (u64, &str),
         seconds(report.wait(0.99)),
     ]);
     if let Some(bound) = bound {
-        table.check(asks <= bound, format!("{workers} waiters, {dimensions} binding: {asks:.1} asks ≤ {bound}"));
+        table.check(
+            asks <= bound,
+            format!("{workers} waiters, {dimensions} binding: {asks:.1} asks ≤ {bound}"),
+        );
     }
 }
 
 fn two_lanes() -> Lanes {
-    let lane = |name: &str, guaranteed| (Lane::new(name).expect("a lane"), Share { guaranteed, ceiling: 1.0 });
-    let lanes = Lanes::new([lane("batch", 0.7), lane("interactive", 0.3)].into()).expect("two lanes");
+    let lane = |name: &str, guaranteed| {
+        (Lane::new(name).expect("a lane"), Share { guaranteed, ceiling: 1.0 })
+    };
+    let lanes =
+        Lanes::new([lane("batch", 0.7), lane("interactive", 0.3)].into()).expect("two lanes");
     debug_assert_eq!(lanes.index(&Lane::new("batch").expect("a lane")), Some(BATCH));
     lanes
 }
@@ -192,7 +253,16 @@ fn lanes(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
         "Lanes",
         "Batch saturates; interactive calls arrive by chance and have 30 % guaranteed. Known bucket, 2 M tokens a minute.",
-        &["interactive offered", "use", "429s", "interactive p50 s", "p95 s", "p99 s", "batch p99 s", "asks per admission"],
+        &[
+            "interactive offered",
+            "use",
+            "429s",
+            "interactive p50 s",
+            "p95 s",
+            "p99 s",
+            "batch p99 s",
+            "asks per admission",
+        ],
     );
     let offers: &[f64] = if bench.quick { &[0.15] } else { &[0.15, 0.0, 0.28, 0.45] };
     for &offered in offers {
@@ -211,7 +281,10 @@ fn lanes(bench: &mut Bench<'_>) -> Table {
             format!("{:.1}", report.asks_per_admission()),
         ]);
         if offered == 0.15 {
-            table.check(p99 <= 1.0, format!("interactive wait p99 {} s ≤ 1 s at 15 % offered", seconds(p99)));
+            table.check(
+                p99 <= 1.0,
+                format!("interactive wait p99 {} s ≤ 1 s at 15 % offered", seconds(p99)),
+            );
             table.check(part >= 0.96, format!("use {} ≥ 96 % at 15 % offered", percent(part)));
             bench.plots.waiting("batch", &report, BATCH);
             bench.plots.waiting("interactive, 15 % offered", &report, INTERACTIVE);
@@ -228,7 +301,12 @@ fn sizes(bench: &mut Bench<'_>) -> Table {
     );
     let limits: &[u64] = if bench.quick { &[LARGE] } else { &[LARGE, SMALL] };
     for &limit in limits {
-        let report = bench.run(&bench.plan(WORKERS), Kind::Bucket60.provider(limit), known(limit), Lanes::single());
+        let report = bench.run(
+            &bench.plan(WORKERS),
+            Kind::Bucket60.provider(limit),
+            known(limit),
+            Lanes::single(),
+        );
         let ratio = report.wait_of_big(0.99) / report.wait(0.99);
         table.row([
             format!("{} k", limit / 1_000),
@@ -238,7 +316,10 @@ fn sizes(bench: &mut Bench<'_>) -> Table {
             seconds(report.wait_of_big(0.99)),
             format!("{ratio:.2}"),
         ]);
-        table.check(ratio <= 1.5, format!("{} k: big documents' p99 is {ratio:.2} ≤ 1.5 times everyone's", limit / 1_000));
+        table.check(
+            ratio <= 1.5,
+            format!("{} k: big documents' p99 is {ratio:.2} ≤ 1.5 times everyone's", limit / 1_000),
+        );
     }
     table
 }
@@ -263,7 +344,8 @@ fn deaths(bench: &mut Bench<'_>) -> Table {
     };
     for &(what, vanish, lost, bound) in cases {
         let plan = Plan { vanish, lost, ..bench.plan(WORKERS) };
-        let report = bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());
+        let report =
+            bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());
         let part = report.used(LARGE);
         table.row([
             what.to_owned(),
@@ -274,7 +356,15 @@ fn deaths(bench: &mut Bench<'_>) -> Table {
             seconds(report.wait(0.99)),
         ]);
         if let Some(bound) = bound {
-            table.check(part >= bound, format!("{} of {what}: use {} ≥ {}", percent(vanish + lost), percent(part), percent(bound)));
+            table.check(
+                part >= bound,
+                format!(
+                    "{} of {what}: use {} ≥ {}",
+                    percent(vanish + lost),
+                    percent(part),
+                    percent(bound)
+                ),
+            );
         }
     }
     table
@@ -289,11 +379,17 @@ fn disturbances(bench: &mut Bench<'_>) -> Table {
     );
     let at = if bench.quick { 240 } else { 600 } * SECOND;
     let pause = 60 * SECOND;
-    for (what, disturbance, from) in
-        [("pause of 60 s", Disturbance::Pause(pause), at + pause), ("FLUSHALL", Disturbance::Flush, at)]
-    {
+    for (what, disturbance, from) in [
+        ("pause of 60 s", Disturbance::Pause(pause), at + pause),
+        ("FLUSHALL", Disturbance::Flush, at),
+    ] {
         for kind in [Kind::Bucket60, Kind::Bucket5, Kind::StrictLog] {
-            let plan = Plan { end: from + 120 * SECOND, steady: from, disturbance: Some((at, disturbance)), ..bench.plan(WORKERS) };
+            let plan = Plan {
+                end: from + 120 * SECOND,
+                steady: from,
+                disturbance: Some((at, disturbance)),
+                ..bench.plan(WORKERS)
+            };
             let report = bench.run(&plan, kind.provider(LARGE), safe(kind, LARGE), Lanes::single());
             table.row([
                 what.to_owned(),

@@ -1,4 +1,5 @@
-//! Tenants inside a lane. Runs only where [`crate::driver::TENANTS`] says that the store knows them.
+//! Tenants inside a lane. Runs only where [`crate::driver::TENANTS`] says that the store knows
+//! them.
 
 use tidegate_quota::Lanes;
 
@@ -12,8 +13,8 @@ use crate::{
 
 const LIMIT: u64 = 2_000_000;
 
-/// 200 workers of the one for 20 of the other, all with an endless backlog at a fifth of the usual limit: at 400 k tokens a
-/// minute 15 calls are in flight, so both tenants wait all the time.
+/// 200 workers of the one for 20 of the other, all with an endless backlog at a fifth of the usual
+/// limit: at 400 k tokens a minute 15 calls are in flight, so both tenants wait all the time.
 pub(crate) fn tenants(bench: &mut Bench<'_>) -> Table {
     let limit = LIMIT / 5;
     let mut table = Table::new(
@@ -30,7 +31,10 @@ pub(crate) fn tenants(bench: &mut Bench<'_>) -> Table {
     for (tenant, workers) in [(1, 200), (2, 20)] {
         let part = report.tenants().get(&tenant).copied().unwrap_or(0) as f64 / sum.max(1) as f64;
         table.row([tenant.to_string(), workers.to_string(), percent(part)]);
-        table.check((part - 0.5).abs() <= 0.1, format!("tenant {tenant} gets {}, about half", percent(part)));
+        table.check(
+            (part - 0.5).abs() <= 0.1,
+            format!("tenant {tenant} gets {}, about half", percent(part)),
+        );
     }
     table
 }

@@ -9,7 +9,7 @@ use super::{AT_ANY_LEVEL, NEVER, REFUSED};
 const TAKEN: i64 = 1;
 
 /// The script's numbers end at 2^53.
-const MOST: f64 = 9e15;
+const MAX_AMOUNT: f64 = 9e15;
 
 /// The limit of a bucket: at most `capacity` at once, and `refill` more in each `per`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,7 +22,9 @@ pub struct BucketLimit {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum BucketLimitError {
     /// A bucket that holds nothing or never refills.
-    #[error("a bucket of {capacity} that refills by {refill} in {per:?} would give nothing; give each a value above 0")]
+    #[error(
+        "a bucket of {capacity} that refills by {refill} in {per:?} would give nothing; give each a value above 0"
+    )]
     Nothing {
         /// As given.
         capacity: u32,
@@ -32,7 +34,9 @@ pub enum BucketLimitError {
         per: Duration,
     },
     /// Not a number that a limit can be multiplied with.
-    #[error("a limit times {multiplier} is no limit; the capacity must stay 1 or more, and below 2^53")]
+    #[error(
+        "a limit times {multiplier} is no limit; the capacity must stay 1 or more, and below 2^53"
+    )]
     Multiplier {
         /// As given.
         multiplier: f64,
@@ -48,17 +52,21 @@ impl BucketLimit {
         if capacity == 0 || refill == 0 || per.is_zero() {
             return Err(BucketLimitError::Nothing { capacity, refill, per });
         }
-        Ok(Self { capacity: capacity.into(), refill_per_second: f64::from(refill) / per.as_secs_f64() })
+        Ok(Self {
+            capacity: capacity.into(),
+            refill_per_second: f64::from(refill) / per.as_secs_f64(),
+        })
     }
 
-    /// Capacity and refill times `multiplier`: 10 for an account with ten times the limit, 0.9 to keep a tenth free, a part
-    /// for each worker while Redis is away. A bucket keeps what was used when its multiplier changes.
+    /// Capacity and refill times `multiplier`: 10 for an account with ten times the limit, 0.9 to
+    /// keep a tenth free, a part for each worker while Redis is away. A bucket keeps what was used
+    /// when its multiplier changes.
     ///
     /// # Errors
     /// [`BucketLimitError::Multiplier`] if the result holds less than 1, or is no number.
     pub fn times(self, multiplier: f64) -> Result<Self, BucketLimitError> {
         let (capacity, refill) = (self.capacity * multiplier, self.refill_per_second * multiplier);
-        if !(1.0..MOST).contains(&capacity) || refill >= MOST {
+        if !(1.0..MAX_AMOUNT).contains(&capacity) || refill >= MAX_AMOUNT {
             return Err(BucketLimitError::Multiplier { multiplier });
         }
         Ok(Self { capacity, refill_per_second: refill })
@@ -73,8 +81,18 @@ impl BucketLimit {
     }
 
     /// What `bucket-1.lua` does.
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "amounts and waits lie far below 2^53")]
-    pub(super) fn answer(&self, (level, at): &mut (f64, Instant), amount: i64, longest: i64, now: Instant) -> [i64; 3] {
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        reason = "amounts and waits lie far below 2^53"
+    )]
+    pub(super) fn answer(
+        &self,
+        (level, at): &mut (f64, Instant),
+        amount: i64,
+        longest: i64,
+        now: Instant,
+    ) -> [i64; 3] {
         let now = now.max(*at);
         let refill = self.refill_per_second / 1e6;
         let full = self.capacity.min(*level + (now - *at).as_micros() as f64 * refill);
@@ -105,7 +123,9 @@ mod tests {
         let limit = BucketLimit::new(10, 4, SEC * 2).unwrap();
         let start = Instant::now();
         let mut state = (limit.capacity(), start);
-        let mut ask = |amount, longest, after: Duration| limit.answer(&mut state, amount, longest, start + after);
+        let mut ask = |amount, longest, after: Duration| {
+            limit.answer(&mut state, amount, longest, start + after)
+        };
         assert_eq!(ask(7, 0, Duration::ZERO), [TAKEN, 0, 3]);
         assert_eq!(ask(4, 0, Duration::ZERO), [REFUSED, 500_000, 3]);
         assert_eq!(ask(4, 0, SEC / 2 - Duration::from_millis(1))[0], REFUSED);

@@ -18,14 +18,17 @@ pub enum BucketRefused {
         level: i64,
     },
     /// More than the bucket ever holds.
-    #[error("the bucket never holds {amount}, only {capacity}; take less at once or raise the capacity")]
+    #[error(
+        "the bucket never holds {amount}, only {capacity}; take less at once or raise the capacity"
+    )]
     Never {
         /// What was asked for.
         amount: u32,
         /// The most that it holds.
         capacity: f64,
     },
-    /// Nobody knows: Redis does not answer. Whoever must go on takes from a [`super::Bucket::in_memory`] of its part.
+    /// Nobody knows: Redis does not answer. Whoever must go on takes from a
+    /// [`super::Bucket::in_memory`] of its part.
     #[error("the bucket cannot be asked: {0}")]
     Unknown(#[from] Error),
 }

@@ -22,7 +22,8 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Made before anything is asked, so that whatever happens to the question, its hold is given back.
+    /// Made before anything is asked, so that whatever happens to the question, its hold is given
+    /// back.
     pub(super) fn new(ledger: Arc<Ledger>, key: String, id: String) -> Self {
         Self { left_usd: 0.0, ledger, key, id, returns: true }
     }
@@ -45,7 +46,8 @@ impl Hold {
         self.returns = false;
     }
 
-    /// The call is over and cost this many US dollars. While Redis is away, it stays charged with what was held.
+    /// The call is over and cost this many US dollars. While Redis is away, it stays charged with
+    /// what was held.
     pub async fn settle(mut self, cost_usd: f64) {
         self.returns = false;
         let (key, id) = (std::mem::take(&mut self.key), std::mem::take(&mut self.id));
@@ -59,7 +61,8 @@ impl Hold {
         self.settle(0.0).await;
     }
 
-    /// Nobody knows what the call cost (a time-out, a dropped connection): what was held stays charged.
+    /// Nobody knows what the call cost (a time-out, a dropped connection): what was held stays
+    /// charged.
     pub fn keep_charged(self) {
         self.forget();
     }

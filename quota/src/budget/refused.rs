@@ -37,18 +37,27 @@ impl fmt::Display for BudgetRefused {
         let Self { payer, budget_usd, left_usd, needed_usd, reset } = self;
         let [budget, left, needed] = [budget_usd, left_usd, needed_usd].map(|usd| Usd(*usd));
         let span = if reset.is_some() { "a day" } else { "in all" };
-        write!(f, "{payer} may spend {budget} {span}; {left} is left and this call may cost {needed}; ")?;
+        write!(
+            f,
+            "{payer} may spend {budget} {span}; {left} is left and this call may cost {needed}; "
+        )?;
         match reset {
             Some(reset) => {
                 let minutes = reset.as_secs().div_ceil(60);
-                write!(f, "the next day begins in {} h {} min, at 00:00 UTC", minutes / 60, minutes % 60)
+                write!(
+                    f,
+                    "the next day begins in {} h {} min, at 00:00 UTC",
+                    minutes / 60,
+                    minutes % 60
+                )
             }
             None => f.write_str("start the batch again with a higher budget_usd to go on"),
         }
     }
 }
 
-/// An amount of money as people write it: cents, and where they would say too little, two digits that do.
+/// An amount of money as people write it: cents, and where they would say too little, two digits
+/// that do.
 struct Usd(f64);
 
 impl fmt::Display for Usd {
@@ -58,7 +67,11 @@ impl fmt::Display for Usd {
         let digits = text.find('.').map_or(0, |point| {
             let fraction = &text[point + 1..];
             let last = fraction.trim_end_matches('0').len();
-            let first = if self.0 >= 1.0 { 0 } else { fraction.len() - fraction.trim_start_matches('0').len() };
+            let first = if self.0 >= 1.0 {
+                0
+            } else {
+                fraction.len() - fraction.trim_start_matches('0').len()
+            };
             (first + 2).min(last).max(2)
         });
         write!(f, "{:.digits$} USD", self.0)
@@ -95,7 +108,11 @@ mod tests {
             "batch \"night\" may spend 2.00 USD in all; 0.01 USD is left and this call may cost 0.04 USD; start the batch again with a higher budget_usd to go on"
         );
         let payer = Payer::Tenant("acme".to_owned().try_into().unwrap());
-        let refused = BudgetRefused { payer, reset: Some(Duration::from_secs(5 * 3600 + 11 * 60 + 1)), ..refused };
+        let refused = BudgetRefused {
+            payer,
+            reset: Some(Duration::from_secs(5 * 3600 + 11 * 60 + 1)),
+            ..refused
+        };
         assert_eq!(
             refused.to_string(),
             "tenant \"acme\" may spend 2.00 USD a day; 0.01 USD is left and this call may cost 0.04 USD; the next day begins in 5 h 12 min, at 00:00 UTC"

@@ -9,7 +9,11 @@ pub(super) fn float(number: u64) -> f64 {
     number as f64
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates, which is what is wanted")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, which is what is wanted"
+)]
 pub(super) fn whole(number: f64) -> u64 {
     number as u64
 }

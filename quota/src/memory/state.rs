@@ -1,6 +1,7 @@
 //! One model's quota and every rule about it, in plain arithmetic: what `lua/` does, without Redis.
 //!
-//! Times are microseconds as `f64`, because the scripts' are. The constants are those of `lua/`, by the same names.
+//! Times are microseconds as `f64`, because the scripts' are. The constants are those of `lua/`, by
+//! the same names.
 
 mod reserve;
 mod settle;
@@ -23,7 +24,7 @@ use super::{
     tuning::{self, Tuning},
 };
 
-const HASTE: f64 = 1.04;
+const PACE_SPEEDUP: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
@@ -135,7 +136,8 @@ impl State {
         }
     }
 
-    /// Brings the state to `now` and returns the time to reckon with: a clock that steps back stands still instead.
+    /// Brings the state to `now` and returns the time to reckon with: a clock that steps back
+    /// stands still instead.
     pub(super) fn advance(&mut self, model: &ModelQuota, now: f64) -> f64 {
         self.latest = self.latest.max(now);
         if self.lanes.len() < model.lanes.iter().len() {
@@ -174,7 +176,8 @@ impl State {
 
     /// Gives back the places of calls whose lease has ended.
     pub(super) fn end_leases(&mut self, now: f64) {
-        let ended: Vec<String> = self.leases.iter().filter(|(_, end)| **end <= now).map(|(id, _)| id.clone()).collect();
+        let ended: Vec<String> =
+            self.leases.iter().filter(|(_, end)| **end <= now).map(|(id, _)| id.clone()).collect();
         for id in ended {
             self.leases.remove(&id);
             if let Some(entry) = self.entries.remove(&id) {
@@ -200,7 +203,9 @@ impl State {
             self.pace[index] = now + (self.pace[index] - now).max(0.0) * ratio;
         }
         let raised = before.iter().zip(after).filter(|(before, _)| **before > 0.0);
-        let slower = raised.map(|(before, after)| if after > 0.0 { before / after } else { 0.0 }).fold(0.0, f64::max);
+        let slower = raised
+            .map(|(before, after)| if after > 0.0 { before / after } else { 0.0 })
+            .fold(0.0, f64::max);
         if slower > 0.0 && slower < 1.0 {
             for lane in &mut self.lanes {
                 let queue = (lane.tail + lane.shift - now).max(0.0);
@@ -229,15 +234,24 @@ impl State {
 
     pub(super) fn expectation(&self, template: u64) -> Option<Expectation> {
         let [input, estimated, output, weight, calls] = *self.learned.get(&template)?;
-        (calls >= ENOUGH && estimated > 0.0 && weight > 0.0)
-            .then(|| Expectation { input_ratio: (input / estimated * 1e6).ceil() / 1e6, output: whole((output / weight).ceil()) })
+        (calls >= ENOUGH && estimated > 0.0 && weight > 0.0).then(|| Expectation {
+            input_ratio: (input / estimated * 1e6).ceil() / 1e6,
+            output: whole((output / weight).ceil()),
+        })
     }
 
     pub(super) fn pause(&mut self, pause: &Pause, ttl: Duration, now: f64) -> Duration {
         self.close(pause, ttl, false, false, now)
     }
 
-    fn close(&mut self, pause: &Pause, ttl: Duration, exhausted: bool, canary: bool, now: f64) -> Duration {
+    fn close(
+        &mut self,
+        pause: &Pause,
+        ttl: Duration,
+        exhausted: bool,
+        canary: bool,
+        now: f64,
+    ) -> Duration {
         let before = self.closed_for(now);
         let length = micros(pause.length).min(micros(ttl));
         if canary && length > 0.0 {
@@ -266,11 +280,19 @@ impl State {
             limit: whole(limits[index]),
             used: whole(self.total[index].ceil()),
             held: self.held.get(index).map_or(0, |held| whole(held.ceil())),
-            others: tuning::windowed(index)
-                .map_or(0, |index| whole(tuning.foreign_use(index, limits[index], micros(model.limits.window), now).ceil())),
+            others: tuning::windowed(index).map_or(0, |index| {
+                whole(
+                    tuning
+                        .foreign_use(index, limits[index], micros(model.limits.window), now)
+                        .ceil(),
+                )
+            }),
             set: some(tuning.set[index]),
             stated: tuning.stated.get(index).copied().and_then(some),
-            ahead: self.pace.get(index).map_or(Duration::ZERO, |pace| duration((pace - now).max(0.0))),
+            ahead: self
+                .pace
+                .get(index)
+                .map_or(Duration::ZERO, |pace| duration((pace - now).max(0.0))),
         };
         let lane = |state: &LaneState| {
             let queue = (state.tail + state.shift - now).max(0.0);

@@ -1,4 +1,5 @@
-//! What makes a model's limits differ from the configured ones, and what is counted by the day: `lua/include/tuning.lua`.
+//! What makes a model's limits differ from the configured ones, and what is counted by the day:
+//! `lua/include/tuning.lua`.
 
 use crate::{
     limits::ModelQuota,
@@ -68,7 +69,8 @@ impl Tuning {
         }
     }
 
-    /// The limits in force of the four dimensions and of calls at once, and those that waiting could restore.
+    /// The limits in force of the four dimensions and of calls at once, and those that waiting
+    /// could restore.
     pub(super) fn limits(&self, model: &ModelQuota) -> ([f64; 5], [f64; 5]) {
         let mut whole = configured(model);
         for (index, limit) in whole.iter_mut().enumerate() {
@@ -94,7 +96,13 @@ impl Tuning {
         (self.foreign[index] - now).max(0.0) * limit / window
     }
 
-    pub(super) fn add_to_day(&mut self, model: &ModelQuota, admitted: f64, requests: f64, tokens: f64) {
+    pub(super) fn add_to_day(
+        &mut self,
+        model: &ModelQuota,
+        admitted: f64,
+        requests: f64,
+        tokens: f64,
+    ) {
         #[expect(clippy::float_cmp, reason = "whole numbers")]
         if day(model, admitted) == self.day {
             self.day_requests = (self.day_requests + requests).max(0.0);
@@ -141,10 +149,19 @@ impl Tuning {
 }
 
 /// Tuning begins only when there is something to keep.
-pub(super) fn observe(tuning: &mut Option<Tuning>, model: &ModelQuota, meter: &Meter, total: &[f64; 4], now: f64) {
+pub(super) fn observe(
+    tuning: &mut Option<Tuning>,
+    model: &ModelQuota,
+    meter: &Meter,
+    total: &[f64; 4],
+    now: f64,
+) {
     let (limits, window) = (floats(model.limits.effective()), micros(model.limits.window));
     for index in 0..4 {
-        let (limit, stated) = (limits[index], meter.limits[index].map_or(0.0, |stated| float(model.limits.with_margin(stated))));
+        let (limit, stated) = (
+            limits[index],
+            meter.limits[index].map_or(0.0, |stated| float(model.limits.with_margin(stated))),
+        );
         let observed = meter.used[index].map(float);
         if limit <= 0.0 || (stated <= 0.0 && observed.is_none()) {
             continue;

@@ -25,7 +25,8 @@ use std::{
 };
 
 use tidegate_quota::{
-    Amounts, Charge, Decision, Lanes, Limits, ModelQuota, Share, Store, Ticket, memory, redis_store,
+    Amounts, Charge, Decision, Lanes, Limits, ModelQuota, Share, Store, Ticket, memory,
+    redis_store,
     store::{Ask, Binding},
 };
 use tidegate_types::Lane;
@@ -43,31 +44,51 @@ pub struct Server {
 }
 
 impl Server {
-    /// `None`, said aloud, where no server is installed; a failure when `TIDEGATE_REQUIRE_SERVICES=1`.
+    /// `None`, said aloud, where no server is installed; a failure when
+    /// `TIDEGATE_REQUIRE_SERVICES=1`.
     pub fn start() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         for program in ["redis-server", "valkey-server"] {
             let child = Command::new(program)
-                .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+                .args([
+                    "--port",
+                    &port.to_string(),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "no",
+                ])
                 .current_dir(folder.path())
                 .stdout(Stdio::null())
                 .spawn();
             if let Ok(child) = child {
-                let server = Self { child, url: format!("redis://127.0.0.1:{port}"), _folder: folder };
+                let server =
+                    Self { child, url: format!("redis://127.0.0.1:{port}"), _folder: folder };
                 server.wait_until_ready();
                 return Some(server);
             }
         }
-        eprintln!("SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`");
-        assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"), "a Redis server is required");
+        eprintln!(
+            "SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`"
+        );
+        assert!(
+            std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
+            "a Redis server is required"
+        );
         None
     }
 
     fn wait_until_ready(&self) {
         let client = redis::Client::open(self.url.as_str()).unwrap();
         for _ in 0..500 {
-            if client.get_connection().and_then(|mut connection| redis::cmd("PING").query::<String>(&mut connection)).is_ok() {
+            if client
+                .get_connection()
+                .and_then(|mut connection| redis::cmd("PING").query::<String>(&mut connection))
+                .is_ok()
+            {
                 return;
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -97,10 +118,19 @@ pub fn server() -> Option<&'static Server> {
     SERVER
         .get_or_init(|| {
             let server = Server::start()?;
-            // A static is never dropped, so a watcher ends the server when the test process is gone.
-            let script = format!("while kill -0 {} 2>/dev/null; do sleep 1; done; kill {}", std::process::id(), server.child.id());
-            let _ =
-                Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            // A static is never dropped, so a watcher ends the server when the test process is
+            // gone.
+            let script = format!(
+                "while kill -0 {} 2>/dev/null; do sleep 1; done; kill {}",
+                std::process::id(),
+                server.child.id()
+            );
+            let _ = Command::new("sh")
+                .args(["-c", &script])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn();
             Some(server)
         })
         .as_ref()
@@ -197,7 +227,8 @@ pub fn model(limits: Limits) -> ModelQuota {
 }
 
 pub fn model_with_lanes(limits: Limits, lanes: Lanes) -> ModelQuota {
-    ModelQuota::new("test:model".parse().unwrap(), limits, Charge::default(), Arc::new(lanes)).unwrap()
+    ModelQuota::new("test:model".parse().unwrap(), limits, Charge::default(), Arc::new(lanes))
+        .unwrap()
 }
 
 pub fn lanes(shares: &[(&str, f64, f64)]) -> Lanes {

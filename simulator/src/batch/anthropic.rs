@@ -1,4 +1,5 @@
-//! Anthropic's Message Batches: `POST /v1/messages/batches`, `GET …/{id}`, `GET …/{id}/results`, `POST …/{id}/cancel`.
+//! Anthropic's Message Batches: `POST /v1/messages/batches`, `GET …/{id}`, `GET …/{id}/results`,
+//! `POST …/{id}/cancel`.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -12,50 +13,70 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    Body,
+    Body, bounded_store,
     item::{Item, Outcome},
     progress::{Fate, Progress, Stage},
-    respond, shelf,
+    respond,
 };
 use crate::{
     anthropic::{self, Anthropic},
-    dice,
     problem::Problem,
+    rng,
     state::State,
     vendor,
 };
 
 /// The most requests of a batch.
-const MOST: usize = 100_000;
+const MAX_REQUESTS: usize = 100_000;
 
 /// The longest name of a request.
-const LONGEST: usize = 64;
+const MAX_CUSTOM_ID_CHARS: usize = 64;
 
 const PREFIX: &str = "msgbatch_";
 
-pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
+pub(crate) async fn create(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     respond::<Anthropic>(&state, take(&state, &headers, &body))
 }
 
-pub(crate) async fn get(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
-    let told = find(&state, &headers, &id, |batch, now| Ok(Body::Json(object(batch, now, &id, &headers))));
+pub(crate) async fn get(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
+    let told =
+        find(&state, &headers, &id, |batch, now| Ok(Body::Json(object(batch, now, &id, &headers))));
     respond::<Anthropic>(&state, told)
 }
 
 /// The newest batches. There is one page of them.
-pub(crate) async fn list(Shared(state): Shared<Arc<State>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn list(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
     let told = anthropic::check(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
         let batches = store.anthropic.newest(PREFIX, super::asked(query.as_deref()));
-        Body::Json(super::list(batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers)).collect()))
+        Body::Json(super::list(
+            batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers)).collect(),
+        ))
     });
     respond::<Anthropic>(&state, told)
 }
 
-pub(crate) async fn results(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub(crate) async fn results(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let lines = find(&state, &headers, &id, |batch, now| {
         if batch.stage(now) != Stage::Ended {
-            // SDKs look for the URL first; what the vendor says to one who does not is not documented.
+            // SDKs look for the URL first; what the vendor says to one who does not is not
+            // documented.
             return Err(missing(format!("Batch `{id}` has no available results.")));
         }
         let lines = batch.fates(now).map(|(item, fate)| format!("{}\n", result(item, fate)));
@@ -64,10 +85,17 @@ pub(crate) async fn results(Shared(state): Shared<Arc<State>>, headers: HeaderMa
     respond::<Anthropic>(&state, lines)
 }
 
-pub(crate) async fn cancel(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub(crate) async fn cancel(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let told = find(&state, &headers, &id, |batch, now| {
         if !batch.cancel(now) {
-            return Err(Problem::Invalid { message: format!("Batch `{id}` has already ended."), param: None });
+            return Err(Problem::Invalid {
+                message: format!("Batch `{id}` has already ended."),
+                param: None,
+            });
         }
         Ok(Body::Json(object(batch, now, &id, &headers)))
     });
@@ -77,31 +105,44 @@ pub(crate) async fn cancel(Shared(state): Shared<Arc<State>>, headers: HeaderMap
 fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem> {
     anthropic::check(headers)?;
     let (bytes, body) = (body.len(), vendor::json(body)?);
-    let requests = body.get("requests").and_then(Value::as_array).filter(|requests| !requests.is_empty());
-    let requests = requests.ok_or_else(|| Problem::invalid("requests: Field required", "requests"))?;
-    if requests.len() > MOST {
-        return Err(Problem::invalid(format!("requests: List should have at most {MOST} items"), "requests"));
+    let requests =
+        body.get("requests").and_then(Value::as_array).filter(|requests| !requests.is_empty());
+    let requests =
+        requests.ok_or_else(|| Problem::invalid("requests: Field required", "requests"))?;
+    if requests.len() > MAX_REQUESTS {
+        return Err(Problem::invalid(
+            format!("requests: List should have at most {MAX_REQUESTS} items"),
+            "requests",
+        ));
     }
     let number = state.batches().number();
     let (mut items, mut names) = (Vec::with_capacity(requests.len()), HashSet::new());
     for (n, request) in (0..).zip(requests) {
         let wrong = |what: &str| Problem::invalid(format!("requests.{n}.{what}"), "requests");
-        let name = request.get("custom_id").and_then(Value::as_str).ok_or_else(|| wrong("custom_id: Field required"))?;
-        // The length and the characters are taken from reports, not from the vendor's documents: the stricter reading.
-        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
-        if name.is_empty() || name.len() > LONGEST || !plain {
+        let name = request
+            .get("custom_id")
+            .and_then(Value::as_str)
+            .ok_or_else(|| wrong("custom_id: Field required"))?;
+        // The length and the characters are taken from reports, not from the vendor's documents:
+        // the stricter reading.
+        let plain =
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        if name.is_empty() || name.len() > MAX_CUSTOM_ID_CHARS || !plain {
             return Err(wrong("custom_id: String should match pattern '^[a-zA-Z0-9_-]{1,64}$'"));
         }
         if !names.insert(name) {
             return Err(wrong("custom_id: must be unique within the batch"));
         }
-        let params = request.get("params").filter(|params| params.is_object()).ok_or_else(|| wrong("params: Field required"))?;
-        let id = dice::throw(&[state.config.seed, number, n]);
+        let params = request
+            .get("params")
+            .filter(|params| params.is_object())
+            .ok_or_else(|| wrong("params: Field required"))?;
+        let id = rng::draw(&[state.config.seed, number, n]);
         items.push(Item::new::<Anthropic>(state, headers, id, name, params));
     }
     let (now, count) = (state.now(), items.len() as u64);
     let batch = Progress::new(now, state.config.batches.duration, items);
-    let told = object(&batch, now, &shelf::name(PREFIX, number), headers);
+    let told = object(&batch, now, &bounded_store::name(PREFIX, number), headers);
     state.batches().anthropic.put(number, bytes, batch);
     state.ledger().batch(count);
     Ok(Body::Json(told))
@@ -116,7 +157,10 @@ fn find(
 ) -> Result<Body, Problem> {
     anthropic::check(headers)?;
     let mut store = state.batches();
-    let batch = store.anthropic.get(PREFIX, id).ok_or_else(|| missing(format!("Batch `{id}` was not found.")))?;
+    let batch = store
+        .anthropic
+        .get(PREFIX, id)
+        .ok_or_else(|| missing(format!("Batch `{id}` was not found.")))?;
     say(batch, state.now())
 }
 

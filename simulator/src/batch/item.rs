@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use crate::{answer::Answer, dice, problem::Problem, state::State, vendor::Vendor};
+use crate::{answer::Answer, problem::Problem, rng, state::State, vendor::Vendor};
 
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -28,14 +28,21 @@ pub(crate) enum Outcome {
 }
 
 impl Item {
-    /// Decides what becomes of a request, which has this number. One that cannot be read fails by itself.
-    pub(crate) fn new<V: Vendor>(state: &State, headers: &HeaderMap, id: u64, custom_id: &str, body: &Value) -> Self {
+    /// Decides what becomes of a request, which has this number. One that cannot be read fails by
+    /// itself.
+    pub(crate) fn new<V: Vendor>(
+        state: &State,
+        headers: &HeaderMap,
+        id: u64,
+        custom_id: &str,
+        body: &Value,
+    ) -> Self {
         let config = &state.config.batches;
         let failed = |problem: &Problem| {
             let (status, body) = V::problem(problem, "", id);
             Outcome::Failed { status: status.as_u16(), body }
         };
-        let chance = dice::uniform(dice::throw(&[id, 1]));
+        let chance = rng::uniform(rng::draw(&[id, 1]));
         let outcome = if chance < config.expire_rate {
             None
         } else if chance < config.expire_rate + config.error_rate {
@@ -49,7 +56,7 @@ impl Item {
                 }
             })
         };
-        let after = config.duration.mul_f64(0.8f64.mul_add(dice::uniform(dice::throw(&[id, 2])), 0.1));
+        let after = config.duration.mul_f64(0.8f64.mul_add(rng::uniform(rng::draw(&[id, 2])), 0.1));
         Self { custom_id: custom_id.to_owned(), id, after, outcome }
     }
 }

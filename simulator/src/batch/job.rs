@@ -9,10 +9,10 @@ use super::{
     item::{Item, Outcome},
     progress::{Fate, Progress, Stage},
 };
-use crate::{dice, openai::OpenAi, responses::Responses, state::State, tokens};
+use crate::{openai::OpenAi, responses::Responses, rng, state::State, tokens};
 
 /// The most requests of a batch.
-const MOST: usize = 50_000;
+const MAX_REQUESTS: usize = 50_000;
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -37,26 +37,50 @@ pub(crate) enum Output {
 }
 
 impl Job {
-    /// Reads the file. A line that is no request fails the whole batch, later on; a request that cannot be read fails alone.
-    pub(crate) fn new(state: &State, headers: &HeaderMap, number: u64, asked: &Value, file: &[u8]) -> Self {
+    /// Reads the file. A line that is no request fails the whole batch, later on; a request that
+    /// cannot be read fails alone.
+    pub(crate) fn new(
+        state: &State,
+        headers: &HeaderMap,
+        number: u64,
+        asked: &Value,
+        file: &[u8],
+    ) -> Self {
         let text = |key: &str| asked[key].as_str().unwrap_or_default().to_owned();
         let endpoint = text("endpoint");
-        let (mut items, mut errors, mut names, mut model) = (Vec::new(), Vec::new(), HashSet::new(), Value::Null);
-        let lines = file.split(|byte| *byte == b'\n').zip(1_u64..).filter(|(line, _)| !line.trim_ascii().is_empty());
+        let (mut items, mut errors, mut names, mut model) =
+            (Vec::new(), Vec::new(), HashSet::new(), Value::Null);
+        let lines = file
+            .split(|byte| *byte == b'\n')
+            .zip(1_u64..)
+            .filter(|(line, _)| !line.trim_ascii().is_empty());
         for (line, n) in lines {
             let Ok(line) = serde_json::from_slice::<Value>(line) else {
-                errors.push(error("invalid_json_line", "This line is not parseable as valid JSON.", Some(n)));
+                errors.push(error(
+                    "invalid_json_line",
+                    "This line is not parseable as valid JSON.",
+                    Some(n),
+                ));
                 continue;
             };
             let name = line["custom_id"].as_str().unwrap_or_default();
             let wrong = if name.is_empty() || !line["body"].is_object() {
-                Some(("missing_required_parameter", "A line needs custom_id, method, url and body."))
+                Some((
+                    "missing_required_parameter",
+                    "A line needs custom_id, method, url and body.",
+                ))
             } else if line["method"] != "POST" {
                 Some(("invalid_method", "The method of a batch request must be POST."))
             } else if line["url"] != endpoint.as_str() {
-                Some(("invalid_url", "The URL provided for this request does not match the batch endpoint."))
+                Some((
+                    "invalid_url",
+                    "The URL provided for this request does not match the batch endpoint.",
+                ))
             } else if !names.insert(name.to_owned()) {
-                Some(("duplicate_custom_id", "The custom_id for this request is a duplicate of another request."))
+                Some((
+                    "duplicate_custom_id",
+                    "The custom_id for this request is a duplicate of another request.",
+                ))
             } else {
                 None
             };
@@ -67,7 +91,7 @@ impl Job {
             if model.is_null() {
                 model = line["body"]["model"].clone();
             }
-            let id = dice::throw(&[state.config.seed, number, n]);
+            let id = rng::draw(&[state.config.seed, number, n]);
             items.push(if endpoint == "/v1/responses" {
                 Item::new::<Responses>(state, headers, id, name, &line["body"])
             } else {
@@ -81,8 +105,12 @@ impl Job {
                 None,
             ));
         }
-        if items.len() > MOST {
-            errors.push(error("too_many_tasks", "The batch contains too many requests. The maximum is 50,000.", None));
+        if items.len() > MAX_REQUESTS {
+            errors.push(error(
+                "too_many_tasks",
+                "The batch contains too many requests. The maximum is 50,000.",
+                None,
+            ));
         }
         if !errors.is_empty() {
             items.clear();
@@ -102,7 +130,11 @@ impl Job {
 
     /// The input tokens that it takes in the queue now.
     pub(crate) fn queued(&self, now: Duration) -> u64 {
-        if self.errors.is_empty() && self.progress.stage(now) != Stage::Ended { self.tokens } else { 0 }
+        if self.errors.is_empty() && self.progress.stage(now) != Stage::Ended {
+            self.tokens
+        } else {
+            0
+        }
     }
 
     /// Fails, as there is room for no more than so many tokens.
@@ -124,7 +156,11 @@ impl Job {
             Stage::Finalizing => "finalizing",
             Stage::Cancelling => "cancelling",
             Stage::Ended if self.progress.cancelled().is_some() => "cancelled",
-            Stage::Ended if self.progress.fates(now).any(|(_, fate)| matches!(fate, Fate::Expired)) => "expired",
+            Stage::Ended
+                if self.progress.fates(now).any(|(_, fate)| matches!(fate, Fate::Expired)) =>
+            {
+                "expired"
+            }
             Stage::Ended => "completed",
         }
     }
@@ -147,7 +183,9 @@ impl Job {
             }
         }
         let end = |wanted: &str| (status == wanted).then(|| progress.end().timestamp());
-        let since = |tenths, passed: bool| (passed && self.errors.is_empty()).then(|| progress.tenths(tenths).timestamp());
+        let since = |tenths, passed: bool| {
+            (passed && self.errors.is_empty()).then(|| progress.tenths(tenths).timestamp())
+        };
         let is = |words: &[&str]| words.contains(&status);
         json!({
             "id": id,
@@ -179,12 +217,15 @@ impl Job {
     fn usage(&self, now: Duration) -> Value {
         let sum = |names: [&str; 2]| -> u64 {
             let of = |(_, fate): (&Item, Fate<'_>)| match fate {
-                Fate::Done(Outcome::Answered { body, .. }) => names.iter().find_map(|name| body["usage"][*name].as_u64()),
+                Fate::Done(Outcome::Answered { body, .. }) => {
+                    names.iter().find_map(|name| body["usage"][*name].as_u64())
+                }
                 _ => None,
             };
             self.progress.fates(now).filter_map(of).sum()
         };
-        let (input, output) = (sum(["prompt_tokens", "input_tokens"]), sum(["completion_tokens", "output_tokens"]));
+        let (input, output) =
+            (sum(["prompt_tokens", "input_tokens"]), sum(["completion_tokens", "output_tokens"]));
         json!({
             "input_tokens": input,
             "input_tokens_details": {"cached_tokens": 0},
@@ -194,7 +235,8 @@ impl Job {
         })
     }
 
-    /// One of the two files: answers, or whatever else became of a request. `None` before the end, and for an empty one.
+    /// One of the two files: answers, or whatever else became of a request. `None` before the end,
+    /// and for an empty one.
     pub(crate) fn output(&self, now: Duration, which: Output) -> Option<String> {
         if self.progress.stage(now) != Stage::Ended {
             return None;
@@ -213,10 +255,10 @@ fn error(code: &str, message: &str, line: Option<u64>) -> Value {
     json!({"code": code, "message": message, "param": null, "line": line})
 }
 
-/// A line of an output. An error of the call itself stands in its response; `error` tells why there is none.
+/// A line of an output. An error of the call itself stands in its response; `error` tells why there
+/// is none.
 fn line(item: &Item, fate: Fate<'_>) -> Value {
-    let response =
-        |status: u16, body: &Value| json!({"status_code": status, "request_id": format!("req_{:016x}", item.id), "body": body});
+    let response = |status: u16, body: &Value| json!({"status_code": status, "request_id": format!("req_{:016x}", item.id), "body": body});
     let (response, error) = match fate {
         Fate::Done(Outcome::Answered { body, .. }) => (response(200, body), Value::Null),
         Fate::Done(Outcome::Failed { status, body }) => (response(*status, body), Value::Null),
@@ -225,7 +267,8 @@ fn line(item: &Item, fate: Fate<'_>) -> Value {
             json!({"code": "batch_cancelled", "message": "This request was not executed before the batch was cancelled."}),
         ),
         Fate::Expired | Fate::Waiting => {
-            let message = "This request could not be executed before the completion window expired.";
+            let message =
+                "This request could not be executed before the completion window expired.";
             (Value::Null, json!({"code": "batch_expired", "message": message}))
         }
     };

@@ -1,24 +1,26 @@
-//! Batches: many calls at once that are answered later, at a lower price, and apart from the limits of a minute.
+//! Batches: many calls at once that are answered later, at a lower price, and apart from the limits
+//! of a minute.
 //!
-//! What becomes of a request is decided when its batch is taken in, and shows when its time has come: nothing runs in the
-//! meantime, the clock alone says how far a batch is. No fault strikes here; [`Batches`] says what goes wrong.
+//! What becomes of a request is decided when its batch is taken in, and shows when its time has
+//! come: nothing runs in the meantime, the clock alone says how far a batch is. No fault strikes
+//! here; [`Batches`] says what goes wrong.
 
 pub(crate) mod anthropic;
 mod batches;
+mod bounded_store;
 mod file;
 mod item;
 mod job;
 pub(crate) mod openai;
 mod progress;
-mod shelf;
 mod store;
 
 use axum::response::{IntoResponse, Response};
 
 use crate::{
-    dice,
     problem::Problem,
     provider::Exchange,
+    rng,
     state::State,
     vendor::{self, Vendor},
 };
@@ -47,11 +49,12 @@ enum Body {
     Lines(String),
 }
 
-/// A response under the vendor's headers. Its number is none of the calls', which meet their faults by theirs: how often a
-/// client asks after its batch would else be chance in what befalls its calls.
+/// A response under the vendor's headers. Its number is none of the calls', which meet their faults
+/// by theirs: how often a client asks after its batch would else be chance in what befalls its
+/// calls.
 fn respond<V: Vendor>(state: &State, outcome: Result<Body, Problem>) -> Response {
     let number = state.batches().number();
-    let exchange = Exchange::begin(state, dice::throw(&[state.config.seed, number, 0xba7c]));
+    let exchange = Exchange::begin(state, rng::draw(&[state.config.seed, number, 0xba7c]));
     let (kind, text) = match outcome {
         Err(problem) => return exchange.rejected::<V>(&problem),
         Ok(Body::Json(value)) => ("application/json", value.to_string()),

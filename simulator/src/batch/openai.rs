@@ -1,4 +1,5 @@
-//! OpenAI's batches: `POST /v1/files`, `GET /v1/files/{id}/content`, `DELETE /v1/files/{id}`, `POST /v1/batches`, `GET …/{id}`, `POST …/{id}/cancel`.
+//! OpenAI's batches: `POST /v1/files`, `GET /v1/files/{id}/content`, `DELETE /v1/files/{id}`,
+//! `POST /v1/batches`, `GET …/{id}`, `POST …/{id}/cancel`.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,10 +12,10 @@ use axum::{
 use serde_json::Value;
 
 use super::{
-    Body,
+    Body, bounded_store,
     file::File,
     job::{Job, Output},
-    respond, shelf,
+    respond,
 };
 use crate::{openai::OpenAi, problem::Problem, state::State, vendor};
 
@@ -22,7 +23,8 @@ const BATCH: &str = "batch_";
 const FILE: &str = "file-";
 
 /// Files that batches put out, by the batch's number.
-const OUTPUTS: [(Output, &str); 2] = [(Output::Answers, "file-output-"), (Output::Errors, "file-error-")];
+const OUTPUTS: [(Output, &str); 2] =
+    [(Output::Answers, "file-output-"), (Output::Errors, "file-error-")];
 
 /// What may be asked in a batch, of what the simulator knows.
 const ENDPOINTS: [&str; 2] = ["/v1/chat/completions", "/v1/responses"];
@@ -40,7 +42,7 @@ pub(crate) async fn upload(
     let kept = file.map(|file| {
         let mut store = state.batches();
         let number = store.number();
-        let object = file.object(&shelf::name(FILE, number));
+        let object = file.object(&bounded_store::name(FILE, number));
         let bytes = file.content.len();
         store.files.put(number, bytes, file);
         Body::Json(object)
@@ -48,41 +50,68 @@ pub(crate) async fn upload(
     respond::<OpenAi>(&state, kept)
 }
 
-pub(crate) async fn content(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub(crate) async fn content(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let lines = key(&headers).and_then(|()| lines(&state, &id).ok_or_else(|| missing("file", &id)));
     respond::<OpenAi>(&state, lines.map(Body::Lines))
 }
 
 /// Removes a file that was uploaded; the batches that were made of it have read it.
-pub(crate) async fn delete(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
-    let gone = key(&headers).and_then(|()| state.batches().files.remove(FILE, &id).ok_or_else(|| missing("file", &id)));
-    let told = gone.map(|_| Body::Json(serde_json::json!({"id": id, "object": "file", "deleted": true})));
+pub(crate) async fn delete(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
+    let gone = key(&headers)
+        .and_then(|()| state.batches().files.remove(FILE, &id).ok_or_else(|| missing("file", &id)));
+    let told =
+        gone.map(|_| Body::Json(serde_json::json!({"id": id, "object": "file", "deleted": true})));
     respond::<OpenAi>(&state, told)
 }
 
-pub(crate) async fn create(Shared(state): Shared<Arc<State>>, headers: HeaderMap, body: Bytes) -> Response {
+pub(crate) async fn create(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     let told = key(&headers).and_then(|()| take(&state, &headers, &body));
     respond::<OpenAi>(&state, told)
 }
 
 /// The newest batches. There is one page of them.
-pub(crate) async fn list(Shared(state): Shared<Arc<State>>, headers: HeaderMap, RawQuery(query): RawQuery) -> Response {
+pub(crate) async fn list(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Response {
     let told = key(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
         let batches = store.openai.newest(BATCH, super::asked(query.as_deref()));
-        let mut list = super::list(batches.into_iter().map(|(id, job)| object(job, now, &id)).collect());
+        let mut list =
+            super::list(batches.into_iter().map(|(id, job)| object(job, now, &id)).collect());
         list["object"] = "list".into();
         Body::Json(list)
     });
     respond::<OpenAi>(&state, told)
 }
 
-pub(crate) async fn get(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub(crate) async fn get(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let told = find(&state, &headers, &id, |_, _| Ok(()));
     respond::<OpenAi>(&state, told)
 }
 
-pub(crate) async fn cancel(Shared(state): Shared<Arc<State>>, headers: HeaderMap, Path(id): Path<String>) -> Response {
+pub(crate) async fn cancel(
+    Shared(state): Shared<Arc<State>>,
+    headers: HeaderMap,
+    Path(id): Path<String>,
+) -> Response {
     let told = find(&state, &headers, &id, |job, now| {
         let message = "Cannot cancel a batch that is over.".into();
         if job.cancel(now) { Ok(()) } else { Err(Problem::Invalid { message, param: None }) }
@@ -92,7 +121,10 @@ pub(crate) async fn cancel(Shared(state): Shared<Arc<State>>, headers: HeaderMap
 
 /// The file out of a form, if it is meant for a batch.
 async fn read(mut form: Multipart) -> Result<File, Problem> {
-    let broken = |error: axum::extract::multipart::MultipartError| Problem::Invalid { message: error.body_text(), param: None };
+    let broken = |error: axum::extract::multipart::MultipartError| Problem::Invalid {
+        message: error.body_text(),
+        param: None,
+    };
     let (mut purpose, mut file) = (String::new(), None);
     while let Some(field) = form.next_field().await.map_err(broken)? {
         match field.name() {
@@ -105,7 +137,10 @@ async fn read(mut form: Multipart) -> Result<File, Problem> {
         }
     }
     if purpose != "batch" {
-        return Err(Problem::invalid("The simulator takes files with the purpose 'batch' alone.", "purpose"));
+        return Err(Problem::invalid(
+            "The simulator takes files with the purpose 'batch' alone.",
+            "purpose",
+        ));
     }
     file.ok_or_else(|| Problem::invalid("'file' is a required property", "file"))
 }
@@ -124,15 +159,23 @@ fn lines(state: &State, id: &str) -> Option<String> {
 fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem> {
     let asked = vendor::json(body)?;
     if asked["completion_window"] != "24h" {
-        return Err(Problem::invalid("Invalid value for 'completion_window': expected '24h'.", "completion_window"));
+        return Err(Problem::invalid(
+            "Invalid value for 'completion_window': expected '24h'.",
+            "completion_window",
+        ));
     }
     if !asked["endpoint"].as_str().is_some_and(|endpoint| ENDPOINTS.contains(&endpoint)) {
-        return Err(Problem::invalid(format!("Invalid value for 'endpoint': expected one of {ENDPOINTS:?}."), "endpoint"));
+        return Err(Problem::invalid(
+            format!("Invalid value for 'endpoint': expected one of {ENDPOINTS:?}."),
+            "endpoint",
+        ));
     }
     let id = asked["input_file_id"].as_str().unwrap_or_default();
     // The bytes are shared, so that nothing waits while they are read.
     let file = state.batches().files.get(FILE, id).map(|file| file.content.clone());
-    let file = file.ok_or_else(|| Problem::invalid(format!("Invalid input file ID: '{id}'."), "input_file_id"))?;
+    let file = file.ok_or_else(|| {
+        Problem::invalid(format!("Invalid input file ID: '{id}'."), "input_file_id")
+    })?;
     let number = state.batches().number();
     let mut job = Job::new(state, headers, number, &asked, &file);
     if let Some(most) = state.config.batches.queue_tokens {
@@ -142,7 +185,8 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
             job.find_no_room(state, most);
         }
     }
-    let (told, count) = (object(&job, state.now(), &shelf::name(BATCH, number)), job.progress.len() as u64);
+    let (told, count) =
+        (object(&job, state.now(), &bounded_store::name(BATCH, number)), job.progress.len() as u64);
     state.batches().openai.put(number, file.len(), job);
     state.ledger().batch(count);
     Ok(Body::Json(told))
@@ -166,7 +210,11 @@ fn find(
 fn object(job: &Job, now: Duration, id: &str) -> Value {
     let number = id.trim_start_matches(BATCH);
     job.object(now, id, |which| {
-        OUTPUTS.iter().filter(|(output, _)| *output == which).map(|(_, file)| format!("{file}{number}")).collect()
+        OUTPUTS
+            .iter()
+            .filter(|(output, _)| *output == which)
+            .map(|(_, file)| format!("{file}{number}"))
+            .collect()
     })
 }
 

@@ -93,7 +93,8 @@ impl Progress {
         }
     }
 
-    /// Puts down what is not done. Says whether the batch is a cancelled one now, which it is not if it had ended.
+    /// Puts down what is not done. Says whether the batch is a cancelled one now, which it is not
+    /// if it had ended.
     pub(crate) fn cancel(&mut self, now: Duration) -> bool {
         if self.stage(now) != Stage::Ended && self.cancelled.is_none() {
             self.cancelled = Some(self.age(now));
@@ -101,7 +102,8 @@ impl Progress {
         self.cancelled.is_some()
     }
 
-    /// Each request and how it stands, in the order in which they are done: no other one is promised.
+    /// Each request and how it stands, in the order in which they are done: no other one is
+    /// promised.
     pub(crate) fn fates(&self, now: Duration) -> impl Iterator<Item = (&Item, Fate<'_>)> {
         let ended = self.stage(now) == Stage::Ended;
         let until = self.cancelled.unwrap_or(Duration::MAX).min(self.age(now));
@@ -141,7 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// A batch of ten seconds, taken in at second 100: one request is done at second 2 of it, one at 8, one never.
+    /// A batch of ten seconds, taken in at second 100: one request is done at second 2 of it, one
+    /// at 8, one never.
     fn batch() -> Progress {
         let item = |after, prompt: Option<u64>| Item {
             custom_id: String::new(),
@@ -166,7 +169,8 @@ mod tests {
     #[test]
     fn requests_are_done_one_after_another_and_the_rest_expires() {
         let mut batch = batch();
-        let told = [100, 102, 107, 108, 109, 110].map(|second| (batch.stage(Duration::from_secs(second)), fates(&batch, second)));
+        let told = [100, 102, 107, 108, 109, 110]
+            .map(|second| (batch.stage(Duration::from_secs(second)), fates(&batch, second)));
         let wanted = [
             (Stage::Validating, "www"),
             (Stage::Running, "dww"),
@@ -187,9 +191,18 @@ mod tests {
     fn what_is_not_done_when_a_batch_is_cancelled_is_never_done() {
         let mut batch = batch();
         assert!(batch.cancel(Duration::from_secs(104)));
-        assert_eq!((batch.stage(Duration::from_secs(104)), fates(&batch, 104)), (Stage::Cancelling, "dww".into()));
+        assert_eq!(
+            (batch.stage(Duration::from_secs(104)), fates(&batch, 104)),
+            (Stage::Cancelling, "dww".into())
+        );
         assert!(batch.cancel(Duration::from_millis(104_900)), "again, and to no effect");
-        assert_eq!((batch.stage(Duration::from_secs(105)), fates(&batch, 105)), (Stage::Ended, "dcc".into()));
-        assert_eq!((fates(&batch, 200), batch.answered(Duration::from_secs(200))), ("dcc".into(), vec![2]));
+        assert_eq!(
+            (batch.stage(Duration::from_secs(105)), fates(&batch, 105)),
+            (Stage::Ended, "dcc".into())
+        );
+        assert_eq!(
+            (fates(&batch, 200), batch.answered(Duration::from_secs(200))),
+            ("dcc".into(), vec![2])
+        );
     }
 }

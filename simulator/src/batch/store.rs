@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{file::File, job::Job, progress::Progress, shelf::Shelf};
+use super::{bounded_store::BoundedStore, file::File, job::Job, progress::Progress};
 
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     made: u64,
-    pub(super) anthropic: Shelf<Progress>,
-    pub(super) openai: Shelf<Job>,
-    pub(super) files: Shelf<File>,
+    pub(super) anthropic: BoundedStore<Progress>,
+    pub(super) openai: BoundedStore<Job>,
+    pub(super) files: BoundedStore<File>,
 }
 
 impl Store {

@@ -46,12 +46,19 @@ impl Reply {
 
 impl Stage {
     pub(crate) async fn new(toml: &str) -> Self {
-        let simulator = Simulator::start(Config::from_toml(toml).expect("valid")).await.expect("a free port");
+        let simulator =
+            Simulator::start(Config::from_toml(toml).expect("valid")).await.expect("a free port");
         Self { simulator, client: Client::builder().no_proxy().build().expect("a client") }
     }
 
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: String) -> reqwest::Result<Reply> {
-        let mut request = self.client.post(format!("{}{path}", self.simulator.base_url())).body(body);
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: String,
+    ) -> reqwest::Result<Reply> {
+        let mut request =
+            self.client.post(format!("{}{path}", self.simulator.base_url())).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -59,7 +66,12 @@ impl Stage {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
-        let response = self.client.get(format!("{}{path}", self.simulator.base_url())).send().await.expect("sent");
+        let response = self
+            .client
+            .get(format!("{}{path}", self.simulator.base_url()))
+            .send()
+            .await
+            .expect("sent");
         Reply::read(response).await.expect("read")
     }
 
@@ -71,7 +83,8 @@ impl Stage {
     }
 
     pub(crate) async fn delete_with_key(&self, path: &str) -> Reply {
-        let request = self.client.delete(format!("{}{path}", self.simulator.base_url())).bearer_auth("k");
+        let request =
+            self.client.delete(format!("{}{path}", self.simulator.base_url())).bearer_auth("k");
         Reply::read(request.send().await.expect("sent")).await.expect("read")
     }
 
@@ -87,7 +100,12 @@ impl Stage {
     }
 
     pub(crate) async fn anthropic(&self, body: &Value) -> reqwest::Result<Reply> {
-        self.post("/v1/messages", &[("x-api-key", "k"), ("anthropic-version", "2023-06-01")], body.to_string()).await
+        self.post(
+            "/v1/messages",
+            &[("x-api-key", "k"), ("anthropic-version", "2023-06-01")],
+            body.to_string(),
+        )
+        .await
     }
 
     pub(crate) async fn openai(&self, body: &Value) -> reqwest::Result<Reply> {
@@ -99,11 +117,21 @@ impl Stage {
     }
 
     pub(crate) async fn gemini(&self, model: &str, body: &Value) -> reqwest::Result<Reply> {
-        self.post(&format!("/v1beta/models/{model}:generateContent"), &[("x-goog-api-key", "k")], body.to_string()).await
+        self.post(
+            &format!("/v1beta/models/{model}:generateContent"),
+            &[("x-goog-api-key", "k")],
+            body.to_string(),
+        )
+        .await
     }
 
     pub(crate) async fn bedrock(&self, model: &str, body: &Value) -> reqwest::Result<Reply> {
-        self.post(&format!("/model/{model}/converse"), &[("authorization", "Bearer k")], body.to_string()).await
+        self.post(
+            &format!("/model/{model}/converse"),
+            &[("authorization", "Bearer k")],
+            body.to_string(),
+        )
+        .await
     }
 
     /// A plain call to anthropic's model `m`.

@@ -1,6 +1,6 @@
 //! `tidegate demo`: the sample documents through a simulated provider, with tidegate or without it.
 
-mod naive;
+mod baseline;
 mod samples;
 mod tidegate;
 
@@ -15,7 +15,8 @@ const INSTRUCTIONS: &str = "Summarise the document in three points, each of one 
 /// Enough for three sentences.
 const MAX_OUTPUT_TOKENS: u32 = 400;
 
-/// Callers at once, with tidegate and without it. More than there are documents would change nothing.
+/// Callers at once, with tidegate and without it. More than there are documents would change
+/// nothing.
 const CALLERS: usize = 64;
 
 /// The sample documents through a simulated provider, from start to finish on this machine
@@ -43,7 +44,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
     };
     let mut told = pin!(signal::stop());
     let run = async {
-        if args.without_limiter { naive::run(&samples, &output).await } else { tidegate::run(&samples, &output, args.keep).await }
+        if args.without_limiter {
+            baseline::run(&samples, &output).await
+        } else {
+            tidegate::run(&samples, &output, args.keep).await
+        }
     };
     // Dropped halfway, the run takes its servers with it.
     tokio::select! {

@@ -23,7 +23,8 @@ pub(super) struct Samples {
     pub(super) all: bool,
 }
 
-/// Finds the samples, in the current folder or above it; `count` takes so many, spread evenly over the whole.
+/// Finds the samples, in the current folder or above it; `count` takes so many, spread evenly over
+/// the whole.
 pub(super) fn find(count: Option<u32>) -> anyhow::Result<Samples> {
     let here = env::current_dir().context("the current folder cannot be read")?;
     let folder = here.ancestors().map(|above| above.join(FOLDER)).find(|folder| folder.is_dir()).ok_or_else(|| {
@@ -35,7 +36,10 @@ pub(super) fn find(count: Option<u32>) -> anyhow::Result<Samples> {
     gather(&folder, &mut documents)?;
     documents.sort();
     if documents.is_empty() {
-        return Err(usage(format!("{} holds no .md or .txt file; `git checkout samples` brings them back", folder.display())));
+        return Err(usage(format!(
+            "{} holds no .md or .txt file; `git checkout samples` brings them back",
+            folder.display()
+        )));
     }
     let available = documents.len();
     let wanted = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(available);
@@ -43,7 +47,9 @@ pub(super) fn find(count: Option<u32>) -> anyhow::Result<Samples> {
         output::say(&format!("there are {available} sample documents; all are processed"));
     }
     let wanted = wanted.min(available);
-    let documents: Vec<PathBuf> = (0..wanted).filter_map(|index| documents.get(index * available / wanted).cloned()).collect();
+    let documents: Vec<PathBuf> = (0..wanted)
+        .filter_map(|index| documents.get(index * available / wanted).cloned())
+        .collect();
     Ok(Samples { folder, all: documents.len() == available, documents })
 }
 
@@ -53,7 +59,8 @@ fn gather(folder: &Path, documents: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         let path = entry.with_context(unreadable)?.path();
         if path.is_dir() {
             gather(&path, documents)?;
-        } else if path.extension().is_some_and(|extension| extension == "md" || extension == "txt") {
+        } else if path.extension().is_some_and(|extension| extension == "md" || extension == "txt")
+        {
             documents.push(path);
         }
     }

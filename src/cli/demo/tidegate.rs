@@ -14,7 +14,7 @@ use crate::{
         output, place,
     },
     config::Config,
-    embedded::{Stack, report::Report, simulation::DEMO, stack::Options},
+    devstack::{Stack, report::Report, simulation::DEMO, stack::Options},
     signal,
     temporal::{Ending, Temporal},
 };
@@ -31,7 +31,10 @@ pub(super) async fn run(samples: &Samples, folder: &Path, keep: bool) -> anyhow:
     if let Ok(report) = &report {
         output::data(&report.to_string())?;
         if keep {
-            output::say(&format!("\nTemporal's UI is at {}; Ctrl-C ends it all", stack.temporal().ui()));
+            output::say(&format!(
+                "\nTemporal's UI is at {}; Ctrl-C ends it all",
+                stack.temporal().ui()
+            ));
             tokio::select! {
                 error = stack.broken() => return Err(error),
                 () = signal::stop() => {}
@@ -48,7 +51,12 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     let temporal = Temporal::open(stack.config()).await?;
     let id = format!("demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"));
     let page = stack.temporal().workflow_page(&id);
-    output::say(&format!("{} documents, {} at {} tokens a minute", samples.documents.len(), DEMO.id(), DEMO.tpm));
+    output::say(&format!(
+        "{} documents, {} at {} tokens a minute",
+        samples.documents.len(),
+        DEMO.id(),
+        DEMO.tpm
+    ));
     output::say(&format!("watch it in Temporal's UI: {page}"));
     let began = Instant::now();
     temporal.start(&id, &input(samples, folder)?).await?;
@@ -62,14 +70,23 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     let elapsed = began.elapsed();
     let progress = match followed {
         Followed::Ended(Ending::Completed(progress)) => *progress,
-        Followed::Ended(Ending::Broken(why)) => return Err(anyhow!(why).context("the batch failed")),
+        Followed::Ended(Ending::Broken(why)) => {
+            return Err(anyhow!(why).context("the batch failed"));
+        }
         Followed::Detached => bail!("interrupted; what was done lies in {}", folder.display()),
     };
     report(stack, &progress, elapsed, folder, page)
 }
 
-fn report(stack: &Stack, progress: &Progress, elapsed: std::time::Duration, folder: &Path, page: String) -> anyhow::Result<Report> {
-    let account = stack.simulator().context("the demo's stack has a simulator")?.account().model(DEMO.model);
+fn report(
+    stack: &Stack,
+    progress: &Progress,
+    elapsed: std::time::Duration,
+    folder: &Path,
+    page: String,
+) -> anyhow::Result<Report> {
+    let account =
+        stack.simulator().context("the demo's stack has a simulator")?.account().model(DEMO.model);
     let folder = folder.display();
     Ok(Report {
         title: "with tidegate".to_owned(),

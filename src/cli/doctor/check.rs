@@ -30,7 +30,12 @@ impl Check {
     }
 
     pub(super) fn doubtful(name: &str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), state: State::Doubtful, seen: seen.into(), remedy: Some(remedy.into()) }
+        Self {
+            name: name.to_owned(),
+            state: State::Doubtful,
+            seen: seen.into(),
+            remedy: Some(remedy.into()),
+        }
     }
 
     pub(super) fn fail(name: &str, seen: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -43,7 +48,8 @@ impl Check {
             State::Doubtful => style.doubtful("hm  "),
             State::Fail => style.bad("FAIL"),
         };
-        let remedy = self.remedy.as_ref().map_or_else(String::new, |remedy| format!("      → {remedy}\n"));
+        let remedy =
+            self.remedy.as_ref().map_or_else(String::new, |remedy| format!("      → {remedy}\n"));
         format!("{sign}  {}: {}\n{remedy}", self.name, self.seen)
     }
 }
@@ -55,6 +61,9 @@ mod tests {
     #[test]
     fn a_fault_comes_with_its_remedy() {
         assert_eq!(Check::ok("redis", "7.4").text(Style::plain()), "ok    redis: 7.4\n");
-        assert_eq!(Check::fail("redis", "away", "start it").text(Style::plain()), "FAIL  redis: away\n      → start it\n");
+        assert_eq!(
+            Check::fail("redis", "away", "start it").text(Style::plain()),
+            "FAIL  redis: away\n      → start it\n"
+        );
     }
 }

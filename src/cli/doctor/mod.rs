@@ -24,13 +24,22 @@ pub(in crate::cli) struct Args {
     json: bool,
 }
 
-pub(in crate::cli) async fn run(args: Args, config: Result<Config, ConfigError>) -> anyhow::Result<Outcome> {
+pub(in crate::cli) async fn run(
+    args: Args,
+    config: Result<Config, ConfigError>,
+) -> anyhow::Result<Outcome> {
     let checks = match config {
         Ok(config) => all(&config).await,
         Err(error) => error
             .faults
             .iter()
-            .map(|fault| Check::fail("configuration", fault.to_string(), "correct it, and run `tidegate doctor` again"))
+            .map(|fault| {
+                Check::fail(
+                    "configuration",
+                    fault.to_string(),
+                    "correct it, and run `tidegate doctor` again",
+                )
+            })
             .collect(),
     };
     let failed = checks.iter().filter(|check| check.state == State::Fail).count();
@@ -50,8 +59,13 @@ pub(in crate::cli) async fn run(args: Args, config: Result<Config, ConfigError>)
 
 async fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![services::configuration(config)];
-    let (temporal, redis, storage) =
-        tokio::join!(services::temporal(config), Box::pin(redis::all(config)), services::storage(config));
-    checks.extend(temporal.into_iter().chain(redis).chain(services::credentials(config)).chain(storage));
+    let (temporal, redis, storage) = tokio::join!(
+        services::temporal(config),
+        Box::pin(redis::all(config)),
+        services::storage(config)
+    );
+    checks.extend(
+        temporal.into_iter().chain(redis).chain(services::credentials(config)).chain(storage),
+    );
     checks
 }

@@ -1,4 +1,5 @@
-//! Redis: reachable, new enough, evicting nothing, of one mind about the time, and able to run our scripts.
+//! Redis: reachable, new enough, evicting nothing, of one mind about the time, and able to run our
+//! scripts.
 
 use std::{
     sync::Arc,
@@ -37,11 +38,13 @@ pub(super) async fn all(config: &Config) -> Vec<Check> {
     checks
 }
 
-/// What can be asked directly: the server, or each node that is named of a cluster. Who is master behind sentinels is
-/// found out by the limiter itself.
+/// What can be asked directly: the server, or each node that is named of a cluster. Who is master
+/// behind sentinels is found out by the limiter itself.
 fn nodes(url: &str) -> Vec<String> {
     match url.split_once("://") {
-        Some(("redis+cluster", nodes)) => nodes.split(',').map(|node| format!("redis://{node}")).collect(),
+        Some(("redis+cluster", nodes)) => {
+            nodes.split(',').map(|node| format!("redis://{node}")).collect()
+        }
         Some(("redis+sentinel", _)) => Vec::new(),
         _ => vec![url.to_owned()],
     }
@@ -49,7 +52,8 @@ fn nodes(url: &str) -> Vec<String> {
 
 async fn node_checks(url: &str) -> (Vec<Check>, bool) {
     let name = format!("redis {}", mask::url(url));
-    let remedy = "start Redis (redis-server) or Valkey, or correct redis.url or TIDEGATE_REDIS__URL";
+    let remedy =
+        "start Redis (redis-server) or Valkey, or correct redis.url or TIDEGATE_REDIS__URL";
     let mut connection = match connect(url).await {
         Ok(connection) => connection,
         Err(error) => return (vec![Check::fail(&name, error, remedy)], false),
@@ -57,13 +61,20 @@ async fn node_checks(url: &str) -> (Vec<Check>, bool) {
     let mut checks = Vec::new();
     match ask::<InfoDict>(&mut connection, &["INFO"]).await {
         Ok(info) => checks.extend([version(&name, &info), eviction(&name, &info)]),
-        Err(error) => {
-            checks.push(Check::doubtful(&name, format!("INFO is refused: {error}"), "check version and eviction by hand"))
-        }
+        Err(error) => checks.push(Check::doubtful(
+            &name,
+            format!("INFO is refused: {error}"),
+            "check version and eviction by hand",
+        )),
     }
     let before = SystemTime::now();
     if let Ok((seconds, micros)) = ask::<(u64, u64)>(&mut connection, &["TIME"]).await {
-        checks.push(clock(&name, before, SystemTime::now(), Duration::from_secs(seconds) + Duration::from_micros(micros)));
+        checks.push(clock(
+            &name,
+            before,
+            SystemTime::now(),
+            Duration::from_secs(seconds) + Duration::from_micros(micros),
+        ));
     }
     (checks, true)
 }
@@ -77,7 +88,10 @@ async fn connect(url: &str) -> Result<MultiplexedConnection, String> {
     }
 }
 
-async fn ask<T: FromRedisValue>(connection: &mut MultiplexedConnection, words: &[&str]) -> Result<T, String> {
+async fn ask<T: FromRedisValue>(
+    connection: &mut MultiplexedConnection,
+    words: &[&str],
+) -> Result<T, String> {
     let mut command = cmd(words[0]);
     words[1..].iter().for_each(|word| {
         command.arg(*word);
@@ -113,8 +127,16 @@ fn eviction(name: &str, info: &InfoDict) -> Check {
     let remedy = "CONFIG SET maxmemory-policy noeviction: a reservation that is evicted is quota spent twice";
     match (policy.as_str(), bound) {
         ("noeviction", _) => Check::ok(name, "evicts nothing"),
-        ("", _) => Check::doubtful(name, "does not say what it evicts", "make sure that maxmemory-policy is noeviction"),
-        (policy, 0) => Check::doubtful(name, format!("maxmemory-policy is {policy}, though there is no bound on memory"), remedy),
+        ("", _) => Check::doubtful(
+            name,
+            "does not say what it evicts",
+            "make sure that maxmemory-policy is noeviction",
+        ),
+        (policy, 0) => Check::doubtful(
+            name,
+            format!("maxmemory-policy is {policy}, though there is no bound on memory"),
+            remedy,
+        ),
         (policy, _) => Check::fail(name, format!("maxmemory-policy is {policy}"), remedy),
     }
 }
@@ -125,7 +147,13 @@ fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) ->
     let ours = (before + took / 2).duration_since(UNIX_EPOCH).unwrap_or_default();
     let apart = ours.abs_diff(theirs).saturating_sub(took / 2);
     if apart <= CLOCKS_APART {
-        Check::ok(name, format!("its clock is within {} of ours", figures::span(CLOCKS_APART.min(apart + took))))
+        Check::ok(
+            name,
+            format!(
+                "its clock is within {} of ours",
+                figures::span(CLOCKS_APART.min(apart + took))
+            ),
+        )
     } else {
         let seen = format!("its clock is {} away from ours", figures::span(apart));
         Check::doubtful(
@@ -136,13 +164,15 @@ fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) ->
     }
 }
 
-/// Asks for the quota of a model that nobody has: the scripts are loaded and run, and nothing is written.
+/// Asks for the quota of a model that nobody has: the scripts are loaded and run, and nothing is
+/// written.
 async fn scripts(config: &Config) -> Check {
     let name = "limiter";
     let seen = async {
         let limits = Limits { requests: Some(1), ..Limits::default() };
         let id: tidegate_types::ModelId = "doctor:probe".parse()?;
-        let model = ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()))?;
+        let model =
+            ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()))?;
         let quota = Quota::with_redis(&config.redis.url, [model], config.quota_options())?;
         quota.inspect(&id).await?;
         anyhow::Ok(())
@@ -168,11 +198,18 @@ mod tests {
 
     #[test]
     fn versions_and_eviction_are_judged() {
-        let cases = [("redis_version:5.0.7", State::Fail), ("redis_version:6.2.0", State::Ok), ("redis_version:7.0.15", State::Ok)];
+        let cases = [
+            ("redis_version:5.0.7", State::Fail),
+            ("redis_version:6.2.0", State::Ok),
+            ("redis_version:7.0.15", State::Ok),
+        ];
         for (text, expected) in cases {
             assert_eq!(version("redis", &info(text)).state, expected, "{text}");
         }
-        assert_eq!(version("redis", &info("redis_version:7.2.4\r\nvalkey_version:9.0.1")).seen, "Valkey 9.0.1");
+        assert_eq!(
+            version("redis", &info("redis_version:7.2.4\r\nvalkey_version:9.0.1")).seen,
+            "Valkey 9.0.1"
+        );
         let cases = [
             ("maxmemory:0\r\nmaxmemory_policy:noeviction", State::Ok),
             ("maxmemory:0\r\nmaxmemory_policy:allkeys-lru", State::Doubtful),
@@ -187,8 +224,14 @@ mod tests {
     #[test]
     fn clocks_are_compared_within_the_time_that_the_answer_took() {
         let at = |millis| UNIX_EPOCH + Duration::from_millis(millis);
-        assert_eq!(clock("redis", at(10_000), at(10_400), Duration::from_millis(11_300)).state, State::Ok);
-        assert_eq!(clock("redis", at(10_000), at(10_400), Duration::from_millis(15_200)).state, State::Doubtful);
+        assert_eq!(
+            clock("redis", at(10_000), at(10_400), Duration::from_millis(11_300)).state,
+            State::Ok
+        );
+        assert_eq!(
+            clock("redis", at(10_000), at(10_400), Duration::from_millis(15_200)).state,
+            State::Doubtful
+        );
     }
 
     #[test]

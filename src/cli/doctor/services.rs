@@ -16,8 +16,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 const PROBE: &str = ".tidegate-doctor";
 
 pub(super) fn configuration(config: &Config) -> Check {
-    let from =
-        config.file().map_or_else(|| "no file, so defaults and the environment".to_owned(), |file| file.display().to_string());
+    let from = config.file().map_or_else(
+        || "no file, so defaults and the environment".to_owned(),
+        |file| file.display().to_string(),
+    );
     let warnings = config.warnings();
     let seen = format!("{from}; {} models", config.models.len());
     if warnings.is_empty() {
@@ -63,9 +65,15 @@ pub(super) fn credentials(config: &Config) -> Vec<Check> {
         });
         Some(match made {
             Ok(signed) => {
-                let endpoint = provider.endpoint(name).map(|url| crate::config::mask::url(&url)).unwrap_or_default();
-                let key =
-                    if signed { "none: the AWS credentials of each worker sign its calls".to_owned() } else { key.to_string() };
+                let endpoint = provider
+                    .endpoint(name)
+                    .map(|url| crate::config::mask::url(&url))
+                    .unwrap_or_default();
+                let key = if signed {
+                    "none: the AWS credentials of each worker sign its calls".to_owned()
+                } else {
+                    key.to_string()
+                };
                 Check::ok(&label, format!("{endpoint}, key {key}"))
             }
             Err(error) => Check::fail(
@@ -100,7 +108,11 @@ async fn one_root(root: &str) -> Check {
     let location = match Storage::new([root]).and_then(|storage| storage.resolve(root)) {
         Ok(location) => location,
         Err(error) => {
-            return Check::fail(&label, error.to_string(), "correct storage.roots; credentials come from the environment");
+            return Check::fail(
+                &label,
+                error.to_string(),
+                "correct storage.roots; credentials come from the environment",
+            );
         }
     };
     if location.exists_as_folder_or_file().is_some() {
@@ -114,16 +126,28 @@ async fn one_root(root: &str) -> Check {
             error.to_string(),
             "check the bucket's name, and the vendor's usual variables for credentials and region",
         ),
-        Err(_) => Check::fail(&label, format!("no answer within {ANSWER_WITHIN:?}"), "check the network and the endpoint"),
+        Err(_) => Check::fail(
+            &label,
+            format!("no answer within {ANSWER_WITHIN:?}"),
+            "check the network and the endpoint",
+        ),
     }
 }
 
 fn folder(label: &str, path: &str) -> Check {
     if !std::path::Path::new(path).is_dir() {
-        return Check::fail(label, "there is no such folder", format!("make it (mkdir -p {path}), or correct storage.roots"));
+        return Check::fail(
+            label,
+            "there is no such folder",
+            format!("make it (mkdir -p {path}), or correct storage.roots"),
+        );
     }
     if let Err(error) = std::fs::read_dir(path) {
-        return Check::fail(label, format!("it cannot be read: {error}"), "let the user that workers run as read it");
+        return Check::fail(
+            label,
+            format!("it cannot be read: {error}"),
+            "let the user that workers run as read it",
+        );
     }
     match tempfile::Builder::new().prefix(PROBE).tempfile_in(path) {
         Ok(_) => Check::ok(label, "can be read and written"),
@@ -164,6 +188,9 @@ mod tests {
         config.providers.insert("mine".to_owned(), mine);
         let checks = credentials(&config);
         assert_eq!((checks.len(), checks[0].state), (1, State::Fail));
-        assert!(checks[0].remedy.as_deref().unwrap().contains("not set (TIDEGATE_TEST_NO_SUCH_KEY)"), "{checks:?}");
+        assert!(
+            checks[0].remedy.as_deref().unwrap().contains("not set (TIDEGATE_TEST_NO_SUCH_KEY)"),
+            "{checks:?}"
+        );
     }
 }

@@ -1,4 +1,9 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may stop at the first fault")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,8 +36,8 @@ fn a_lane_borrows_what_idle_lanes_have_but_not_what_is_never_lent() {
     assert_eq!(fill(&pool, STANDARD), 8);
 }
 
-/// Open polls of idle lanes hold slots and do no work. Without room for them a worker of small limits had four calls in flight
-/// where ten were useful.
+/// Open polls of idle lanes hold slots and do no work. Without room for them a worker of small
+/// limits had four calls in flight where ten were useful.
 #[test]
 fn a_pool_cut_to_what_is_useful_gives_it_beside_the_polls_of_idle_lanes() {
     let pool = pool(100);
@@ -61,7 +66,10 @@ async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybod
     }
     pool.give_back(BATCH);
     assert!(!pool.try_take(BATCH), "a borrower came first");
-    tokio::time::timeout(Duration::from_secs(10), waiter).await.expect("nobody woke the waiter").unwrap();
+    tokio::time::timeout(Duration::from_secs(10), waiter)
+        .await
+        .expect("nobody woke the waiter")
+        .unwrap();
     assert_eq!(pool.held(INTERACTIVE), before + 1);
 }
 
@@ -78,12 +86,14 @@ async fn a_wait_that_is_dropped_keeps_nobody_from_borrowing() {
 
 #[test]
 fn a_ceiling_is_kept_when_all_else_is_idle() {
-    let pool = Pool::new(vec![Part { share: 0.1, burst: 0.5 }, Part { share: 0.5, burst: 1.0 }], 100);
+    let pool =
+        Pool::new(vec![Part { share: 0.1, burst: 0.5 }, Part { share: 0.5, burst: 1.0 }], 100);
     assert_eq!(fill(&pool, 0), 50);
 }
 
 #[tokio::test]
-async fn a_smaller_pool_hands_out_nothing_until_enough_came_back_and_a_larger_one_wakes_who_waits() {
+async fn a_smaller_pool_hands_out_nothing_until_enough_came_back_and_a_larger_one_wakes_who_waits()
+{
     let pool = pool(30);
     let held = fill(&pool, BATCH);
     pool.resize(10);
@@ -115,7 +125,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Never above the limit, and from any state every lane comes to its guaranteed part once the others give back.
+    /// Never above the limit, and from any state every lane comes to its guaranteed part once the
+    /// others give back.
     #[test]
     fn the_limit_and_every_guarantee_hold(
         shares in prop::collection::vec(0.0..0.25_f64, 4),

@@ -17,7 +17,8 @@ pub enum Deadline {
 /// A batch whose documents go through their provider's batch API first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Economy {
-    /// From then on, in seconds since 1970, what has no answer takes the direct path; without it, when the provider gives up.
+    /// From then on, in seconds since 1970, what has no answer takes the direct path; without it,
+    /// when the provider gives up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
 }
@@ -43,7 +44,8 @@ pub struct SubmitBatch {
 /// What was handed in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmittedBatch {
-    /// The provider's name for it; `None` where no document needs an answer, or can have one in this way.
+    /// The provider's name for it; `None` where no document needs an answer, or can have one in
+    /// this way.
     pub batch: Option<String>,
     /// Documents in it.
     pub requests: u32,

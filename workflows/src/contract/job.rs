@@ -5,7 +5,8 @@ use tidegate_types::{Lane, ModelId, Tenant};
 
 use super::{Deadline, Long, Pack, is_false};
 
-/// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store for the documents.
+/// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store
+/// for the documents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// Where the documents come from.
@@ -16,7 +17,7 @@ pub struct Job {
     pub instructions: String,
     /// Who answers.
     #[serde(flatten)]
-    pub answerer: Answerer,
+    pub target: Target,
     /// The class of traffic.
     pub lane: Lane,
     /// Whose budget pays.
@@ -26,13 +27,15 @@ pub struct Job {
     /// JSON Schema that each answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
-    /// Provider calls beyond the first of each document, for the whole batch; `None` is three for each document.
+    /// Provider calls beyond the first of each document, for the whole batch; `None` is three for
+    /// each document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_budget: Option<u64>,
     /// US dollars that the batch may spend in all; `None` is no limit of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_usd: Option<f64>,
-    /// What becomes of documents that are too long for one call; without it they go whole, and may be refused.
+    /// What becomes of documents that are too long for one call; without it they go whole, and may
+    /// be refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<Long>,
     /// Each row of a CSV file and each line of a JSONL file is a document.
@@ -44,7 +47,8 @@ pub struct Job {
     /// The documents go through their provider's batch API.
     #[serde(default, skip_serializing_if = "is_false")]
     pub economy: bool,
-    /// When they must be done; where that is far enough, they go through their provider's batch API.
+    /// When they must be done; where that is far enough, they go through their provider's batch
+    /// API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Deadline>,
     /// Small documents share calls.
@@ -67,7 +71,7 @@ pub struct Records {
 /// Who answers: exactly one of the two in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answerer {
+pub enum Target {
     /// This model.
     Model(ModelId),
     /// A configured list of models, by its name.

@@ -60,7 +60,8 @@ pub struct PartTask {
 pub enum Step {
     /// Answers one part, counted from 0.
     Part(u32),
-    /// Makes up to [`FAN_IN`] answers of the level below into one; the only one of its level is the result.
+    /// Makes up to [`FAN_IN`] answers of the level below into one; the only one of its level is the
+    /// result.
     Reduce {
         /// Counted from 1; level 0 are the parts' own answers.
         level: u32,

@@ -34,7 +34,8 @@ pub struct PackOutcome {
     pub succeeded: u32,
     /// Documents that had a result before this run.
     pub skipped: u32,
-    /// Documents without an answer, to be sent alone: too large for company, unreadable, or left out of the answer.
+    /// Documents without an answer, to be sent alone: too large for company, unreadable, or left
+    /// out of the answer.
     pub left: Vec<u32>,
     /// What the call took.
     pub spent: DocumentOutcome,

@@ -12,8 +12,7 @@ fn parsed(value: &Value) -> Result<Batch, String> {
 }
 
 fn with(field: &str, value: Value) -> Value {
-    let mut batch =
-        json!({"source":"file:///in/","output":"file:///out/","instructions":"Summarise.","model":"anthropic:claude-sonnet-5"});
+    let mut batch = json!({"source":"file:///in/","output":"file:///out/","instructions":"Summarise.","model":"anthropic:claude-sonnet-5"});
     batch[field] = value;
     batch
 }
@@ -23,7 +22,10 @@ fn the_least_input_gets_the_documented_defaults() {
     let batch = parsed(&with("lane", Value::Null)).unwrap();
     assert_eq!(batch.job.source, Source::Prefix("file:///in/".to_owned()));
     assert_eq!((batch.job.lane.as_str(), batch.job.tenant.as_str()), ("batch", "default"));
-    assert_eq!((batch.job.max_output_tokens, batch.max_in_flight, batch.job.retry_budget), (1_024, 500, None));
+    assert_eq!(
+        (batch.job.max_output_tokens, batch.max_in_flight, batch.job.retry_budget),
+        (1_024, 500, None)
+    );
     assert_eq!(parsed(&with("max_in_flight", json!(100_000))).unwrap().max_in_flight, 500);
 }
 
@@ -31,12 +33,18 @@ fn the_least_input_gets_the_documented_defaults() {
 fn economy_deadlines_and_packs() {
     let job = |field: &str, value: Value| parsed(&with(field, value)).unwrap().job;
     assert!(job("mode", json!("economy")).economy && !job("mode", json!("direct")).economy);
-    assert_eq!(job("deadline", json!("2026-12-01T08:00:00Z")).deadline, Some(Deadline::At(1_796_112_000)));
+    assert_eq!(
+        job("deadline", json!("2026-12-01T08:00:00Z")).deadline,
+        Some(Deadline::At(1_796_112_000))
+    );
     assert_eq!(job("deadline", json!("1h 30m")).deadline, Some(Deadline::Within(5_400)));
     let mut direct = with("deadline", json!("6h"));
     direct["mode"] = json!("direct");
     assert_eq!(parsed(&direct).unwrap().job.deadline, None, "who says direct has chosen");
-    assert_eq!((job("pack", json!(true)).pack, job("pack", json!(7)).pack), (Some(Pack::Fitting), Some(Pack::Of(7))));
+    assert_eq!(
+        (job("pack", json!(true)).pack, job("pack", json!(7)).pack),
+        (Some(Pack::Fitting), Some(Pack::Of(7)))
+    );
     assert_eq!(job("pack", json!(false)).pack, None);
     let mut both = with("mode", json!("economy"));
     both["pack"] = json!(5);

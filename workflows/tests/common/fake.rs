@@ -1,4 +1,5 @@
-//! The activities, scripted: what each document does is asked of a function, and every call is recorded.
+//! The activities, scripted: what each document does is asked of a function, and every call is
+//! recorded.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,8 +9,9 @@ use temporalio_sdk::{
     activities::{ActivityContext, ActivityError},
 };
 use tidegate_workflows::contract::{
-    BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Economy, Effort, Finish, Job, OpenBatches, PackOutcome, PackTask,
-    PartTask, Plan, ProviderBatch, SealShard, Step, SubmitBatch, SubmittedBatch,
+    BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, Economy, Finish, Job,
+    OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, Step,
+    SubmitBatch, SubmittedBatch,
     failure_type::{INVALID_INPUT, UNAUTHORIZED},
     markers,
 };
@@ -25,7 +27,7 @@ pub enum Act {
     /// Answers at once.
     Succeed(DocumentOutcome),
     /// Is given up, with a failure of this type, after this much effort.
-    Fail(&'static str, Effort),
+    Fail(&'static str, CallCounts),
     /// Takes one pass through the gate, then answers. Gives way to cancellation.
     Wait(Gate),
 }
@@ -92,7 +94,7 @@ pub struct Fake {
 /// What a document that succeeds takes.
 pub fn outcome() -> DocumentOutcome {
     DocumentOutcome {
-        effort: Effort { provider_calls: 1, ..Effort::default() },
+        effort: CallCounts { provider_calls: 1, ..CallCounts::default() },
         input_tokens: 100,
         output_tokens: 10,
         cost_usd: 0.25,
@@ -101,8 +103,18 @@ pub fn outcome() -> DocumentOutcome {
 }
 
 impl Fake {
-    pub fn new(documents: u64, shard_size: u32, script: impl Fn(&DocumentTask) -> Act + Send + Sync + 'static) -> Self {
-        let plan = Plan { job: "file:///data/out/.tidegate/job-1/".to_owned(), documents, shard_size, economy: None, pack: 0 };
+    pub fn new(
+        documents: u64,
+        shard_size: u32,
+        script: impl Fn(&DocumentTask) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        let plan = Plan {
+            job: "file:///data/out/.tidegate/job-1/".to_owned(),
+            documents,
+            shard_size,
+            economy: None,
+            pack: 0,
+        };
         Self {
             plan: Some(plan),
             plan_gate: None,
@@ -115,7 +127,8 @@ impl Fake {
         }
     }
 
-    /// The same, through a provider's batch API, which says this. A batch holds ten documents, and answers those that are even.
+    /// The same, through a provider's batch API, which says this. A batch holds ten documents, and
+    /// answers those that are even.
     pub fn in_economy(
         mut self,
         economy: Economy,
@@ -125,7 +138,8 @@ impl Fake {
         Self { provider: Arc::new(provider), ..self }
     }
 
-    /// The same, with so many documents in a call, of which those whose index ends in 3 are left out.
+    /// The same, with so many documents in a call, of which those whose index ends in 3 are left
+    /// out.
     pub fn packed(mut self, pack: u32) -> Self {
         self.plan = self.plan.map(|plan| Plan { pack, ..plan });
         self
@@ -194,16 +208,26 @@ impl Fake {
         if let Some(gate) = &self.plan_gate {
             wait(&ctx, gate).await?;
         }
-        self.plan.clone().ok_or_else(|| failure(INVALID_INPUT, NOTHING_FOUND, Effort::default()))
+        self.plan
+            .clone()
+            .ok_or_else(|| failure(INVALID_INPUT, NOTHING_FOUND, CallCounts::default()))
     }
 
     #[activity(definition = markers::ProcessDocument)]
-    async fn process_document(self: Arc<Self>, ctx: ActivityContext, task: DocumentTask) -> Result<DocumentOutcome, ActivityError> {
+    async fn process_document(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        task: DocumentTask,
+    ) -> Result<DocumentOutcome, ActivityError> {
         let place = (task.shard, task.index);
         self.note(|calls| calls.started.push(place));
         let result = match (self.script)(&task) {
             Act::Succeed(outcome) => Ok(outcome),
-            Act::Fail(kind, effort) => Err(failure(kind, &format!("document {} of shard {}", task.index, task.shard), effort)),
+            Act::Fail(kind, effort) => Err(failure(
+                kind,
+                &format!("document {} of shard {}", task.index, task.shard),
+                effort,
+            )),
             Act::Wait(gate) => wait(&ctx, &gate).await.map(|()| outcome()),
         };
         self.note(|calls| calls.ended.push(place));
@@ -211,54 +235,94 @@ impl Fake {
     }
 
     #[activity(definition = markers::ProcessPart)]
-    async fn process_part(self: Arc<Self>, _ctx: ActivityContext, task: PartTask) -> Result<DocumentOutcome, ActivityError> {
+    async fn process_part(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        task: PartTask,
+    ) -> Result<DocumentOutcome, ActivityError> {
         self.note(|calls| calls.parts.push(task.step));
         Ok(if task.step == Step::Join { DocumentOutcome::default() } else { outcome() })
     }
 
     #[activity(definition = markers::ProcessPack)]
-    async fn process_pack(self: Arc<Self>, _ctx: ActivityContext, task: PackTask) -> Result<PackOutcome, ActivityError> {
+    async fn process_pack(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        task: PackTask,
+    ) -> Result<PackOutcome, ActivityError> {
         self.note(|calls| calls.packs.push(task.clone()));
         if task.from == 0 {
             return Err(failure(INVALID_INPUT, "these do not go together", outcome().effort));
         }
-        let (left, answered): (Vec<u32>, Vec<u32>) = (task.from..task.to).partition(|index| index % 10 == 3);
-        Ok(PackOutcome { succeeded: u32::try_from(answered.len()).unwrap(), skipped: 0, left, spent: outcome() })
+        let (left, answered): (Vec<u32>, Vec<u32>) =
+            (task.from..task.to).partition(|index| index % 10 == 3);
+        Ok(PackOutcome {
+            succeeded: u32::try_from(answered.len()).unwrap(),
+            skipped: 0,
+            left,
+            spent: outcome(),
+        })
     }
 
     #[activity(definition = markers::SubmitBatch)]
-    async fn submit_batch(self: Arc<Self>, _ctx: ActivityContext, task: SubmitBatch) -> Result<SubmittedBatch, ActivityError> {
+    async fn submit_batch(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        task: SubmitBatch,
+    ) -> Result<SubmittedBatch, ActivityError> {
         let next = (task.from + 10).min(task.to);
         if let Some(failing) = self.cannot_submit
             && task.from >= failing
         {
-            return Err(failure(INVALID_INPUT, "there is no batch API", Effort::default()));
+            return Err(failure(INVALID_INPUT, "there is no batch API", CallCounts::default()));
         }
-        let (batch, requests) = (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
+        let (batch, requests) =
+            (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
         let unsure = self.never_sure && !task.only_find;
         self.note(|calls| calls.submitted.push(task.clone()));
         if unsure {
-            return Ok(SubmittedBatch { batch: None, requests: 0, next: task.from, later: true, unsure });
+            return Ok(SubmittedBatch {
+                batch: None,
+                requests: 0,
+                next: task.from,
+                later: true,
+                unsure,
+            });
         }
         Ok(SubmittedBatch { batch, requests, next, later: false, unsure: false })
     }
 
     #[activity(definition = markers::CheckBatches)]
-    async fn check_batches(self: Arc<Self>, _ctx: ActivityContext, open: OpenBatches) -> Result<Vec<BatchState>, ActivityError> {
+    async fn check_batches(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        open: OpenBatches,
+    ) -> Result<Vec<BatchState>, ActivityError> {
         self.note(|calls| calls.checked.extend(open.batches.clone()));
-        let times = |batch: &ProviderBatch| self.calls().checked.iter().filter(|checked| checked.batch == batch.batch).count();
+        let times = |batch: &ProviderBatch| {
+            self.calls().checked.iter().filter(|checked| checked.batch == batch.batch).count()
+        };
         Ok(open.batches.iter().map(|batch| (self.provider)(batch, times(batch))).collect())
     }
 
     #[activity(definition = markers::CancelBatch)]
-    async fn cancel_batch(self: Arc<Self>, _ctx: ActivityContext, batch: ProviderBatch) -> Result<(), ActivityError> {
+    async fn cancel_batch(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        batch: ProviderBatch,
+    ) -> Result<(), ActivityError> {
         self.note(|calls| calls.cancelled.push(batch));
         Ok(())
     }
 
     #[activity(definition = markers::CollectBatch)]
-    async fn collect_batch(self: Arc<Self>, _ctx: ActivityContext, batch: ProviderBatch) -> Result<CollectedBatch, ActivityError> {
-        let done: Vec<u32> = (batch.submitted.from..batch.submitted.to).filter(|index| index % 2 == 0).collect();
+    async fn collect_batch(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        batch: ProviderBatch,
+    ) -> Result<CollectedBatch, ActivityError> {
+        let done: Vec<u32> =
+            (batch.submitted.from..batch.submitted.to).filter(|index| index % 2 == 0).collect();
         self.note(|calls| calls.collected.push(batch));
         let mut spent = DocumentOutcome::default();
         done.iter().for_each(|_| spent.add(&outcome()));
@@ -266,23 +330,40 @@ impl Fake {
     }
 
     #[activity(definition = markers::SealShard)]
-    async fn seal_shard(self: Arc<Self>, _ctx: ActivityContext, shard: SealShard) -> Result<(), ActivityError> {
+    async fn seal_shard(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        shard: SealShard,
+    ) -> Result<(), ActivityError> {
         if self.cannot_seal == Some(shard.shard) {
-            return Err(failure(UNAUTHORIZED, "the store refused the credentials", Effort::default()));
+            return Err(failure(
+                UNAUTHORIZED,
+                "the store refused the credentials",
+                CallCounts::default(),
+            ));
         }
         self.note(|calls| calls.seals.push(shard));
         Ok(())
     }
 
     #[activity(definition = markers::Finish)]
-    async fn finish(self: Arc<Self>, _ctx: ActivityContext, finish: Finish) -> Result<(), ActivityError> {
+    async fn finish(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        finish: Finish,
+    ) -> Result<(), ActivityError> {
         self.note(|calls| calls.finishes.push(finish));
         Ok(())
     }
 }
 
-fn failure(kind: &str, message: &str, effort: Effort) -> ActivityError {
-    ApplicationFailure::builder(message).type_name(kind.to_owned()).non_retryable(true).details(effort).build().into()
+fn failure(kind: &str, message: &str, effort: CallCounts) -> ActivityError {
+    ApplicationFailure::builder(message)
+        .type_name(kind.to_owned())
+        .non_retryable(true)
+        .details(effort)
+        .build()
+        .into()
 }
 
 /// Waits at a gate, beating meanwhile.

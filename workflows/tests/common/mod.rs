@@ -1,4 +1,5 @@
-//! A private Temporal dev server, a worker in the test itself, and scripted activities that record their calls.
+//! A private Temporal dev server, a worker in the test itself, and scripted activities that record
+//! their calls.
 
 #![allow(
     dead_code,
@@ -22,9 +23,10 @@ pub use fake::{Act, Calls, Fake, Gate, NOTHING_FOUND, outcome};
 use serde_json::{Value, json};
 pub use server::{Server, server};
 use temporalio_client::{
-    Client, WorkflowCancelOptions, WorkflowDescribeOptions, WorkflowExecutionInfo, WorkflowExecutionStatus,
-    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowQueryOptions, WorkflowSignalOptions,
-    WorkflowStartOptions, WorkflowTerminateOptions, errors::WorkflowGetResultError,
+    Client, WorkflowCancelOptions, WorkflowDescribeOptions, WorkflowExecutionInfo,
+    WorkflowExecutionStatus, WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle,
+    WorkflowQueryOptions, WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
+    errors::WorkflowGetResultError,
 };
 use temporalio_common::{data_converters::RawValue, error::IncomingError};
 use temporalio_protos::temporal::api::{
@@ -58,8 +60,13 @@ pub struct Rig {
     queue: String,
 }
 
-/// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be started.
-pub async fn with_worker<T>(server: Option<&Server>, fake: Fake, test: impl AsyncFnOnce(Rig) -> T) -> Option<T> {
+/// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be
+/// started.
+pub async fn with_worker<T>(
+    server: Option<&Server>,
+    fake: Fake,
+    test: impl AsyncFnOnce(Rig) -> T,
+) -> Option<T> {
     let client = server?.client().await;
     let queue = unique("queue");
     let (mut run, stop) = worker(&client, &queue, fake.clone());
@@ -77,9 +84,11 @@ pub async fn with_worker<T>(server: Option<&Server>, fake: Fake, test: impl Asyn
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
-/// One worker for the workflows and one for the documents of each lane that a test uses, as the real worker process does it.
+/// One worker for the workflows and one for the documents of each lane that a test uses, as the
+/// real worker process does it.
 fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
-    let runtime = Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
+    let runtime =
+        Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
     // Cancellation comes back with a beat.
     let beat = Duration::from_millis(50);
     let mut options = vec![
@@ -94,9 +103,15 @@ fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
     ];
     options.extend(["interactive", "batch", "backfill"].map(|lane| {
         let queue = policy::lane_queue(queue, &Lane::new(lane).unwrap());
-        WorkerOptions::new(queue).register_activities(fake.clone()).max_heartbeat_throttle_interval(beat).build()
+        WorkerOptions::new(queue)
+            .register_activities(fake.clone())
+            .max_heartbeat_throttle_interval(beat)
+            .build()
     }));
-    let mut workers: Vec<_> = options.into_iter().map(|options| Worker::new(&runtime, client.clone(), options).unwrap()).collect();
+    let mut workers: Vec<_> = options
+        .into_iter()
+        .map(|options| Worker::new(&runtime, client.clone(), options).unwrap())
+        .collect();
     let stops: Vec<_> = workers.iter().map(Worker::shutdown_handle).collect();
     let run = Box::pin(async move {
         let ended = futures::future::join_all(workers.iter_mut().map(Worker::run)).await;
@@ -115,7 +130,10 @@ impl Rig {
     pub async fn start_raw(&self, payloads: Vec<Payload>) -> Batch {
         let id = unique("batch");
         let options = WorkflowStartOptions::new(self.queue.clone(), id.clone()).build();
-        self.client.start_workflow(ProcessDocuments::run, RawValue::new(payloads), options).await.unwrap();
+        self.client
+            .start_workflow(ProcessDocuments::run, RawValue::new(payloads), options)
+            .await
+            .unwrap();
         Batch { handle: self.client.get_workflow_handle(&id), client: self.client.clone(), id }
     }
 }
@@ -129,7 +147,10 @@ pub struct Batch {
 
 impl Batch {
     pub async fn result(&self) -> Result<Progress, Ended> {
-        let result = tokio::time::timeout(PATIENCE, self.handle.get_result(WorkflowGetResultOptions::default()));
+        let result = tokio::time::timeout(
+            PATIENCE,
+            self.handle.get_result(WorkflowGetResultOptions::default()),
+        );
         match result.await.expect("the batch does not end") {
             Ok(progress) => Ok(progress),
             Err(WorkflowGetResultError::Failed(error)) => match *error {
@@ -146,11 +167,17 @@ impl Batch {
     }
 
     pub async fn pause(&self) {
-        self.handle.signal(ProcessDocuments::pause, RawValue::default(), WorkflowSignalOptions::default()).await.unwrap();
+        self.handle
+            .signal(ProcessDocuments::pause, RawValue::default(), WorkflowSignalOptions::default())
+            .await
+            .unwrap();
     }
 
     pub async fn resume(&self) {
-        self.handle.signal(ProcessDocuments::resume, RawValue::default(), WorkflowSignalOptions::default()).await.unwrap();
+        self.handle
+            .signal(ProcessDocuments::resume, RawValue::default(), WorkflowSignalOptions::default())
+            .await
+            .unwrap();
     }
 
     pub async fn cancel(&self) {
@@ -158,7 +185,10 @@ impl Batch {
     }
 
     pub async fn progress(&self) -> Progress {
-        self.handle.query(ProcessDocuments::progress, (), WorkflowQueryOptions::default()).await.unwrap()
+        self.handle
+            .query(ProcessDocuments::progress, (), WorkflowQueryOptions::default())
+            .await
+            .unwrap()
     }
 
     pub fn shard(&self, shard: u32) -> WorkflowHandle<Client, ProcessShard> {
@@ -166,21 +196,35 @@ impl Batch {
     }
 
     pub async fn shard_totals(&self, shard: u32) -> Totals {
-        self.shard(shard).query(ProcessShard::progress, (), WorkflowQueryOptions::default()).await.unwrap()
+        self.shard(shard)
+            .query(ProcessShard::progress, (), WorkflowQueryOptions::default())
+            .await
+            .unwrap()
     }
 
     pub async fn terminate_shard(&self, shard: u32) {
-        self.shard(shard).terminate(WorkflowTerminateOptions::builder().reason("by hand").build()).await.unwrap();
+        self.shard(shard)
+            .terminate(WorkflowTerminateOptions::builder().reason("by hand").build())
+            .await
+            .unwrap();
     }
 
     /// The history of the latest run.
     pub async fn history(&self) -> Vec<HistoryEvent> {
-        self.handle.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
+        self.handle
+            .fetch_history(WorkflowFetchHistoryOptions::default())
+            .into_events()
+            .await
+            .unwrap()
     }
 
     /// The history of the latest run of a shard.
     pub async fn shard_history(&self, shard: u32) -> Vec<HistoryEvent> {
-        self.shard(shard).fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
+        self.shard(shard)
+            .fetch_history(WorkflowFetchHistoryOptions::default())
+            .into_events()
+            .await
+            .unwrap()
     }
 
     /// The history of the first run.
@@ -190,15 +234,25 @@ impl Batch {
 
     /// The history of the first run of a shard.
     pub async fn first_shard_history(&self, shard: u32) -> Vec<HistoryEvent> {
-        self.first_run(self.shard(shard).info().workflow_id.as_str(), &self.shard_history(shard).await).await
+        self.first_run(
+            self.shard(shard).info().workflow_id.as_str(),
+            &self.shard_history(shard).await,
+        )
+        .await
     }
 
     async fn first_run(&self, id: &str, latest: &[HistoryEvent]) -> Vec<HistoryEvent> {
-        let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) = &latest[0].attributes else {
+        let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
+            &latest[0].attributes
+        else {
             panic!("begins with {:?}", latest[0])
         };
-        let run = WorkflowExecutionInfo::builder().namespace("default").workflow_id(id).run_id(&started.first_execution_run_id);
-        let run: WorkflowHandle<Client, ProcessDocuments> = WorkflowHandle::new(self.client.clone(), run.build());
+        let run = WorkflowExecutionInfo::builder()
+            .namespace("default")
+            .workflow_id(id)
+            .run_id(&started.first_execution_run_id);
+        let run: WorkflowHandle<Client, ProcessDocuments> =
+            WorkflowHandle::new(self.client.clone(), run.build());
         run.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
     }
 
@@ -208,14 +262,24 @@ impl Batch {
 
     /// Whether a shard has decided something.
     pub async fn shard_has_begun(&self, shard: u32) -> bool {
-        let history =
-            self.shard(shard).fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap_or_default();
-        history.iter().any(|event| matches!(event.attributes, Some(Attributes::WorkflowTaskCompletedEventAttributes(_))))
+        let history = self
+            .shard(shard)
+            .fetch_history(WorkflowFetchHistoryOptions::default())
+            .into_events()
+            .await
+            .unwrap_or_default();
+        history.iter().any(|event| {
+            matches!(event.attributes, Some(Attributes::WorkflowTaskCompletedEventAttributes(_)))
+        })
     }
 
-    /// Waits until a shard has been sent `signal` this many times: whatever ends after that, it sees the signal first.
+    /// Waits until a shard has been sent `signal` this many times: whatever ends after that, it
+    /// sees the signal first.
     pub async fn shard_is_told(&self, shard: u32, signal: &str, times: usize) {
-        until("a shard is told", async || signals(&self.shard_history(shard).await, signal) >= times).await;
+        until("a shard is told", async || {
+            signals(&self.shard_history(shard).await, signal) >= times
+        })
+        .await;
     }
 }
 
@@ -258,7 +322,8 @@ pub fn json_payload(value: &Value) -> Payload {
 pub fn assert_each_once(calls: &Calls, shards: u32, documents: u32) {
     let mut started = calls.started.clone();
     started.sort_unstable();
-    let each: Vec<_> = (0..shards).flat_map(|shard| (0..documents).map(move |index| (shard, index))).collect();
+    let each: Vec<_> =
+        (0..shards).flat_map(|shard| (0..documents).map(move |index| (shard, index))).collect();
     assert_eq!(started, each);
     let mut sealed: Vec<_> = calls.seals.iter().map(|seal| seal.shard).collect();
     sealed.sort_unstable();

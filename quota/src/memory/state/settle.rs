@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Canary, Condition, Entry, HASTE, IN_FLIGHT, State};
+use super::{Canary, Condition, Entry, IN_FLIGHT, PACE_SPEEDUP, State};
 use crate::{
     amounts::Amounts,
     limits::ModelQuota,
@@ -10,15 +10,23 @@ use crate::{
         number::{float, floats, micros},
         tuning::{self, Tuning},
     },
-    store::{Lesson, Settled, Settlement, Verdict},
+    store::{ProviderSignal, Settled, Settlement, UsageSample},
 };
 
-const FADE: f64 = 0.99;
-const FORGET: f64 = 0.03;
+const DECAY: f64 = 0.99;
+const EWMA_ALPHA: f64 = 0.03;
 
 impl State {
-    pub(in crate::memory) fn settle(&mut self, model: &ModelQuota, settlement: &Settlement, ttl: Duration, now: f64) -> Settled {
-        if matches!(settlement.verdict, Verdict::Refused | Verdict::Overloaded) && self.tuning.is_none() {
+    pub(in crate::memory) fn settle(
+        &mut self,
+        model: &ModelQuota,
+        settlement: &Settlement,
+        ttl: Duration,
+        now: f64,
+    ) -> Settled {
+        if matches!(settlement.signal, ProviderSignal::Refused | ProviderSignal::Overloaded)
+            && self.tuning.is_none()
+        {
             self.tuning = Some(Tuning::new(now));
         }
         let outcome = match self.entries.get(&settlement.reservation).cloned() {
@@ -29,16 +37,28 @@ impl State {
                 Settled::Done
             }
         };
-        if settlement.verdict == Verdict::Refused
+        if settlement.signal == ProviderSignal::Refused
             && let Some(tuning) = &mut self.tuning
         {
             tuning.lower(now);
         }
         let [requests, input, output, combined, _] = self.total;
-        tuning::observe(&mut self.tuning, model, &settlement.meter, &[requests, input, output, combined], now);
+        tuning::observe(
+            &mut self.tuning,
+            model,
+            &settlement.meter,
+            &[requests, input, output, combined],
+            now,
+        );
         if let Some(pause) = &settlement.pause {
-            let exhausted = settlement.verdict == Verdict::Exhausted;
-            self.close(pause, settlement.longest_pause(ttl), exhausted, settlement.verdict == Verdict::Refused, now);
+            let exhausted = settlement.signal == ProviderSignal::Exhausted;
+            self.close(
+                pause,
+                settlement.longest_pause(ttl),
+                exhausted,
+                settlement.signal == ProviderSignal::Refused,
+                now,
+            );
         }
         outcome
     }
@@ -46,7 +66,7 @@ impl State {
     fn end(&mut self, model: &ModelQuota, settlement: &Settlement, entry: &Entry, now: f64) {
         let id = &settlement.reservation;
         let used = floats(settlement.used.unwrap_or_default());
-        if settlement.verdict == Verdict::Overloaded {
+        if settlement.signal == ProviderSignal::Overloaded {
             let in_flight = self.total[IN_FLIGHT];
             if let Some(tuning) = &mut self.tuning {
                 tuning.cut(in_flight, now);
@@ -60,11 +80,14 @@ impl State {
                 self.entries.remove(id);
                 self.ledger.retain(|(_, other)| other != id);
             } else {
-                if settlement.verdict == Verdict::None {
+                if settlement.signal == ProviderSignal::None {
                     self.learn_yield(model, &used, &entry.amounts);
                 }
                 self.add(entry.lane, &used, 1.0, 0.0);
-                self.entries.insert(id.clone(), Entry { condition: Condition::Settled, amounts: used, ..entry.clone() });
+                self.entries.insert(
+                    id.clone(),
+                    Entry { condition: Condition::Settled, amounts: used, ..entry.clone() },
+                );
             }
         } else {
             self.leases.remove(id);
@@ -76,28 +99,42 @@ impl State {
             }
         }
         if let Some(tuning) = &mut self.tuning {
-            tuning.add_to_day(model, entry.admitted, used[0] - entry.amounts[0], used[3] - entry.amounts[3]);
+            tuning.add_to_day(
+                model,
+                entry.admitted,
+                used[0] - entry.amounts[0],
+                used[3] - entry.amounts[3],
+            );
         }
         self.add_in_flight(entry.lane, -1.0);
-        if settlement.used.is_some() && settlement.verdict == Verdict::None {
+        if settlement.used.is_some() && settlement.signal == ProviderSignal::None {
             let latency = now - entry.admitted;
             self.latency = Some(match self.latency.filter(|known| *known > 0.0) {
-                Some(known) => known + FORGET * (latency - known),
+                Some(known) => known + EWMA_ALPHA * (latency - known),
                 None => latency,
             });
             if let Some(tuning) = &mut self.tuning {
                 tuning.raise();
             }
-            if let Some(lesson) = settlement.lesson.filter(|lesson| lesson.estimated_input > 0) {
-                self.learn(settlement.template, lesson, latency);
+            if let Some(sample) = settlement.sample.filter(|sample| sample.estimated_input > 0) {
+                self.learn(settlement.template, sample, latency);
             }
         }
-        if self.canary == Canary::Admitted(entry.admitted) && settlement.verdict != Verdict::Refused {
+        if self.canary == Canary::Admitted(entry.admitted)
+            && settlement.signal != ProviderSignal::Refused
+        {
             self.canary = Canary::None;
         }
     }
 
-    pub(in crate::memory) fn charge(&mut self, model: &ModelQuota, name: &str, lane: usize, used: Amounts, now: f64) {
+    pub(in crate::memory) fn charge(
+        &mut self,
+        model: &ModelQuota,
+        name: &str,
+        lane: usize,
+        used: Amounts,
+        now: f64,
+    ) {
         if self.entries.contains_key(name) {
             return;
         }
@@ -109,14 +146,15 @@ impl State {
         self.enter(name, lane, Condition::Settled, used, now);
     }
 
-    /// Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns behind are to move.
+    /// Moves the pace clocks by what was used beyond what was reserved, and says by how much the
+    /// turns behind are to move.
     fn move_pace(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) -> f64 {
         let (limits, _) = self.limits(model);
         let (mut longer, slowest) = (0.0, self.fullest(&limits));
         for index in 0..4 {
             if limits[index] > 0.0 {
                 let rate = limits[index] / micros(model.limits.window);
-                self.pace[index] += (used[index] - reserved[index]) / (rate * HASTE);
+                self.pace[index] += (used[index] - reserved[index]) / (rate * PACE_SPEEDUP);
                 if slowest == Some(index) {
                     longer = (used[index] - reserved[index] * self.yield_of(index)) / rate;
                 }
@@ -131,17 +169,22 @@ impl State {
             if limits[index] > 0.0 && reserved[index] > 0.0 {
                 let yielded = self.yield_of(index);
                 let seen = (used[index] / reserved[index]).clamp(0.1, 3.0);
-                self.yielded[index] = Some(yielded + FORGET * (seen - yielded));
+                self.yielded[index] = Some(yielded + EWMA_ALPHA * (seen - yielded));
             }
         }
     }
 
-    fn learn(&mut self, template: u64, lesson: Lesson, latency: f64) {
+    fn learn(&mut self, template: u64, sample: UsageSample, latency: f64) {
         let learned = self.learned.entry(template).or_default();
         let weight = latency.max(1.0);
-        let seen = [float(lesson.input), float(lesson.estimated_input), float(lesson.output) * weight, weight];
+        let seen = [
+            float(sample.input),
+            float(sample.estimated_input),
+            float(sample.output) * weight,
+            weight,
+        ];
         for (sum, value) in learned.iter_mut().zip(seen) {
-            *sum = *sum * FADE + value;
+            *sum = *sum * DECAY + value;
         }
         learned[4] += 1.0;
     }

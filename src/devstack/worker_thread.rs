@@ -1,4 +1,5 @@
-//! The worker inside this process: a thread of its own, because the SDK's worker stays on one thread.
+//! The worker inside this process: a thread of its own, because the SDK's worker stays on one
+//! thread.
 
 use std::{sync::Arc, thread};
 
@@ -25,7 +26,10 @@ impl WorkerThread {
         let work = move || {
             let _ = report.send(work(&config, &telemetry, stopped));
         };
-        thread::Builder::new().name("worker".to_owned()).spawn(work).context("no thread for the worker")?;
+        thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(work)
+            .context("no thread for the worker")?;
         Ok(Self { stop: Some(stop), result })
     }
 
@@ -50,8 +54,15 @@ impl WorkerThread {
     }
 }
 
-fn work(config: &Config, telemetry: &Telemetry, stopped: oneshot::Receiver<()>) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("no runtime for the worker")?;
+fn work(
+    config: &Config,
+    telemetry: &Telemetry,
+    stopped: oneshot::Receiver<()>,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime for the worker")?;
     LocalSet::new().block_on(&runtime, async {
         let shutdown = async {
             let _ = stopped.await;

@@ -49,7 +49,10 @@ impl RedisServer {
 
     async fn attempt(program: &Path) -> anyhow::Result<Self> {
         let [port] = ports::free()?;
-        let folder = tempfile::Builder::new().prefix("tidegate-redis-").tempdir().context("no temporary folder can be made")?;
+        let folder = tempfile::Builder::new()
+            .prefix("tidegate-redis-")
+            .tempdir()
+            .context("no temporary folder can be made")?;
         let port_text = port.to_string();
         let fixed = [
             "--port",
@@ -100,7 +103,11 @@ async fn ping(port: u16) -> anyhow::Result<()> {
     stream.write_all(b"PING\r\n").await?;
     let mut answer = [0; 7];
     stream.read_exact(&mut answer).await?;
-    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(anyhow!("PING was answered by {:?}", String::from_utf8_lossy(&answer))) }
+    if &answer == b"+PONG\r\n" {
+        Ok(())
+    } else {
+        Err(anyhow!("PING was answered by {:?}", String::from_utf8_lossy(&answer)))
+    }
 }
 
 #[cfg(test)]
@@ -110,7 +117,10 @@ mod tests {
     #[tokio::test]
     async fn it_starts_answers_and_goes() {
         if find().is_err() {
-            assert!(std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none(), "redis-server is required and missing");
+            assert!(
+                std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none(),
+                "redis-server is required and missing"
+            );
             eprintln!("SKIPPED: no redis-server on the PATH");
             return;
         }

@@ -1,8 +1,9 @@
-//! The load the way it is usually done: many callers that know nothing of each other, each under two layers of retries.
+//! The load the way it is usually done: many callers that know nothing of each other, each under
+//! two layers of retries.
 //!
-//! The inner layer is what the vendors' SDKs do unasked: two retries, after 0.5 s doubled up to 8 s less up to a quarter, or
-//! after what the provider asks for. The outer layer is what people put around it, or a durable queue does by itself: exponential backoff
-//! from 1 s up to a minute.
+//! The inner layer is what the vendors' SDKs do unasked: two retries, after 0.5 s doubled up to 8 s
+//! less up to a quarter, or after what the provider asks for. The outer layer is what people put
+//! around it, or a durable queue does by itself: exponential backoff from 1 s up to a minute.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -29,7 +30,8 @@ pub struct Load {
     pub max_output_tokens: u32,
 }
 
-/// Calls the provider for each document until it answers; `done` is told of every document's end, with its answer if there is one.
+/// Calls the provider for each document until it answers; `done` is told of every document's end,
+/// with its answer if there is one.
 ///
 /// # Errors
 /// A document cannot be read, or the HTTP client cannot be made.
@@ -39,11 +41,14 @@ pub async fn run(
     callers: usize,
     mut done: impl FnMut(PathBuf, Option<String>),
 ) -> anyhow::Result<()> {
-    let http = reqwest::Client::builder().no_proxy().build().context("the HTTP client cannot be made")?;
+    let http =
+        reqwest::Client::builder().no_proxy().build().context("the HTTP client cannot be made")?;
     let calls = documents.into_iter().map(|path| {
         let (http, load) = (&http, &load);
         async move {
-            let bytes = tokio::fs::read(&path).await.with_context(|| format!("{} cannot be read", path.display()))?;
+            let bytes = tokio::fs::read(&path)
+                .await
+                .with_context(|| format!("{} cannot be read", path.display()))?;
             anyhow::Ok((answer(http, load, &String::from_utf8_lossy(&bytes)).await, path))
         }
     });
@@ -81,7 +86,11 @@ async fn sdk_call(http: &reqwest::Client, load: &Load, document: &str) -> Option
 }
 
 /// The answer, or what the provider asks to wait.
-async fn call(http: &reqwest::Client, load: &Load, document: &str) -> Result<String, Option<Duration>> {
+async fn call(
+    http: &reqwest::Client,
+    load: &Load,
+    document: &str,
+) -> Result<String, Option<Duration>> {
     let body = json!({
         "model": load.model,
         "max_tokens": load.max_output_tokens,
@@ -94,18 +103,28 @@ async fn call(http: &reqwest::Client, load: &Load, document: &str) -> Result<Str
         .header("anthropic-version", "2023-06-01");
     let response = request.json(&body).send().await.map_err(|_| None)?;
     if !response.status().is_success() {
-        let seconds = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
+        let seconds = response
+            .headers()
+            .get("retry-after")
+            .and_then(|value| value.to_str().ok()?.parse().ok());
         return Err(seconds.map(Duration::from_secs));
     }
     let answer: serde_json::Value = response.json().await.map_err(|_| None)?;
-    Ok(answer.pointer("/content/0/text").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
+    Ok(answer
+        .pointer("/content/0/text")
+        .and_then(serde_json::Value::as_str)
+        .unwrap_or_default()
+        .to_owned())
 }
 
-/// The provider's wish, if it is at most a minute; else 0.5 s doubled up to 8 s, less up to a quarter.
+/// The provider's wish, if it is at most a minute; else 0.5 s doubled up to 8 s, less up to a
+/// quarter.
 fn hidden_delay(retry: u32, asked: Option<Duration>, chance: f64) -> Duration {
     match asked {
         Some(asked) if !asked.is_zero() && asked <= Duration::from_secs(60) => asked,
-        _ => Duration::from_secs_f64((0.5 * f64::from(1u32 << retry.min(4))).min(8.0) * (1.0 - 0.25 * chance)),
+        _ => Duration::from_secs_f64(
+            (0.5 * f64::from(1u32 << retry.min(4))).min(8.0) * (1.0 - 0.25 * chance),
+        ),
     }
 }
 
@@ -125,12 +144,17 @@ mod tests {
         assert_eq!(hidden_delay(9, None, 0.0), Duration::from_secs(8));
         assert_eq!(hidden_delay(0, Some(Duration::from_secs(7)), 0.5), Duration::from_secs(7));
         assert_eq!(hidden_delay(0, Some(Duration::from_secs(90)), 0.0), Duration::from_millis(500));
-        assert_eq!([0, 1, 5, 6, 20].map(outer_delay).map(|delay| delay.as_secs()), [1, 2, 32, 60, 60]);
+        assert_eq!(
+            [0, 1, 5, 6, 20].map(outer_delay).map(|delay| delay.as_secs()),
+            [1, 2, 32, 60, 60]
+        );
     }
 
     #[tokio::test]
     async fn without_limits_each_document_takes_one_call() {
-        let simulator = tidegate_simulator::Simulator::start(tidegate_simulator::Config::default()).await.unwrap();
+        let simulator = tidegate_simulator::Simulator::start(tidegate_simulator::Config::default())
+            .await
+            .unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.md");
         std::fs::write(&path, "The tide turns twice a day.").unwrap();
@@ -141,7 +165,9 @@ mod tests {
             max_output_tokens: 100,
         };
         let mut answered = 0;
-        run(load, vec![path], 3, |_, answer| answered += u32::from(answer.is_some())).await.unwrap();
+        run(load, vec![path], 3, |_, answer| answered += u32::from(answer.is_some()))
+            .await
+            .unwrap();
         assert_eq!(answered, 1);
         assert_eq!(simulator.account().model("claude-sonnet-5").ok, 1);
         simulator.shutdown().await;

@@ -15,8 +15,8 @@ use tidegate_simulator::Simulator;
 use super::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, samples::Samples};
 use crate::{
     cli::{exit::Outcome, output},
-    embedded::{
-        naive::{self, Load},
+    devstack::{
+        baseline::{self, Load},
         report::Report,
         simulation::{self, DEMO},
     },
@@ -27,7 +27,9 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outcome> {
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
-    let simulator = Simulator::start(simulation::provider(&[DEMO])).await.context("the simulated provider does not start")?;
+    let simulator = Simulator::start(simulation::provider(&[DEMO]))
+        .await
+        .context("the simulated provider does not start")?;
     let documents = samples.documents.clone();
     let total = documents.len() as u64;
     output::say(&format!(
@@ -44,7 +46,7 @@ pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outc
     let mut show = Show::new(total);
     let (mut succeeded, mut failed, mut lines) = (0, 0, Vec::new());
     let began = Instant::now();
-    let work = naive::run(load, documents, CALLERS, |path, answer| {
+    let work = baseline::run(load, documents, CALLERS, |path, answer| {
         match answer {
             Some(answer) => {
                 succeeded += 1;
@@ -85,7 +87,8 @@ struct Show {
 
 impl Show {
     fn new(total: u64) -> Self {
-        let bar = if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
+        let bar =
+            if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
         if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:30}] {pos}/{len}  {msg}") {
             bar.set_style(style.progress_chars("=> "));
         }

@@ -1,8 +1,8 @@
 //! A server as a child process that cannot outlive this one.
 //!
-//! It runs under a small shell that holds a pipe from us. When the pipe closes, because we let go or because we died in
-//! whatever way, the shell kills the server. It stands in a process group of its own, so that Ctrl-C reaches us alone and
-//! the servers go last.
+//! It runs under a small shell that holds a pipe from us. When the pipe closes, because we let go
+//! or because we died in whatever way, the shell kills the server. It stands in a process group of
+//! its own, so that Ctrl-C reaches us alone and the servers go last.
 
 use std::{
     collections::VecDeque,
@@ -20,7 +20,8 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Starts `"$@"`, and kills it when descriptor 3, our pipe, closes. Whatever the server had is not wanted any more.
+/// Starts `"$@"`, and kills it when descriptor 3, our pipe, closes. Whatever the server had is not
+/// wanted any more.
 const LEASH: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- & server=$!
 { cat <&3; kill -KILL "$server"; } >/dev/null 2>&1 &
@@ -51,20 +52,34 @@ impl Child {
     ///
     /// # Errors
     /// The program cannot be started.
-    pub fn start(name: &'static str, program: &Path, arguments: impl IntoIterator<Item = OsString>) -> anyhow::Result<Self> {
+    pub fn start(
+        name: &'static str,
+        program: &Path,
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> anyhow::Result<Self> {
         let mut command = Command::new("sh");
         command.args(["-c", LEASH, "sh"]).arg(program).args(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
         // What steers our own connection to Temporal must not steer a server of ours.
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TEMPORAL_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TEMPORAL_"))
+        {
             command.env_remove(name);
         }
-        let mut process = command.spawn().with_context(|| format!("starting {name} ({})", program.display()))?;
+        let mut process =
+            command.spawn().with_context(|| format!("starting {name} ({})", program.display()))?;
         let leash = process.stdin.take();
         let words = Arc::new(Mutex::new(VecDeque::new()));
-        let readers = [process.stdout.take().map(|out| listen(out, &words)), process.stderr.take().map(|err| listen(err, &words))];
+        let readers = [
+            process.stdout.take().map(|out| listen(out, &words)),
+            process.stderr.take().map(|err| listen(err, &words)),
+        ];
         Ok(Self { name, process, leash, words, readers: readers.into_iter().flatten().collect() })
     }
 
@@ -72,7 +87,11 @@ impl Child {
     ///
     /// # Errors
     /// The server ends before, or takes longer than `within`; its last words are in the error.
-    pub async fn ready(&mut self, within: Duration, ready: impl AsyncFn() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    pub async fn ready(
+        &mut self,
+        within: Duration,
+        ready: impl AsyncFn() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let asked = async {
             while ready().await.is_err() {
                 tokio::time::sleep(ASK_EVERY).await;
@@ -85,10 +104,13 @@ impl Child {
         };
         let ended = outcome.is_err();
         let fault = match outcome {
-            Err(status) => format!("{} ended right after its start{}", self.name, told(status.ok())),
+            Err(status) => {
+                format!("{} ended right after its start{}", self.name, told(status.ok()))
+            }
             Ok(()) => format!("{} was not ready within {within:?}", self.name),
         };
-        // The last lines may still be in the pipes; nothing else writes to them when the server is gone.
+        // The last lines may still be in the pipes; nothing else writes to them when the server is
+        // gone.
         if ended {
             for reader in &mut self.readers {
                 let _ = tokio::time::timeout(Duration::from_millis(500), reader).await;
@@ -126,7 +148,10 @@ fn told(status: Option<ExitStatus>) -> String {
 }
 
 /// Keeps the last lines of what the server says.
-fn listen(stream: impl AsyncRead + Unpin + Send + 'static, words: &Arc<Mutex<VecDeque<String>>>) -> JoinHandle<()> {
+fn listen(
+    stream: impl AsyncRead + Unpin + Send + 'static,
+    words: &Arc<Mutex<VecDeque<String>>>,
+) -> JoinHandle<()> {
     let words = Arc::clone(words);
     tokio::spawn(async move {
         let mut lines = BufReader::new(stream).split(b'\n');
@@ -152,15 +177,26 @@ mod tests {
     #[tokio::test]
     async fn the_last_words_of_a_server_that_does_not_start_are_told() {
         let mut child = shell("echo one; echo two >&2; exit 7");
-        let error = child.ready(Duration::from_secs(20), async || Err(anyhow!("not yet"))).await.unwrap_err().to_string();
-        assert!(error.starts_with("the server ended right after its start (exit status: 7); it said:"), "{error}");
+        let error = child
+            .ready(Duration::from_secs(20), async || Err(anyhow!("not yet")))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("the server ended right after its start (exit status: 7); it said:"),
+            "{error}"
+        );
         assert!(error.contains("\n    one") && error.contains("\n    two"), "{error}");
     }
 
     #[tokio::test]
     async fn a_server_that_is_never_ready_is_given_up() {
         let mut child = shell("exec sleep 60");
-        let error = child.ready(Duration::from_millis(10), async || Err(anyhow!("not yet"))).await.unwrap_err().to_string();
+        let error = child
+            .ready(Duration::from_millis(10), async || Err(anyhow!("not yet")))
+            .await
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "the server was not ready within 10ms; it said nothing");
         child.stop().await;
     }

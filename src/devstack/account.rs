@@ -5,7 +5,7 @@ use std::fmt;
 use tidegate_simulator::ModelAccount;
 
 /// In seconds.
-const SHORTEST: f64 = 20.0;
+const MIN_SECONDS: f64 = 20.0;
 
 /// Tokens let in, against what the limit allowed in the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,14 +19,16 @@ pub struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// From a model's account; `None` when it is too short to say: what a full bucket let in at the start would count too much.
+    /// From a model's account; `None` when it is too short to say: what a full bucket let in at the
+    /// start would count too much.
     #[must_use]
     pub fn of(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
-        (seconds >= SHORTEST).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
+        (seconds >= MIN_SECONDS).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
     }
 
-    /// 1.0 is the limit, kept to the token. What a full bucket held at the start comes on top, so a short run can reach more.
+    /// 1.0 is the limit, kept to the token. What a full bucket held at the start comes on top, so a
+    /// short run can reach more.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "token counts lie far below 2^53")]
     pub fn share(&self) -> f64 {

@@ -21,15 +21,23 @@ impl Config {
     /// Every configured model with its limits, lanes and what its vendor counts.
     ///
     /// # Errors
-    /// Names the model or lane that cannot be used; never after [`Config::load`] has accepted the configuration.
+    /// Names the model or lane that cannot be used; never after [`Config::load`] has accepted the
+    /// configuration.
     pub fn quota_models(&self) -> anyhow::Result<Vec<ModelQuota>> {
         let lanes = Arc::new(self.quota_lanes()?);
         let quota = |(name, model): (&String, &super::model::Model)| {
             let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
-            let vendor = self.providers.get(id.provider()).and_then(|provider| provider.vendor(id.provider()));
+            let vendor = self
+                .providers
+                .get(id.provider())
+                .and_then(|provider| provider.vendor(id.provider()));
             let charge = provider::charge(vendor);
-            let charge = Charge { output_weight: model.output_weight.unwrap_or(charge.output_weight), ..charge };
-            ModelQuota::new(id, model.limits(), charge, Arc::clone(&lanes)).with_context(|| format!("models.\"{name}\""))
+            let charge = Charge {
+                output_weight: model.output_weight.unwrap_or(charge.output_weight),
+                ..charge
+            };
+            ModelQuota::new(id, model.limits(), charge, Arc::clone(&lanes))
+                .with_context(|| format!("models.\"{name}\""))
         };
         self.models.iter().map(quota).collect()
     }
@@ -58,14 +66,21 @@ impl Config {
     /// # Errors
     /// The Redis URL cannot be used.
     pub fn quota(&self) -> anyhow::Result<tidegate_quota::Quota> {
-        tidegate_quota::Quota::with_redis(&self.redis.url, self.quota_models()?, self.quota_options())
-            .with_context(|| format!("redis.url is \"{}\"", super::mask::url(&self.redis.url)))
+        tidegate_quota::Quota::with_redis(
+            &self.redis.url,
+            self.quota_models()?,
+            self.quota_options(),
+        )
+        .with_context(|| format!("redis.url is \"{}\"", super::mask::url(&self.redis.url)))
     }
 
     /// The names of the providers that some model needs. The others want no key.
     #[must_use]
     pub fn used_providers(&self) -> BTreeSet<String> {
-        self.models.keys().filter_map(|name| Some(name.parse::<ModelId>().ok()?.provider().to_owned())).collect()
+        self.models
+            .keys()
+            .filter_map(|name| Some(name.parse::<ModelId>().ok()?.provider().to_owned()))
+            .collect()
     }
 
     /// What each provider that some model needs is reached by, keys included.
@@ -86,18 +101,25 @@ impl Config {
         Storage::new(self.storage.roots.iter().map(String::as_str)).context("storage.roots")
     }
 
-    /// What calls cost: the built-in prices, before them those of the configured file, before those the models' own.
+    /// What calls cost: the built-in prices, before them those of the configured file, before those
+    /// the models' own.
     ///
     /// # Errors
     /// Names the file that cannot be used.
     pub fn prices(&self) -> anyhow::Result<Prices> {
         let mut prices = Prices::default();
         if let Some(file) = &self.prices.file {
-            let text = std::fs::read_to_string(file).with_context(|| format!("prices.file: {} cannot be read", file.display()))?;
-            prices = prices.overlaid_with(Prices::parse(&text).with_context(|| format!("prices.file: {}", file.display()))?);
+            let text = std::fs::read_to_string(file)
+                .with_context(|| format!("prices.file: {} cannot be read", file.display()))?;
+            prices = prices.overlaid_with(
+                Prices::parse(&text).with_context(|| format!("prices.file: {}", file.display()))?,
+            );
         }
         let own = self.models.iter().filter_map(|(name, model)| Some(model.price?.entry(name)));
-        let own = toml::Table::from_iter([("price".to_owned(), toml::Value::from(own.collect::<Vec<_>>()))]);
+        let own = toml::Table::from_iter([(
+            "price".to_owned(),
+            toml::Value::from(own.collect::<Vec<_>>()),
+        )]);
         Ok(prices.overlaid_with(Prices::parse(&own.to_string()).context("models.….price")?))
     }
 
@@ -106,24 +128,39 @@ impl Config {
     /// # Errors
     /// Names the route that cannot be; never after [`Config::load`] has accepted the configuration.
     pub fn routes(&self) -> anyhow::Result<Routes> {
-        let ids = |models: &[String]| models.iter().map(|model| model.parse()).collect::<Result<Vec<ModelId>, _>>();
+        let ids = |models: &[String]| {
+            models.iter().map(|model| model.parse()).collect::<Result<Vec<ModelId>, _>>()
+        };
         let route = |route: &super::route::Route| {
             let (models, equivalent) = (ids(&route.models)?, ids(&route.equivalent)?);
-            anyhow::Ok(Route { models, equivalent, after_refusals: route.after_refusals, downgrade: route.downgrade })
+            anyhow::Ok(Route {
+                models,
+                equivalent,
+                after_refusals: route.after_refusals,
+                downgrade: route.downgrade,
+            })
         };
         self.routes
             .iter()
-            .map(|(name, given)| Ok((name.clone(), route(given).with_context(|| format!("routes.{name}"))?)))
+            .map(|(name, given)| {
+                Ok((name.clone(), route(given).with_context(|| format!("routes.{name}"))?))
+            })
             .collect()
     }
 
     /// What each tenant with a budget may spend in a day, in US dollars.
     ///
     /// # Errors
-    /// Names the tenant that cannot be; never after [`Config::load`] has accepted the configuration.
+    /// Names the tenant that cannot be; never after [`Config::load`] has accepted the
+    /// configuration.
     pub fn daily_budgets(&self) -> anyhow::Result<HashMap<Tenant, f64>> {
-        let budgets = self.tenants.iter().filter_map(|(name, tenant)| Some((name, tenant.daily_budget_usd?)));
-        budgets.map(|(name, usd)| Ok((Tenant::new(name.clone()).with_context(|| format!("tenants.{name}"))?, usd))).collect()
+        let budgets =
+            self.tenants.iter().filter_map(|(name, tenant)| Some((name, tenant.daily_budget_usd?)));
+        budgets
+            .map(|(name, usd)| {
+                Ok((Tenant::new(name.clone()).with_context(|| format!("tenants.{name}"))?, usd))
+            })
+            .collect()
     }
 
     /// How retry delays grow.
@@ -135,7 +172,8 @@ impl Config {
     /// What can be run and is of no use: one sentence each, for the log of a worker.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let no_model = "no model is configured; add a [models.\"provider:model\"] section with its limits";
+        let no_model =
+            "no model is configured; add a [models.\"provider:model\"] section with its limits";
         self.models.is_empty().then(|| no_model.to_owned()).into_iter().collect()
     }
 }

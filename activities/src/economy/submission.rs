@@ -9,7 +9,7 @@ use tidegate_workflows::contract::SubmitBatch;
 use crate::{failure::Failure, job, source::store_failure, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Memo {
+pub(super) struct Submission {
     /// Before it was handed in.
     pub(super) at: DateTime<Utc>,
     /// Documents in it.
@@ -26,8 +26,11 @@ pub(super) struct Memo {
     pub(super) batch: Option<String>,
 }
 
-impl Memo {
-    pub(super) async fn read(folder: &Location, task: &SubmitBatch) -> Result<Option<Self>, Failure> {
+impl Submission {
+    pub(super) async fn read(
+        folder: &Location,
+        task: &SubmitBatch,
+    ) -> Result<Option<Self>, Failure> {
         let bytes = location(folder, task).read_if_there().await.map_err(store_failure)?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
@@ -40,7 +43,8 @@ impl Memo {
     }
 
     pub(super) async fn write(&self, folder: &Location, task: &SubmitBatch) -> Result<(), Failure> {
-        let json = serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let json =
+            serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
         location(folder, task).write(json).await.map_err(store_failure)
     }
 }
@@ -56,9 +60,13 @@ pub(super) async fn taken(folder: &Location) -> Result<BTreeSet<String>, Failure
         })
         .await
         .map_err(store_failure)?;
-    for memo in memos {
-        let bytes = memo.read().await.map_err(store_failure)?;
-        taken.extend(serde_json::from_slice::<Memo>(&bytes).ok().and_then(|memo| memo.batch));
+    for submission in memos {
+        let bytes = submission.read().await.map_err(store_failure)?;
+        taken.extend(
+            serde_json::from_slice::<Submission>(&bytes)
+                .ok()
+                .and_then(|submission| submission.batch),
+        );
     }
     Ok(taken)
 }
@@ -69,19 +77,21 @@ fn location(folder: &Location, task: &SubmitBatch) -> Location {
     folder.child(&format!("{PREFIX}{:05}-{:05}-{}.json", task.shard, task.from, task.round))
 }
 
-/// Names a batch among all: in the provider's notes, in its requests' names, and in the budgets that pay for it.
+/// Names a batch among all: in the provider's notes, in its requests' names, and in the budgets
+/// that pay for it.
 pub(super) fn key(task: &SubmitBatch) -> String {
     let place = [task.shard, task.from, task.round].map(u32::to_le_bytes);
     format!("{:016x}", job::hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
 }
 
-/// Names what a batch of so many requests holds of a budget. With their number: what a larger one held before is given back in
-/// its own time.
+/// Names what a batch of so many requests holds of a budget. With their number: what a larger one
+/// held before is given back in its own time.
 pub(super) fn hold(key: &str, requests: u32) -> String {
     format!("{key}.{requests}")
 }
 
-/// The name of a document's request: the batch's own, so that an answer from another is seen to be none.
+/// The name of a document's request: the batch's own, so that an answer from another is seen to be
+/// none.
 pub(super) fn custom_id(key: &str, index: u32) -> String {
     format!("{key}-{index}")
 }

@@ -25,7 +25,8 @@ use crate::{
 /// What to start.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What is not replaced stays: gate, lanes, tenants, prices; without a simulator, providers and models too.
+    /// What is not replaced stays: gate, lanes, tenants, prices; without a simulator, providers and
+    /// models too.
     pub config: Config,
     /// The models of a simulated provider; none to talk to the configured ones.
     pub simulated: Vec<Simulated>,
@@ -53,7 +54,10 @@ impl Stack {
     /// A program is missing (the error says how to install it) or does not start.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let Options { mut config, simulated, roots } = options;
-        let folder = tempfile::Builder::new().prefix("tidegate-").tempdir().context("no temporary folder can be made")?;
+        let folder = tempfile::Builder::new()
+            .prefix("tidegate-")
+            .tempdir()
+            .context("no temporary folder can be made")?;
         let (temporal, redis) = tokio::try_join!(TemporalServer::start(), RedisServer::start())?;
         config.temporal.address = Some(format!("http://{}", temporal.address()));
         config.temporal.namespace = Some(NAMESPACE.to_owned());
@@ -66,7 +70,8 @@ impl Stack {
             None
         } else {
             let key_file = folder.path().join("key");
-            std::fs::write(&key_file, "simulated").context("the temporary folder cannot be written")?;
+            std::fs::write(&key_file, "simulated")
+                .context("the temporary folder cannot be written")?;
             let started = Simulator::start(simulation::provider(&simulated)).await;
             let simulator = started.context("the simulated provider does not start")?;
             simulation::configure(&mut config, &simulator, &simulated, &key_file);
@@ -142,5 +147,7 @@ impl Stack {
 /// # Errors
 /// The path is not absolute.
 pub fn folder_url(folder: &Path) -> anyhow::Result<String> {
-    Url::from_directory_path(folder).map(String::from).map_err(|()| anyhow!("{} is no absolute path", folder.display()))
+    Url::from_directory_path(folder)
+        .map(String::from)
+        .map_err(|()| anyhow!("{} is no absolute path", folder.display()))
 }

@@ -47,14 +47,25 @@ impl TemporalServer {
                 Err(error) => fault = error,
             }
         }
-        Err(fault.context(format!("the embedded Temporal server ({}) does not start", cli.display())))
+        Err(fault
+            .context(format!("the embedded Temporal server ({}) does not start", cli.display())))
     }
 
     async fn attempt(cli: &Path) -> anyhow::Result<Self> {
         let [port, ui_port] = ports::free()?;
         let (port_text, ui_text) = (port.to_string(), ui_port.to_string());
-        let arguments =
-            ["server", "start-dev", "--ip", "127.0.0.1", "--log-level", "error", "--port", &port_text, "--ui-port", &ui_text];
+        let arguments = [
+            "server",
+            "start-dev",
+            "--ip",
+            "127.0.0.1",
+            "--log-level",
+            "error",
+            "--port",
+            &port_text,
+            "--ui-port",
+            &ui_text,
+        ];
         // Tenants of one queue take turns.
         let fairness = ["--dynamic-config-value", "matching.enableFairness=true"];
         let arguments = arguments.into_iter().chain(fairness).map(OsString::from);

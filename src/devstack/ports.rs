@@ -15,7 +15,8 @@ pub fn free<const N: usize>() -> anyhow::Result<[u16; N]> {
     // All are held until each is known, so that they differ.
     let mut held = Vec::with_capacity(N);
     for port in &mut ports {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
         *port = listener.local_addr().context("no free port on 127.0.0.1")?.port();
         held.push(listener);
     }

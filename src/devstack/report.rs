@@ -54,7 +54,10 @@ impl fmt::Display for Report {
             ("tokens in", number(admitted.input)),
             ("tokens out", number(admitted.output)),
             ("limit", format!("{} tokens a minute", number(self.limit))),
-            ("use of the quota", quota.map_or_else(|| "-".to_owned(), |quota| format!("{quota} *"))),
+            (
+                "use of the quota",
+                quota.map_or_else(|| "-".to_owned(), |quota| format!("{quota} *")),
+            ),
             ("time", format!("{:.1} s", self.elapsed.as_secs_f64())),
         ];
         rows.extend(self.places.iter().cloned());

@@ -1,4 +1,5 @@
-//! Chance that repeats itself: every throw is a function of what it is for.
+//! A seeded random-number generator: each draw is a hash of the seed and of what it decides, so a
+//! run can be repeated.
 
 /// Well-mixed bits from a number (the finaliser of SplitMix64).
 pub(crate) const fn mix(number: u64) -> u64 {
@@ -9,7 +10,7 @@ pub(crate) const fn mix(number: u64) -> u64 {
 }
 
 /// Well-mixed bits from several numbers; their order counts.
-pub(crate) fn throw(numbers: &[u64]) -> u64 {
+pub(crate) fn draw(numbers: &[u64]) -> u64 {
     numbers.iter().fold(0, |bits, number| mix(bits ^ mix(*number)))
 }
 
@@ -36,16 +37,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn throws_are_even_and_repeat_themselves() {
-        let throws: Vec<f64> = (0..10_000).map(|n| uniform(throw(&[7, n]))).collect();
-        assert!((throws.iter().sum::<f64>() / 10_000.0 - 0.5).abs() < 0.02);
-        assert_eq!(throw(&[7, 3]), throw(&[7, 3]));
-        assert_ne!(throw(&[7, 3]), throw(&[3, 7]));
+    fn draws_are_even_and_repeat_themselves() {
+        let draws: Vec<f64> = (0..10_000).map(|n| uniform(draw(&[7, n]))).collect();
+        assert!((draws.iter().sum::<f64>() / 10_000.0 - 0.5).abs() < 0.02);
+        assert_eq!(draw(&[7, 3]), draw(&[7, 3]));
+        assert_ne!(draw(&[7, 3]), draw(&[3, 7]));
     }
 
     #[test]
     fn normal_has_mean_0_and_variance_1() {
-        let numbers: Vec<f64> = (0..10_000).map(|n| normal(throw(&[n]))).collect();
+        let numbers: Vec<f64> = (0..10_000).map(|n| normal(draw(&[n]))).collect();
         assert!((numbers.iter().sum::<f64>() / 10_000.0).abs() < 0.04);
         assert!((numbers.iter().map(|n| n * n).sum::<f64>() / 10_000.0 - 1.0).abs() < 0.06);
     }

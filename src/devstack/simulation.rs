@@ -18,15 +18,17 @@ pub struct Simulated {
     pub tpm: u64,
 }
 
-/// The model of the demo. The sample documents come to some 80,000 tokens, so that the limit binds for three quarters of a
-/// minute.
-pub const DEMO: Simulated = Simulated { provider: "anthropic", model: "claude-sonnet-5", tpm: 120_000 };
+/// The model of the demo. The sample documents come to some 80,000 tokens, so that the limit binds
+/// for three quarters of a minute.
+pub const DEMO: Simulated =
+    Simulated { provider: "anthropic", model: "claude-sonnet-5", tpm: 120_000 };
 
 /// The models of `tidegate dev`.
-pub const MODELS: [Simulated; 2] = [DEMO, Simulated { provider: "openai", model: "gpt-6-mini", tpm: 200_000 }];
+pub const MODELS: [Simulated; 2] =
+    [DEMO, Simulated { provider: "openai", model: "gpt-6-mini", tpm: 200_000 }];
 
-/// How much of a minute the provider lets go at once. A provider that allows a whole minute's worth would answer the
-/// samples before its limit is felt.
+/// How much of a minute the provider lets go at once. A provider that allows a whole minute's worth
+/// would answer the samples before its limit is felt.
 const BUCKET: Duration = Duration::from_secs(5);
 
 impl Simulated {
@@ -41,28 +43,47 @@ impl Simulated {
 #[must_use]
 pub fn provider(models: &[Simulated]) -> tidegate_simulator::Config {
     let limits = |model: &Simulated| {
-        let limits = Limits { tpm: Some(model.tpm), algorithm: Algorithm::TokenBucket, bucket: BUCKET, ..Limits::default() };
+        let limits = Limits {
+            tpm: Some(model.tpm),
+            algorithm: Algorithm::TokenBucket,
+            bucket: BUCKET,
+            ..Limits::default()
+        };
         (model.model.to_owned(), limits)
     };
     tidegate_simulator::Config {
-        latency: Latency { base: Duration::from_millis(800), per_output_token: Duration::from_millis(8), jitter: 0.2 },
+        latency: Latency {
+            base: Duration::from_millis(800),
+            per_output_token: Duration::from_millis(8),
+            jitter: 0.2,
+        },
         models: models.iter().map(limits).collect(),
         ..tidegate_simulator::Config::default()
     }
 }
 
 /// Points every provider at the simulator and names the same limits.
-pub fn configure(config: &mut Config, simulator: &Simulator, models: &[Simulated], key_file: &Path) {
+pub fn configure(
+    config: &mut Config,
+    simulator: &Simulator,
+    models: &[Simulated],
+    key_file: &Path,
+) {
     let providers = Vendor::ALL.into_iter().map(|vendor| {
         // As in the vendors' own SDKs: openai's base URL ends in /v1.
         let path = if vendor == Vendor::OpenAi { "/v1" } else { "" };
         let base_url = format!("{}{path}", simulator.base_url().trim_end_matches('/'));
         // A key of its own, so that the user's never leaves for a simulator.
-        let provider = Provider { base_url: Some(base_url), api_key_file: Some(key_file.to_owned()), ..Provider::default() };
+        let provider = Provider {
+            base_url: Some(base_url),
+            api_key_file: Some(key_file.to_owned()),
+            ..Provider::default()
+        };
         (vendor.to_string(), provider)
     });
     config.providers = providers.collect();
-    let limits = |model: &Simulated| (model.id(), Model { tpm: Some(model.tpm), ..Model::default() });
+    let limits =
+        |model: &Simulated| (model.id(), Model { tpm: Some(model.tpm), ..Model::default() });
     config.models = models.iter().map(limits).collect::<BTreeMap<_, _>>();
     // Routes name models that the simulator may not have.
     config.routes.clear();

@@ -3,30 +3,31 @@
 use std::collections::BTreeMap;
 
 /// How many of a kind are kept.
-const MOST: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 
 /// How many bytes of a kind are kept, as they were sent: five files of the largest size.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 #[derive(Debug)]
-pub(crate) struct Shelf<T> {
+pub(crate) struct BoundedStore<T> {
     /// Each with the bytes that it was sent in.
     things: BTreeMap<u64, (usize, T)>,
     bytes: usize,
 }
 
-impl<T> Default for Shelf<T> {
+impl<T> Default for BoundedStore<T> {
     fn default() -> Self {
         Self { things: BTreeMap::new(), bytes: 0 }
     }
 }
 
-impl<T> Shelf<T> {
-    /// Keeps a thing, and lets go of the oldest ones if it must. The number is larger than any before.
+impl<T> BoundedStore<T> {
+    /// Keeps a thing, and lets go of the oldest ones if it must. The number is larger than any
+    /// before.
     pub(crate) fn put(&mut self, number: u64, bytes: usize, thing: T) {
         self.bytes += bytes;
         self.things.insert(number, (bytes, thing));
-        while self.things.len() > MOST || (self.bytes > MOST_BYTES && self.things.len() > 1) {
+        while self.things.len() > MAX_ENTRIES || (self.bytes > MAX_BYTES && self.things.len() > 1) {
             let Some((_, (bytes, _))) = self.things.pop_first() else { return };
             self.bytes -= bytes;
         }
@@ -46,7 +47,12 @@ impl<T> Shelf<T> {
 
     /// The newest things and their names, the newest first.
     pub(crate) fn newest(&self, prefix: &str, most: usize) -> Vec<(String, &T)> {
-        self.things.iter().rev().take(most).map(|(number, (_, thing))| (name(prefix, *number), thing)).collect()
+        self.things
+            .iter()
+            .rev()
+            .take(most)
+            .map(|(number, (_, thing))| (name(prefix, *number), thing))
+            .collect()
     }
 
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut T> {
@@ -69,16 +75,25 @@ mod tests {
 
     #[test]
     fn things_have_names_and_the_oldest_go_first() {
-        let mut shelf = Shelf::default();
-        (0..1_001).for_each(|n| shelf.put(n, 1, n));
-        assert_eq!(shelf.get("a_", &name("a_", 1_000)), Some(&mut 1_000));
-        assert_eq!(shelf.get("a_", &name("a_", 0)), None);
-        assert_eq!(shelf.newest("a_", 2), [(name("a_", 1_000), &1_000), (name("a_", 999), &999)]);
+        let mut bounded_store = BoundedStore::default();
+        (0..1_001).for_each(|n| bounded_store.put(n, 1, n));
+        assert_eq!(bounded_store.get("a_", &name("a_", 1_000)), Some(&mut 1_000));
+        assert_eq!(bounded_store.get("a_", &name("a_", 0)), None);
+        assert_eq!(
+            bounded_store.newest("a_", 2),
+            [(name("a_", 1_000), &1_000), (name("a_", 999), &999)]
+        );
         for name in ["b_1", "a_x", ""] {
-            assert_eq!(shelf.get("a_", name), None);
+            assert_eq!(bounded_store.get("a_", name), None);
         }
-        assert_eq!((shelf.remove("a_", &name("a_", 1_000)), shelf.remove("a_", &name("a_", 1_000))), (Some(1_000), None));
-        shelf.put(2_000, MOST_BYTES, 7);
-        assert_eq!(shelf.all().collect::<Vec<_>>(), [&7], "one that fills all of it");
+        assert_eq!(
+            (
+                bounded_store.remove("a_", &name("a_", 1_000)),
+                bounded_store.remove("a_", &name("a_", 1_000))
+            ),
+            (Some(1_000), None)
+        );
+        bounded_store.put(2_000, MAX_BYTES, 7);
+        assert_eq!(bounded_store.all().collect::<Vec<_>>(), [&7], "one that fills all of it");
     }
 }

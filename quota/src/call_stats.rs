@@ -1,8 +1,9 @@
 //! Little's law: how many calls in flight a limit can use.
 //!
-//! L = λ × W (J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3), 1961): the calls in flight
-//! are the rate at which the limit admits them times the time that each takes. More than that only wait. Twice as many keep
-//! the limit used while the next ones get ready; what is beyond that is better left where it is queued.
+//! L = λ × W (J. D. C. Little, "A Proof for the Queuing Formula: L = λW", Operations Research 9(3),
+//! 1961): the calls in flight are the rate at which the limit admits them times the time that each
+//! takes. More than that only wait. Twice as many keep the limit used while the next ones get
+//! ready; what is beyond that is better left where it is queued.
 
 use std::{
     collections::HashMap,
@@ -35,8 +36,8 @@ pub struct Typical {
     pub used: [f64; 4],
 }
 
-/// Calls a second that the limits admit when each uses this much: the tightest dimension decides. `None` where none of the
-/// limits is a rate.
+/// Calls a second that the limits admit when each uses this much: the tightest dimension decides.
+/// `None` where none of the limits is a rate.
 #[must_use]
 pub fn admission_rate(limits: &Limits, used: &[f64; 4]) -> Option<f64> {
     let window = limits.window.as_secs_f64();
@@ -48,8 +49,9 @@ pub fn admission_rate(limits: &Limits, used: &[f64; 4]) -> Option<f64> {
     rates.min_by(f64::total_cmp)
 }
 
-/// Calls in flight that can be useful: rate × time in system × [`HEADROOM`], and no more than the limit on calls at once
-/// lets through, with the same headroom. `None` where the limits bound neither.
+/// Calls in flight that can be useful: rate × time in system × [`HEADROOM`], and no more than the
+/// limit on calls at once lets through, with the same headroom. `None` where the limits bound
+/// neither.
 #[must_use]
 pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
     let flow = admission_rate(limits, &typical.used).map(|rate| rate * typical.seconds);
@@ -57,19 +59,29 @@ pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
     [flow, at_once].into_iter().flatten().min_by(f64::total_cmp).map(|calls| calls * HEADROOM)
 }
 
-/// One process's part of the calls in flight that `workers` live processes share, within `floor..=most`. `most` while
-/// something is not known or not bounded.
+/// One process's part of the calls in flight that `workers` live processes share, within
+/// `floor..=most`. `most` while something is not known or not bounded.
 #[must_use]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "slots are few, and a cast of a float saturates")]
-pub fn slots(in_flight: impl IntoIterator<Item = Option<f64>>, workers: u64, floor: usize, most: usize) -> usize {
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "slots are few, and a cast of a float saturates"
+)]
+pub fn slots(
+    in_flight: impl IntoIterator<Item = Option<f64>>,
+    workers: u64,
+    floor: usize,
+    most: usize,
+) -> usize {
     let sum: Option<f64> = in_flight.into_iter().sum();
-    let part = sum.filter(|sum| *sum > 0.0).map(|sum| (sum / float(workers.max(1))).ceil() as usize);
+    let part =
+        sum.filter(|sum| *sum > 0.0).map(|sum| (sum / float(workers.max(1))).ceil() as usize);
     part.map_or(most, |part| part.max(floor)).min(most)
 }
 
 /// Learns what calls are like from those of this process.
 #[derive(Debug, Default)]
-pub struct Little(Mutex<HashMap<ModelId, Seen>>);
+pub struct CallStats(Mutex<HashMap<ModelId, Seen>>);
 
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -77,7 +89,7 @@ struct Seen {
     typical: Option<Typical>,
 }
 
-impl Little {
+impl CallStats {
     /// A call to this model begins. Until one has ended, nobody knows how many are useful.
     pub fn begun(&self, model: &ModelId, now: Instant) {
         let mut models = self.lock();
@@ -103,13 +115,22 @@ impl Little {
         self.lock().get(model)?.typical
     }
 
-    /// [`max_in_flight`] of each model that was called lately, for the whole fleet; `None` while that is not known.
+    /// [`max_in_flight`] of each model that was called lately, for the whole fleet; `None` while
+    /// that is not known.
     #[must_use]
-    pub fn in_flight<'a>(&self, models: impl Iterator<Item = &'a ModelQuota>, now: Instant) -> Vec<(&'a ModelId, Option<f64>)> {
+    pub fn in_flight<'a>(
+        &self,
+        models: impl Iterator<Item = &'a ModelQuota>,
+        now: Instant,
+    ) -> Vec<(&'a ModelId, Option<f64>)> {
         let known = self.lock();
         let recent = models.filter_map(|model| Some((model, known.get(&model.id)?)));
         let recent = recent.filter(|(_, seen)| now.saturating_duration_since(seen.last) < RECENT);
-        recent.map(|(model, seen)| (&model.id, seen.typical.and_then(|typical| max_in_flight(&model.limits, &typical)))).collect()
+        recent
+            .map(|(model, seen)| {
+                (&model.id, seen.typical.and_then(|typical| max_in_flight(&model.limits, &typical)))
+            })
+            .collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ModelId, Seen>> {
@@ -130,7 +151,12 @@ mod tests {
     use crate::limits::{Charge, Lanes};
 
     fn limits() -> Limits {
-        Limits { combined: Some(120_000), margin: 1.0, window: Duration::from_secs(60), ..Limits::default() }
+        Limits {
+            combined: Some(120_000),
+            margin: 1.0,
+            window: Duration::from_secs(60),
+            ..Limits::default()
+        }
     }
 
     const TYPICAL: Typical = Typical { seconds: 3.0, used: [1.0, 900.0, 100.0, 1_000.0] };
@@ -161,18 +187,35 @@ mod tests {
 
     #[test]
     fn a_model_counts_from_its_first_call_is_known_from_its_end_and_is_forgotten_when_it_rests() {
-        let model = ModelQuota::new("test:model".parse().unwrap(), limits(), Charge::default(), Arc::new(Lanes::single())).unwrap();
-        let (little, start) = (Little::default(), Instant::now());
-        let in_flight = |now| little.in_flight([&model].into_iter(), now).into_iter().map(|(_, calls)| calls).collect::<Vec<_>>();
+        let model = ModelQuota::new(
+            "test:model".parse().unwrap(),
+            limits(),
+            Charge::default(),
+            Arc::new(Lanes::single()),
+        )
+        .unwrap();
+        let (call_stats, start) = (CallStats::default(), Instant::now());
+        let in_flight = |now| {
+            call_stats
+                .in_flight([&model].into_iter(), now)
+                .into_iter()
+                .map(|(_, calls)| calls)
+                .collect::<Vec<_>>()
+        };
         assert!(in_flight(start).is_empty());
-        little.begun(&model.id, start);
+        call_stats.begun(&model.id, start);
         assert_eq!(in_flight(start), [None]);
         for _ in 0..100 {
-            little.ended(&model.id, Duration::from_secs(3), Amounts([1, 900, 100, 1_000]), start);
+            call_stats.ended(
+                &model.id,
+                Duration::from_secs(3),
+                Amounts([1, 900, 100, 1_000]),
+                start,
+            );
         }
         assert!((in_flight(start)[0].unwrap() - 12.0).abs() < 1e-6);
         // Slower calls move the mean, and no single one decides.
-        little.ended(&model.id, Duration::from_secs(13), Amounts([1, 900, 100, 1_000]), start);
+        call_stats.ended(&model.id, Duration::from_secs(13), Amounts([1, 900, 100, 1_000]), start);
         assert!((in_flight(start)[0].unwrap() - 16.0).abs() < 1e-6);
         assert!(in_flight(start + RECENT).is_empty());
     }
