@@ -15,7 +15,8 @@ use temporalio_sdk_core::{
     CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder,
 };
 use tidegate_activities::{
-    DocumentActivities, Services, budgets::Budgets, guard::Guard, waiting::WaitingRoom,
+    DocumentActivities, Services, call::budget::Budgets, call::guard::Guard,
+    call::waiting::WaitingRoom,
 };
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
@@ -146,7 +147,7 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
         budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
         prices,
         routes: config.routes()?,
-        queues: tidegate_activities::route::Queues::default(),
+        queues: tidegate_activities::call::route::Queues::default(),
         warmth: Arc::default(),
         guard: Guard {
             quota,
@@ -156,7 +157,7 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
             waiting: Arc::default(),
             call_stats: Arc::default(),
         },
-        shards: tidegate_activities::job::Shards::default(),
+        shards: tidegate_activities::batch::job::Shards::default(),
     })
 }
 

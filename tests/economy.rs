@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use common::{Fleet, fleet};
 use serde_json::{Value, json};
-use tidegate_activities::{economy, plan};
+use tidegate_activities::{batch::plan, provider_batch};
 use tidegate_workflows::contract::{Job, SubmitBatch};
 
 /// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time
@@ -206,10 +206,10 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         let plan = plan::plan(&services, &job, &format!("w{number}"), "run-1").await.unwrap();
         let task =
             SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0, only_find: false };
-        let first = economy::submit(&services, "w", &task, 1).await.unwrap();
+        let first = provider_batch::submit(&services, "w", &task, 1).await.unwrap();
         assert_eq!((first.requests, first.next), (6, 6));
         assert_eq!(
-            economy::submit(&services, "w", &task, 2).await.unwrap(),
+            provider_batch::submit(&services, "w", &task, 2).await.unwrap(),
             first,
             "its reply was lost"
         );
@@ -221,19 +221,19 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         std::fs::write(&memo, value.to_string()).unwrap();
         let find = SubmitBatch { only_find: true, ..task.clone() };
         assert_eq!(
-            economy::submit(&services, "w", &find, 1).await.unwrap(),
+            provider_batch::submit(&services, "w", &find, 1).await.unwrap(),
             first,
             "found when time is up"
         );
         std::fs::write(&memo, value.to_string()).unwrap();
         assert_eq!(
-            economy::submit(&services, "w", &task, 3).await.unwrap(),
+            provider_batch::submit(&services, "w", &task, 3).await.unwrap(),
             first,
             "its worker died"
         );
         let other = SubmitBatch { from: 3, only_find: true, ..task.clone() };
         assert_eq!(
-            economy::submit(&services, "w", &other, 1).await.unwrap().batch,
+            provider_batch::submit(&services, "w", &other, 1).await.unwrap().batch,
             None,
             "nobody handed it in"
         );

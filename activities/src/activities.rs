@@ -23,10 +23,15 @@ use tidegate_workflows::contract::{
 };
 
 use crate::{
-    attempt::{Attempt, AttemptState},
-    document, economy,
+    batch::finish,
+    batch::plan,
+    batch::seal,
+    call::attempt::{Attempt, AttemptState},
+    document::long,
+    document::pack,
+    document::process,
     failure::Failure,
-    finish, metrics, pack, parts, plan, seal,
+    metrics, provider_batch,
     services::Services,
 };
 
@@ -77,7 +82,7 @@ impl DocumentActivities {
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         let attempt = attempt(&ctx, &task, "");
-        beating(&ctx, Some(&attempt), document::process(&self.services, &attempt, &task)).await
+        beating(&ctx, Some(&attempt), process::process(&self.services, &attempt, &task)).await
     }
 
     #[activity(definition = contract::markers::ProcessPart)]
@@ -87,7 +92,7 @@ impl DocumentActivities {
         task: PartTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         let attempt = attempt(&ctx, &task.document, &format!("{:?}", task.step));
-        beating(&ctx, Some(&attempt), parts::process(&self.services, &attempt, &task)).await
+        beating(&ctx, Some(&attempt), long::process(&self.services, &attempt, &task)).await
     }
 
     #[activity(definition = contract::markers::ProcessPack)]
@@ -110,7 +115,7 @@ impl DocumentActivities {
         beating(
             &ctx,
             None,
-            economy::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt),
+            provider_batch::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt),
         )
         .await
     }
@@ -121,7 +126,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         open: OpenBatches,
     ) -> Result<Vec<BatchState>, ActivityError> {
-        beating(&ctx, None, economy::check(&self.services, &batch(&ctx), &open)).await
+        beating(&ctx, None, provider_batch::check(&self.services, &batch(&ctx), &open)).await
     }
 
     #[activity(definition = contract::markers::CancelBatch)]
@@ -130,7 +135,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: ProviderBatch,
     ) -> Result<(), ActivityError> {
-        beating(&ctx, None, economy::cancel(&self.services, &task, ctx.info().attempt)).await
+        beating(&ctx, None, provider_batch::cancel(&self.services, &task, ctx.info().attempt)).await
     }
 
     #[activity(definition = contract::markers::CollectBatch)]
@@ -142,7 +147,7 @@ impl DocumentActivities {
         beating(
             &ctx,
             None,
-            economy::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt),
+            provider_batch::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt),
         )
         .await
     }

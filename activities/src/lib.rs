@@ -7,53 +7,23 @@
 //! # Layout
 //!
 //! * [`activities`]: the activities as Temporal sees them, each one line
-//! * [`guard`]: admit → one call → settle; [`breaker`]: providers that are down
-//! * [`document`]: one document's way, from its URI to its result
-//! * [`parts`]: long documents, part by part; [`pack`]: small ones, several in a call; `question`:
-//!   what a call asks
-//! * [`economy`]: documents that go through their provider's batch API
-//! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
-//! * [`route`]: which model answers; [`schema`]: whether its answer is what was asked for
-//! * [`budgets`]: who pays for a call, and whether they can
+//! * [`batch`]: plan, forecast, source, job, seal, finish
+//! * [`document`]: a document in one call, part by part, or several in a call; its result
+//! * [`call`]: guard, prompt, route, attempt, budget, health, waiting
+//! * [`provider_batch`]: documents that go through their provider's batch API
 //! * [`failure`]: error kind → Temporal failure
-//! * [`plan`], [`source`], [`records`], [`job`]: from a batch's input to shards of document ids
-//! * [`forecast`]: what a batch will take
-//! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
-//! * [`storage`], [`estimate`], [`outcome`]: roots and objects, tokens, the result object
+//! * [`storage`]: roots and objects; [`metrics`]: every metric of this crate, by name
 //! * [`services`]: what all of them work with
-//! * [`warm`]: the first document of a batch warms the prompt cache
-//! * [`stopped`]: models that nobody should ask for a while
-//! * [`waiting`]: how many slots may hold attempts that only wait
-//! * [`metrics`]: every metric of this crate, by name
 
 pub mod activities;
-pub mod attempt;
-pub mod breaker;
-pub mod budgets;
+pub mod batch;
+pub mod call;
 pub mod document;
-pub mod economy;
-pub mod estimate;
 pub mod failure;
-pub mod finish;
-pub mod forecast;
-pub mod guard;
-pub mod job;
 pub mod metrics;
-pub mod outcome;
-pub mod pack;
-pub mod parts;
-pub mod plan;
-mod question;
-pub mod records;
-pub mod route;
-pub mod schema;
-pub mod seal;
+pub mod provider_batch;
 pub mod services;
-pub mod source;
-pub mod stopped;
 pub mod storage;
-pub mod waiting;
-pub mod warm;
 
 pub use activities::DocumentActivities;
 pub use services::Services;

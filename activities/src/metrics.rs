@@ -13,7 +13,7 @@ use tidegate_providers::Kind;
 use tidegate_quota::budget::Payer;
 use tidegate_types::{ModelId, Tenant, Usage};
 
-use crate::outcome::DocumentResult;
+use crate::document::result::DocumentResult;
 
 const CALLS: &str = "tidegate_provider_calls_total";
 const CALL_SECONDS: &str = "tidegate_provider_call_seconds";

@@ -6,12 +6,12 @@ use tidegate_documents::Reader;
 use tidegate_providers::{Prices, Providers};
 
 use crate::{
-    budgets::Budgets,
-    guard::Guard,
-    job::Shards,
-    route::{Queues, Routes},
+    batch::job::Shards,
+    call::budget::Budgets,
+    call::guard::Guard,
+    call::route::{Queues, Routes},
+    call::warm_cache::Warmth,
     storage::Storage,
-    warm::Warmth,
 };
 
 /// Made once for each worker process.

@@ -22,10 +22,10 @@ use std::{
 };
 
 use tidegate_activities::{
-    attempt::{Attempt, AttemptState},
-    budgets::Budgets,
+    call::attempt::{Attempt, AttemptState},
+    call::budget::Budgets,
+    call::guard::Guard,
     failure::{Backoff, Failure},
-    guard::Guard,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider,

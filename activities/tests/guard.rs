@@ -19,8 +19,8 @@ use std::{
 };
 
 use tidegate_activities::{
-    attempt::Attempt, attempt::AttemptState, budgets::Budgets, failure::Backoff, failure::Failure,
-    guard::Guard,
+    call::attempt::Attempt, call::attempt::AttemptState, call::budget::Budgets, call::guard::Guard,
+    failure::Backoff, failure::Failure,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Provider, Request as Call,

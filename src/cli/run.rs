@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, anyhow};
 use serde_json::{Map, Value, json};
-use tidegate_activities::plan;
+use tidegate_activities::batch::plan;
 use tidegate_workflows::{
     contract::{Job, Progress, Records},
     request,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_activities::forecast::{Forecast, Range};
+use tidegate_activities::batch::forecast::{Forecast, Range};
 use tidegate_workflows::contract::Progress;
 
 use super::{

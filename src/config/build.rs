@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::Context;
 use tidegate_activities::{
+    call::route::{Route, Routes},
     failure::Backoff,
-    route::{Route, Routes},
     storage::Storage,
 };
 use tidegate_providers::{Prices, Settings};

@@ -13,13 +13,13 @@ use super::{
     submission::{self, Submission},
 };
 use crate::{
-    document,
+    batch::job::Shard,
+    batch::source::{Document, resolve},
+    call::prompt::{Content, Question},
+    document::process,
+    document::result::DocumentResult,
     failure::Failure,
-    job::Shard,
-    outcome::DocumentResult,
-    question::{Content, Question},
     services::Services,
-    source::{Document, resolve},
     storage::Location,
 };
 
@@ -295,7 +295,7 @@ async fn content(
         // What lies there is told on the direct path.
         Ok(Some(_)) | Err(_) => return Ok(None),
     }
-    match document::content_owned(services, document, shard.job.attach_pdf).await {
+    match process::content_owned(services, document, shard.job.attach_pdf).await {
         // Its parts are steps of their own.
         Ok(Content::Text(text))
             if shard

@@ -4,16 +4,16 @@ use tidegate_documents::{Format, Unreadable, tokens};
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, failure_type};
 
 use crate::{
-    attempt::Attempt,
+    batch::job::Shard,
+    batch::source::{Document, store_failure},
+    call::attempt::Attempt,
+    call::prompt::{self, Content, Question},
+    document::long,
+    document::result::DocumentResult,
+    document::schema,
     failure::{Backoff, Failure},
-    job::Shard,
     metrics,
-    outcome::DocumentResult,
-    parts,
-    question::{self, Content, Question},
-    schema,
     services::Services,
-    source::{Document, store_failure},
     storage::Error,
 };
 
@@ -41,7 +41,7 @@ pub async fn process(
     if let (Content::Text(text), Some(long)) = (&content, shard.job.long)
         && tokens::estimate(text) > u64::from(long.chunk_tokens)
     {
-        return parts::begin(&shard, &document, text, long).await;
+        return long::begin(&shard, &document, text, long).await;
     }
     let result = answer(services, attempt, &shard, document, &content, None).await?;
     result.create(&location).await?;
@@ -124,7 +124,7 @@ pub(crate) async fn answer(
     let question = Question::of(shard, content);
     let question =
         if let Some(beside) = beside { question.beside(beside).uncached() } else { question };
-    let (model, completion) = question::ask(services, attempt, shard, &question).await?;
+    let (model, completion) = prompt::ask(services, attempt, shard, &question).await?;
     if let Some(validator) = &shard.validator {
         schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
     }

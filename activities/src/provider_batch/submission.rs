@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
-use crate::{failure::Failure, job, source::store_failure, storage::Location};
+use crate::{batch::job, batch::source::store_failure, failure::Failure, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {

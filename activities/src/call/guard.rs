@@ -11,13 +11,13 @@ use tidegate_types::Usage;
 use tidegate_workflows::contract::failure_type;
 
 use crate::{
-    attempt::Attempt,
-    breaker::Breakers,
-    budgets::CallBudget,
+    call::attempt::Attempt,
+    call::breaker::Breakers,
+    call::budget::CallBudget,
+    call::stopped::Stopped,
+    call::waiting::WaitingRoom,
     failure::{Backoff, Failure},
     metrics,
-    stopped::Stopped,
-    waiting::WaitingRoom,
 };
 
 /// A spent account says when its day or month ends, or nothing. Then one call finds out again after

@@ -22,14 +22,14 @@ use tidegate_workflows::{
 };
 
 use crate::{
-    economy::submission::Submission,
+    batch::forecast::Forecast,
+    batch::job::Shard,
+    batch::source::resolve,
+    call::prompt,
+    call::route::Route,
     failure::{Failure, MAX_FAULTS},
-    forecast::Forecast,
-    job::Shard,
-    question,
-    route::Route,
+    provider_batch::submission::Submission,
     services::Services,
-    source::resolve,
 };
 
 pub use collect::collect;
@@ -123,7 +123,7 @@ fn desk<'a>(
 ) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
     let model = model(services, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
-    let provider = services.providers.get(model).ok_or_else(|| question::no_provider(model))?;
+    let provider = services.providers.get(model).ok_or_else(|| prompt::no_provider(model))?;
     let batches = provider
         .batches()
         .ok_or_else(|| Failure::invalid_input(format!("{} has no batch API", model.provider())))?;

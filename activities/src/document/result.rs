@@ -7,8 +7,8 @@ use tidegate_types::{DocumentId, ModelId, Usage};
 use tidegate_workflows::contract::{CallCounts, DocumentOutcome};
 
 use crate::{
+    batch::source::{Document, store_failure},
     failure::Failure,
-    source::{Document, store_failure},
     storage::{Error, Location},
 };
 

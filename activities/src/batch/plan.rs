@@ -7,15 +7,15 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Economy, Job, Plan, SHARDS_AT_ONCE};
 
 use crate::{
-    economy,
+    batch::forecast::Forecast,
+    batch::job::{self, Stored},
+    batch::source::{self, Document, input_or_store_failure, store_failure},
+    call::route::Route,
+    document::pack,
+    document::schema,
     failure::Failure,
-    forecast::Forecast,
-    job::{self, Stored},
-    pack,
-    route::Route,
-    schema,
+    provider_batch,
     services::Services,
-    source::{self, Document, input_or_store_failure, store_failure},
     storage::Location,
 };
 
@@ -94,7 +94,7 @@ async fn estimate(
     documents: &[Document],
 ) -> Result<(Forecast, Option<Economy>), Failure> {
     let forecast = Forecast::of(services, job, route, documents).await?;
-    let economy = economy::choose(services, job, route, &forecast, SystemTime::now())?;
+    let economy = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
     Ok((if economy.is_some() { forecast.in_economy() } else { forecast }, economy))
 }
 

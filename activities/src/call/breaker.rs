@@ -14,7 +14,7 @@ use std::{
 use tidegate_providers::Kind;
 use tidegate_types::ModelId;
 
-use crate::job;
+use crate::batch::job;
 
 /// Different documents in a row whose calls fail, until the circuit opens. A single one may itself
 /// be what the provider fails at.

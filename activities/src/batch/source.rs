@@ -8,8 +8,8 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
 use crate::{
+    batch::records,
     failure::{Backoff, Failure},
-    records,
     storage::{Error, Location, Storage},
 };
 
@@ -133,7 +133,8 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Docu
 }
 
 fn is_own(location: &Location, output: &Location) -> bool {
-    let ours = ["results", crate::job::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
+    let ours =
+        ["results", crate::batch::job::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
     ours.iter().any(|name| location.is_within(&output.child(name)))
 }
 

@@ -19,7 +19,7 @@ use tidegate_types::{ModelId, Tenant, Usage};
 use tidegate_workflows::contract::Job;
 
 use crate::{
-    attempt::Attempt,
+    call::attempt::Attempt,
     failure::{Backoff, Failure},
     metrics,
 };

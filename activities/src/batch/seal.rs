@@ -7,11 +7,11 @@ use tidegate_workflows::contract::SealShard;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
+    batch::job,
+    batch::source::store_failure,
+    document::result::DocumentResult,
     failure::Failure,
-    job,
-    outcome::DocumentResult,
     services::Services,
-    source::store_failure,
     storage::{Error, Location},
 };
 
@@ -39,7 +39,7 @@ pub struct FailureLine {
 /// `Transient` when a store fails.
 pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure> {
     let shard = services.shards.get(&services.storage, &sealed.job, sealed.shard).await?;
-    let folder = crate::source::resolve(&services.storage, "job", &sealed.job)?;
+    let folder = crate::batch::source::resolve(&services.storage, "job", &sealed.job)?;
 
     let failed = |failure: &tidegate_workflows::contract::FailedDocument| {
         let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;

@@ -12,10 +12,10 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::failure_type;
 
 use crate::{
-    attempt::Attempt,
-    estimate,
+    batch::job::{self, Shard},
+    call::attempt::Attempt,
+    call::estimate,
     failure::Failure,
-    job::{self, Shard},
     services::Services,
 };
 

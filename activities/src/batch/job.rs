@@ -15,11 +15,11 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
+    batch::forecast::Forecast,
+    batch::source::{Document, store_failure},
+    call::route::Route,
+    document::schema,
     failure::Failure,
-    forecast::Forecast,
-    route::Route,
-    schema,
-    source::{Document, store_failure},
     storage::{Location, Storage},
 };
 
@@ -159,7 +159,7 @@ impl Shards {
 }
 
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
-    let folder = crate::source::resolve(storage, "job", uri)?;
+    let folder = crate::batch::source::resolve(storage, "job", uri)?;
     let Stored { job, route, .. } = Stored::read(&folder).await?;
     let object = manifest(&folder, number);
     let bytes = object.read().await.map_err(store_failure)?;
@@ -168,7 +168,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         .map(serde_json::from_slice)
         .collect::<Result<_, _>>()
         .map_err(|error| damaged(&object, &error))?;
-    let output = crate::source::resolve(storage, "output", &job.output)?;
+    let output = crate::batch::source::resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
     Ok(Shard {
         uri: uri.to_owned(),

@@ -6,8 +6,8 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
 
 use crate::{
+    batch::source::{Document, input_or_store_failure, resolve},
     failure::Failure,
-    source::{Document, input_or_store_failure, resolve},
     storage::Storage,
 };
 

@@ -7,7 +7,7 @@
 //! All results of a call are written in one object first, then each in its place: a crash in
 //! between pays for nothing twice.
 
-mod wording;
+mod members;
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{CallCounts, Job, PackOutcome, PackTask};
 
 use crate::{
-    attempt::Attempt,
-    document,
+    batch::job::{self, Shard},
+    batch::source::{Document, resolve, store_failure},
+    call::attempt::Attempt,
+    call::prompt::{self, Content, Question},
+    document::process,
+    document::result::{self, DocumentResult},
+    document::schema,
     failure::Failure,
-    job::{self, Shard},
     metrics,
-    outcome::{self, DocumentResult},
-    question::{self, Content, Question},
-    schema,
     services::Services,
-    source::{Document, resolve, store_failure},
     storage::Location,
 };
 
@@ -61,7 +61,7 @@ pub fn most(job: &Job) -> u32 {
 /// `InvalidInput` for a schema that would mean something else inside another.
 pub fn check(job: &Job) -> Result<(), Failure> {
     let Some(schema) = job.schema.as_ref().filter(|_| job.pack.is_some()) else { return Ok(()) };
-    match wording::unmovable(schema) {
+    match members::unmovable(schema) {
         None => Ok(()),
         Some(what) => Err(Failure::invalid_input(format!(
             "pack and a schema with {what} exclude each other: inside another schema it would mean something else; keep what is referred to in $defs, or leave out pack"
@@ -106,18 +106,18 @@ pub async fn process(
         job::hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()])
             & 0xffff;
     let content =
-        Content::Text(wording::text(members.iter().map(|member| member.text.as_str()), salt));
+        Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
     let each = shard.job.max_output_tokens.saturating_add(FRAME_TOKENS);
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
         .saturating_add(FRAME_TOKENS);
     let question = Question::of(&shard, &content)
         .beside(TOGETHER)
-        .answered_as(wording::form(shard.job.schema.as_ref()), output);
-    let (model, completion) = question::ask(services, attempt, &shard, &question).await?;
+        .answered_as(members::form(shard.job.schema.as_ref()), output);
+    let (model, completion) = prompt::ask(services, attempt, &shard, &question).await?;
 
     let mut answers =
-        wording::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
+        members::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
     if let Some(validator) = &shard.validator {
         answers.retain(|_, answer| schema::valid(validator, answer).is_ok());
     }
@@ -136,7 +136,7 @@ pub async fn process(
     if results.is_empty() {
         outcome
             .spent
-            .add(&outcome::spent(completion.usage.as_ref(), cost(services, model, &completion)));
+            .add(&result::spent(completion.usage.as_ref(), cost(services, model, &completion)));
     }
     // The attempt itself is counted as one.
     metrics::documents(results.len().saturating_sub(1), "succeeded");
@@ -173,7 +173,7 @@ async fn gather(
             }
             continue;
         }
-        match document::content_owned(services, document.clone(), shard.job.attach_pdf).await {
+        match process::content_owned(services, document.clone(), shard.job.attach_pdf).await {
             Ok(Content::Text(text)) => {
                 let tokens = tokens::estimate(&text);
                 let long = shard.job.long.is_some_and(|long| tokens > u64::from(long.chunk_tokens));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tidegate_providers::StopReason;
 use tidegate_workflows::contract::failure_type;
 
-use crate::{attempt::Attempt, failure::Failure};
+use crate::{call::attempt::Attempt, failure::Failure};
 
 /// Longest part of a message that says what is wrong: it may quote the answer.
 const MAX_REASON_CHARS: usize = 200;
@@ -75,7 +75,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::attempt::AttemptState;
+    use crate::call::attempt::AttemptState;
 
     fn attempt() -> Attempt {
         Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default())

@@ -10,13 +10,13 @@ use tidegate_workflows::contract::{Finish, Progress};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
+    batch::forecast::Forecast,
+    batch::job::{self, Stored},
+    batch::seal::write_failure,
+    batch::source::store_failure,
+    document::result::{self, DocumentResult},
     failure::Failure,
-    forecast::Forecast,
-    job::{self, Stored},
-    outcome::{self, DocumentResult},
-    seal::write_failure,
     services::Services,
-    source::store_failure,
     storage::Location,
 };
 
@@ -65,8 +65,8 @@ pub struct ModelTotals {
 /// # Errors
 /// `Transient` when a store fails.
 pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure> {
-    let output = crate::source::resolve(&services.storage, "output", &finish.output)?;
-    let folder = crate::source::resolve(&services.storage, "job", &finish.plan.job)?;
+    let output = crate::batch::source::resolve(&services.storage, "output", &finish.output)?;
+    let folder = crate::batch::source::resolve(&services.storage, "job", &finish.plan.job)?;
     let mut models = BTreeMap::new();
     let mut results = output.child("results.jsonl").writer();
     let mut failures = output.child("failures.jsonl").writer();
@@ -82,7 +82,7 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     results.shutdown().await.map_err(write_failure)?;
     failures.shutdown().await.map_err(write_failure)?;
 
-    let finished_at = outcome::now();
+    let finished_at = result::now();
     let (totals, duration_seconds) = (
         &finish.progress.totals,
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),

@@ -7,11 +7,11 @@ use tidegate_workflows::contract::{CollectedBatch, FailedDocument, ProviderBatch
 
 use super::{desk, forget, later, submission};
 use crate::{
+    batch::job::Shard,
+    document::result::{self, DocumentResult},
+    document::schema,
     failure::Failure,
-    job::Shard,
     metrics,
-    outcome::{self, DocumentResult},
-    schema,
     services::Services,
 };
 
@@ -76,7 +76,7 @@ pub async fn collect(
             },
         };
         let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
-        collected.spent.add(&outcome::spent(usage.as_ref(), cost_usd));
+        collected.spent.add(&result::spent(usage.as_ref(), cost_usd));
         collected.spent.effort.provider_calls += 1;
         let failed = result.as_ref().err().map(|error| error.kind);
         let disposition = disposition(&shard, model, index, result, cost_usd).await?;

@@ -14,15 +14,15 @@ use tidegate_workflows::contract::{
 };
 
 use crate::{
-    attempt::Attempt,
-    document::answer,
+    batch::job::{self, Shard},
+    batch::source::{Document, store_failure},
+    call::attempt::Attempt,
+    call::prompt::Content,
+    document::process::answer,
+    document::result::{self, DocumentResult},
     failure::Failure,
-    job::{self, Shard},
     metrics,
-    outcome::{self, DocumentResult},
-    question::Content,
     services::Services,
-    source::{Document, store_failure},
     storage::Location,
 };
 
@@ -229,7 +229,7 @@ async fn join(
         id: document.id.clone(),
         answer,
         parts,
-        completed_at: outcome::now(),
+        completed_at: result::now(),
         ..last
     })
 }

@@ -15,7 +15,7 @@ use tidegate_quota::Quota;
 use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::{Target, failure_type};
 
-use crate::{attempt::Attempt, failure::Failure, guard::Guard};
+use crate::{call::attempt::Attempt, call::guard::Guard, failure::Failure};
 
 /// What is known of a model's queue is used for this long: one question a second, whatever the
 /// number of documents.
@@ -213,7 +213,7 @@ impl Queues {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
-    use crate::attempt::AttemptState;
+    use crate::call::attempt::AttemptState;
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
         let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();

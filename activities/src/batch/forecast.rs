@@ -16,7 +16,8 @@ use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{Job, Pack, failure_type};
 
 use crate::{
-    document, estimate, failure::Failure, pack, route::Route, services::Services, source::Document,
+    batch::source::Document, call::estimate, call::route::Route, document::pack, document::process,
+    failure::Failure, services::Services,
 };
 
 /// So many documents are read, spread over the whole list. All of them, where there are no more.
@@ -105,7 +106,7 @@ impl Forecast {
         let mut tokens = Vec::new();
         let mut read = std::pin::pin!(
             stream::iter(sample)
-                .map(|document| document::content_owned(services, document, job.attach_pdf))
+                .map(|document| process::content_owned(services, document, job.attach_pdf))
                 .buffer_unordered(AT_ONCE)
         );
         while let Some(read) = read.next().await {

@@ -1,0 +1,10 @@
+//! One document's way, from its URI to its result.
+//!
+//! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
+//! * [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
+
+pub mod long;
+pub mod pack;
+pub mod process;
+pub mod result;
+pub mod schema;
