@@ -12,7 +12,15 @@
     reason = "tests may stop at the first fault"
 )]
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+mod circles;
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use circles::circles;
 
 /// The crates that `package` links, without build-time tools.
 fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
@@ -183,4 +191,44 @@ fn turbofish(path: &str) -> &'static str {
         "std::thread::spawn" => "::<fn(), ()>",
         _ => "",
     }
+}
+
+/// Two files may need each other; more than two cannot be read apart.
+#[test]
+fn no_circle_of_files_is_larger_than_two() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = [
+        "src",
+        "types/src",
+        "documents/src",
+        "workflows/src",
+        "activities/src",
+        "quota/src",
+        "providers/src",
+        "simulator/src",
+    ];
+    let found: Vec<BTreeSet<PathBuf>> = folders
+        .iter()
+        .flat_map(|folder| circles(&root.join(folder).join("lib.rs")))
+        .filter(|circle| circle.len() > 2)
+        .collect();
+    assert!(found.is_empty(), "files that import each other in a circle: {found:#?}");
+}
+
+#[test]
+fn a_circle_is_seen_through_paths_and_re_exports() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    std::fs::create_dir(folder.path().join("room")).unwrap();
+    write("lib.rs", "pub mod a; pub mod b; pub mod room; pub use a::A;");
+    write("a.rs", "use crate::{b::{self, B}}; pub struct A(B);");
+    write("b.rs", "pub struct B; impl B { fn f() { crate::room::c() } }");
+    write("room/mod.rs", "mod c; pub use c::*;");
+    write("room/c.rs", "pub fn c() { let _: Option<crate::A> = None; }");
+    let root = folder.path().join("lib.rs");
+    let expected = ["a.rs", "b.rs", "room/c.rs"].map(|name| folder.path().join(name));
+    assert_eq!(circles(&root), [BTreeSet::from(expected)]);
+
+    write("room/c.rs", "#[cfg(test)] mod tests { use crate::A; } pub fn c() {}");
+    assert_eq!(circles(&root), [], "what tests import is no arrow");
 }

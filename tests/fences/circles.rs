@@ -1,0 +1,238 @@
+//! Files that import each other in a circle, found by reading a crate's `use`s and paths.
+//!
+//! An arrow runs from the file that names an item to the file that defines it; re-exports are
+//! followed, and are no arrows themselves. Tests and the inside of macros are left out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use syn::{
+    Attribute, File, Item, ItemMod, UseTree, Visibility,
+    visit::{self, Visit},
+};
+
+type ModulePath = Vec<String>;
+
+/// One module: the file it stands in, and the items that it re-exports, each with its full path.
+#[derive(Debug, Default)]
+struct Module {
+    file: PathBuf,
+    reexports: BTreeMap<String, ModulePath>,
+    globs: Vec<ModulePath>,
+    items: BTreeSet<String>,
+}
+
+/// A crate's modules, and every path that a module names.
+#[derive(Debug, Default)]
+struct Crate {
+    modules: BTreeMap<ModulePath, Module>,
+    named: Vec<(ModulePath, ModulePath)>,
+}
+
+/// The largest sets of files of which each reaches all others, more than one file each.
+pub(crate) fn circles(root: &Path) -> Vec<BTreeSet<PathBuf>> {
+    let mut this = Crate::default();
+    this.read(root, &[], &root.parent().unwrap().to_owned());
+    let arrows = this.arrows();
+    let reach = |from: &PathBuf| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = open.pop() {
+            for next in arrows.get(file).into_iter().flatten() {
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        seen
+    };
+    let reached: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
+        arrows.keys().map(|file| (file, reach(file))).collect();
+    let together = |file: &PathBuf| -> BTreeSet<PathBuf> {
+        reached[file]
+            .iter()
+            .filter(|other| reached.get(**other).is_some_and(|back| back.contains(file)))
+            .map(|other| (*other).clone())
+            .collect()
+    };
+    let all: BTreeSet<BTreeSet<PathBuf>> = arrows.keys().map(together).collect();
+    all.into_iter().filter(|circle| circle.len() > 1).collect()
+}
+
+impl Crate {
+    /// Reads a file and the modules below it; `folder` is where its child modules lie.
+    fn read(&mut self, file: &Path, module: &[String], folder: &Path) {
+        let text = std::fs::read_to_string(file)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let parsed: File = syn::parse_file(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        self.read_items(&parsed.items, file, module, folder);
+    }
+
+    fn read_items(&mut self, items: &[Item], file: &Path, module: &[String], folder: &Path) {
+        let mut here = Module { file: file.to_owned(), ..Module::default() };
+        for item in items.iter().filter(|item| !is_test(attributes(item))) {
+            match item {
+                Item::Mod(child) => {
+                    let path = [module, &[child.ident.to_string()]].concat();
+                    self.read_child(child, file, &path, folder);
+                }
+                Item::Use(import) => {
+                    let public = !matches!(import.vis, Visibility::Inherited);
+                    for (name, path) in flattened(&import.tree) {
+                        match (public, name) {
+                            (true, Some(name)) => drop(here.reexports.insert(name, path)),
+                            (true, None) => here.globs.push(path),
+                            (false, _) => self.named.push((module.to_vec(), path)),
+                        }
+                    }
+                }
+                item => {
+                    here.items.extend(name(item));
+                    let mut paths = Paths { module, named: &mut self.named };
+                    paths.visit_item(item);
+                }
+            }
+        }
+        self.modules.insert(module.to_vec(), here);
+    }
+
+    fn read_child(&mut self, child: &ItemMod, file: &Path, path: &[String], folder: &Path) {
+        let below = folder.join(child.ident.to_string());
+        match &child.content {
+            Some((_, items)) => self.read_items(items, file, path, &below),
+            None => {
+                let beside = below.with_extension("rs");
+                let file = if beside.is_file() { beside } else { below.join("mod.rs") };
+                self.read(&file, path, &below);
+            }
+        }
+    }
+
+    /// From each file to those whose items it names.
+    fn arrows(&self) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+        let mut arrows: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
+        for (module, path) in &self.named {
+            let from = &self.modules[module].file;
+            if let Some(to) = self.file_of(module, path, 0).filter(|to| *to != from) {
+                arrows.entry(from.clone()).or_default().insert(to.clone());
+            }
+        }
+        arrows
+    }
+
+    /// The file that defines what `path`, named in `module`, means; `None` for other crates' items.
+    fn file_of(&self, module: &[String], path: &[String], depth: usize) -> Option<&PathBuf> {
+        let (mut at, mut rest) = match path.first()?.as_str() {
+            "crate" => (Vec::new(), &path[1..]),
+            "self" => (module.to_vec(), &path[1..]),
+            "super" => (module[..module.len().checked_sub(1)?].to_vec(), &path[1..]),
+            first => {
+                let child = [module, &[first.to_owned()]].concat();
+                if !self.modules.contains_key(&child) {
+                    return None;
+                }
+                (module.to_vec(), path)
+            }
+        };
+        while let Some((first, others)) = rest.split_first() {
+            if first == "super" {
+                at.pop();
+            } else {
+                let child = [&at[..], &[first.clone()]].concat();
+                if !self.modules.contains_key(&child) {
+                    break;
+                }
+                at = child;
+            }
+            rest = others;
+        }
+        let found = self.modules.get(&at)?;
+        let Some(item) = rest.first().filter(|_| depth < 8) else { return Some(&found.file) };
+        if let Some(original) = found.reexports.get(item) {
+            return self.file_of(&at, original, depth + 1);
+        }
+        if !found.items.contains(item) {
+            for glob in &found.globs {
+                let original = [&glob[..], &[item.clone()]].concat();
+                if let Some(file) = self.file_of(&at, &original, depth + 1) {
+                    return Some(file);
+                }
+            }
+        }
+        Some(&found.file)
+    }
+}
+
+/// Collects the paths of an item's body.
+struct Paths<'a> {
+    module: &'a [String],
+    named: &'a mut Vec<(ModulePath, ModulePath)>,
+}
+
+impl<'ast> Visit<'ast> for Paths<'_> {
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names = path.segments.iter().map(|segment| segment.ident.to_string());
+        self.named.push((self.module.to_vec(), names.collect()));
+        visit::visit_path(self, path);
+    }
+
+    fn visit_item_use(&mut self, import: &'ast syn::ItemUse) {
+        self.named
+            .extend(flattened(&import.tree).into_iter().map(|(_, path)| (self.module.to_vec(), path)));
+    }
+}
+
+/// The paths of a `use`, each with the name that it gives; `None` for a glob.
+fn flattened(tree: &UseTree) -> Vec<(Option<String>, ModulePath)> {
+    let with = |first: String, tree: &UseTree| {
+        let below = flattened(tree).into_iter();
+        below.map(|(name, path)| (name, [vec![first.clone()], path].concat())).collect()
+    };
+    match tree {
+        UseTree::Path(path) => with(path.ident.to_string(), &path.tree),
+        UseTree::Name(name) if name.ident == "self" => vec![(None, Vec::new())],
+        UseTree::Name(name) => vec![(Some(name.ident.to_string()), vec![name.ident.to_string()])],
+        UseTree::Rename(rename) => {
+            vec![(Some(rename.rename.to_string()), vec![rename.ident.to_string()])]
+        }
+        UseTree::Glob(_) => vec![(None, Vec::new())],
+        UseTree::Group(group) => group.items.iter().flat_map(flattened).collect(),
+    }
+}
+
+fn name(item: &Item) -> Option<String> {
+    Some(match item {
+        Item::Const(item) => item.ident.to_string(),
+        Item::Enum(item) => item.ident.to_string(),
+        Item::Fn(item) => item.sig.ident.to_string(),
+        Item::Static(item) => item.ident.to_string(),
+        Item::Struct(item) => item.ident.to_string(),
+        Item::Trait(item) => item.ident.to_string(),
+        Item::Type(item) => item.ident.to_string(),
+        _ => return None,
+    })
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let list = attribute.meta.require_list();
+        attribute.path().is_ident("cfg")
+            && list.is_ok_and(|list| list.tokens.to_string().split_whitespace().eq(["test"]))
+    })
+}
