@@ -131,7 +131,7 @@ pub async fn beside<T>(
 pub fn services(config: &Config) -> Result<Services> {
     let providers =
         Providers::new(config.provider_settings()?).context("setting up the providers")?;
-    Ok(Services { providers, ..services_without_providers(config)? })
+    services_with(config, providers)
 }
 
 /// All but the providers, which want keys: enough to look at documents and to reckon.
@@ -139,11 +139,20 @@ pub fn services(config: &Config) -> Result<Services> {
 /// # Errors
 /// When the configuration cannot be used.
 pub fn services_without_providers(config: &Config) -> Result<Services> {
-    let (quota, prices) = (config.quota()?, config.prices()?);
+    services_with(config, Providers::default())
+}
+
+/// The same with these providers, among which may be a program's own. What a model's calls count
+/// is what its provider says.
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub fn services_with(config: &Config, providers: Providers) -> Result<Services> {
+    let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     Ok(Services {
         storage: config.storage()?,
         reader: reader()?,
-        providers: Providers::default(),
+        providers,
         budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
         prices,
         routes: config.routes()?,

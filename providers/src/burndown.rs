@@ -3,41 +3,20 @@
 //! The limiter knows no vendor: it holds and settles as a row of this table says. Limits differ by
 //! account, rules differ by vendor, so rules are data here and limits are configuration.
 
-/// How one vendor counts a call.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Burndown {
-    /// What of the output is held at admission.
-    pub hold: Hold,
-    /// Whether input read from a prompt cache counts.
-    pub cached_input_counts: bool,
-    /// By how much output is multiplied when input and output are counted together.
-    pub output_weight: f64,
-    /// Whether what was held and not used comes back when the call ends.
-    pub unused_returns: bool,
-    /// Whether a call that was turned away counts as a request.
-    pub failed_calls_count: bool,
-}
-
-/// What of a call's output is held at admission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
-    /// What such calls usually put out; the vendor counts output as it is produced.
-    Expected,
-    /// `max_output_tokens`; the vendor counts it when the call begins.
-    Maximum,
-}
+use tidegate_types::{Charge, OutputHold};
 
 /// Anthropic. Source: platform.claude.com/docs/en/api/rate-limits, read 2026-08-27 to 2026-10-08.
 ///
 /// Input is uncached input and cache writes, estimated at the start and corrected during the call;
 /// cache reads do not count (Haiku 3.5 excepted). Output is what is really produced; `max_tokens`
-/// plays no part (until 2025 it did). Whether a refused call counts as a request is not documented.
-pub static ANTHROPIC: Burndown = Burndown {
-    hold: Hold::Expected,
-    cached_input_counts: false,
+/// plays no part (until 2025 it did). Whether a refused call counts as a request is not documented: it is taken
+/// to.
+pub const ANTHROPIC: Charge = Charge {
+    hold: OutputHold::Expected,
+    cached_input: false,
     output_weight: 1.0,
     unused_returns: true,
-    failed_calls_count: false,
+    failed_calls: true,
 };
 
 /// OpenAI. Source: developers.openai.com/api/docs/guides/rate-limits, read up to 2026-10-08, and
@@ -47,25 +26,26 @@ pub static ANTHROPIC: Burndown = Burndown {
 /// both are added, so both are held. Cached input counts (caching guide, FAQ). Failed requests
 /// count towards the minute. What becomes of unused `max_tokens` is not documented, so nothing is
 /// taken back.
-pub static OPENAI: Burndown = Burndown {
-    hold: Hold::Maximum,
-    cached_input_counts: true,
+pub const OPENAI: Charge = Charge {
+    hold: OutputHold::Maximum,
+    cached_input: true,
     output_weight: 1.0,
     unused_returns: false,
-    failed_calls_count: true,
+    failed_calls: true,
 };
 
 /// Gemini. Source: ai.google.dev/gemini-api/docs/rate-limits, page of 2026-08-18.
 ///
 /// Tokens a minute are input tokens; output and `maxOutputTokens` play no part, so that a limit
 /// given as `tpm` counts input alone. Whether cached input counts is not documented: it is taken
-/// to. Nor is it whether a refused call counts as a request.
-pub static GEMINI: Burndown = Burndown {
-    hold: Hold::Expected,
-    cached_input_counts: true,
+/// to. Nor is it whether a refused call counts as a request: it is taken to,
+/// too.
+pub const GEMINI: Charge = Charge {
+    hold: OutputHold::Expected,
+    cached_input: true,
     output_weight: 0.0,
     unused_returns: true,
-    failed_calls_count: true,
+    failed_calls: true,
 };
 
 /// Bedrock, the endpoint `bedrock-runtime`. Source: docs.aws.amazon.com, Bedrock user guide: quotas
@@ -74,20 +54,12 @@ pub static GEMINI: Burndown = Burndown {
 /// At the start input and `maxTokens` are held, at the end input, cache writes and output times a
 /// weight are charged: 15 for Claude 4.8, 10 for Sonnet 5 and Opus 5, 5 for Claude up to 4.7, 1 for
 /// most others. 10 where nobody says more (`output-weight` in a model's section). Cache reads do
-/// not count. A call with much output so costs more than was held.
-pub static BEDROCK: Burndown = Burndown {
-    hold: Hold::Maximum,
-    cached_input_counts: false,
+/// not count. A call with much output so costs more than was held. Whether a refused call counts
+/// as a request is not documented: it is taken to.
+pub const BEDROCK: Charge = Charge {
+    hold: OutputHold::Maximum,
+    cached_input: false,
     output_weight: 10.0,
     unused_returns: true,
-    failed_calls_count: false,
-};
-
-/// For a provider nobody has described: everything counts.
-pub static CAUTIOUS: Burndown = Burndown {
-    hold: Hold::Maximum,
-    cached_input_counts: true,
-    output_weight: 1.0,
-    unused_returns: false,
-    failed_calls_count: true,
+    failed_calls: true,
 };

@@ -7,10 +7,10 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+use tidegate_types::Charge;
 
 use crate::{
     batch::Batches,
-    burndown::Burndown,
     desk::Desk,
     envelope::Envelope,
     error::Error,
@@ -29,7 +29,7 @@ pub(crate) trait Api: Send + Sync + fmt::Debug + 'static {
     const VENDOR: Vendor;
 
     /// What it counts towards its limits.
-    fn burndown(&self) -> &'static Burndown;
+    fn charge(&self) -> Charge;
 
     /// The body of a request.
     fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error>;
@@ -127,8 +127,8 @@ impl<A: Api> Provider for Client<A> {
         Box::pin(self.call(request))
     }
 
-    fn burndown(&self) -> &'static Burndown {
-        self.api.burndown()
+    fn charge(&self) -> Charge {
+        self.api.charge()
     }
 
     fn batches(&self) -> Option<&dyn Batches> {

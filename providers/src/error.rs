@@ -106,8 +106,7 @@ impl fmt::Display for Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charged {
     /// Nothing: the request never reached the provider, or was turned away before any work. (It may
-    /// still have counted as a request: see
-    /// [`Burndown::failed_calls_count`](crate::Burndown::failed_calls_count).)
+    /// still count as a request: see [`Charge::failed_calls`](tidegate_types::Charge::failed_calls).)
     No,
     /// This much: the provider did the work and said so, as when the model's answer is a refusal.
     Usage(Usage),

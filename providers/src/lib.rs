@@ -73,7 +73,6 @@ mod wait_hint;
 mod testing;
 
 pub use batch::Batches;
-pub use burndown::Burndown;
 pub use error::{Charged, Error, Kind};
 pub use observed::{Observed, Window};
 pub use price::Prices;

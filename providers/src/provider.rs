@@ -3,14 +3,9 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use serde_json::Value;
-use tidegate_types::Usage;
+use tidegate_types::{Charge, Usage};
 
-use crate::{
-    batch::Batches,
-    burndown::{self, Burndown},
-    error::Error,
-    observed::Observed,
-};
+use crate::{batch::Batches, error::Error, observed::Observed};
 
 /// A future on the heap, so that providers can stand behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -25,8 +20,9 @@ pub trait Provider: Send + Sync + fmt::Debug {
     -> BoxFuture<'a, Result<Completion, Error>>;
 
     /// What this provider counts towards its limits, and when. Unless told otherwise: everything.
-    fn burndown(&self) -> &'static Burndown {
-        &burndown::CAUTIOUS
+    /// The limiter keeps to it for each model that this provider serves.
+    fn charge(&self) -> Charge {
+        Charge::CAUTIOUS
     }
 
     /// Its batch API, if it has one.

@@ -148,7 +148,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::limits::{Charge, Lanes};
+    use crate::{Charge, limits::Lanes};
 
     fn limits() -> Limits {
         Limits {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use tidegate_types::{Lane, ModelId, Usage};
+use tidegate_types::{Charge, Lane, ModelId, Usage};
 
 use crate::amounts::{Amounts, Dimension};
 
@@ -190,89 +190,6 @@ impl Lanes {
     }
 }
 
-/// What of a call's output is held until it is known.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum OutputHold {
-    /// What calls like it have put out so far: for providers that count real output only.
-    #[default]
-    Expected,
-    /// The call's `max_output_tokens`: for providers that count it at admission.
-    Maximum,
-}
-
-/// What a provider counts towards its limits, and when. One row of the table in
-/// `tidegate-providers`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Charge {
-    /// What is held at admission.
-    pub hold: OutputHold,
-    /// Whether input read from a prompt cache counts.
-    pub cached_input: bool,
-    /// By how much output is multiplied in the combined count (Bedrock: 5 to 15).
-    pub output_weight: f64,
-    /// Whether output tokens that were held and not used come back. Where they do not, a call is
-    /// charged the larger of what it used and its `max_output_tokens`, as OpenAI documents it.
-    pub unused_returns: bool,
-}
-
-impl Default for Charge {
-    fn default() -> Self {
-        Self {
-            hold: OutputHold::Expected,
-            cached_input: true,
-            output_weight: 1.0,
-            unused_returns: true,
-        }
-    }
-}
-
-impl Charge {
-    /// Amounts of one call with so many tokens.
-    #[must_use]
-    pub fn amounts(&self, input: u64, output: u64) -> Amounts {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
-        let weighted = (output as f64 * self.output_weight).ceil() as u64;
-        Amounts([1, input, output, input.saturating_add(weighted)])
-    }
-
-    /// Output to hold where the provider holds the bound, in tokens before the weight: its bound
-    /// counts once, what really comes counts with the weight, so that the larger of the two is
-    /// held.
-    #[must_use]
-    pub fn held_output(&self, bound: u64, expected: u64) -> u64 {
-        if self.output_weight <= 1.0 {
-            return bound;
-        }
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
-        let unweighted = (bound as f64 / self.output_weight).ceil() as u64;
-        unweighted.max(expected)
-    }
-
-    /// Amounts that a finished call is charged for.
-    #[must_use]
-    pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
-        let cached = if self.cached_input { usage.cache_read } else { 0 };
-        let mut amounts = self.amounts(
-            usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached),
-            usage.output,
-        );
-        if !self.unused_returns {
-            amounts.0[3] = amounts.0[3].max(max_output_tokens);
-        }
-        amounts
-    }
-}
-
 /// One model as the limiter knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelQuota {
@@ -322,6 +239,29 @@ impl ModelQuota {
             return Err(LimitError::Duration("burst"));
         }
         Ok(Self { id, limits, charge, lanes })
+    }
+
+    /// Amounts of one call with so many tokens.
+    #[must_use]
+    pub fn amounts(&self, input: u64, output: u64) -> Amounts {
+        Amounts([1, input, output, self.charge.combined(input, output)])
+    }
+
+    /// Amounts that a finished call is charged for.
+    #[must_use]
+    pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
+        let mut amounts = self.amounts(self.charge.input(usage), usage.output);
+        if !self.charge.unused_returns {
+            amounts.0[3] = amounts.0[3].max(max_output_tokens);
+        }
+        amounts
+    }
+
+    /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,
+    /// and a request where the provider counts such calls.
+    #[must_use]
+    pub fn unused(&self) -> Amounts {
+        Amounts([u64::from(self.charge.failed_calls), 0, 0, 0])
     }
 
     /// This model with `1 / parts` of its limits: a worker's own share while Redis is away.

@@ -55,7 +55,7 @@ impl Permit {
             input: usage.input(),
             output: usage.output,
         };
-        let used = self.model.charge.used(usage, self.max_output_tokens);
+        let used = self.model.used(usage, self.max_output_tokens);
         self.end(Some(used), Some(sample), ProviderSignal::None, None).await;
     }
 
@@ -65,8 +65,9 @@ impl Permit {
         self.meter = meter;
     }
 
-    /// The request was never sent, or the provider refused it without doing any work but counts the
-    /// request.
+    /// The request was never sent, or the provider refused it without doing any work: no tokens are
+    /// charged, and a request where the provider counts such calls
+    /// ([`Charge::failed_calls`](tidegate_types::Charge::failed_calls)).
     pub async fn settle_unused(self) {
         self.unused(ProviderSignal::None, None).await;
     }
@@ -83,9 +84,9 @@ impl Permit {
         self.end(None, None, ProviderSignal::None, None).await;
     }
 
-    /// The provider refused for a rate: the request counts, its tokens do not, and the gate closes
-    /// for the whole fleet in the same step, for at least `pause` and at most the gate's time to
-    /// live. The limits are lowered for a while.
+    /// The provider refused for a rate: the call is charged as in [`Self::settle_unused`], and the
+    /// gate closes for the whole fleet in the same step, for at least `pause` and at most the
+    /// gate's time to live. The limits are lowered for a while.
     pub async fn refused(self, pause: Duration, reason: &str) {
         metrics::paused(&self.model.id, reason);
         self.unused(
@@ -113,7 +114,7 @@ impl Permit {
     }
 
     async fn unused(self, signal: ProviderSignal, pause: Option<Pause>) {
-        let used = self.model.charge.amounts(0, 0);
+        let used = self.model.unused();
         self.end(Some(used), None, signal, pause).await;
     }
 
@@ -183,6 +184,43 @@ impl Drop for Permit {
             };
             let settlement = Settlement { template: self.template, ..settlement };
             runtime.spawn(async move { shared.settle(&model, backend, &settlement).await });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_types::Charge;
+
+    use super::*;
+    use crate::{Dimension, Lanes, Limits, Options, Quota, Request};
+
+    /// Requests and tokens in the window after a call for which the provider did no work.
+    async fn used_after(charge: Charge, end: impl AsyncFnOnce(Permit)) -> [u64; 2] {
+        let id = "test:model".parse().unwrap();
+        let limits = Limits { requests: Some(10), combined: Some(1_000), ..Limits::default() };
+        let model = ModelQuota::new(id, limits, charge, Arc::new(Lanes::single())).unwrap();
+        let (id, quota) = (model.id.clone(), Quota::in_memory([model], Options::default()));
+        let mut permit =
+            quota.admit(&Request::new(id.clone(), "a").tokens(100, 100)).await.unwrap();
+        permit.sent();
+        end(permit).await;
+        let used = quota.inspect(&id).await.unwrap().used();
+        [Dimension::Requests, Dimension::Combined].map(|dimension| used.get(dimension))
+    }
+
+    #[tokio::test]
+    async fn whether_a_failed_call_counts_as_a_request_is_the_providers_rule() {
+        const WAIT: Duration = Duration::from_secs(1);
+        for failed_calls in [true, false] {
+            let charge = Charge { failed_calls, ..Charge::default() };
+            let expected = [u64::from(failed_calls), 0];
+            assert_eq!(used_after(charge, Permit::settle_unused).await, expected);
+            assert_eq!(used_after(charge, Permit::overloaded).await, expected);
+            let refused = async |permit: Permit| permit.refused(WAIT, "429").await;
+            assert_eq!(used_after(charge, refused).await, expected);
+            let exhausted = async |permit: Permit| permit.exhausted(WAIT, "spent").await;
+            assert_eq!(used_after(charge, exhausted).await, expected);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, OutputHold};
 use tracing::{error, info, warn};
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     budget::Budgets,
     error::{Error, Refused},
     fleet::{self, Fleet},
-    limits::{ModelQuota, OutputHold},
+    limits::ModelQuota,
     memory, metrics,
     permit::{Permit, Renewal, State},
     redis_store,
@@ -432,7 +432,7 @@ impl Shared {
                 model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound)))
             }
         };
-        model.charge.amounts(input, output)
+        model.amounts(input, output)
     }
 
     fn expectation(&self, model: &ModelQuota, template: u64) -> Option<Expectation> {

@@ -11,27 +11,28 @@ use tidegate_activities::{
     failure::Backoff,
     storage::Storage,
 };
-use tidegate_providers::{Prices, Settings};
-use tidegate_quota::{Charge, ModelQuota, Options};
-use tidegate_types::{ModelId, Tenant};
+use tidegate_providers::{Prices, Providers, Settings};
+use tidegate_quota::{ModelQuota, Options};
+use tidegate_types::{Charge, ModelId, Tenant};
 
 use super::{Config, lane, provider};
 
 impl Config {
-    /// Every configured model with its limits, lanes and what its vendor counts.
+    /// Every configured model with its limits, lanes and what counts towards them: by the rules of
+    /// the provider that serves it, else by those of the vendor that its section names.
     ///
     /// # Errors
     /// Names the model or lane that cannot be used; never after [`Config::load`] has accepted the
     /// configuration.
-    pub fn quota_models(&self) -> anyhow::Result<Vec<ModelQuota>> {
+    pub fn quota_models(&self, providers: &Providers) -> anyhow::Result<Vec<ModelQuota>> {
         let lanes = Arc::new(self.quota_lanes()?);
         let quota = |(name, model): (&String, &super::model::Model)| {
             let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
-            let vendor = self
-                .providers
-                .get(id.provider())
-                .and_then(|provider| provider.vendor(id.provider()));
-            let charge = provider::charge(vendor);
+            let vendor = || self.providers.get(id.provider())?.vendor(id.provider());
+            let charge = match providers.get(&id) {
+                Some(provider) => provider.charge(),
+                None => provider::charge(vendor()),
+            };
             let charge = Charge {
                 output_weight: model.output_weight.unwrap_or(charge.output_weight),
                 ..charge
@@ -61,14 +62,23 @@ impl Config {
         lane::all(&self.lanes).context("lanes")
     }
 
-    /// The limiter that this fleet shares. It connects at the first use.
+    /// The limiter that this fleet shares, for commands that call no provider. It connects at the
+    /// first use.
     ///
     /// # Errors
     /// The Redis URL cannot be used.
     pub fn quota(&self) -> anyhow::Result<tidegate_quota::Quota> {
+        self.quota_for(&Providers::default())
+    }
+
+    /// The same for calls of these providers: their charging rules hold.
+    ///
+    /// # Errors
+    /// The Redis URL cannot be used.
+    pub fn quota_for(&self, providers: &Providers) -> anyhow::Result<tidegate_quota::Quota> {
         tidegate_quota::Quota::with_redis(
             &self.redis.url,
-            self.quota_models()?,
+            self.quota_models(providers)?,
             self.quota_options(),
         )
         .with_context(|| format!("redis.url is \"{}\"", super::mask::url(&self.redis.url)))
@@ -175,5 +185,54 @@ impl Config {
         let no_model =
             "no model is configured; add a [models.\"provider:model\"] section with its limits";
         self.models.is_empty().then(|| no_model.to_owned()).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_providers::{BoxFuture, Completion, Error, Provider, Request};
+
+    use super::*;
+
+    const OWN: Charge = Charge { cached_input: false, failed_calls: false, ..Charge::CAUTIOUS };
+
+    #[derive(Debug)]
+    struct Own;
+
+    impl Provider for Own {
+        fn complete<'a>(
+            &'a self,
+            _request: &'a Request<'a>,
+        ) -> BoxFuture<'a, Result<Completion, Error>> {
+            Box::pin(std::future::pending())
+        }
+
+        fn charge(&self) -> Charge {
+            OWN
+        }
+    }
+
+    #[test]
+    fn a_models_charging_rules_are_those_of_the_provider_that_serves_it() {
+        let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+        let text = "[models.\"mine:m\"]\ntpm = 10\n[models.\"mine:weighted\"]\ntpm = 10\noutput-weight = 3\n\
+            [models.\"theirs:m\"]\ntpm = 10\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1\"\n\
+            [providers.theirs]\nkind = \"openai\"\nbase-url = \"http://h/v1\"";
+        std::fs::write(file.path(), text).unwrap();
+        let config = Config::from_layers(Some(file.path()), []).unwrap();
+        let providers =
+            Providers::new(config.provider_settings().unwrap()).unwrap().with("mine", Own);
+        let charges = |providers: &Providers| {
+            let models = config.quota_models(providers).unwrap();
+            models.iter().map(|model| model.charge).collect::<Vec<_>>()
+        };
+        let openai = Charge::CAUTIOUS;
+        let weighted = Charge { output_weight: 3.0, ..OWN };
+        assert_eq!(charges(&providers), [OWN, weighted, openai]);
+        // Without clients, for commands that make no call: as the section's vendor counts.
+        let weighted = Charge { output_weight: 3.0, ..openai };
+        assert_eq!(charges(&Providers::default()), [openai, weighted, openai]);
+        let quota = config.quota_for(&providers).unwrap();
+        assert!(quota.models().any(|model| model.charge == OWN));
     }
 }

@@ -157,8 +157,9 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tidegate_providers::Providers;
 
+    use super::*;
     fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("t.toml");
@@ -366,7 +367,7 @@ mod tests {
     #[test]
     fn vendors_decide_what_counts_and_unused_providers_need_no_key() {
         let text = "[models.\"anthropic:a\"]\nitpm = 10\n[models.\"mine:m\"]\ntpm = 10\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1\"";
-        let models = load(text, &[]).unwrap().quota_models().unwrap();
+        let models = load(text, &[]).unwrap().quota_models(&Providers::default()).unwrap();
         assert_eq!(
             models.iter().map(|model| model.charge.cached_input).collect::<Vec<_>>(),
             [false, true]

@@ -3,8 +3,8 @@
 use std::{env, fmt, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tidegate_providers::{Api, Burndown, OutputCap, Secret, Settings, Vendor, burndown};
-use tidegate_quota::{Charge, OutputHold};
+use tidegate_providers::{Api, OutputCap, Secret, Settings, Vendor, burndown};
+use tidegate_types::Charge;
 
 use super::{mask, span::Span};
 
@@ -178,24 +178,15 @@ impl Provider {
     }
 }
 
-/// What the vendor counts towards its limits.
+/// What a vendor counts towards its limits.
 #[must_use]
 pub fn charge(vendor: Option<Vendor>) -> Charge {
-    let rules: &Burndown = match vendor {
-        Some(Vendor::Anthropic) => &burndown::ANTHROPIC,
-        Some(Vendor::OpenAi) => &burndown::OPENAI,
-        Some(Vendor::Gemini) => &burndown::GEMINI,
-        Some(Vendor::Bedrock) => &burndown::BEDROCK,
-        None => &burndown::CAUTIOUS,
-    };
-    Charge {
-        hold: match rules.hold {
-            burndown::Hold::Expected => OutputHold::Expected,
-            burndown::Hold::Maximum => OutputHold::Maximum,
-        },
-        cached_input: rules.cached_input_counts,
-        output_weight: rules.output_weight,
-        unused_returns: rules.unused_returns,
+    match vendor {
+        Some(Vendor::Anthropic) => burndown::ANTHROPIC,
+        Some(Vendor::OpenAi) => burndown::OPENAI,
+        Some(Vendor::Gemini) => burndown::GEMINI,
+        Some(Vendor::Bedrock) => burndown::BEDROCK,
+        None => Charge::CAUTIOUS,
     }
 }
 

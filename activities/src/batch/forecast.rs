@@ -297,7 +297,7 @@ fn first<'a>(services: &'a Services, route: &Route) -> Option<&'a ModelQuota> {
 
 /// What one document uses of each limit.
 fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> [f64; 4] {
-    let mut used = model.charge.amounts(whole(input), whole(output)).0.map(float);
+    let mut used = model.amounts(whole(input), whole(output)).0.map(float);
     used[Dimension::Requests.index()] /= pack;
     used
 }

@@ -97,9 +97,8 @@ impl Guard {
     /// How long the call took, and what it used.
     fn learn(&self, request: &Request, clock: Instant, usage: Option<&Usage>) {
         let model = self.quota.models().find(|model| model.id == request.model);
-        let used = model
-            .zip(usage)
-            .map(|(model, usage)| model.charge.used(usage, request.max_output_tokens));
+        let used =
+            model.zip(usage).map(|(model, usage)| model.used(usage, request.max_output_tokens));
         if let Some(used) = used {
             self.call_stats.ended(&request.model, clock.elapsed(), used, Instant::now());
         }

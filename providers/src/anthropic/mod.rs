@@ -7,9 +7,10 @@ mod usage;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
+use tidegate_types::Charge;
 
 use crate::{
-    burndown::{self, Burndown},
+    burndown,
     client::{Api, Client, key_header},
     error::Error,
     exchange::Reply,
@@ -39,8 +40,8 @@ pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<Messages>
 impl Api for Messages {
     const VENDOR: Vendor = Vendor::Anthropic;
 
-    fn burndown(&self) -> &'static Burndown {
-        &burndown::ANTHROPIC
+    fn charge(&self) -> Charge {
+        burndown::ANTHROPIC
     }
 
     fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {

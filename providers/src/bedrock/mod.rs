@@ -28,12 +28,12 @@ use aws_sdk_bedrockruntime::{
     },
     error::SdkError,
 };
+use tidegate_types::Charge;
 use tokio::sync::OnceCell;
 use url::Url;
 
 use crate::{
-    burndown::{self, Burndown},
-    endpoint,
+    burndown, endpoint,
     error::{Error, Kind},
     exchange::{self, Fault},
     message::Redactor,
@@ -173,8 +173,8 @@ impl Provider for Client {
         Box::pin(self.call(request))
     }
 
-    fn burndown(&self) -> &'static Burndown {
-        &burndown::BEDROCK
+    fn charge(&self) -> Charge {
+        burndown::BEDROCK
     }
 }
 

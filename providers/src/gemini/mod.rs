@@ -6,9 +6,10 @@ mod usage;
 
 use http::{HeaderMap, HeaderName};
 use serde_json::Value;
+use tidegate_types::Charge;
 
 use crate::{
-    burndown::{self, Burndown},
+    burndown,
     client::{Api, Client, key_header},
     error::Error,
     exchange::Reply,
@@ -35,8 +36,8 @@ pub(crate) fn client(
 impl Api for GenerateContent {
     const VENDOR: Vendor = Vendor::Gemini;
 
-    fn burndown(&self) -> &'static Burndown {
-        &burndown::GEMINI
+    fn charge(&self) -> Charge {
+        burndown::GEMINI
     }
 
     fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {

@@ -7,9 +7,10 @@ pub(crate) mod usage;
 
 use http::{HeaderMap, header};
 use serde_json::Value;
+use tidegate_types::Charge;
 
 use crate::{
-    burndown::{self, Burndown},
+    burndown,
     client::{Api, Client, key_header},
     endpoint,
     error::Error,
@@ -50,8 +51,8 @@ fn output_cap(settings: &Settings) -> OutputCap {
 impl Api for ChatCompletions {
     const VENDOR: Vendor = Vendor::OpenAi;
 
-    fn burndown(&self) -> &'static Burndown {
-        &burndown::OPENAI
+    fn charge(&self) -> Charge {
+        burndown::OPENAI
     }
 
     fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {

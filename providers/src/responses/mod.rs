@@ -4,9 +4,10 @@ mod usage;
 
 use http::{HeaderMap, header};
 use serde_json::Value;
+use tidegate_types::Charge;
 
 use crate::{
-    burndown::{self, Burndown},
+    burndown,
     client::{Api, Client, key_header},
     error::Error,
     exchange::Reply,
@@ -30,8 +31,8 @@ pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<Responses
 impl Api for Responses {
     const VENDOR: Vendor = Vendor::OpenAi;
 
-    fn burndown(&self) -> &'static Burndown {
-        &burndown::OPENAI
+    fn charge(&self) -> Charge {
+        burndown::OPENAI
     }
 
     fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {

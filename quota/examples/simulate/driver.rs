@@ -154,13 +154,13 @@ impl Limiter {
             input: document.input,
             output: document.output,
         };
-        let used = self.model.charge.amounts(document.input, document.output);
+        let used = self.model.amounts(document.input, document.output);
         self.end(now, Settlement { sample: Some(sample), ..Settlement::used(held.id, used) });
     }
 
     /// As `Permit::refused`: the provider answered 429.
     pub(crate) fn refused(&mut self, now: Micros, held: Held, pause: Micros) {
-        let used = self.model.charge.amounts(0, 0);
+        let used = self.model.unused();
         let pause = Pause { length: Duration::from_micros(pause), reason: "429".to_owned() };
         self.end(
             now,
@@ -197,7 +197,7 @@ impl Limiter {
             }
             None => (estimate, MAX_OUTPUT.div_ceil(UNKNOWN_OUTPUT)),
         };
-        self.model.charge.amounts(input, output)
+        self.model.amounts(input, output)
     }
 
     fn remember(&mut self, known: Option<Expectation>) {

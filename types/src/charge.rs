@@ -1,0 +1,119 @@
+//! What a provider counts towards its limits, and when.
+//!
+//! Rules belong to a vendor and are data; limits belong to an account and are configuration. The
+//! rules of the built-in vendors stand in the table of `tidegate-providers`; the limiter reserves
+//! and settles as they say.
+
+use crate::Usage;
+
+/// How a provider counts one call.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Charge {
+    /// What of the output is held at admission.
+    pub hold: OutputHold,
+    /// Whether input read from a prompt cache counts.
+    pub cached_input: bool,
+    /// By how much output is multiplied where input and output are counted together: 0 where only
+    /// input counts (Gemini), 1 at most vendors, 5 to 15 at Bedrock.
+    pub output_weight: f64,
+    /// Whether output tokens that were held and not used come back. Where they do not, a call is
+    /// charged the larger of what it used and its `max_output_tokens`, as OpenAI documents it.
+    pub unused_returns: bool,
+    /// Whether a call that was refused, or failed before any work, counts as a request.
+    pub failed_calls: bool,
+}
+
+/// What of a call's output is held until it is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OutputHold {
+    /// What calls like it have put out so far: for providers that count output as it is produced.
+    #[default]
+    Expected,
+    /// The call's `max_output_tokens`: for providers that count it when the call begins.
+    Maximum,
+}
+
+impl Charge {
+    /// For a provider whose rules are not known: everything counts, and nothing comes back.
+    pub const CAUTIOUS: Self = Self {
+        hold: OutputHold::Maximum,
+        cached_input: true,
+        output_weight: 1.0,
+        unused_returns: false,
+        failed_calls: true,
+    };
+
+    /// The input of a finished call that counts.
+    #[must_use]
+    pub fn input(&self, usage: &Usage) -> u64 {
+        let cached = if self.cached_input { usage.cache_read } else { 0 };
+        usage.uncached_input.saturating_add(usage.cache_write).saturating_add(cached)
+    }
+
+    /// Input and output counted together, in tokens.
+    #[must_use]
+    pub fn combined(&self, input: u64, output: u64) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "tokens lie far below 2^53"
+        )]
+        let weighted = (output as f64 * self.output_weight).ceil() as u64;
+        input.saturating_add(weighted)
+    }
+
+    /// Output to hold where the provider holds the bound, in tokens before the weight: its bound
+    /// counts once, what really comes counts with the weight, so that the larger of the two is
+    /// held.
+    #[must_use]
+    pub fn held_output(&self, bound: u64, expected: u64) -> u64 {
+        if self.output_weight <= 1.0 {
+            return bound;
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "tokens lie far below 2^53"
+        )]
+        let unweighted = (bound as f64 / self.output_weight).ceil() as u64;
+        unweighted.max(expected)
+    }
+}
+
+/// Everything that was used counts, and what was held and not used comes back.
+impl Default for Charge {
+    fn default() -> Self {
+        Self {
+            hold: OutputHold::Expected,
+            cached_input: true,
+            output_weight: 1.0,
+            unused_returns: true,
+            failed_calls: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USAGE: Usage = Usage { uncached_input: 10, cache_read: 20, cache_write: 40, output: 5 };
+
+    #[test]
+    fn cached_input_counts_where_the_rule_says_so() {
+        assert_eq!(Charge::default().input(&USAGE), 70);
+        assert_eq!(Charge { cached_input: false, ..Charge::default() }.input(&USAGE), 50);
+    }
+
+    #[test]
+    fn output_counts_with_its_weight_and_the_bound_once() {
+        let weighted = Charge { output_weight: 2.5, ..Charge::CAUTIOUS };
+        assert_eq!(weighted.combined(100, 3), 108, "rounded up");
+        assert_eq!(weighted.held_output(1_000, 0), 400, "400 × 2.5 is the bound");
+        assert_eq!(weighted.held_output(1_000, 600), 600);
+        assert_eq!(Charge::CAUTIOUS.held_output(1_000, 2_000), 1_000);
+        assert_eq!(Charge { output_weight: 0.0, ..weighted }.combined(7, 1_000), 7);
+    }
+}
