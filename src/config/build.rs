@@ -212,8 +212,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_models_charging_rules_are_those_of_the_provider_that_serves_it() {
+    #[tokio::test]
+    async fn a_models_charging_rules_are_those_of_the_provider_that_serves_it() {
         let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
         let text = "[models.\"mine:m\"]\ntpm = 10\n[models.\"mine:weighted\"]\ntpm = 10\noutput-weight = 3\n\
             [models.\"theirs:m\"]\ntpm = 10\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1\"\n\
