@@ -1,16 +1,17 @@
 --[[
-A token bucket for an API that counts calls and not tokens of a model: take, look, give back or charge.
+A token bucket for an API that counts calls and not tokens of a model: take, look, give back or
+charge.
 
 Guarantees
   * In any span of t seconds no more is taken than capacity + refill x t, all callers together.
   * All or nothing: a refusal changes nothing.
-  * Whoever may wait is given a turn at once, in order of arrival, and need not ask again: the level goes below zero by what
-    is promised.
+  * A caller that may wait is given a turn at once, in order of arrival, and need not ask again: the
+    level goes below zero by what is promised.
   * A clock that steps back refills nothing. Other limits than last time keep what was used.
 
 Keys
-  KEYS[1] string: level and the time in microseconds for which it holds, two little-endian doubles. Lives until the bucket is
-          full again, for a missing bucket is full.
+  KEYS[1] string: level and the time in microseconds for which it holds, two little-endian doubles.
+          Lives until the bucket is full again, for a missing bucket is full.
 
 Arguments: decimal text
   ARGV[1] amount: 0 to look; below zero to give back
@@ -21,7 +22,8 @@ Arguments: decimal text
 
 Reply: integers
   1 outcome  1 taken, 0 refused, 2 refused for ever: more than the capacity
-  2 wait     microseconds, rounded up: when taken, until it may be used; when refused, until the turn of a caller who waits
+  2 wait     microseconds, rounded up: when taken, until it may be used; when refused, until the
+             turn of a caller that waits
   3 level    afterwards, rounded down; below zero when more is promised than there is
 ]]
 if #ARGV ~= 5 then
@@ -35,7 +37,8 @@ for index = 1, 5 do
   end
   given[index] = number
 end
-local amount, capacity, refill, longest, now = given[1], given[2], given[3] / 1000000, given[4], given[5]
+local amount, capacity, refill = given[1], given[2], given[3] / 1000000
+local longest, now = given[4], given[5]
 if capacity < 1 or refill <= 0 then
   return redis.error_reply('TIDEGATE wants a capacity of at least 1 and a refill above 0')
 end

@@ -3,13 +3,15 @@ Holds in a budget what one call may cost, or says how much is left.
 
 Guarantees
   * A call is held only if everything spent and held, this call included, stays within the budget.
-  * The same id is held once: asking again after a lost reply answers as the first time and costs nothing.
+  * The same id is held once: asking again after a lost reply answers as the first time and costs
+    nothing.
   * A refusal changes nothing.
   * What is held for a caller that died stays charged: the provider may have been paid.
 
 Keys
-  KEYS[1] hash: `spent`, settled and held together; `day` that it belongs to, counted from 1970-01-01; and for each call
-          that is held `hold:<id>`, its amount. Lives for two days after the last call held, without days for 30.
+  KEYS[1] hash: `spent`, settled and held together; `day` that it belongs to, counted from
+          1970-01-01; and for each call that is held `hold:<id>`, its amount. Lives for two days
+          after the last call held, without days for 30.
 
 Arguments: whole numbers below 2^53 as decimal text; amounts in nano-dollars, 10^-9 USD
   ARGV[1] reservation id, unique to one attempt; not asked for again once it is settled
@@ -33,7 +35,8 @@ for index = 2, 5 do
     return redis.error_reply('TIDEGATE argument ' .. index .. ' must be a whole number below 2^53')
   end
 end
-local amount, budget, daily, now = tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1', tonumber(ARGV[5])
+local amount, budget = tonumber(ARGV[2]), tonumber(ARGV[3])
+local daily, now = ARGV[4] == '1', tonumber(ARGV[5])
 if now == 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]

@@ -2,8 +2,8 @@
 Replaces what is held for a call by what it cost; a cost of 0 releases it.
 
 Guarantees
-  * Each id is settled once: a second settlement changes nothing, nor does one of a call that is not held (its day has
-    ended, or the server has forgotten it).
+  * Each id is settled once: a second settlement changes nothing, nor does one of a call that is not
+    held (its day has ended, or the server has forgotten it).
   * More than was held is charged in full, even beyond the budget: later calls are then refused.
 
 Keys: as budget-reserve-1.lua

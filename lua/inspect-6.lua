@@ -1,5 +1,6 @@
 --[[
-Tells what a model's quota looks like now. Takes out what has left the window, and changes nothing else.
+Tells what a model's quota looks like now. Takes out what has left the window, and changes nothing
+else.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
@@ -19,12 +20,18 @@ Reply: integers, and the reason last
   8, 9            requests and tokens of the day, 0 without a limit by the day
   10 day          microseconds until the day ends
   11 lanes        how many follow
-  then for each dimension (requests, input, output, combined, calls at once): limit in force, total in the window, of it
-  not settled, use by others, limit set by an operator, lower limit stated by the provider, microseconds that the pace is ahead
-  then for each lane: callers waiting, microseconds that a newcomer would wait for its turn, microseconds until the
-  head of the queue may go, total of each dimension
+  then for each dimension (requests, input, output, combined, calls at once): limit in force, total
+  in the window, of it not settled, use by others, limit set by an operator, lower limit stated by
+  the provider, microseconds that the pace is ahead
+  then for each lane: callers waiting, microseconds that a newcomer would wait for its turn,
+  microseconds until the head of the queue may go, total of each dimension
   then the reason of the pause, empty when the gate is open
 ]]
+--- @include "include/arguments"
+--- @include "include/state"
+--- @include "include/ledger"
+--- @include "include/tuning"
+--- @include "include/gate"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end
@@ -36,7 +43,14 @@ local model, unusable = read_model(2)
 if unusable then
   return unusable
 end
-local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5], gate = KEYS[6] }
+local keys = {
+  ledger = KEYS[1],
+  entries = KEYS[2],
+  state = KEYS[3],
+  leases = KEYS[4],
+  tuning = KEYS[5],
+  gate = KEYS[6],
+}
 local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[1]))
 local tuning = load_tuning(keys, state, model, now)
 expire(keys, state, model, now)
@@ -60,10 +74,11 @@ local reply = {
 }
 for dimension = 1, IN_FLIGHT do
   local slot, tuned = dimension_slot(dimension), tuned_slot(dimension)
+  local external = external_use(tuning, dimension, limits[dimension], model[WINDOW], now)
   reply[#reply + 1] = math.floor(limits[dimension])
   reply[#reply + 1] = math.ceil(state[slot + TOTAL])
   reply[#reply + 1] = math.ceil(state[slot + HELD])
-  reply[#reply + 1] = math.ceil(foreign_use(tuning, dimension, limits[dimension], model[WINDOW], now))
+  reply[#reply + 1] = math.ceil(external)
   reply[#reply + 1] = math.ceil(all[tuned + ORDERED])
   reply[#reply + 1] = math.ceil(all[tuned + STATED])
   reply[#reply + 1] = math.ceil(math.max(0, state[slot + PACE] - now))

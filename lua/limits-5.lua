@@ -1,21 +1,26 @@
 --[[
-Sets a model's limits for the whole fleet while it runs, or gives the configured ones back. Use in the window stays as it is.
+Sets a model's limits for the whole fleet while it runs, or gives the configured ones back. Use in
+the window stays as it is.
 
 Guarantees
   * From the next question on, every program that shares the quota is measured by the new limits.
-  * A pace clock that was ahead is as far ahead as the new limit would have put it, and where all limits rise every queue
-    moves up in proportion: both were reckoned with the old limits.
+  * A pace clock that was ahead is as far ahead as the new limit would have put it, and where all
+    limits rise every queue moves up in proportion: both were reckoned with the old limits.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
-  ARGV[1]  6 numbers: for requests, input, output, combined and calls at once the new limit plus 1, 1 for the configured
-           one, 0 to leave it; then the clock for tests, 0 for the server's
+  ARGV[1]  6 numbers: for requests, input, output, combined and calls at once the new limit plus 1,
+           1 for the configured one, 0 to leave it; then the clock for tests, 0 for the server's
   ARGV[2]  the model, see include/arguments.lua
 
 Reply: integers
   1 to 5  limit of each dimension now set, 0 when the configured one holds
 ]]
+--- @include "include/arguments"
+--- @include "include/state"
+--- @include "include/tuning"
+--- @include "include/closing"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end
@@ -27,7 +32,13 @@ local model, unusable = read_model(2)
 if unusable then
   return unusable
 end
-local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5] }
+local keys = {
+  ledger = KEYS[1],
+  entries = KEYS[2],
+  state = KEYS[3],
+  leases = KEYS[4],
+  tuning = KEYS[5],
+}
 local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[6]))
 local tuning = load_tuning(keys, state, model, now) or new_tuning(now)
 state[TUNED] = 1
@@ -43,7 +54,8 @@ end
 local after, slower = limits_now(model, tuning), 0
 for dimension = 1, IN_FLIGHT do
   if before[dimension] > 0 then
-    local ratio, pace = after[dimension] > 0 and before[dimension] / after[dimension] or 0, dimension_slot(dimension) + PACE
+    local ratio = after[dimension] > 0 and before[dimension] / after[dimension] or 0
+    local pace = dimension_slot(dimension) + PACE
     slower = math.max(slower, ratio)
     state[pace] = now + math.max(0, state[pace] - now) * ratio
   end
@@ -51,7 +63,8 @@ end
 if slower > 0 and slower < 1 then
   for lane = 1, state[LANES] do
     local slot = lane_slot(lane)
-    shift_queue(state, lane, -math.max(0, state[slot + TAIL] + state[slot + SHIFT] - now) * (1 - slower))
+    local queue = math.max(0, state[slot + TAIL] + state[slot + SHIFT] - now)
+    shift_queue(state, lane, -queue * (1 - slower))
   end
 end
 save_tuning(keys, tuning)

@@ -3,19 +3,25 @@ Closes the gate of a model for the whole fleet, or opens it.
 
 Guarantees
   * A pause never shortens one in force, and ends by itself after its time to live at the latest.
-  * Every queue moves by the length of the pause, so that tickets keep their order and their spacing.
+  * Every queue moves by the length of the pause, so that tickets keep their order and their
+    spacing.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reason
-  ARGV[2]  3 numbers: pause from now, 0 to open the gate; longest pause; clock for tests, 0 for the server's
+  ARGV[2]  3 numbers: pause from now, 0 to open the gate; longest pause; clock for tests, 0 for the
+           server's
   ARGV[3]  the model, see include/arguments.lua
 
 Reply: integers
   1 pause  microseconds until the gate opens, 0 when it is open
 ]]
+--- @include "include/arguments"
+--- @include "include/state"
+--- @include "include/gate"
+--- @include "include/closing"
 if #ARGV ~= 3 then
   return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
 end
@@ -27,7 +33,14 @@ local model, unusable = read_model(3)
 if unusable then
   return unusable
 end
-local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5], gate = KEYS[6] }
+local keys = {
+  ledger = KEYS[1],
+  entries = KEYS[2],
+  state = KEYS[3],
+  leases = KEYS[4],
+  tuning = KEYS[5],
+  gate = KEYS[6],
+}
 local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[3]))
 local pause = call[1]
 if pause > 0 then

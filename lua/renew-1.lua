@@ -1,5 +1,6 @@
 --[[
-Renews the lease of a call that has outlived the window, so that it still counts among the calls in flight.
+Renews the lease of a call that has outlived the window, so that it still counts among the calls in
+flight.
 
 Keys
   KEYS[1] leases   sorted set, id of a call that outlived the window by the end of its lease
@@ -11,6 +12,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 Reply: integers
   1 renewed  1, or 0 when there is no such lease (it has ended, or the call is still in the window)
 ]]
+--- @include "include/arguments"
+--- @include "include/state"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end

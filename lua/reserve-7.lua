@@ -1,13 +1,17 @@
 --[[
-Reserves what one provider call will use, or says when to come back. All or nothing over every dimension.
+Reserves what one provider call will use, or says when to come back. All or nothing over every
+dimension.
 
 Guarantees
-  * In any window the admitted amounts stay within each limit, and no faster than the pace clock allows.
-  * The same id is admitted once: asking again after a lost reply answers as the first time and costs nothing.
-  * A refusal changes no amount. It returns a ticket: coming back with it keeps the caller's turn in its lane.
-  * First come, first served among a tenant's calls in a lane, and equal parts of the lane's tokens for its tenants; a
-    newcomer never overtakes someone of its tenant whose turn has not come yet, except into capacity that nobody has
-    used for 300 ms.
+  * In any window the admitted amounts stay within each limit, and no faster than the pace clock
+    allows.
+  * The same id is admitted once: asking again after a lost reply answers as the first time and
+    costs nothing.
+  * A refusal changes no amount. It returns a ticket: coming back with it keeps the caller's turn in
+    its lane.
+  * First come, first served among a tenant's calls in a lane, and equal parts of the lane's tokens
+    for its tenants; a newcomer never overtakes a call of its tenant whose turn has not come yet,
+    except into capacity that no call has used for 300 ms.
 
 Keys, all with the hash tag {provider:model}
   KEYS[1] ledger   sorted set, reservation id by time of admission
@@ -32,19 +36,28 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
 Reply: integers
   1 outcome      1 granted, 2 wait, 3 paused, 4 never fits, 5 exhausted
   2 wait         microseconds until it is worth asking again (rounded up); for 5 until the end
-  3 dimension    the one that binds: 1 requests, 2 input, 3 output, 4 combined, 5 calls at once; 6 the lane's turn;
-                 7 the call that goes first after a pause; 8 requests and 9 tokens of the day; 0 none, or the provider said so
+  3 dimension    the one that binds: 1 requests, 2 input, 3 output, 4 combined, 5 calls at once;
+                 6 the lane's turn; 7 the call that goes first after a pause; 8 requests and
+                 9 tokens of the day; 0 none, or the provider said so
   4 deficit      by how much that dimension is over; for 4 its capacity
   5 epoch        of the ticket
   6 position     of the ticket
   7 ratio        real over estimated input in millionths, 0 unknown or not asked for
   8 output       expected output tokens, 0 unknown or not asked for
 ]]
+--- @include "include/arguments"
+--- @include "include/state"
+--- @include "include/ledger"
+--- @include "include/tuning"
+--- @include "include/gate"
+--- @include "include/lanes"
+--- @include "include/queue"
+--- @include "include/learned"
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
 local BY_TURN, BY_CANARY, BY_DAY_REQUESTS, BY_DAY_TOKENS = 6, 7, 8, 9
 -- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
 local CANARY_PATIENCE, IDLE, NEAR = 1000000, 300000, 5000000
--- Turns that nobody has taken for a minute belong to callers who are gone.
+-- Turns that were not taken for a minute belong to callers that are gone.
 local GONE, MIN_WAIT, UNKNOWN_LATENCY, SPREAD = 60000000, 1000, 1000000, 0.25
 
 if #ARGV ~= 4 then
@@ -66,7 +79,13 @@ local lanes, lane, epoch, position = (#model - LANE_SHARES) / 2, call[1], call[2
 if lane < 1 or lane > lanes or lane ~= math.floor(lane) then
   return bad_argument(2, 'a call in a lane from 1 to ' .. lanes)
 end
-local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5] }
+local keys = {
+  ledger = KEYS[1],
+  entries = KEYS[2],
+  state = KEYS[3],
+  leases = KEYS[4],
+  tuning = KEYS[5],
+}
 local amounts, window = { call[4], call[5], call[6], call[7], 1 }, model[WINDOW]
 
 -- Read.
@@ -86,7 +105,16 @@ state[lane_at + SEEN_AT] = now
 local function reply(outcome, wait, dimension, deficit, ticket)
   save_tuning(keys, tuning)
   save_state(keys, state, model, now)
-  return { outcome, math.ceil(wait), dimension, math.ceil(deficit), ticket and state[EPOCH] or 0, ticket and math.floor(ticket) or 0, ratio, expected_output }
+  return {
+    outcome,
+    math.ceil(wait),
+    dimension,
+    math.ceil(deficit),
+    ticket and state[EPOCH] or 0,
+    ticket and math.floor(ticket) or 0,
+    ratio,
+    expected_output,
+  }
 end
 
 if redis.call('HEXISTS', keys.entries, id) == 1 then
@@ -109,15 +137,18 @@ local capacity, usual = lane_capacity(state, model, lane, lanes, limits, amounts
 local has_ticket = epoch == state[EPOCH] and position > 0
 local pause = closed_for(state, now)
 if pause > 0 then
-  return reply(state[CLOSED_FOR] == EXHAUSTED and OUT or CLOSED, pause, 0, 0, has_ticket and position or nil)
+  local outcome = state[CLOSED_FOR] == EXHAUSTED and OUT or CLOSED
+  return reply(outcome, pause, 0, 0, has_ticket and position or nil)
 end
 if tuning then
   local day_left = FULL_DAY - (now + model[DAY_OFFSET]) % FULL_DAY
-  if model[DAY_REQUEST_LIMIT] > 0 and tuning[DAY_REQUESTS] + amounts[REQUESTS] > model[DAY_REQUEST_LIMIT] then
-    return reply(OUT, day_left, BY_DAY_REQUESTS, tuning[DAY_REQUESTS] + amounts[REQUESTS] - model[DAY_REQUEST_LIMIT])
+  local requests_over = tuning[DAY_REQUESTS] + amounts[REQUESTS] - model[DAY_REQUEST_LIMIT]
+  if model[DAY_REQUEST_LIMIT] > 0 and requests_over > 0 then
+    return reply(OUT, day_left, BY_DAY_REQUESTS, requests_over)
   end
-  if model[DAY_TOKEN_LIMIT] > 0 and tuning[DAY_TOKENS] + amounts[WINDOWED] > model[DAY_TOKEN_LIMIT] then
-    return reply(OUT, day_left, BY_DAY_TOKENS, tuning[DAY_TOKENS] + amounts[WINDOWED] - model[DAY_TOKEN_LIMIT])
+  local tokens_over = tuning[DAY_TOKENS] + amounts[COMBINED] - model[DAY_TOKEN_LIMIT]
+  if model[DAY_TOKEN_LIMIT] > 0 and tokens_over > 0 then
+    return reply(OUT, day_left, BY_DAY_TOKENS, tokens_over)
   end
 end
 
@@ -135,10 +166,11 @@ if not has_ticket then
   end
 end
 local due = position + shift
-local borrows, tolerance = borrows_in_company(state, model, lane, lanes, limits, now), model[TOLERANCE]
+local borrows = borrows_in_company(state, model, lane, lanes, limits, now)
+local tolerance = model[TOLERANCE]
 local wait, binding, deficit, turn = 0, 0, 0, 0
 local idle = state[lane_at + HEAD] < now - IDLE
--- Whoever is nearly due and finds room need not wait for a turn that was reckoned too late.
+-- A caller that is nearly due and finds room need not wait for a turn that was reckoned too late.
 local near = has_ticket and state[lane_at + HEAD] <= now and due - now < NEAR
 local total_over, lane_over, crowded, fading = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, false, 0
 for dimension = 1, WINDOWED do
@@ -147,17 +179,18 @@ for dimension = 1, WINDOWED do
     local slot = dimension_slot(dimension)
     -- A call may start while the pace is within its tolerance; a borrower's must also end there if
     -- it can. Output comes over the length of the call, and not at once.
-    local own, leave = amount * window / (limit * PACE_SPEEDUP), tolerance + (dimension == OUTPUT and state[LATENCY] * SPREAD or 0)
+    local own = amount * window / (limit * PACE_SPEEDUP)
+    local leave = tolerance + (dimension == OUTPUT and state[LATENCY] * SPREAD or 0)
     local ahead = state[slot + PACE] - now - (borrows and math.max(0, leave - own) or leave)
     if ahead > wait then
       wait, binding, deficit = ahead, dimension, ahead * limit / window
     end
     idle = idle and state[slot + PACE] < now - IDLE
-    local foreign = foreign_use(tuning, dimension, limit, window, now)
-    local over = state[slot + TOTAL] + foreign + amount - limit
+    local external = external_use(tuning, dimension, limit, window, now)
+    local over = state[slot + TOTAL] + external + amount - limit
     if over > 0 then
       total_over[dimension], crowded = over, true
-      fading = over <= foreign and math.max(fading, over * window / limit) or math.huge
+      fading = over <= external and math.max(fading, over * window / limit) or math.huge
     end
     over = state[lane_at + USED + dimension] + amount - capacity[dimension]
     if over > 0 then
@@ -204,12 +237,13 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
     move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, window)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
-  add_to_day(tuning, model, now, amounts[REQUESTS], amounts[WINDOWED])
+  add_to_day(tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
   add_in_flight(state, lane, 1)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot = dimension_slot(dimension) + PACE
-      state[slot] = math.max(state[slot], now) + amounts[dimension] * window / (limits[dimension] * PACE_SPEEDUP)
+      local cost = amounts[dimension] * window / (limits[dimension] * PACE_SPEEDUP)
+      state[slot] = math.max(state[slot], now) + cost
     end
   end
   if state[CANARY] == WANTED then
@@ -218,8 +252,8 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
   return reply(GRANTED, 0, 0, 0)
 end
 
--- Write: a turn. Whoever is due and blocked holds the lane: nobody behind goes first, so large
--- documents do not starve.
+-- Write: a turn. A caller that is due and blocked holds the lane: none behind it goes first, so
+-- large documents do not starve.
 if due > now then
   -- While several tenants wait, virtual time runs slower than the clock: they ask once more. Told
   -- the longer wait, a tenant with few calls would come late and lose its part.

@@ -1,11 +1,13 @@
 --[[
-Ends a reservation: what the call really used, or that it was never sent, or that the provider refused it.
+Ends a reservation: what the call really used, or that it was never sent, or that the provider
+refused it.
 
 Guarantees
   * Each reservation is settled once: a second settlement or a late release changes nothing.
-  * Less than reserved is given back to totals, pace and queue at once; more is a debt that later admissions pay.
-  * A refusal by the provider closes the gate for the whole fleet in the same step, and lowers the limits for a while;
-    an overload lowers the number of calls in flight and closes nothing.
+  * Less than reserved is given back to totals, pace and queue at once; more is a debt that later
+    admissions pay.
+  * A refusal by the provider closes the gate for the whole fleet in the same step, and lowers the
+    limits for a while; an overload lowers the number of calls in flight and closes nothing.
 
 Keys, all with the hash tag {provider:model}: the first six of reserve-7.lua, and
   KEYS[7] gate     text for people, see include/gate.lua
@@ -14,15 +16,16 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reservation id
   ARGV[2]  what became of it, 22 numbers:
              1       0 released: not sent, nothing was used; 1 settled: the amounts below were used;
-                     2 charged: no reservation was made, and the amounts below were used (a worker without Redis)
+                     2 charged: no reservation was made, and the amounts below were used (a worker
+                     without Redis)
              2..5    amounts used: requests, input, output, combined tokens
              6       lane, counted from 1; needed only for 2
-             7       1 if the provider counts output when the call ends, so that a call that outlived the window is
-                     charged for it now
+             7       1 if the provider counts output when the call ends, so that a call that
+                     outlived the window is charged for it now
              8       estimated input before correction, 0 to learn nothing from this call
              9, 10   real input and output tokens
-             11      the provider's verdict: 0 none, 1 refused for a rate, 2 overloaded, 3 exhausted until a reset or a payment,
-                     4 lost: no answer came, so nothing is learned
+             11      the provider's signal: 0 none, 1 refused for a rate, 2 overloaded, 3 exhausted
+                     until a reset or a payment, 4 lost: no answer came, so nothing is learned
              12      pause to impose, 0 for none
              13      longest pause
              14      clock for tests, 0 for the server's
@@ -37,6 +40,14 @@ Reply: integers
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
 ]]
+--- @include "include/arguments"
+--- @include "include/state"
+--- @include "include/ledger"
+--- @include "include/tuning"
+--- @include "include/adapt"
+--- @include "include/gate"
+--- @include "include/closing"
+--- @include "include/learned"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
@@ -57,11 +68,18 @@ local model, unusable = read_model(3)
 if unusable then
   return unusable
 end
-local mode, verdict, lanes = call[1], call[11], (#model - LANE_SHARES) / 2
+local mode, signal, lanes = call[1], call[11], (#model - LANE_SHARES) / 2
 if mode == CHARGED and (call[6] < 1 or call[6] > lanes or call[6] ~= math.floor(call[6])) then
   return bad_argument(2, 'a call in a lane from 1 to ' .. lanes)
 end
-local keys = { ledger = KEYS[1], entries = KEYS[2], state = KEYS[3], leases = KEYS[4], tuning = KEYS[5], gate = KEYS[7] }
+local keys = {
+  ledger = KEYS[1],
+  entries = KEYS[2],
+  state = KEYS[3],
+  leases = KEYS[4],
+  tuning = KEYS[5],
+  gate = KEYS[7],
+}
 local used, window = { call[2], call[3], call[4], call[5] }, model[WINDOW]
 if mode == RELEASED then
   used = { 0, 0, 0, 0 }
@@ -70,7 +88,7 @@ end
 -- Read.
 local state, now = load_state(keys, lanes, clock(call[14]))
 local tuning = load_tuning(keys, state, model, now)
-if not tuning and (verdict == REFUSED or verdict == OVERLOADED) then
+if not tuning and (signal == REFUSED or signal == OVERLOADED) then
   state[TUNED] = 1
   tuning = new_tuning(now)
 end
@@ -98,17 +116,28 @@ end
 local function learn_yield(reserved)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 and reserved[dimension] > 0 then
-      local yield, seen = yield_of(state, dimension), math.max(0.1, math.min(used[dimension] / reserved[dimension], 3))
+      local yield = yield_of(state, dimension)
+      local seen = math.max(0.1, math.min(used[dimension] / reserved[dimension], 3))
       state[dimension_slot(dimension) + YIELD] = yield + EWMA_ALPHA * (seen - yield)
     end
   end
+end
+
+local function correct_day(admitted, reserved)
+  local requests, tokens = used[REQUESTS] - reserved[REQUESTS], used[COMBINED] - reserved[COMBINED]
+  add_to_day(tuning, model, admitted, requests, tokens)
+end
+
+local function learn_latency(took)
+  local known = state[LATENCY]
+  state[LATENCY] = known > 0 and known + EWMA_ALPHA * (took - known) or took
 end
 
 -- Write.
 if packed then
   local admitted, lane, condition, reserved = unpack_entry(packed)
   outcome = condition == SETTLED and BEFORE or DONE
-  if verdict == OVERLOADED and outcome == DONE then
+  if signal == OVERLOADED and outcome == DONE then
     cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
   end
   if condition == RESERVED then
@@ -122,18 +151,18 @@ if packed then
         refresh_oldest(keys, state)
       end
     else
-      if verdict == 0 then
+      if signal == 0 then
         learn_yield(reserved)
       end
       add_to_totals(state, lane, used, 1, 0)
       redis.call('HSET', keys.entries, id, pack_entry(admitted, lane, SETTLED, used))
     end
-    add_to_day(tuning, model, admitted, used[REQUESTS] - reserved[REQUESTS], used[WINDOWED] - reserved[WINDOWED])
+    correct_day(admitted, reserved)
   elseif condition == OUTLIVED then
     redis.call('ZREM', keys.leases, id)
-    add_to_day(tuning, model, admitted, used[REQUESTS] - reserved[REQUESTS], used[WINDOWED] - reserved[WINDOWED])
+    correct_day(admitted, reserved)
     if call[7] > 0 and mode ~= RELEASED then
-      used = { 0, 0, used[3], math.max(0, used[4] - used[2]) }
+      used = { 0, 0, used[OUTPUT], math.max(0, used[COMBINED] - used[INPUT]) }
       move_pace({ 0, 0, 0, 0 })
       enter(keys, state, now, id, lane, SETTLED, used)
     else
@@ -142,30 +171,31 @@ if packed then
   end
   if outcome == DONE then
     add_in_flight(state, lane, -1)
-    if mode ~= RELEASED and verdict == 0 then
-      state[LATENCY] = state[LATENCY] > 0 and state[LATENCY] + EWMA_ALPHA * (now - admitted - state[LATENCY]) or now - admitted
+    if mode ~= RELEASED and signal == 0 then
+      learn_latency(now - admitted)
       raise_in_flight(tuning)
       if call[8] > 0 then
         learned = learn(KEYS[6], call[8], call[9], call[10], now - admitted)
       end
     end
-    if state[CANARY] == admitted and verdict ~= REFUSED then
+    if state[CANARY] == admitted and signal ~= REFUSED then
       state[CANARY] = 0
     end
   end
 elseif mode == CHARGED then
   outcome = DONE
   move_pace({ 0, 0, 0, 0 })
-  add_to_day(tuning, model, now, used[REQUESTS], used[WINDOWED])
+  add_to_day(tuning, model, now, used[REQUESTS], used[COMBINED])
   enter(keys, state, now, id, call[6], SETTLED, used)
 end
-if verdict == REFUSED then
+if signal == REFUSED then
   lower_limits(tuning, now)
 end
 tuning = observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, now)
 local pause = call[12]
 if pause > 0 then
-  pause = close_gate(keys, state, now, pause, call[13], verdict == SPENT and EXHAUSTED or PAUSED, reason, verdict == REFUSED)
+  local why = signal == SPENT and EXHAUSTED or PAUSED
+  pause = close_gate(keys, state, now, pause, call[13], why, reason, signal == REFUSED)
 else
   pause = closed_for(state, now)
 end

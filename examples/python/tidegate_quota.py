@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import struct
 import time
 from dataclasses import dataclass
@@ -22,13 +23,7 @@ from typing import Any, Mapping, NamedTuple, Optional
 from resp import Redis
 
 LUA = Path(__file__).resolve().parents[2] / "lua"
-INCLUDES = {
-    "reserve-7": "arguments state ledger tuning gate lanes queue learned",
-    "settle-7": "arguments state ledger tuning adapt gate closing learned",
-    "pause-6": "arguments state gate closing",
-    "inspect-6": "arguments state ledger tuning gate",
-    "renew-1": "arguments state",
-}
+INCLUDE = re.compile(r'^--- @include "(.+)"$', re.MULTILINE)
 GRANTED, WAIT, PAUSED, NEVER, EXHAUSTED = 1, 2, 3, 4, 5
 RELEASED, SETTLED = 0, 1
 BINDING = ("the provider", "requests", "input", "output", "tokens", "in_flight", "turn", "canary", "requests a day", "tokens a day")
@@ -36,7 +31,7 @@ BINDING = ("the provider", "requests", "input", "output", "tokens", "in_flight",
 
 @dataclass(frozen=True)
 class Limits:
-    """What a provider allows, as it states it; 0 is no limit. Whoever shares a model states the same limits. Times in seconds."""
+    """What a provider allows, as it states it; 0 is no limit. All programs that share a model state the same limits. Times in seconds."""
 
     requests: int = 0
     input: int = 0
@@ -128,13 +123,13 @@ class Quota:
             if answer.outcome == GRANTED:
                 return Permit(self, reservation, input_tokens, template)
             wait = answer.wait / 1e6
-            nap = min(0.85 * wait, 3.0) if answer.outcome == WAIT and wait > 2.0 else wait
+            sleep = min(0.85 * wait, 3.0) if answer.outcome == WAIT and wait > 2.0 else wait
             if answer.outcome == PAUSED:
-                nap = wait = wait + random.uniform(0.0, self.jitter)
+                sleep = wait = wait + random.uniform(0.0, self.jitter)
             if answer.outcome in (NEVER, EXHAUSTED) or time.monotonic() + wait > until:
                 raise Refused(answer, wait)
             ticket = Ticket(answer.epoch, answer.position) if answer.epoch else ticket
-            time.sleep(nap)
+            time.sleep(sleep)
 
     def reserve(self, reservation: str, amounts: tuple[int, int, int, int], lane: str = "batch", tenant: str = "default",
                 template: int = 0, ticket: Optional[Ticket] = None, curious: bool = False) -> Answer:
@@ -144,15 +139,15 @@ class Quota:
         return Answer(*self._run("reserve-7", keys, reservation, call, self._model, tenant))
 
     def settle(self, reservation: str, mode: int, amounts: tuple[int, int, int, int], template: int = 0,
-               lesson: tuple[int, int, int] = (0, 0, 0), verdict: int = 0, pause: float = 0.0, reason: str = "") -> list[int]:
+               sample: tuple[int, int, int] = (0, 0, 0), signal: int = 0, pause: float = 0.0, reason: str = "") -> list[int]:
         """Ends a reservation; `Permit` is the convenient way. Once is enough, twice is harmless."""
-        ends = pack(mode, *amounts, 0, 1, *lesson, verdict, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 8)
+        ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 8)
         answer = self._run("settle-7", (f"learned:{template:016x}", "gate"), reservation, ends, self._model, reason)
         self._remember(template, *answer[2:])
         return answer
 
     def pause(self, seconds: float, reason: str) -> float:
-        """Closes the gate for everybody, or opens it with 0; says for how many seconds it is closed now."""
+        """Closes the gate for the whole fleet, or opens it with 0; says for how many seconds it is closed now."""
         call = pack(micros(seconds), micros(self.pause_ttl), self.clock)
         return self._run("pause-6", ("gate",), reason, call, self._model)[0] / 1e6
 
@@ -194,20 +189,20 @@ class Permit:
 
     def settle(self, input_tokens: int, output_tokens: int) -> None:
         """The call used so much; the rest comes back at once, and calls like it are estimated better."""
-        lesson = (self.estimated_input, input_tokens, output_tokens)
-        self.quota.settle(self.reservation, SETTLED, spent(input_tokens, output_tokens), self.template, lesson)
+        sample = (self.estimated_input, input_tokens, output_tokens)
+        self.quota.settle(self.reservation, SETTLED, spent(input_tokens, output_tokens), self.template, sample)
 
     def release(self) -> None:
         """The request never left."""
         self.quota.settle(self.reservation, RELEASED, (0, 0, 0, 0), self.template)
 
     def refused(self, pause: float, reason: str = "429") -> None:
-        """The provider refused for a rate: the gate closes for everybody for `pause` seconds, and one call goes first after."""
-        self.quota.settle(self.reservation, SETTLED, spent(0, 0), self.template, verdict=1, pause=pause, reason=reason)
+        """The provider refused for a rate: the gate closes for the whole fleet for `pause` seconds, and one call goes first after."""
+        self.quota.settle(self.reservation, SETTLED, spent(0, 0), self.template, signal=1, pause=pause, reason=reason)
 
     def overloaded(self) -> None:
         """The provider is overloaded: fewer calls in flight for a while."""
-        self.quota.settle(self.reservation, SETTLED, spent(0, 0), self.template, verdict=2)
+        self.quota.settle(self.reservation, SETTLED, spent(0, 0), self.template, signal=2)
 
     def renew(self) -> None:
         """Call this every third of the lease once the call has outlived the window."""
@@ -216,9 +211,10 @@ class Permit:
 
 @lru_cache(maxsize=None)
 def script(name: str) -> bytes:
-    """A script's text: its parts and then its own."""
-    parts = [LUA / "include" / f"{part}.lua" for part in INCLUDES[name].split()]
-    return b"".join(path.read_bytes() for path in (*parts, LUA / f"{name}.lua"))
+    """A script's text: the parts that it names, and then its own."""
+    own = (LUA / f"{name}.lua").read_text(encoding="utf-8")
+    parts = ((LUA / f"{part}.lua").read_text(encoding="utf-8") for part in INCLUDE.findall(own))
+    return "".join((*parts, own)).encode()
 
 
 def pack(*numbers: float) -> bytes:

@@ -42,8 +42,8 @@ local function observe(state, tuning, model, call, observed_at, stated_at, now)
     local stated, observed = call[stated_at + dimension], call[observed_at + dimension]
     if limit > 0 and (stated > 0 or observed > 0) then
       local lower = stated > 0 and stated < limit * 0.999
-      local foreign = observed > 0 and observed - 1 - state[dimension_slot(dimension) + TOTAL] or 0
-      local others = foreign > NOISE * limit
+      local external = observed > 0 and observed - 1 - state[dimension_slot(dimension) + TOTAL] or 0
+      local others = external > NOISE * limit
       if not tuning and (lower or others) then
         state[TUNED], tuning = 1, new_tuning(now)
       end
@@ -51,7 +51,7 @@ local function observe(state, tuning, model, call, observed_at, stated_at, now)
         tuning[slot + STATED] = lower and stated or 0
       end
       if tuning and observed > 0 then
-        tuning[slot + EXTERNAL_USE] = others and now + foreign * model[WINDOW] / limit or 0
+        tuning[slot + EXTERNAL_USE] = others and now + external * model[WINDOW] / limit or 0
       end
     end
   end

@@ -10,7 +10,8 @@ local function numbers(index, least)
   local packed = ARGV[index]
   local count = #packed / 8
   if count < least or count > 512 or count ~= math.floor(count) then
-    return nil, bad_argument(index, 'at least ' .. least .. ' packed numbers of 8 bytes each, not ' .. #packed .. ' bytes')
+    local wanted = 'at least ' .. least .. ' packed numbers of 8 bytes each, not '
+    return nil, bad_argument(index, wanted .. #packed .. ' bytes')
   end
   local list = { struct.unpack('<' .. string.rep('d', count), packed) }
   list[count + 1] = nil
@@ -26,7 +27,8 @@ end
 -- A model: window, tolerance of the pace clock, lease, limits of a window (requests, input, output,
 -- combined), calls at once, requests and tokens a day, by how much the day begins before 00:00 UTC;
 -- then each lane's share and ceiling.
-local WINDOW, TOLERANCE, LEASE, LIMITS, CONCURRENT, DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET, LANE_SHARES = 1, 2, 3, 3, 8, 9, 10, 11, 11
+local WINDOW, TOLERANCE, LEASE, LIMITS, CONCURRENT = 1, 2, 3, 3, 8
+local DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET, LANE_SHARES = 9, 10, 11, 11
 
 local function read_model(index)
   local model, refused = numbers(index, LANE_SHARES + 2)

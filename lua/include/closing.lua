@@ -23,7 +23,8 @@ local function close_gate(keys, state, now, pause, ttl, why, reason, canary)
   end
   if pause > before then
     state[GATE], state[CLOSED_FOR] = now + pause, why
-    redis.call('SET', keys.gate, string.format('%.0f|', now + pause) .. reason, 'PX', math.ceil(pause / 1000))
+    local text = string.format('%.0f|', now + pause) .. reason
+    redis.call('SET', keys.gate, text, 'PX', math.ceil(pause / 1000))
     shift_queues(state, pause - before)
     return pause
   end

@@ -1,6 +1,6 @@
--- The gate: until its time has come nobody is admitted. The state holds it; the gate key says it to
--- people, "<until>|<why>". It closes for no longer than the pause's time to live, whoever closed it
--- and whatever became of them.
+-- The gate: while it is closed no call is admitted. The state holds it; the gate key says it to
+-- people, "<until>|<why>". It closes for no longer than the pause's time to live, and so opens
+-- again even if the worker or operator that closed it is gone.
 local OPEN, PAUSED, EXHAUSTED = 0, 1, 2
 local WANTED = 1
 

@@ -1,6 +1,6 @@
 -- Lanes: guaranteed shares, borrowing and giving back. A lane may use what the others leave: of
 -- each other lane its use and a small stand-by, its whole share only while it is backlogged (it
--- found no room in the last two seconds, and somebody still waits in it), and nothing while it has
+-- found no room in the last two seconds, and a caller still waits in it), and nothing while it has
 -- not been seen for five minutes.
 local STANDBY, BACKLOGGED, FORGOTTEN = 0.02, 2000000, 300000000
 
@@ -12,12 +12,13 @@ local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
   for other = 1, lanes do
     local slot = lane_slot(other)
     if other ~= lane and now - state[slot + SEEN_AT] < FORGOTTEN then
-      local share, backlogged = model[LANE_SHARES + 2 * other - 1], now - state[slot + BACKLOGGED_AT] < BACKLOGGED
+      local share = model[LANE_SHARES + 2 * other - 1]
+      local backlogged = now - state[slot + BACKLOGGED_AT] < BACKLOGGED
       for dimension = 1, IN_FLIGHT do
         local limit = limits[dimension]
         if limit > 0 then
-          local guaranteed, standing_by = share * limit, state[slot + USED + dimension] + STANDBY * limit
-          local usually = math.min(guaranteed, standing_by)
+          local guaranteed = share * limit
+          local usually = math.min(guaranteed, state[slot + USED + dimension] + STANDBY * limit)
           kept[dimension] = kept[dimension] + (backlogged and guaranteed or usually)
           kept_usually[dimension] = kept_usually[dimension] + usually
         end
@@ -30,8 +31,9 @@ local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
     local least, most = share * limit, ceiling * limit
     -- A document larger than what the others leave still fits when they are quiet, and must not
     -- wait for ever.
-    kept[dimension] = math.max(math.min(most, math.max(least, limit - kept[dimension])), amount)
-    kept_usually[dimension] = math.max(math.min(most, math.max(least, limit - kept_usually[dimension])), amount)
+    local left, usually_left = limit - kept[dimension], limit - kept_usually[dimension]
+    kept[dimension] = math.max(math.min(most, math.max(least, left)), amount)
+    kept_usually[dimension] = math.max(math.min(most, math.max(least, usually_left)), amount)
   end
   return kept, kept_usually
 end
@@ -39,7 +41,8 @@ end
 -- By how many calls one more would be too many, in all or in this lane.
 local function over_in_flight(state, lane_at, limits, capacity)
   local total = state[dimension_slot(IN_FLIGHT) + TOTAL] + 1 - limits[IN_FLIGHT]
-  return math.max(total, state[lane_at + USED + IN_FLIGHT] + 1 - math.max(1, math.floor(capacity[IN_FLIGHT])))
+  local own = math.max(1, math.floor(capacity[IN_FLIGHT]))
+  return math.max(total, state[lane_at + USED + IN_FLIGHT] + 1 - own)
 end
 
 -- Whether a lane above its share is in company: then it leaves the pace's tolerance to the others.

@@ -5,11 +5,12 @@ local EXPIRED_AT_ONCE, LOOK = 256, 32
 local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
 
 local function pack_entry(admitted, lane, condition, amounts)
-  return struct.pack('<dBBdddd', admitted, lane, condition, amounts[1], amounts[2], amounts[3], amounts[4])
+  return struct.pack('<dBBdddd', admitted, lane, condition, unpack(amounts, 1, WINDOWED))
 end
 
 local function unpack_entry(packed)
-  local admitted, lane, condition, requests, input, output, combined = struct.unpack('<dBBdddd', packed)
+  local admitted, lane, condition, requests, input, output, combined =
+    struct.unpack('<dBBdddd', packed)
   return admitted, lane, condition, { requests, input, output, combined }
 end
 
@@ -43,7 +44,9 @@ end
 -- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
 -- became of them.
 local function end_leases(keys, state, now)
-  local ids = redis.call('ZRANGEBYSCORE', keys.leases, '-inf', string.format('%.0f', now), 'LIMIT', 0, EXPIRED_AT_ONCE)
+  local until_now = string.format('%.0f', now)
+  local ids =
+    redis.call('ZRANGEBYSCORE', keys.leases, '-inf', until_now, 'LIMIT', 0, EXPIRED_AT_ONCE)
   for index = 1, #ids do
     local packed = redis.call('HGET', keys.entries, ids[index])
     if packed then
@@ -63,7 +66,8 @@ local function expire(keys, state, model, now)
   local left, look, horizon, outlived = EXPIRED_AT_ONCE, 2, now - model[WINDOW], false
   while left > 0 and state[OLDEST] > 0 and state[OLDEST] <= horizon do
     local ids = redis.call('ZRANGE', keys.ledger, 0, look - 1)
-    local packed, gone, settled = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}, 0, {}
+    local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
+    local gone, settled = 0, {}
     state[OLDEST] = 0
     for index = 1, #ids do
       if packed[index] then
@@ -74,8 +78,10 @@ local function expire(keys, state, model, now)
         end
         if condition == RESERVED then
           add_to_totals(state, lane, amounts, -1, -1)
-          redis.call('HSET', keys.entries, ids[index], pack_entry(admitted, lane, OUTLIVED, amounts))
-          redis.call('ZADD', keys.leases, string.format('%.0f', admitted + model[LEASE]), ids[index])
+          local entry = pack_entry(admitted, lane, OUTLIVED, amounts)
+          local lease_ends = string.format('%.0f', admitted + model[LEASE])
+          redis.call('HSET', keys.entries, ids[index], entry)
+          redis.call('ZADD', keys.leases, lease_ends, ids[index])
           outlived = true
         else
           add_to_totals(state, lane, amounts, -1, 0)

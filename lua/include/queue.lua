@@ -1,5 +1,5 @@
 -- A lane's queue: turns, and when the head may go. Turns are spaced a little closer than the rate:
--- whoever is told too short a wait asks once more, while too long a wait would leave capacity
+-- a caller that is told too short a wait asks once more, while too long a wait would leave capacity
 -- unused.
 local SPACING, WALK = 0.92, 48
 

@@ -1,19 +1,21 @@
--- One model's state: a packed string of little-endian doubles (2.7 times cheaper to read and write than hash fields).
--- Every time is in microseconds of the server's clock. Slots, counted from 1:
---   header     1 layout, 2 epoch, 3 latest time seen, 4 admission of the oldest reservation (0: none), 5 lanes,
---              6 when times to live were last set, 7 whether the tuning key counts, 8 until when the gate is closed,
---              9 why (1 pause, 2 exhausted), 10 canary (0 none, 1 wanted, else when it was admitted),
---              11 mean time from admission to settlement
--- dimension total in the window, pace clock, of the total: not settled yet, its yield (what calls
--- use of what they
---              reserve; 0: unknown)
---              (requests, input, output, combined; then calls at once, whose total is what is in flight)
---   lane       tail and shift of its queue, until when its head is blocked, when it last found no room, last request,
---              callers waiting, total of each of the five dimensions
-local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED, GATE, CLOSED_FOR, CANARY, LATENCY = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+-- One model's state: a packed string of little-endian doubles (2.7 times cheaper to read and write
+-- than hash fields). Every time is in microseconds of the server's clock. Slots, counted from 1:
+--   header     1 layout, 2 epoch, 3 latest time seen, 4 admission of the oldest reservation (0:
+--              none), 5 lanes, 6 when times to live were last set, 7 whether the tuning key counts,
+--              8 until when the gate is closed, 9 why (1 pause, 2 exhausted), 10 canary (0 none,
+--              1 wanted, else when it was admitted), 11 mean time from admission to settlement
+--   dimension  total in the window, pace clock, of the total: not settled yet, its yield (what
+--              calls use of what they reserve; 0: unknown); requests, input, output, combined, then
+--              calls at once, whose total is what is in flight
+--   lane       tail and shift of its queue, until when its head is blocked, when it last found no
+--              room, last request, callers waiting, total of each of the five dimensions
+local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED = 1, 2, 3, 4, 5, 6, 7
+local GATE, CLOSED_FOR, CANARY, LATENCY = 8, 9, 10, 11
 local TOTAL, PACE, HELD, YIELD = 1, 2, 3, 4
 local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, USED = 1, 2, 3, 4, 5, 6, 6
-local REQUESTS, OUTPUT, WINDOWED, IN_FLIGHT, HEADER, PER_DIMENSION, PER_LANE = 1, 3, 4, 5, 11, 4, 11
+-- The dimensions; WINDOWED is the last of those that are counted by the window.
+local REQUESTS, INPUT, OUTPUT, COMBINED, WINDOWED, IN_FLIGHT = 1, 2, 3, 4, 4, 5
+local HEADER, PER_DIMENSION, PER_LANE = 11, 4, 11
 -- The pace clock runs a little faster than the limit, so that what a blocked head left unused is
 -- caught up with; the window still holds the limit.
 local LAYOUT_VERSION, PACE_SPEEDUP = 2, 1.04
@@ -96,7 +98,7 @@ end
 
 -- What calls use of what they reserve; while nothing is known all of it, but half of the output,
 -- whose bound is seldom reached. Turns are spaced by what calls will use, not by what is held for
--- them: those who wait would be told twice the truth where a provider holds max_tokens.
+-- them: where a provider holds max_tokens, callers would be told waits twice as long as they are.
 local function yield_of(state, dimension)
   local known = state[dimension_slot(dimension) + YIELD]
   return known > 0 and known or dimension == OUTPUT and 0.5 or 1

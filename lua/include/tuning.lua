@@ -5,7 +5,8 @@
 -- day, 7 requests and 8 tokens of that day, then for each of five dimensions: until when use by
 -- others on the same account is in the window, limit set by an operator (0: none), lower limit that
 -- the provider states (0: none)
-local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT, DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 1, 2, 3, 4, 5, 6, 7, 8, 8
+local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT = 1, 2, 3, 4, 5
+local DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 6, 7, 8, 8
 local EXTERNAL_USE, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
 -- After a quiet minute 1 % a minute comes back; after five minutes without overload the cap goes.
 local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
@@ -55,7 +56,8 @@ end
 
 local function save_tuning(keys, tuning)
   if tuning then
-    redis.call('SET', keys.tuning, struct.pack('<' .. string.rep('d', #tuning), unpack(tuning)), 'PX', TUNING_TTL)
+    local packed = struct.pack('<' .. string.rep('d', #tuning), unpack(tuning))
+    redis.call('SET', keys.tuning, packed, 'PX', TUNING_TTL)
   end
 end
 
@@ -63,7 +65,8 @@ end
 -- an operator's before the configured, the provider's own if lower, times the factor; and the cap
 -- on calls in flight.
 local function limits_now(model, tuning)
-  local limits = { model[LIMITS + 1], model[LIMITS + 2], model[LIMITS + 3], model[LIMITS + 4], model[CONCURRENT] }
+  local limits = { unpack(model, LIMITS + 1, LIMITS + WINDOWED) }
+  limits[IN_FLIGHT] = model[CONCURRENT]
   if not tuning then
     return limits, limits
   end
@@ -87,8 +90,9 @@ local function limits_now(model, tuning)
 end
 
 -- What others on the same account have in the window by now: it fades at the limit's rate.
-local function foreign_use(tuning, dimension, limit, window, now)
-  return tuning and math.max(0, tuning[tuned_slot(dimension) + EXTERNAL_USE] - now) * limit / window or 0
+local function external_use(tuning, dimension, limit, window, now)
+  local until_when = tuning and tuning[tuned_slot(dimension) + EXTERNAL_USE] or 0
+  return math.max(0, until_when - now) * limit / window
 end
 
 local function add_to_day(tuning, model, admitted, requests, tokens)

@@ -29,7 +29,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{error::Error, key, redis_store::Store, script, script::Script, wire};
+use crate::{error::Error, key, redis_store::Store, wire};
 
 pub use limit::{BucketLimit, BucketLimitError};
 pub use refused::BucketRefused;
@@ -50,7 +50,7 @@ pub struct Bucket {
 
 #[derive(Debug, Clone)]
 enum Place {
-    Redis { store: Store, key: String, script: Arc<Script> },
+    Redis { store: Store, key: String },
     Memory(Arc<Mutex<(f64, Instant)>>),
 }
 
@@ -70,10 +70,7 @@ impl Bucket {
     #[must_use]
     pub fn in_redis(store: Store, name: &str, limit: BucketLimit) -> Self {
         let key = key::bucket(store.prefix(), name);
-        Self {
-            limit,
-            place: Place::Redis { store, key, script: Arc::new(Script::new(script::BUCKET)) },
-        }
+        Self { limit, place: Place::Redis { store, key } }
     }
 
     /// A bucket of this process alone, full at first: for tests, for one process, or for a part of
@@ -145,7 +142,7 @@ impl Bucket {
                 let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
                 self.limit.answer(&mut held, amount, longest, Instant::now())
             }
-            Place::Redis { store, key, script } => {
+            Place::Redis { store, key } => {
                 let (capacity, refill) = (self.limit.capacity(), self.limit.refill_per_second());
                 let arguments = [
                     amount.to_string(),
@@ -155,9 +152,8 @@ impl Bucket {
                     store.clock().to_string(),
                 ];
                 let arguments = arguments.map(String::into_bytes);
-                wire::integers(
-                    &store.connection().run(script, std::slice::from_ref(key), &arguments).await?,
-                )?
+                let keys = std::slice::from_ref(key);
+                wire::integers(&store.run(&store.scripts().bucket, keys, &arguments).await?)?
             }
         };
         Ok(Answer { outcome, wait: Duration::from_micros(wire::unsigned(wait)), level })

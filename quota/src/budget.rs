@@ -26,7 +26,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tidegate_types::Tenant;
 
-use crate::{error::Error, key, redis_store::Store, script, script::Script, wire};
+use crate::{error::Error, key, redis_store::Store, wire};
 
 pub use hold::Hold;
 pub use refused::{BudgetRefused, Unheld};
@@ -88,20 +88,13 @@ pub struct Budgets(Option<Arc<Ledger>>);
 #[derive(Debug)]
 struct Ledger {
     store: Store,
-    reserve: Script,
-    settle: Script,
 }
 
 impl Budgets {
     /// Without a store every budget is closed.
     #[must_use]
     pub fn new(store: Option<Store>) -> Self {
-        let ledger = |store| {
-            let (reserve, settle) =
-                (Script::new(script::BUDGET_RESERVE), Script::new(script::BUDGET_SETTLE));
-            Arc::new(Ledger { store, reserve, settle })
-        };
-        Self(store.map(ledger))
+        Self(store.map(|store| Arc::new(Ledger { store })))
     }
 
     /// Holds up to `usd` US dollars for one call. `id` names this attempt and no other; asking
@@ -153,18 +146,15 @@ impl Ledger {
         let numbers = [nanos(usd), nanos(budget.usd), daily, self.store.clock()];
         let mut arguments = vec![hold.id().as_bytes().to_vec()];
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
+        let keys = [hold.key().to_owned()];
         wire::integers(
-            &self
-                .store
-                .connection()
-                .run(&self.reserve, &[hold.key().to_owned()], &arguments)
-                .await?,
+            &self.store.run(&self.store.scripts().budget_reserve, &keys, &arguments).await?,
         )
     }
 
     async fn settle(&self, key: String, id: String, cost_usd: f64) -> Result<(), Error> {
         let arguments = [id.into_bytes(), nanos(cost_usd).to_string().into_bytes()];
-        self.store.connection().run(&self.settle, &[key], &arguments).await.map(drop)
+        self.store.run(&self.store.scripts().budget_settle, &[key], &arguments).await.map(drop)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{error::Error, key, redis_store};
+use crate::{error::Error, key, redis_store, wire};
 
 /// A worker shows that it lives this often, and counts as gone after three times as long.
 pub(crate) const BEAT: Duration = Duration::from_secs(5);
@@ -32,15 +32,11 @@ impl Fleet {
     /// Shows that `worker` lives, and counts those that do. One round trip; the set ends with the
     /// fleet.
     pub(crate) async fn beat(&self, store: &redis_store::Store, worker: &str) -> Result<(), Error> {
-        let key = key::workers(store.prefix());
-        let script = "local now = tonumber(redis.call('TIME')[1]) \
-                      redis.call('ZADD', KEYS[1], now, ARGV[1]) \
-                      redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[2])) \
-                      redis.call('EXPIRE', KEYS[1], tonumber(ARGV[2]) * 4) \
-                      return redis.call('ZCARD', KEYS[1])";
-        let mut command = redis::cmd("EVAL");
-        command.arg(script).arg(1).arg(key).arg(worker).arg(GONE_AFTER.as_secs());
-        self.known.store(store.connection().command(&command).await?, Ordering::Relaxed);
+        let arguments = [worker.as_bytes().to_vec(), GONE_AFTER.as_secs().to_string().into_bytes()];
+        let keys = [key::workers(store.prefix())];
+        let [workers] =
+            wire::integers(&store.run(&store.scripts().beat, &keys, &arguments).await?)?;
+        self.known.store(wire::unsigned(workers), Ordering::Relaxed);
         Ok(())
     }
 

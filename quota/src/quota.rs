@@ -21,6 +21,7 @@ use crate::{
     redis_store,
     request::Request,
     store::{Ask, Decision, Expectation, Meter, Override, Pause, Settlement, Snapshot, Store},
+    wire,
 };
 
 /// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
@@ -302,12 +303,10 @@ impl Quota {
     /// has spent; `None` while Redis is away. The count lives for seven days after the last.
     pub async fn count_retry(&self, batch: &str) -> Option<u64> {
         let redis = self.shared.redis.as_ref()?;
-        let mut command = redis::cmd("EVAL");
-        command
-            .arg("local n = redis.call('INCR', KEYS[1]) redis.call('EXPIRE', KEYS[1], 604800) return n")
-            .arg(1)
-            .arg(crate::key::retries(redis.prefix(), batch));
-        redis.connection().command(&command).await.ok()
+        let keys = [crate::key::retries(redis.prefix(), batch)];
+        let reply = redis.run(&redis.scripts().retries, &keys, &[]).await.ok()?;
+        let [retries] = wire::integers(&reply).ok()?;
+        Some(wire::unsigned(retries))
     }
 
     /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it

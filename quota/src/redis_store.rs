@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     key::ModelKeys,
     limits::ModelQuota,
-    script::Scripts,
+    script::{Script, Scripts},
     store::{Ask, Decision, Expectation, Override, Pause, Settled, Settlement, Snapshot},
     wire,
 };
@@ -77,6 +77,20 @@ impl Store {
         self.clock.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn scripts(&self) -> &Scripts {
+        &self.scripts
+    }
+
+    /// Runs a script.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[String],
+        arguments: &[Vec<u8>],
+    ) -> Result<Vec<redis::Value>, Error> {
+        self.connection.run(script, keys, arguments).await
+    }
+
     fn keys(&self, model: &ModelQuota) -> ModelKeys {
         ModelKeys::new(&self.prefix, &model.id)
     }
@@ -97,7 +111,7 @@ impl Store {
             wire::model(model),
             reason.as_bytes().to_vec(),
         ];
-        wire::settled(&self.connection.run(&self.scripts.settle, &seven, &arguments).await?)
+        wire::settled(&self.run(&self.scripts.settle, &seven, &arguments).await?)
     }
 }
 
@@ -116,7 +130,7 @@ impl crate::store::Store for Store {
             wire::model(model),
             ask.tenant.as_str().as_bytes().to_vec(),
         ];
-        wire::decision(&self.connection.run(&self.scripts.reserve, &seven, &arguments).await?)
+        wire::decision(&self.run(&self.scripts.reserve, &seven, &arguments).await?)
     }
 
     async fn settle(
@@ -162,8 +176,7 @@ impl crate::store::Store for Store {
             .number(self.clock())
             .done();
         let arguments = [pause.reason.clone().into_bytes(), call, wire::model(model)];
-        let [left] =
-            wire::integers(&self.connection.run(&self.scripts.pause, &six, &arguments).await?)?;
+        let [left] = wire::integers(&self.run(&self.scripts.pause, &six, &arguments).await?)?;
         Ok(Duration::from_micros(wire::unsigned(left)))
     }
 
@@ -174,10 +187,7 @@ impl crate::store::Store for Store {
 
     async fn set_limits(&self, model: &ModelQuota, limits: &Override) -> Result<(), Error> {
         let arguments = [wire::limits(&model.limits, limits, self.clock()), wire::model(model)];
-        self.connection
-            .run(&self.scripts.limits, &self.keys(model).common(), &arguments)
-            .await
-            .map(drop)
+        self.run(&self.scripts.limits, &self.keys(model).common(), &arguments).await.map(drop)
     }
 
     async fn renew(&self, model: &ModelQuota, reservation: &str) -> Result<(), Error> {
@@ -185,7 +195,7 @@ impl crate::store::Store for Store {
         let lease =
             wire::Packed::default().micros(model.limits.lease()).number(self.clock()).done();
         let arguments = [reservation.as_bytes().to_vec(), lease];
-        self.connection.run(&self.scripts.renew, &[leases], &arguments).await.map(drop)
+        self.run(&self.scripts.renew, &[leases], &arguments).await.map(drop)
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
@@ -193,6 +203,6 @@ impl crate::store::Store for Store {
         let mut six = keys.common().to_vec();
         six.push(keys.gate());
         let arguments = [wire::Packed::default().number(self.clock()).done(), wire::model(model)];
-        wire::snapshot(model, &self.connection.run(&self.scripts.inspect, &six, &arguments).await?)
+        wire::snapshot(model, &self.run(&self.scripts.inspect, &six, &arguments).await?)
     }
 }

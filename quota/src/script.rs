@@ -1,8 +1,62 @@
-//! The Lua scripts, joined from their parts when this crate is built.
+//! The Lua scripts. Each names the parts that it needs in lines such as
+//! `--- @include "include/state"`; its text is those parts, in that order, and then its own file.
 
 use std::collections::HashMap;
 
 use redis::{ErrorKind, RedisResult, ServerErrorKind, Value, aio::ConnectionLike};
+
+macro_rules! files {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../lua/", $name, ".lua")))),+]
+    };
+}
+
+/// What scripts may include.
+const PARTS: &[(&str, &str)] = files![
+    "include/adapt",
+    "include/arguments",
+    "include/closing",
+    "include/gate",
+    "include/lanes",
+    "include/learned",
+    "include/ledger",
+    "include/queue",
+    "include/state",
+    "include/tuning",
+];
+
+macro_rules! scripts {
+    ($($field:ident: $name:literal),+ $(,)?) => {
+        /// Every script.
+        #[derive(Debug)]
+        pub(crate) struct Scripts {
+            $(pub(crate) $field: Script),+
+        }
+
+        impl Scripts {
+            pub(crate) fn new() -> Self {
+                Self { $($field: Script::new(include_str!(concat!("../../lua/", $name, ".lua")))),+ }
+            }
+        }
+
+        #[cfg(test)]
+        const SCRIPTS: &[(&str, &str)] = files![$($name),+];
+    };
+}
+
+scripts! {
+    reserve: "reserve-7",
+    settle: "settle-7",
+    pause: "pause-6",
+    limits: "limits-5",
+    inspect: "inspect-6",
+    renew: "renew-1",
+    beat: "beat-1",
+    retries: "retries-1",
+    budget_reserve: "budget-reserve-1",
+    budget_settle: "budget-settle-1",
+    bucket: "bucket-1",
+}
 
 /// One script, run by its hash; its text is sent when the server does not have it.
 #[derive(Debug)]
@@ -11,73 +65,9 @@ pub(crate) struct Script {
     hash: String,
 }
 
-macro_rules! script {
-    ($name:literal, $($include:literal),+) => {
-        concat!($(include_str!(concat!("../../lua/include/", $include, ".lua")),)+ include_str!(concat!("../../lua/", $name, ".lua")))
-    };
-}
-
-const RESERVE: &str = script!(
-    "reserve-7",
-    "arguments",
-    "state",
-    "ledger",
-    "tuning",
-    "gate",
-    "lanes",
-    "queue",
-    "learned"
-);
-const SETTLE: &str = script!(
-    "settle-7",
-    "arguments",
-    "state",
-    "ledger",
-    "tuning",
-    "adapt",
-    "gate",
-    "closing",
-    "learned"
-);
-const PAUSE: &str = script!("pause-6", "arguments", "state", "gate", "closing");
-const LIMITS: &str = script!("limits-5", "arguments", "state", "tuning", "closing");
-const INSPECT: &str = script!("inspect-6", "arguments", "state", "ledger", "tuning", "gate");
-const RENEW: &str = script!("renew-1", "arguments", "state");
-
-/// The scripts of a budget stand alone: they share nothing with the limiter's.
-pub(crate) const BUDGET_RESERVE: &str = include_str!("../../lua/budget-reserve-1.lua");
-pub(crate) const BUDGET_SETTLE: &str = include_str!("../../lua/budget-settle-1.lua");
-
-/// A bucket stands alone too.
-pub(crate) const BUCKET: &str = include_str!("../../lua/bucket-1.lua");
-
-/// All scripts of the limiter.
-#[derive(Debug)]
-pub(crate) struct Scripts {
-    pub(crate) reserve: Script,
-    pub(crate) settle: Script,
-    pub(crate) pause: Script,
-    pub(crate) limits: Script,
-    pub(crate) inspect: Script,
-    pub(crate) renew: Script,
-}
-
-impl Scripts {
-    pub(crate) fn new() -> Self {
-        Self {
-            reserve: Script::new(RESERVE),
-            settle: Script::new(SETTLE),
-            pause: Script::new(PAUSE),
-            limits: Script::new(LIMITS),
-            inspect: Script::new(INSPECT),
-            renew: Script::new(RENEW),
-        }
-    }
-}
-
 impl Script {
-    pub(crate) fn new(text: &'static str) -> Self {
-        let text = fold(text);
+    fn new(file: &str) -> Self {
+        let text = fold(&join(file));
         Self { hash: redis::Script::new(&text).get_hash().to_owned(), text }
     }
 
@@ -108,6 +98,18 @@ impl Script {
         command.arg(body).arg(keys.len()).arg(keys).arg(arguments);
         command
     }
+}
+
+/// A script's text: the parts that its file names, then the file.
+fn join(file: &str) -> String {
+    let named = file.lines().filter_map(included);
+    let parts = named.filter_map(|name| PARTS.iter().find(|(part, _)| *part == name));
+    parts.map(|(_, text)| *text).chain([file]).collect()
+}
+
+/// The part that a line names, if it names one.
+fn included(line: &str) -> Option<&str> {
+    line.strip_prefix("--- @include \"")?.strip_suffix('"')
 }
 
 /// Writes the value of each constant where its name stands, and drops its line.
@@ -166,10 +168,46 @@ mod tests {
     }
 
     #[test]
+    fn every_part_that_a_script_names_is_there_and_is_named_once() {
+        for (script, file) in SCRIPTS {
+            let named: Vec<&str> = file.lines().filter_map(included).collect();
+            for (index, name) in named.iter().enumerate() {
+                assert!(PARTS.iter().any(|(part, _)| part == name), "{script} names {name}");
+                assert!(!named[..index].contains(name), "{script} names {name} twice");
+            }
+            let lines = file.lines().filter(|line| line.contains("@include")).count();
+            assert_eq!(named.len(), lines, "{script}: a line that names a part is misspelt");
+        }
+        for (part, file) in PARTS {
+            assert!(!file.contains("@include"), "{part} names further parts");
+            assert!(
+                SCRIPTS
+                    .iter()
+                    .any(|(_, file)| file.lines().filter_map(included).any(|name| name == *part)),
+                "no script names {part}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_known_and_its_lines_are_short() {
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../lua"));
+        for (inside, known) in [("", SCRIPTS), ("include/", PARTS)] {
+            let files = std::fs::read_dir(folder.join(inside)).unwrap();
+            let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            for file in files.filter(|file| file.ends_with(".lua")) {
+                let name = format!("{inside}{}", file.trim_end_matches(".lua"));
+                let known = known.iter().find(|(known, _)| *known == name);
+                let (_, text) = known.unwrap_or_else(|| panic!("{name} is not in script.rs"));
+                assert!(text.lines().all(|line| line.chars().count() <= 100), "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn no_constant_has_the_name_of_a_command_or_is_set_twice() {
-        for script in
-            [RESERVE, SETTLE, PAUSE, LIMITS, INSPECT, RENEW, BUDGET_RESERVE, BUDGET_SETTLE, BUCKET]
-        {
+        for (_, file) in SCRIPTS {
+            let script = join(file);
             let mut names = std::collections::HashSet::new();
             for (name, _) in script.lines().filter_map(constants_of).flatten() {
                 assert!(names.insert(name), "{name} is set twice");

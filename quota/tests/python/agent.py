@@ -30,7 +30,7 @@ def answer(quota: Quota, verb: str, rest: "list[str]") -> str:
     if verb == "release":
         return ENDS[quota.settle(rest[0], RELEASED, (0, 0, 0, 0))[0]]
     if verb == "refused":
-        quota.settle(rest[0], SETTLED, spent(0, 0), verdict=1, pause=float(rest[1]), reason="429")
+        quota.settle(rest[0], SETTLED, spent(0, 0), signal=1, pause=float(rest[1]), reason="429")
         return "ok"
     if verb == "inspect":
         seen = quota.inspect()

@@ -1,0 +1,26 @@
+--[[
+Shows the fleet that a worker lives, and counts the live workers.
+
+Guarantees
+  * A worker counts until `gone` seconds after its last beat, however it ended.
+  * The set ends with the fleet.
+
+Keys
+  KEYS[1] workers  sorted set, worker by the server's time of its last beat in seconds
+
+Arguments: text
+  ARGV[1] worker: a name that no other live worker has
+  ARGV[2] gone: whole seconds after which a worker that does not beat counts no more
+
+Reply: integers
+  1 workers  live workers, this one included
+]]
+local worker, gone = ARGV[1], tonumber(ARGV[2])
+if #ARGV ~= 2 or worker == '' or not gone or gone < 1 then
+  return redis.error_reply('TIDEGATE wants 2 arguments: a worker and at least 1 second')
+end
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZADD', KEYS[1], now, worker)
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - gone)
+redis.call('EXPIRE', KEYS[1], gone * 4)
+return { redis.call('ZCARD', KEYS[1]) }
