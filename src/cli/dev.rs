@@ -3,7 +3,7 @@
 use anyhow::Context;
 
 use crate::{
-    config::{Config, layers, show, span::Span},
+    config::{Config, show, sources, span::Span},
     devstack::{Stack, simulation, stack::Options},
     signal,
 };
@@ -30,7 +30,7 @@ pub(super) async fn run(args: Args, mut config: Config) -> anyhow::Result<Outcom
             "no model is configured; add a [models.\"provider:model\"] section with your account's limits to tidegate.toml",
         ));
     }
-    if config.source_of(&["storage", "roots"]) == layers::DEFAULT {
+    if config.source_of(&["storage", "roots"]) == sources::DEFAULT {
         let here = std::env::current_dir().context("finding out the current folder")?;
         config.storage.roots = vec![place::folder_url(&here)?];
     }

@@ -15,7 +15,12 @@ use tidegate_providers::{Prices, Providers, Settings};
 use tidegate_quota::{ModelQuota, Options};
 use tidegate_types::{Charge, ModelId, Tenant};
 
-use super::{Config, lane, provider};
+use super::{
+    mask,
+    model::Model,
+    provider,
+    sections::{self, Config},
+};
 
 impl Config {
     /// Every configured model with its limits, lanes and what counts towards them: by the rules of
@@ -26,7 +31,7 @@ impl Config {
     /// configuration.
     pub fn quota_models(&self, providers: &Providers) -> anyhow::Result<Vec<ModelQuota>> {
         let lanes = Arc::new(self.quota_lanes()?);
-        let quota = |(name, model): (&String, &super::model::Model)| {
+        let quota = |(name, model): (&String, &Model)| {
             let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
             let vendor = || self.providers.get(id.provider())?.vendor(id.provider());
             let charge = match providers.get(&id) {
@@ -59,7 +64,7 @@ impl Config {
     /// # Errors
     /// The shares cannot be.
     pub fn quota_lanes(&self) -> anyhow::Result<tidegate_quota::Lanes> {
-        lane::all(&self.lanes).context("lanes")
+        sections::quota_lanes(&self.lanes).context("lanes")
     }
 
     /// The limiter that this fleet shares, for commands that call no provider. It connects at the
@@ -81,7 +86,7 @@ impl Config {
             self.quota_models(providers)?,
             self.quota_options(),
         )
-        .with_context(|| format!("redis.url is \"{}\"", super::mask::url(&self.redis.url)))
+        .with_context(|| format!("redis.url is \"{}\"", mask::url(&self.redis.url)))
     }
 
     /// The names of the providers that some model needs. The others want no key.
@@ -141,7 +146,7 @@ impl Config {
         let ids = |models: &[String]| {
             models.iter().map(|model| model.parse()).collect::<Result<Vec<ModelId>, _>>()
         };
-        let route = |route: &super::route::Route| {
+        let route = |route: &sections::Route| {
             let (models, equivalent) = (ids(&route.models)?, ids(&route.equivalent)?);
             anyhow::Ok(Route {
                 models,

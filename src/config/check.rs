@@ -6,10 +6,9 @@ use tidegate_quota::{LimitError, ModelQuota};
 use tidegate_types::ModelId;
 
 use super::{
-    Config,
     fault::{Fault, dotted},
-    layers::DEFAULT,
     mask,
+    sections::{Config, quota_lanes},
 };
 
 /// All faults, in the order of the sections.
@@ -33,14 +32,7 @@ struct Faults<'a> {
 
 impl Faults<'_> {
     fn add<T: AsRef<str>>(&mut self, path: &[T], what: impl Into<String>) {
-        let sources = &self.config.sources;
-        let source = match sources.near(path) {
-            DEFAULT => sources
-                .file
-                .as_ref()
-                .map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
-            source => source.to_owned(),
-        };
+        let source = self.config.sources.to_blame(path);
         self.faults.push(Fault { source, key: dotted(path), what: what.into() });
     }
 
@@ -228,7 +220,7 @@ impl Faults<'_> {
                 self.add(&["lanes", name], format!("cannot be used: {error}"));
             }
         }
-        match super::lane::all(&self.config.lanes) {
+        match quota_lanes(&self.config.lanes) {
             Ok(_) => {}
             Err(LimitError::Share { lane, what, value }) => {
                 self.add(

@@ -1,10 +1,6 @@
 //! Defaults, then the file, then the environment.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use figment::{
     Error, Figment, Metadata, Profile, Provider,
@@ -13,46 +9,62 @@ use figment::{
 };
 
 use super::{
-    Config,
+    check,
     fault::{ConfigError, Fault, describe, dotted},
+    sections::{Config, built_in_lanes},
+    sources::{DEFAULT, PREFIX, Sources},
 };
 
-/// Variables of this form are configuration: `TIDEGATE_<SECTION>__<KEY>`.
-const PREFIX: &str = "TIDEGATE_";
+/// Between the names of a key's path in a variable.
 const SEPARATOR: &str = "__";
 
 /// The file that is read when none is named.
 const DEFAULT_FILE: &str = "tidegate.toml";
 
-/// The name of the lowest layer.
-pub const DEFAULT: &str = "default";
-
-/// Where each key comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Sources {
-    /// The file that was read.
-    pub file: Option<PathBuf>,
-    keys: BTreeMap<Vec<String>, String>,
-}
-
-impl Sources {
-    /// The file or variable that set a key, or [`DEFAULT`].
-    #[must_use]
-    pub fn of<T: AsRef<str>>(&self, path: &[T]) -> &str {
-        let path: Vec<String> = path.iter().map(|part| part.as_ref().to_owned()).collect();
-        self.keys.get(&path).map_or(DEFAULT, String::as_str)
+impl Config {
+    /// Reads the configuration: defaults, then the file, then the environment.
+    ///
+    /// The file is `path`, else `TIDEGATE_CONFIG`, else `./tidegate.toml` if there is one.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names every fault that was found, where it stands and what to do.
+    pub fn load(path: Option<&Path>) -> Result<Self, ConfigError> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::from_layers(path, variables)
     }
 
-    /// The source of a key, or of anything in the section under it.
-    #[must_use]
-    pub fn near<T: AsRef<str>>(&self, path: &[T]) -> &str {
-        let parts: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
-        let below = |key: &Vec<String>| {
-            key.len() >= parts.len() && key.iter().zip(&parts).all(|(a, b)| a == b)
-        };
-        let mut sources =
-            self.keys.iter().filter(|(key, _)| below(key)).map(|(_, source)| source.as_str());
-        sources.find(|source| *source != DEFAULT).unwrap_or(DEFAULT)
+    /// Like [`Self::load`], with these variables as the environment.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn from_layers(
+        path: Option<&Path>,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, ConfigError> {
+        let (mut config, mut faults) = read(path, variables)?;
+        config.yield_shares();
+        // Where a key was refused already, its absence is no further fault.
+        let further = check::all(&config)
+            .into_iter()
+            .filter(|fault| !faults.iter().any(|known| known.key.starts_with(&fault.key)));
+        faults.extend(further.collect::<Vec<_>>());
+        if faults.is_empty() { Ok(config) } else { Err(ConfigError { faults }) }
+    }
+
+    /// Lanes of one's own take the place of the built-in shares: a built-in lane that is not named
+    /// beside them may still borrow, but has no guaranteed part.
+    fn yield_shares(&mut self) {
+        let built_in = built_in_lanes();
+        if self.lanes.keys().all(|name| built_in.contains_key(name)) {
+            return;
+        }
+        for (name, lane) in &mut self.lanes {
+            if built_in.contains_key(name) && self.sources.near(&["lanes", name]) == DEFAULT {
+                lane.share = 0.0;
+            }
+        }
     }
 }
 
@@ -124,8 +136,7 @@ pub(super) fn read(
         }],
     })?;
     let mut dict = data.get(&Profile::Default).cloned().unwrap_or_default();
-    let mut sources = Sources { file, keys: BTreeMap::new() };
-    sources.note(&layers, &mut Vec::new(), &dict);
+    let sources = Sources::new(file, &layers, &dict);
     let (config, faults) = parse(&mut dict, &sources);
     match config {
         Some(config) => Ok((Config { sources, ..config }, faults)),
@@ -141,14 +152,11 @@ fn parse(dict: &mut Dict, sources: &Sources) -> (Option<Config>, Vec<Fault>) {
             Ok(config) => return (Some(config), faults),
             Err(error) => error,
         };
-        let source = match sources.near(&error.path) {
-            DEFAULT => sources
-                .file
-                .as_ref()
-                .map_or_else(|| "environment".to_owned(), |file| file.display().to_string()),
-            source => source.to_owned(),
-        };
-        faults.push(Fault { source, key: dotted(&error.path), what: describe(&error) });
+        faults.push(Fault {
+            source: sources.to_blame(&error.path),
+            key: dotted(&error.path),
+            what: describe(&error),
+        });
         if !remove(dict, &error.path) {
             return (None, faults);
         }
@@ -165,38 +173,6 @@ fn remove(dict: &mut Dict, path: &[String]) -> bool {
             None => false,
         },
     }
-}
-
-impl Sources {
-    fn note(&mut self, layers: &Figment, path: &mut Vec<String>, dict: &Dict) {
-        for (key, value) in dict {
-            path.push(key.clone());
-            match value {
-                Value::Dict(_, inner) => self.note(layers, path, inner),
-                value => {
-                    let source = layers
-                        .get_metadata(value.tag())
-                        .map_or_else(|| DEFAULT.to_owned(), source_name);
-                    self.keys.insert(path.clone(), source);
-                }
-            }
-            path.pop();
-        }
-    }
-}
-
-fn source_name(metadata: &Metadata) -> String {
-    match (&metadata.source, metadata.name.starts_with(PREFIX)) {
-        (_, true) => metadata.name.to_string(),
-        (Some(figment::Source::File(path)), _) => short(path),
-        _ => DEFAULT.to_owned(),
-    }
-}
-
-/// The path as one would write it from here.
-fn short(path: &Path) -> String {
-    let here = env::current_dir().unwrap_or_default();
-    path.strip_prefix(&here).unwrap_or(path).display().to_string()
 }
 
 /// `TIDEGATE_GATE__BASE_BACKOFF` is `gate.base-backoff`; names without `__` are no keys.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidegate_quota::Limits;
 
-use super::{prices::Price, span::Span};
+use super::span::Span;
 
 /// One model's limits, as the provider states them for your account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,3 +113,34 @@ impl Model {
 }
 
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// One model's price, in US dollars per million tokens. It goes before every table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Price {
+    /// Input that no cache has a part in.
+    pub input_usd_per_mtok: f64,
+    /// Output, reasoning included.
+    pub output_usd_per_mtok: f64,
+    /// Input read from a prompt cache; as other input, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_usd_per_mtok: Option<f64>,
+    /// Input written to a prompt cache; as other input, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_usd_per_mtok: Option<f64>,
+}
+
+impl Price {
+    /// The price as an entry of a table for `model`.
+    pub(super) fn entry(&self, model: &str) -> toml::Table {
+        let rates = [
+            ("input", Some(self.input_usd_per_mtok)),
+            ("output", Some(self.output_usd_per_mtok)),
+            ("cache-read", self.cache_read_usd_per_mtok),
+            ("cache-write", self.cache_write_usd_per_mtok),
+        ];
+        let rates =
+            rates.into_iter().filter_map(|(name, rate)| Some((name.to_owned(), rate?.into())));
+        rates.chain([("models".to_owned(), vec![model.to_owned()].into())]).collect()
+    }
+}

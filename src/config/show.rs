@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Config, fault::dotted, layers::DEFAULT, mask, provider::Key};
+use super::{fault::dotted, mask, provider::Key, sections::Config, sources::DEFAULT};
 
 /// One key in force.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,0 +1,281 @@
+//! The sections of `tidegate.toml`; those of providers and models have files of their own.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tidegate_activities::failure::Backoff;
+use tidegate_quota::{LimitError, Share};
+
+use super::{mask, model::Model, provider::Provider, sources::Sources, span::Span};
+
+/// The configuration in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Config {
+    /// Where the Temporal server is.
+    pub temporal: Temporal,
+    /// Where the fleet shares its quota.
+    pub redis: Redis,
+    /// How long callers stand back.
+    pub gate: Gate,
+    /// One worker process.
+    pub worker: Worker,
+    /// What may be read and written.
+    pub storage: Storage,
+    /// How each provider is reached.
+    pub providers: BTreeMap<String, Provider>,
+    /// What the providers allow, by `provider:model`.
+    pub models: BTreeMap<String, Model>,
+    /// Classes of traffic.
+    pub lanes: BTreeMap<String, Lane>,
+    /// Who pays.
+    pub tenants: BTreeMap<String, Tenant>,
+    /// Lists of models.
+    pub routes: BTreeMap<String, Route>,
+    /// What calls cost.
+    pub prices: Prices,
+    /// Where each key comes from.
+    #[serde(skip)]
+    pub(crate) sources: Sources,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let vendors = tidegate_providers::Vendor::ALL;
+        Self {
+            temporal: Temporal::default(),
+            redis: Redis::default(),
+            gate: Gate::default(),
+            worker: Worker::default(),
+            storage: Storage::default(),
+            providers: vendors
+                .into_iter()
+                .map(|vendor| (vendor.to_string(), Provider::default()))
+                .collect(),
+            models: BTreeMap::new(),
+            lanes: built_in_lanes(),
+            tenants: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            prices: Prices::default(),
+            sources: Sources::default(),
+        }
+    }
+}
+
+impl Config {
+    /// The file or variable that set a key, or [`super::sources::DEFAULT`].
+    #[must_use]
+    pub fn source_of(&self, path: &[&str]) -> &str {
+        self.sources.of(path)
+    }
+
+    /// The file that was read, if any.
+    #[must_use]
+    pub fn file(&self) -> Option<&PathBuf> {
+        self.sources.file.as_ref()
+    }
+}
+
+/// The Temporal server and our place in it. What is absent comes from `TEMPORAL_ADDRESS`,
+/// `TEMPORAL_NAMESPACE`, `TEMPORAL_TLS_…`, `TEMPORAL_API_KEY` or `temporal.toml`, as in every
+/// Temporal SDK.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Temporal {
+    /// `host:port`, or a URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// The namespace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The task queue that workers poll and batches are started on.
+    pub task_queue: String,
+}
+
+impl Default for Temporal {
+    fn default() -> Self {
+        Self { address: None, namespace: None, task_queue: "tidegate".to_owned() }
+    }
+}
+
+/// The Redis that holds the quota of the whole fleet.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Redis {
+    /// `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,…` or
+    /// `redis+sentinel://host:port,…/master-name`.
+    pub url: String,
+    /// First part of every key.
+    pub key_prefix: String,
+}
+
+impl Default for Redis {
+    fn default() -> Self {
+        Self { url: "redis://127.0.0.1:6379".to_owned(), key_prefix: "tidegate".to_owned() }
+    }
+}
+
+/// The URL is shown without its password.
+impl std::fmt::Debug for Redis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redis")
+            .field("url", &mask::url(&self.url))
+            .field("key_prefix", &self.key_prefix)
+            .finish()
+    }
+}
+
+/// Pauses and retry delays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Gate {
+    /// Each wake-up after a pause is spread over 0 to this.
+    pub jitter: Span,
+    /// Bound of the first retry delay.
+    pub base_backoff: Span,
+    /// No retry delay is longer.
+    pub max_backoff: Span,
+    /// A pause outlives nobody longer than this.
+    pub pause_ttl: Span,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        let (backoff, options) = (Backoff::default(), tidegate_quota::Options::default());
+        Self {
+            jitter: Span(options.jitter),
+            base_backoff: Span(backoff.base),
+            max_backoff: Span(backoff.max),
+            pause_ttl: Span(options.pause_ttl),
+        }
+    }
+}
+
+/// One worker process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Worker {
+    /// Documents that are worked on at once: the slots that the lanes share, each at least one. A
+    /// worker uses fewer when its models' limits cannot use them all.
+    pub max_concurrent_documents: usize,
+    /// A longer wait for quota goes back to Temporal.
+    pub max_slot_wait: Span,
+    /// What is in flight gets this long to finish when the worker is told to stop; then it is
+    /// handed back and starts again elsewhere. Keep it below the time that your service manager
+    /// waits before it kills.
+    pub shutdown_grace: Span,
+    /// Where Prometheus finds `/metrics`: `host:port`; `off` or nothing for no page.
+    pub metrics_listen: String,
+}
+
+impl Worker {
+    /// Where the metrics page is to be, unless it is off.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<&str> {
+        Some(self.metrics_listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            max_concurrent_documents: 200,
+            max_slot_wait: Span::seconds(10),
+            shutdown_grace: Span::seconds(20),
+            metrics_listen: "127.0.0.1:9464".to_owned(),
+        }
+    }
+}
+
+/// Roots of all sources and outputs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Storage {
+    /// `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`.
+    pub roots: Vec<String>,
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self { roots: vec!["file:///data".to_owned()] }
+    }
+}
+
+/// One lane's part of each model's limits.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Lane {
+    /// Guaranteed, whatever the other lanes do.
+    pub share: f64,
+    /// The most it may borrow when the others are idle.
+    pub burst: f64,
+}
+
+impl Default for Lane {
+    fn default() -> Self {
+        Self { share: 0.0, burst: 1.0 }
+    }
+}
+
+/// `interactive`, `standard` and `batch`.
+pub(super) fn built_in_lanes() -> BTreeMap<String, Lane> {
+    [("interactive", 0.6), ("standard", 0.3), ("batch", 0.1)]
+        .into_iter()
+        .map(|(name, share)| (name.to_owned(), Lane { share, burst: 1.0 }))
+        .collect()
+}
+
+/// All lanes as the limiter wants them; names that cannot be used are left out (validation has
+/// named them).
+pub(super) fn quota_lanes(
+    lanes: &BTreeMap<String, Lane>,
+) -> Result<tidegate_quota::Lanes, LimitError> {
+    let shares = lanes.iter().filter_map(|(name, lane)| {
+        let name = tidegate_types::Lane::new(name.clone()).ok()?;
+        Some((name, Share { guaranteed: lane.share, ceiling: lane.burst }))
+    });
+    tidegate_quota::Lanes::new(shares.collect())
+}
+
+/// Who pays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tenant {
+    /// US dollars that it may spend in a day (UTC); without it as much as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daily_budget_usd: Option<f64>,
+}
+
+/// Models that are tried in order under sustained limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Route {
+    /// `provider:model`, each with a `[models]` section.
+    pub models: Vec<String>,
+    /// Those of them that answer as well as the first: whichever can take a document soonest does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub equivalent: Vec<String>,
+    /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
+    /// model.
+    pub after_refusals: u32,
+    /// Whether a document may go on to models that are not equivalent to the first.
+    pub downgrade: bool,
+}
+
+impl Default for Route {
+    fn default() -> Self {
+        // Waiting for quota is the rule in a full batch: a document asks four times as a median of
+        // the simulations.
+        Self { models: Vec::new(), equivalent: Vec::new(), after_refusals: 5, downgrade: true }
+    }
+}
+
+/// Prices beyond the built-in ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Prices {
+    /// A file in the form of the built-in `prices.toml`; its models replace and add to the built-in
+    /// ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+}

@@ -1,0 +1,212 @@
+//! What the file and the environment come to, and what is said about each fault.
+
+use std::path::Path;
+
+use tidegate_providers::Providers;
+
+use super::{Config, show, span};
+
+fn load(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.toml");
+    std::fs::write(&file, text).unwrap();
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let loaded = Config::from_layers(Some(&file), variables);
+    loaded.map_err(|error| error.to_string().replace(&*file.to_string_lossy(), "t.toml"))
+}
+
+#[test]
+fn the_environment_goes_before_the_file_and_the_file_before_defaults() {
+    let text = "[gate]\njitter = \"7s\"\nbase-backoff = \"4s\"\n[models.\"openai:gpt-4.1\"]\nrpm = 10\n[lanes.bulk]\nshare = 0.0";
+    let variables = [
+        ("TIDEGATE_GATE__BASE_BACKOFF", "5s"),
+        ("TIDEGATE_MODELS__OPENAI_GPT_4_1__RPM", "20"),
+        ("TIDEGATE_STORAGE__ROOTS", "[\"file:///a\", \"file:///b\"]"),
+        ("TIDEGATE_TEMPORAL__NAMESPACE", "123"),
+        ("TIDEGATE_LOG_FORMAT", "json"),
+    ];
+    let config = load(text, &variables).unwrap();
+    assert_eq!(config.gate.base_backoff, span::Span::seconds(5));
+    assert_eq!(config.gate.jitter, span::Span::seconds(7));
+    assert_eq!(config.gate.max_backoff, span::Span::seconds(60));
+    assert_eq!(config.models["openai:gpt-4.1"].rpm, Some(20));
+    assert_eq!(config.storage.roots, ["file:///a", "file:///b"]);
+    assert_eq!(config.temporal.namespace.as_deref(), Some("123"));
+    assert_eq!(config.lanes.len(), 4);
+    assert_eq!(config.sources.of(&["gate", "base-backoff"]), "TIDEGATE_GATE__BASE_BACKOFF");
+    assert!(config.sources.of(&["gate", "jitter"]).ends_with("t.toml"));
+    assert_eq!(config.sources.of(&["gate", "max-backoff"]), "default");
+}
+
+#[test]
+fn each_fault_is_one_sentence_with_place_and_remedy() {
+    let cases = [
+        (
+            "[gate]\njiter = \"1s\"",
+            "t.toml: gate.jiter is not known; the keys here are jitter, base-backoff, max-backoff, pause-ttl",
+        ),
+        (
+            "[gates]\nx = 1",
+            "t.toml: gates is not known; the keys here are temporal, redis, gate, worker, storage, providers, models, lanes, tenants, routes, prices",
+        ),
+        (
+            "[gate]\njitter = 5",
+            "t.toml: gate.jitter is 5; write a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"",
+        ),
+        (
+            "[gate]\njitter = \"5\"",
+            "t.toml: gate.jitter is \"5\"; write a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"",
+        ),
+        (
+            "[gate]\nmax-backoff = \"1s\"",
+            "t.toml: gate.max-backoff is 1s, less than base-backoff (10s); raise it or lower base-backoff",
+        ),
+        (
+            "[redis]\nurl = \"http://u:hush@h\"",
+            "t.toml: redis.url is \"http://u:******@h\"; write redis://host:6379, rediss://…, redis+cluster://… or redis+sentinel://…",
+        ),
+        (
+            "[worker]\nmetrics-listen = \"on\"",
+            "t.toml: worker.metrics-listen is \"on\"; write an address and a port such as 127.0.0.1:9464, or off",
+        ),
+        (
+            "[storage]\nroots = [\"/data\"]",
+            "t.toml: storage.roots holds \"/data\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
+        ),
+        (
+            "[providers.mine]\nkind = \"openai\"",
+            "t.toml: providers.mine.base-url is missing; write the endpoint, such as \"http://localhost:8000/v1\"",
+        ),
+        (
+            "[providers.mine]\nbase-url = \"http://h/v1\"",
+            "t.toml: providers.mine.kind is missing; write \"openai\" for anything compatible with it, or \"anthropic\", \"gemini\" or \"bedrock\"",
+        ),
+        (
+            "[models.\"openai:m\"]\nrpm = 0",
+            "t.toml: models.\"openai:m\" cannot be used: the limit on requests is 0, which would admit nothing; leave it out for no limit",
+        ),
+        (
+            "[models.\"x:m\"]\nrpm = 1",
+            "t.toml: models.\"x:m\" names the provider x, which is not configured; add [providers.x] or correct the name",
+        ),
+        (
+            "[gate]\njitter = \"9m\"",
+            "t.toml: gate.jitter is 9m, longer than pause-ttl (5m); documents would wait longer than any pause; lower it",
+        ),
+        (
+            "[redis]\nkey-prefix = \"a b\"",
+            "t.toml: redis.key-prefix is \"a b\"; write 1 to 64 letters, digits, '-', '_', '.' or ':'",
+        ),
+        (
+            "[storage]\nroots = [\"file://data\"]",
+            "t.toml: storage.roots holds \"file://data\"; write file:///folder, s3://bucket/prefix, gs://bucket, az://container, or https://host to read from",
+        ),
+        (
+            "[models.\"openai:m\"]\nrpm = 1\nprice = { input-usd-per-mtok = -1.0, output-usd-per-mtok = 1 }",
+            "t.toml: models.\"openai:m\".price.input-usd-per-mtok is -1; write dollars per million tokens, 0 or more",
+        ),
+        (
+            "[lanes.batch]\nshare = 0.5",
+            "t.toml: lanes cannot be used: the lanes' shares add up to 1.400; together they must not exceed 1; lower some of them",
+        ),
+        ("[lanes.batch]\nshare = 2", "t.toml: lanes.batch.share is 2; write a number from 0 to 1"),
+        (
+            "[tenants.a]\ndaily-budget-usd = -1",
+            "t.toml: tenants.a.daily-budget-usd is -1; write dollars, 0 or more",
+        ),
+        (
+            "[routes.a]\nmodels = [\"openai:m\"]",
+            "t.toml: routes.a.models names openai:m, which has no limits; add a [models.\"openai:m\"] section or take it out",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(
+            load(text, &[]).unwrap_err(),
+            format!("the configuration cannot be used: {expected}")
+        );
+    }
+}
+
+#[test]
+fn all_faults_are_told_together_and_name_the_variable() {
+    let text = "[gate]\na = 1\njitter = 2\n[worker]\nmax-concurrent-documents = 0";
+    let error = load(text, &[("TIDEGATE_GATE__PAUSE_TTL", "soon"), ("TIDEGATE_REDIS__URI", "x")])
+        .unwrap_err();
+    assert!(error.contains("5 faults"), "{error}");
+    for expected in [
+        "\n  - t.toml: gate.a is not known",
+        "\n  - t.toml: gate.jitter is 2;",
+        "\n  - TIDEGATE_GATE__PAUSE_TTL: gate.pause-ttl is \"soon\"; write",
+        "\n  - TIDEGATE_REDIS__URI: redis.uri is not known; the keys here are url, key-prefix",
+        "\n  - t.toml: worker.max-concurrent-documents is 0; write at least 1",
+    ] {
+        assert!(error.contains(expected), "{expected} in {error}");
+    }
+}
+
+#[test]
+fn what_is_shown_can_be_read_again_and_holds_no_secret() {
+    let text = "[redis]\nurl = \"redis://:hush@h:1\"\n[models.\"openai:gpt-4.1\"]\nrpm = 10\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1?key=hush\"";
+    let config = load(text, &[("TIDEGATE_GATE__JITTER", "1s")]).unwrap();
+    let shown = show::toml(&config);
+    assert!(!shown.contains("hush") && !format!("{config:?}").contains("hush"), "{shown}");
+    assert!(shown.contains("# TIDEGATE_GATE__JITTER"), "{shown}");
+    assert!(shown.contains("# api-key: ") && shown.contains("OPENAI_API_KEY"), "{shown}");
+    load(&shown, &[]).unwrap();
+}
+
+#[test]
+fn lanes_of_ones_own_take_the_place_of_the_built_in_shares() {
+    let shares = |text| {
+        load(text, &[])
+            .unwrap()
+            .lanes
+            .into_iter()
+            .map(|(name, lane)| (name, lane.share))
+            .collect::<Vec<_>>()
+    };
+    let lane = |name: &str, share| (name.to_owned(), share);
+    assert_eq!(shares(""), [lane("batch", 0.1), lane("interactive", 0.6), lane("standard", 0.3)]);
+    let own = shares("[lanes.fast]\nshare = 0.9\n[lanes.batch]\nshare = 0.1");
+    assert_eq!(
+        own,
+        [lane("batch", 0.1), lane("fast", 0.9), lane("interactive", 0.0), lane("standard", 0.0)]
+    );
+}
+
+#[test]
+fn a_models_own_price_goes_before_the_table() {
+    let text = "[models.\"openai:gpt-4o-mini\"]\nrpm = 1\nprice = { input-usd-per-mtok = 7, output-usd-per-mtok = 1.5 }";
+    let config = load(text, &[]).unwrap();
+    let (id, day) = ("openai:gpt-4o-mini".parse().unwrap(), "2026-11-20".parse().unwrap());
+    let usage = tidegate_types::Usage {
+        uncached_input: 1_000_000,
+        cache_read: 0,
+        cache_write: 0,
+        output: 2_000_000,
+    };
+    assert_eq!(config.prices().unwrap().cost_usd(&id, &usage, day), Some(10.0));
+    load(&show::toml(&config), &[]).unwrap();
+}
+
+#[test]
+fn a_missing_or_broken_file_is_named() {
+    let error = Config::from_layers(Some(Path::new("/no/such.toml")), []).unwrap_err().to_string();
+    assert!(error.contains("/no/such.toml: the file cannot be read"), "{error}");
+    assert!(load("[gate", &[]).unwrap_err().contains("t.toml: the file is not TOML"));
+}
+
+#[test]
+fn vendors_decide_what_counts_and_unused_providers_need_no_key() {
+    let text = "[models.\"anthropic:a\"]\nitpm = 10\n[models.\"mine:m\"]\ntpm = 10\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1\"";
+    let models = load(text, &[]).unwrap().quota_models(&Providers::default()).unwrap();
+    assert_eq!(
+        models.iter().map(|model| model.charge.cached_input).collect::<Vec<_>>(),
+        [false, true]
+    );
+    let settings = load(&text[text.find("[models.\"mine").unwrap()..], &[])
+        .unwrap()
+        .provider_settings()
+        .unwrap();
+    assert_eq!(settings.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["mine"]);
+}
