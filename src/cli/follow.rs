@@ -1,10 +1,18 @@
-//! A batch on its way, until it ends or nobody watches any more.
+//! A batch on its way: followed until it ends or is let go, with its progress on stderr, as a bar on
+//! a terminal, else as a line now and then.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    io::{self, IsTerminal},
+    time::{Duration, Instant, SystemTime},
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tidegate_workflows::contract::Progress;
 
 use crate::temporal::{Ending, Silent, Temporal};
 
-use super::bar::Bar;
+use super::{figures, output};
 
 /// How often a batch is asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -65,4 +73,111 @@ pub(super) fn no_worker(temporal: &Temporal) -> String {
         "no worker answers on the task queue \"{}\"; start one with `tidegate worker`",
         temporal.task_queue()
     )
+}
+
+/// Without a terminal, a line is written this often.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// What is shown while a batch runs.
+#[derive(Debug)]
+struct Bar {
+    bar: ProgressBar,
+    /// Where the last line was written, and what it said, if there is no terminal.
+    lines: Option<(Option<Instant>, String)>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        let terminal = io::stderr().is_terminal();
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+        let form = "{spinner} [{bar:28}] {pos}/{len} documents  {wide_msg}";
+        bar.set_style(
+            ProgressStyle::with_template(form)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("=> "),
+        );
+        if terminal {
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        Self { bar, lines: (!terminal).then(|| (None, String::new())) }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let (done, words) = (done(progress), words(progress, SystemTime::now()));
+        self.bar.set_length(progress.documents);
+        self.bar.set_position(done);
+        self.bar.set_message(words.clone());
+        self.line(&format!("{done}/{} documents  {words}", progress.documents));
+    }
+
+    /// Says something instead of figures.
+    fn note(&mut self, text: &str) {
+        self.bar.set_message(text.to_owned());
+        self.line(text);
+    }
+
+    fn end(self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&mut self, text: &str) {
+        let Some((last, said)) = &mut self.lines else { return };
+        if text != said && last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+            output::say(text);
+            (*last, *said) = (Some(Instant::now()), text.to_owned());
+        }
+    }
+}
+
+fn done(progress: &Progress) -> u64 {
+    progress.totals.succeeded + progress.totals.failed + progress.totals.skipped
+}
+
+fn words(progress: &Progress, now: SystemTime) -> String {
+    if progress.documents == 0 {
+        return "listing the source".to_owned();
+    }
+    let totals = &progress.totals;
+    let elapsed = figures::time(progress.started_at.as_deref())
+        .and_then(|start| now.duration_since(start).ok());
+    let mut words = Vec::new();
+    if progress.paused {
+        words.push("paused".to_owned());
+    }
+    words.extend(
+        elapsed.and_then(|elapsed| figures::rate(totals.succeeded + totals.failed, elapsed)),
+    );
+    words.push(format!("{} in flight", totals.in_flight));
+    words.push(format!("{} × 429", totals.rate_limited));
+    if totals.failed > 0 {
+        words.push(format!("{} failed", totals.failed));
+    }
+    let left = figures::time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
+    words.extend(left.map(|left| format!("ETA {}", figures::span(left))));
+    words.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_workflows::contract::Totals;
+
+    use super::*;
+
+    #[test]
+    fn the_figures_of_a_running_batch() {
+        let mut progress =
+            Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
+        let now = figures::time(Some("2026-11-20T10:00:20Z")).unwrap();
+        assert_eq!(words(&progress, now), "listing the source");
+        progress.documents = 100;
+        progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
+        progress.totals =
+            Totals { succeeded: 40, in_flight: 12, rate_limited: 1, ..Totals::default() };
+        assert_eq!(words(&progress, now), "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s");
+        progress.paused = true;
+        progress.totals.failed = 2;
+        progress.eta = None;
+        assert_eq!(words(&progress, now), "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed");
+        assert_eq!(done(&progress), 42);
+    }
 }

@@ -1,4 +1,4 @@
-//! `tidegate pause`.
+//! `tidegate pause` and `tidegate resume`.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 
 /// Close a model's gate for the whole fleet
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct PauseArgs {
     /// Such as anthropic:claude-sonnet-5
     model: String,
     /// For how long, such as 60s or 5m; at most gate.pause-ttl
@@ -28,7 +28,7 @@ pub(super) struct Args {
     json: bool,
 }
 
-pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Outcome> {
     if args.length.is_zero() {
         return Err(usage(
             "--for is 0; write a length of time such as 60s, or use `tidegate resume`",
@@ -61,6 +61,28 @@ fn shortened(wanted: Duration, closed: Duration) -> &'static str {
         }
         std::cmp::Ordering::Equal => "",
     }
+}
+
+/// Open a model's gate for the whole fleet
+#[derive(Debug, clap::Args)]
+pub(super) struct ResumeArgs {
+    /// Such as anthropic:claude-sonnet-5
+    model: String,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<Outcome> {
+    let quota = config.quota()?;
+    let model = quota::known(&quota, &args.model)?;
+    quota.resume(&model).await.with_context(|| format!("{model} could not be resumed"))?;
+    if args.json {
+        output::json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
+    } else {
+        output::say(&format!("{model} is open"));
+    }
+    Ok(Outcome::Done)
 }
 
 #[cfg(test)]

@@ -1,9 +1,13 @@
-//! Places of documents and results: URLs as they are, paths made into `file://` URLs.
+//! Places of documents and results: URLs as they are, paths made into `file://` URLs; and the id of a
+//! batch, made from its source.
 
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
+use chrono::{DateTime, Utc};
 use url::Url;
+
+use crate::config::Config;
 
 use super::exit::usage;
 
@@ -80,6 +84,57 @@ fn absolute(text: &str) -> anyhow::Result<PathBuf> {
     Ok(plain)
 }
 
+/// Of a batch's id, before the time, so that ids fit into a table.
+const MAX_PREFIX_CHARS: usize = 40;
+
+/// A batch's id, from its source's own name and the time: `contracts-20261120-184530`.
+pub(super) fn batch_id(source: &str, now: DateTime<Utc>) -> String {
+    format!("{}-{}", last_name(source), now.format("%Y%m%d-%H%M%S"))
+}
+
+/// The last part of the path that is no pattern; for a bucket alone, its name.
+fn last_name(source: &str) -> String {
+    let path = source.split_once("://").map_or(source, |(_, path)| path);
+    let mut parts =
+        path.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
+    let last = parts.next_back().unwrap_or_default();
+    let plain: String = last
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect();
+    let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
+    let mut name = words.join("-");
+    name.truncate(MAX_PREFIX_CHARS);
+    if name.is_empty() { "batch".to_owned() } else { name }
+}
+
+/// Roots are the workers' business, so their refusal comes back from them; what to change there is
+/// said here.
+pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
+    if !why.contains("outside the allowed roots") {
+        return None;
+    }
+    let covered = |place: &str| {
+        config.storage.roots.iter().any(|root| {
+            format!("{place}/").starts_with(&format!("{}/", root.trim_end_matches('/')))
+        })
+    };
+    let folder =
+        |place: &str| place.rsplit_once('/').map_or(place, |(folder, _)| folder).to_owned();
+    let mut roots = config.storage.roots.clone();
+    for place in [source, output] {
+        let folder = folder(place.split(['*', '?', '[']).next().unwrap_or(place));
+        if why.contains(place) || !covered(place) {
+            roots.push(folder);
+        }
+    }
+    roots.dedup();
+    let list = roots.iter().map(|root| format!("\"{root}\"")).collect::<Vec<_>>().join(", ");
+    Some(format!(
+        "\n  in the workers' tidegate.toml:\n    [storage]\n    roots = [{list}]\n  then start them anew"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,5 +162,30 @@ mod tests {
         assert!(source("").is_err());
         assert_eq!(shown("file:///a%20b/c/"), "/a b/c/");
         assert_eq!(shown("s3://b/p"), "s3://b/p");
+    }
+
+    #[test]
+    fn ids_tell_the_source_and_the_time() {
+        let now = "2026-11-20T18:45:30Z".parse().unwrap();
+        let cases = [
+            ("file:///data/Contracts%202026/", "contracts-202026-20261120-184530"),
+            ("file:///data/contracts/*.md", "contracts-20261120-184530"),
+            ("s3://bucket", "bucket-20261120-184530"),
+            ("file:///", "batch-20261120-184530"),
+            ("file:///data/a.b_c/", "a-b-c-20261120-184530"),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(batch_id(source, now), expected, "{source}");
+        }
+        assert!(batch_id(&format!("file:///{}", "x".repeat(300)), now).len() < 60);
+    }
+
+    #[test]
+    fn a_refused_root_is_answered_with_the_lines_to_write() {
+        let config = Config::default();
+        let why = "source \"file:///home/me/docs/\" lies outside the allowed roots (file:///data/); choose …";
+        let hint = roots_hint(why, &config, "file:///home/me/docs/", "file:///data/out/").unwrap();
+        assert!(hint.contains("roots = [\"file:///data\", \"file:///home/me/docs\"]"), "{hint}");
+        assert_eq!(roots_hint("no such folder", &config, "a", "b"), None);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
 use tidegate_workflows::{
-    contract::{Job, Progress, Records},
+    contract::{Job, Records},
     request,
 };
 
@@ -18,9 +18,7 @@ use crate::{
 };
 
 use super::{
-    batch_id,
     exit::{Outcome, usage},
-    figures,
     follow::{Followed, follow},
     output, place, style, summary, table,
 };
@@ -125,7 +123,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         return dry_run(&args, &batch.job, config).await;
     }
     let source = input["source"].as_str().unwrap_or_default().to_owned();
-    let id = args.workflow_id.clone().unwrap_or_else(|| batch_id::of(&source, chrono::Utc::now()));
+    let id =
+        args.workflow_id.clone().unwrap_or_else(|| place::batch_id(&source, chrono::Utc::now()));
     let temporal = Temporal::open(config).await?;
     temporal.start(&id, &input).await?;
     if args.detach {
@@ -139,10 +138,16 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             ));
             Ok(Outcome::Done)
         }
-        Followed::Ended(Ending::Completed(progress)) => completed(&args, &id, &progress),
+        Followed::Ended(Ending::Completed(progress)) => {
+            summary::completed(&id, &progress, args.json)
+        }
         Followed::Ended(Ending::Broken(why)) => {
-            let hint =
-                roots_hint(&why, config, &source, input["output"].as_str().unwrap_or_default());
+            let hint = place::roots_hint(
+                &why,
+                config,
+                &source,
+                input["output"].as_str().unwrap_or_default(),
+            );
             Err(anyhow!("{why}{}", hint.unwrap_or_default())
                 .context(format!("the batch {id} has not been finished")))
         }
@@ -174,32 +179,6 @@ fn detached(args: &Args, id: &str) -> anyhow::Result<Outcome> {
         output::say(&format!("started. See how it goes with: tidegate status {id}"));
     }
     Ok(Outcome::Done)
-}
-
-fn completed(args: &Args, id: &str, progress: &Progress) -> anyhow::Result<Outcome> {
-    if args.json {
-        output::json(&with_id(id, progress)?)?;
-    } else {
-        let took = figures::time(progress.started_at.as_deref()).map(figures::since);
-        output::data(&table::pairs(&summary::rows(progress, took), style::data()))?;
-    }
-    if progress.totals.failed > 0 {
-        let where_to = place::shown(&progress.output);
-        output::say(&format!(
-            "{} documents failed; failures.jsonl in {where_to} says why",
-            progress.totals.failed
-        ));
-    }
-    Ok(summary::outcome(progress))
-}
-
-/// The contract's fields and the batch's name.
-pub(super) fn with_id(id: &str, progress: &Progress) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(progress).context("writing the result")?;
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("workflow_id".to_owned(), id.into());
-    }
-    Ok(value)
 }
 
 /// The workflow's input; what is not given keeps the workflow's own default.
@@ -254,33 +233,6 @@ fn dollars(text: &str) -> Result<f64, String> {
 fn read(option: &str, file: &str) -> anyhow::Result<String> {
     std::fs::read_to_string(Path::new(file))
         .map_err(|error| usage(format!("{option}: {file} cannot be read: {error}")))
-}
-
-/// Roots are the workers' business, so their refusal comes back from them; what to change there is
-/// said here.
-fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
-    if !why.contains("outside the allowed roots") {
-        return None;
-    }
-    let covered = |place: &str| {
-        config.storage.roots.iter().any(|root| {
-            format!("{place}/").starts_with(&format!("{}/", root.trim_end_matches('/')))
-        })
-    };
-    let folder =
-        |place: &str| place.rsplit_once('/').map_or(place, |(folder, _)| folder).to_owned();
-    let mut roots = config.storage.roots.clone();
-    for place in [source, output] {
-        let folder = folder(place.split(['*', '?', '[']).next().unwrap_or(place));
-        if why.contains(place) || !covered(place) {
-            roots.push(folder);
-        }
-    }
-    roots.dedup();
-    let list = roots.iter().map(|root| format!("\"{root}\"")).collect::<Vec<_>>().join(", ");
-    Some(format!(
-        "\n  in the workers' tidegate.toml:\n    [storage]\n    roots = [{list}]\n  then start them anew"
-    ))
 }
 
 #[cfg(test)]
@@ -383,14 +335,5 @@ mod tests {
         let error =
             input(&args(&["-i", "x", "--schema", file.to_str().unwrap()])).unwrap_err().to_string();
         assert!(error.contains("is not JSON"), "{error}");
-    }
-
-    #[test]
-    fn a_refused_root_is_answered_with_the_lines_to_write() {
-        let config = Config::default();
-        let why = "source \"file:///home/me/docs/\" lies outside the allowed roots (file:///data/); choose …";
-        let hint = roots_hint(why, &config, "file:///home/me/docs/", "file:///data/out/").unwrap();
-        assert!(hint.contains("roots = [\"file:///data\", \"file:///home/me/docs\"]"), "{hint}");
-        assert_eq!(roots_hint("no such folder", &config, "a", "b"), None);
     }
 }

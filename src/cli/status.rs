@@ -14,7 +14,7 @@ use crate::{
 use super::{
     exit::Outcome,
     figures::{self, count},
-    follow, output, place, run, style, summary,
+    follow, output, place, style, summary,
     table::{self, Table},
 };
 
@@ -171,7 +171,7 @@ fn eta(progress: &Progress) -> Option<String> {
 
 fn value(batch: &Batch, told: &Told) -> anyhow::Result<Value> {
     let mut value = match told {
-        Told::Progress(progress) => run::with_id(&batch.id, progress)?,
+        Told::Progress(progress) => summary::with_id(&batch.id, progress)?,
         Told::Nothing(why) => json!({ "workflow_id": batch.id, "message": why }),
     };
     value["status"] = batch.status.into();

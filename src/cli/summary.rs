@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use anyhow::Context;
+use serde_json::Value;
 use tidegate_activities::batch::forecast::{Forecast, Range};
 use tidegate_workflows::contract::Progress;
 
 use super::{
     exit::Outcome,
-    figures::{count, dollars, ratio, span},
-    place,
+    figures::{self, count, dollars, ratio, span},
+    output, place, style, table,
 };
 
 /// Names and values for [`super::table::pairs`].
@@ -77,12 +79,38 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
     rows
 }
 
-/// 0 or 3.
-pub(super) fn outcome(progress: &Progress) -> Outcome {
+/// Shows the result of a batch that has ended; documents that failed make the exit code 3.
+pub(super) fn completed(id: &str, progress: &Progress, as_json: bool) -> anyhow::Result<Outcome> {
+    if as_json {
+        output::json(&with_id(id, progress)?)?;
+    } else {
+        let took = figures::time(progress.started_at.as_deref()).map(figures::since);
+        output::data(&table::pairs(&rows(progress, took), style::data()))?;
+    }
+    if progress.totals.failed > 0 {
+        let where_to = place::shown(&progress.output);
+        output::say(&format!(
+            "{} documents failed; failures.jsonl in {where_to} says why",
+            progress.totals.failed
+        ));
+    }
+    Ok(outcome(progress))
+}
+
+/// The contract's fields and the batch's name.
+pub(super) fn with_id(id: &str, progress: &Progress) -> anyhow::Result<Value> {
+    let mut value = serde_json::to_value(progress).context("writing the result")?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("workflow_id".to_owned(), id.into());
+    }
+    Ok(value)
+}
+
+fn outcome(progress: &Progress) -> Outcome {
     if progress.totals.failed > 0 { Outcome::SomeFailed } else { Outcome::Done }
 }
 
-pub(super) fn documents(progress: &Progress) -> String {
+fn documents(progress: &Progress) -> String {
     let totals = &progress.totals;
     let parts = [(totals.failed, "failed"), (totals.skipped, "done before")];
     let parts: Vec<String> = parts
@@ -94,7 +122,7 @@ pub(super) fn documents(progress: &Progress) -> String {
     format!("{}{parts}", count(progress.documents))
 }
 
-pub(super) fn tokens(progress: &Progress) -> String {
+fn tokens(progress: &Progress) -> String {
     let totals = &progress.totals;
     let cached = if totals.cached_input_tokens > 0 {
         format!(" ({} cached)", count(totals.cached_input_tokens))

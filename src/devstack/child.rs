@@ -6,8 +6,10 @@
 
 use std::{
     collections::VecDeque,
+    env,
     ffi::OsString,
-    path::Path,
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -68,7 +70,7 @@ impl Child {
         command.process_group(0);
         // What steers our own connection to Temporal must not steer a server of ours.
         for (name, _) in
-            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TEMPORAL_"))
+            env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TEMPORAL_"))
         {
             command.env_remove(name);
         }
@@ -165,6 +167,30 @@ fn listen(
     })
 }
 
+/// `N` different ports of 127.0.0.1 that were free a moment ago, for a server that must be told its
+/// own. Another program may take one before the server does; the starter tries again then.
+///
+/// # Errors
+/// The system has no free port.
+pub(super) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    let mut ports = [0; N];
+    // All are held until each is known, so that they differ.
+    let mut held = Vec::with_capacity(N);
+    for port in &mut ports {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port on 127.0.0.1")?;
+        *port = listener.local_addr().context("no free port on 127.0.0.1")?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+/// A program of the `PATH`.
+pub(super) fn on_path(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
@@ -210,5 +236,18 @@ mod tests {
         drop(child.leash.take());
         tokio::time::timeout(Duration::from_secs(20), child.process.wait()).await.unwrap().unwrap();
         tokio::time::timeout(Duration::from_secs(20), reader).await.unwrap().unwrap();
+    }
+
+    #[test]
+    fn ports_differ_and_are_free() {
+        let [a, b, c] = free_ports().unwrap();
+        assert!(a != b && b != c && a != c);
+        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, a)).is_ok());
+    }
+
+    #[test]
+    fn programs_of_the_path_are_found() {
+        assert!(on_path("sh").is_some());
+        assert!(on_path("no-such-program-of-ours").is_none());
     }
 }

@@ -13,7 +13,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{child::Child, ports, temporal_server::on_path};
+use super::child::{Child, free_ports, on_path};
 
 /// It starts in some 20 ms; a busy machine takes longer.
 const READY_WITHIN: Duration = Duration::from_secs(15);
@@ -48,7 +48,7 @@ impl RedisServer {
     }
 
     async fn attempt(program: &Path) -> anyhow::Result<Self> {
-        let [port] = ports::free()?;
+        let [port] = free_ports()?;
         let folder = tempfile::Builder::new()
             .prefix("tidegate-redis-")
             .tempdir()

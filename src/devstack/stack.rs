@@ -4,22 +4,24 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
 use anyhow::{Context, anyhow};
 use tempfile::TempDir;
 use tidegate_simulator::Simulator;
+use tokio::{sync::oneshot, task::LocalSet};
 use url::Url;
 
 use super::{
     redis_server::RedisServer,
     simulation::{self, Simulated},
     temporal_server::{NAMESPACE, TemporalServer},
-    worker_thread::WorkerThread,
 };
 use crate::{
     config::Config,
     telemetry::{self, Telemetry},
+    worker,
 };
 
 /// What to start.
@@ -150,4 +152,67 @@ pub fn folder_url(folder: &Path) -> anyhow::Result<String> {
     Url::from_directory_path(folder)
         .map(String::from)
         .map_err(|()| anyhow!("{} is no absolute path", folder.display()))
+}
+
+/// The worker inside this process: on a thread of its own, because the SDK's worker stays on one.
+#[derive(Debug)]
+struct WorkerThread {
+    stop: Option<oneshot::Sender<()>>,
+    result: oneshot::Receiver<anyhow::Result<()>>,
+}
+
+impl WorkerThread {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    fn start(config: Config, telemetry: Arc<Telemetry>) -> anyhow::Result<Self> {
+        let (stop, stopped) = oneshot::channel();
+        let (report, result) = oneshot::channel();
+        let work = move || {
+            let _ = report.send(work(&config, &telemetry, stopped));
+        };
+        thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(work)
+            .context("no thread for the worker")?;
+        Ok(Self { stop: Some(stop), result })
+    }
+
+    /// Resolves when the worker ends by itself.
+    async fn ended(&mut self) -> anyhow::Error {
+        match (&mut self.result).await {
+            Ok(Ok(())) => anyhow!("the worker ended"),
+            Ok(Err(error)) => error.context("the worker ended"),
+            Err(_) => anyhow!("the worker's thread died"),
+        }
+    }
+
+    /// Stops it: what is in flight is finished or handed back.
+    ///
+    /// # Errors
+    /// The worker had failed.
+    async fn stop(mut self) -> anyhow::Result<()> {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        (&mut self.result).await.unwrap_or_else(|_| Err(anyhow!("the worker's thread died")))
+    }
+}
+
+fn work(
+    config: &Config,
+    telemetry: &Telemetry,
+    stopped: oneshot::Receiver<()>,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("no runtime for the worker")?;
+    LocalSet::new().block_on(&runtime, async {
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        worker::run(config, telemetry, shutdown).await
+    })
 }

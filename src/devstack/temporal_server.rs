@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use tokio::net::TcpStream;
 
-use super::{child::Child, ports};
+use super::child::{Child, free_ports, on_path};
 use crate::{config::Config, temporal::Temporal};
 
 /// Names a Temporal CLI to use before all others.
@@ -52,7 +52,7 @@ impl TemporalServer {
     }
 
     async fn attempt(cli: &Path) -> anyhow::Result<Self> {
-        let [port, ui_port] = ports::free()?;
+        let [port, ui_port] = free_ports()?;
         let (port_text, ui_text) = (port.to_string(), ui_port.to_string());
         let arguments = [
             "server",
@@ -140,21 +140,4 @@ pub fn cli() -> anyhow::Result<PathBuf> {
              https://docs.temporal.io/cli#install, or name it in {CLI_VARIABLE}"
         )
     })
-}
-
-/// A program of the `PATH`.
-pub(super) fn on_path(program: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH")?;
-    env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn programs_of_the_path_are_found() {
-        assert!(on_path("sh").is_some());
-        assert!(on_path("no-such-program-of-ours").is_none());
-    }
 }

@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_simulator::Simulator;
 
-use super::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, samples::Samples};
+use super::samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples};
 use crate::{
     cli::{exit::Outcome, output},
     devstack::{

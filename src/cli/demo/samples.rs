@@ -1,4 +1,4 @@
-//! The sample documents.
+//! What the demo works on: the sample documents, and what each is asked.
 
 use std::{
     env, fs,
@@ -11,6 +11,17 @@ use crate::cli::{exit::usage, output};
 
 /// Where they lie, below the project's folder.
 const FOLDER: &str = "samples/documents";
+
+/// What each document is asked.
+pub(super) const INSTRUCTIONS: &str =
+    "Summarise the document in three points, each of one sentence.";
+
+/// Enough for three sentences.
+pub(super) const MAX_OUTPUT_TOKENS: u32 = 400;
+
+/// Callers at once, with tidegate and without it. More than there are documents would change
+/// nothing.
+pub(super) const CALLERS: usize = 64;
 
 /// The documents of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]

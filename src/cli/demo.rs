@@ -1,25 +1,72 @@
-//! The samples by way of tidegate: an embedded stack, and a batch started as anybody would.
+//! `tidegate demo`: the sample documents through a simulated provider, with tidegate or without it.
 
-use std::{fs, path::Path, pin::pin, time::Instant};
+mod baseline;
+mod samples;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    pin::pin,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value, json};
 use tidegate_workflows::contract::Progress;
 
-use super::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, samples::Samples};
+use super::{
+    exit::Outcome,
+    follow::{Followed, follow},
+    output, place,
+};
 use crate::{
-    cli::{
-        exit::Outcome,
-        follow::{Followed, follow},
-        output, place,
-    },
     config::Config,
     devstack::{Stack, report::Report, simulation::DEMO, stack::Options},
     signal,
     temporal::{Ending, Temporal},
 };
+use samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples};
 
-pub(super) async fn run(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
+/// The sample documents through a simulated provider, from start to finish on this machine
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Process the same documents the usual way, without tidegate: callers that retry on their own
+    #[arg(long)]
+    without_limiter: bool,
+    /// Process only so many of the samples
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    documents: Option<u32>,
+    /// Where the results go [default: ./out/demo-<time>]
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Leave the servers running after the batch, until Ctrl-C, to look around in the Temporal UI
+    #[arg(long, conflicts_with = "without_limiter")]
+    keep: bool,
+}
+
+pub(super) async fn run(args: Args) -> anyhow::Result<Outcome> {
+    let samples = samples::find(args.documents)?;
+    let output = match args.output {
+        Some(folder) => folder,
+        None => PathBuf::from(format!("out/demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"))),
+    };
+    let mut interrupted = pin!(signal::stop());
+    let run = async {
+        if args.without_limiter {
+            baseline::run(&samples, &output).await
+        } else {
+            with_tidegate(&samples, &output, args.keep).await
+        }
+    };
+    // Dropped halfway, the run takes its servers with it.
+    tokio::select! {
+        exit = Box::pin(run) => exit,
+        () = &mut interrupted => Err(anyhow::anyhow!("interrupted; what was done lies in {}", output.display())),
+    }
+}
+
+/// An embedded stack, and a batch started as a user would.
+async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::Result<Outcome> {
     output::say("starting Temporal, Redis, a simulated provider and a worker");
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     let mut config = Config::default();
@@ -81,7 +128,7 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
 fn report(
     stack: &Stack,
     progress: &Progress,
-    elapsed: std::time::Duration,
+    elapsed: Duration,
     folder: &Path,
     page: String,
 ) -> anyhow::Result<Report> {
@@ -124,6 +171,6 @@ fn input(samples: &Samples, folder: &Path) -> anyhow::Result<Value> {
     Ok(input)
 }
 
-fn absolute(folder: &Path) -> anyhow::Result<std::path::PathBuf> {
+fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {
     folder.canonicalize().with_context(|| format!("{} cannot be opened", folder.display()))
 }

@@ -1,13 +1,22 @@
-//! The configuration, Temporal, credentials and storage.
+//! `tidegate doctor`: the configuration, Temporal, credentials and storage are looked at here, Redis
+//! in a file of its own.
+
+mod check;
+mod redis;
 
 use std::time::Duration;
 
+use serde_json::json;
 use tidegate_activities::Storage;
 use tidegate_providers::{Providers, Vendor};
 
-use crate::{cli::place, config::Config, temporal::Temporal};
+use crate::{
+    config::{Config, ConfigError, mask},
+    temporal::Temporal,
+};
 
-use super::check::Check;
+use super::{exit::Outcome, output, place, style};
+use check::{Check, State};
 
 /// Object stores are far away at times.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -15,7 +24,56 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// A name that nobody uses, to be asked for.
 const PROBE: &str = ".tidegate-doctor";
 
-pub(super) fn configuration(config: &Config) -> Check {
+/// Look at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(
+    args: Args,
+    config: Result<Config, ConfigError>,
+) -> anyhow::Result<Outcome> {
+    let checks = match config {
+        Ok(config) => all(&config).await,
+        Err(error) => error
+            .faults
+            .iter()
+            .map(|fault| {
+                Check::fail(
+                    "configuration",
+                    fault.to_string(),
+                    "correct it, and run `tidegate doctor` again",
+                )
+            })
+            .collect(),
+    };
+    let failed = checks.iter().filter(|check| check.state == State::Fail).count();
+    if args.json {
+        output::json(&json!({ "ok": failed == 0, "checks": checks }))?;
+    } else {
+        let style = style::data();
+        output::data(&checks.iter().map(|check| check.text(style)).collect::<String>())?;
+        output::say(&match failed {
+            0 => "all is well".to_owned(),
+            1 => "1 fault".to_owned(),
+            many => format!("{many} faults"),
+        });
+    }
+    Ok(if failed == 0 { Outcome::Done } else { Outcome::Faulty })
+}
+
+async fn all(config: &Config) -> Vec<Check> {
+    let mut checks = vec![configuration(config)];
+    let (temporal, redis, storage) =
+        tokio::join!(temporal(config), Box::pin(redis::all(config)), storage(config));
+    checks.extend(temporal.into_iter().chain(redis).chain(credentials(config)).chain(storage));
+    checks
+}
+
+fn configuration(config: &Config) -> Check {
     let from = config.file().map_or_else(
         || "no file, so defaults and the environment".to_owned(),
         |file| file.display().to_string(),
@@ -29,7 +87,7 @@ pub(super) fn configuration(config: &Config) -> Check {
     }
 }
 
-pub(super) async fn temporal(config: &Config) -> Vec<Check> {
+async fn temporal(config: &Config) -> Vec<Check> {
     let name = "temporal";
     let temporal = match Temporal::open(config).await {
         Ok(temporal) => temporal,
@@ -52,7 +110,7 @@ pub(super) async fn temporal(config: &Config) -> Vec<Check> {
 }
 
 /// Whether each provider that some model needs could be called; nothing is sent.
-pub(super) fn credentials(config: &Config) -> Vec<Check> {
+fn credentials(config: &Config) -> Vec<Check> {
     let used = config.used_providers();
     let check = |name: &String| {
         let provider = config.providers.get(name)?;
@@ -65,10 +123,8 @@ pub(super) fn credentials(config: &Config) -> Vec<Check> {
         });
         Some(match made {
             Ok(signed) => {
-                let endpoint = provider
-                    .endpoint(name)
-                    .map(|url| crate::config::mask::url(&url))
-                    .unwrap_or_default();
+                let endpoint =
+                    provider.endpoint(name).map(|url| mask::url(&url)).unwrap_or_default();
                 let key = if signed {
                     "none: the AWS credentials of each worker sign its calls".to_owned()
                 } else {
@@ -88,7 +144,7 @@ pub(super) fn credentials(config: &Config) -> Vec<Check> {
     used.iter().filter_map(check).collect()
 }
 
-pub(super) async fn storage(config: &Config) -> Vec<Check> {
+async fn storage(config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
     for root in &config.storage.roots {
         checks.push(one_root(root).await);
@@ -104,7 +160,7 @@ pub(super) async fn storage(config: &Config) -> Vec<Check> {
 }
 
 async fn one_root(root: &str) -> Check {
-    let label = format!("storage {}", crate::config::mask::url(root));
+    let label = format!("storage {}", mask::url(root));
     let location = match Storage::new([root]).and_then(|storage| storage.resolve(root)) {
         Ok(location) => location,
         Err(error) => {
@@ -161,8 +217,8 @@ fn folder(label: &str, path: &str) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::State;
     use super::*;
+    use crate::config::{model, provider};
 
     #[tokio::test]
     async fn folders_are_looked_at() {
@@ -178,8 +234,8 @@ mod tests {
     #[test]
     fn a_key_that_is_not_there_is_a_fault() {
         let mut config = Config::default();
-        config.models.insert("mine:m".to_owned(), crate::config::model::Model::default());
-        let mine = crate::config::provider::Provider {
+        config.models.insert("mine:m".to_owned(), model::Model::default());
+        let mine = provider::Provider {
             kind: Some("openai".to_owned()),
             base_url: Some("https://api.openai.com/v1".to_owned()),
             api_key_env: Some("TIDEGATE_TEST_NO_SUCH_KEY".to_owned()),

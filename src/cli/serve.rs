@@ -1,11 +1,15 @@
-//! `tidegate dev`.
+//! The commands that work until they are stopped: `tidegate worker`, `tidegate dev` and
+//! `tidegate simulator`.
+
+use std::{net::IpAddr, path::PathBuf};
 
 use anyhow::Context;
+use tokio::net::TcpListener;
 
 use crate::{
     config::{Config, show, sources, span::Span},
     devstack::{Stack, simulation, stack::Options},
-    signal,
+    signal, telemetry, worker,
 };
 
 use super::{
@@ -13,18 +17,24 @@ use super::{
     output, place, style, table,
 };
 
+pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
+    let telemetry = telemetry::start(config.worker.metrics_address()).await;
+    worker::run(config, &telemetry, signal::stop()).await?;
+    Ok(Outcome::Done)
+}
+
 /// What is in flight at the end is lost with the stack, so there is little to wait for.
 const GRACE: Span = Span::seconds(2);
 
 /// Temporal with its UI, Redis, a simulated provider and one worker, until Ctrl-C
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct DevArgs {
     /// Talk to the configured providers
     #[arg(long)]
     no_simulator: bool,
 }
 
-pub(super) async fn run(args: Args, mut config: Config) -> anyhow::Result<Outcome> {
+pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Outcome> {
     if args.no_simulator && config.models.is_empty() {
         return Err(usage(
             "no model is configured; add a [models.\"provider:model\"] section with your account's limits to tidegate.toml",
@@ -88,4 +98,41 @@ fn addresses(stack: &Stack) -> Vec<(&'static str, String)> {
         config.storage.roots.iter().map(|root| place::shown(root)).collect::<Vec<_>>().join(", "),
     ));
     rows
+}
+
+/// The simulated provider on its own
+#[derive(Debug, clap::Args)]
+pub(super) struct SimulatorArgs {
+    /// The port; 0 for a free one
+    #[arg(long, value_name = "N", default_value_t = 8089)]
+    port: u16,
+    /// The address to listen on; 0.0.0.0 for every interface
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The simulator's own configuration: limits, latency and faults [default: no limits, no
+    /// faults]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub(super) async fn simulator(args: SimulatorArgs) -> anyhow::Result<Outcome> {
+    let config = match &args.config {
+        Some(file) => {
+            let text = std::fs::read_to_string(file)
+                .map_err(|error| usage(format!("{} cannot be read: {error}", file.display())))?;
+            tidegate_simulator::Config::from_toml(&text)
+                .map_err(|error| usage(format!("{}: {error}", file.display())))?
+        }
+        None => tidegate_simulator::Config::default(),
+    };
+    let address = (args.host, args.port);
+    let listener = TcpListener::bind(address).await.with_context(|| {
+        format!("{}:{} cannot be listened on; choose another --port", args.host, args.port)
+    })?;
+    let url = format!("http://{}", listener.local_addr()?);
+    output::say(&format!("anthropic  {url}\nopenai     {url}/v1\naccount    {url}/account"));
+    tidegate_simulator::serve(listener, config, signal::stop())
+        .await
+        .context("serving the simulated provider")?;
+    Ok(Outcome::Done)
 }

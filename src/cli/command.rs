@@ -1,0 +1,116 @@
+//! The command line: what can be asked of the program, and which command answers.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+use tracing::Level;
+
+use crate::{config::Config, telemetry::LogFormat};
+
+use super::{
+    config, demo, doctor,
+    exit::{self, Outcome},
+    limits, pause, quota, run, serve, status, why,
+};
+
+/// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
+/// allows.
+///
+/// Every key of the configuration can be set from the environment as TIDEGATE_<SECTION>__<KEY>,
+/// such as TIDEGATE_GATE__BASE_BACKOFF=5s. Names that a variable cannot spell, such as
+/// anthropic:claude-sonnet-5, are written with underscores and must stand in the file. RUST_LOG
+/// steers logging.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version)]
+pub struct Cli {
+    /// The configuration [default: $TIDEGATE_CONFIG, else ./tidegate.toml if there is one]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// How log lines look
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "TIDEGATE_LOG_FORMAT",
+        default_value = "text"
+    )]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::Args),
+    Dev(serve::DevArgs),
+    /// One worker process; stops gracefully on SIGTERM or SIGINT
+    Worker,
+    Run(Box<run::Args>),
+    Status(status::Args),
+    Why(why::Args),
+    Quota(quota::Args),
+    Limits(limits::Args),
+    Pause(pause::PauseArgs),
+    Resume(pause::ResumeArgs),
+    Doctor(doctor::Args),
+    Config(config::Args),
+    Simulator(serve::SimulatorArgs),
+}
+
+impl Cli {
+    /// How log lines look.
+    #[must_use]
+    pub fn log_format(&self) -> LogFormat {
+        self.log_format
+    }
+
+    /// What is logged when `RUST_LOG` does not say: servers tell what they do, commands only what
+    /// is amiss.
+    #[must_use]
+    pub fn log_level(&self) -> Level {
+        match self.command {
+            Command::Worker | Command::Simulator(_) => Level::INFO,
+            Command::Dev(_) => Level::WARN,
+            _ => Level::ERROR,
+        }
+    }
+
+    /// Runs the command, and tells what went wrong.
+    pub async fn run(self) -> ExitCode {
+        match Box::pin(self.dispatch()).await {
+            Ok(outcome) => outcome.code(),
+            Err(error) => exit::failed(&error),
+        }
+    }
+
+    async fn dispatch(self) -> anyhow::Result<Outcome> {
+        let file = self.config;
+        let config = || Config::load(file.as_deref());
+        match self.command {
+            Command::Demo(args) => demo::run(args).await,
+            Command::Dev(args) => serve::dev(args, config()?).await,
+            Command::Worker => serve::worker(&config()?).await,
+            Command::Run(args) => run::run(*args, &config()?).await,
+            Command::Status(args) => status::run(args, &config()?).await,
+            Command::Why(args) => why::run(args, &config()?).await,
+            Command::Quota(args) => quota::run(args, &config()?).await,
+            Command::Limits(args) => limits::run(args, &config()?).await,
+            Command::Pause(args) => pause::pause(args, &config()?).await,
+            Command::Resume(args) => pause::resume(args, &config()?).await,
+            // The one command that goes on when the configuration is at fault.
+            Command::Doctor(args) => doctor::run(args, config()).await,
+            Command::Config(args) => config::run(args, &config()?),
+            Command::Simulator(args) => serve::simulator(args).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_makes_sense() {
+        super::Cli::command().debug_assert();
+    }
+}
