@@ -55,7 +55,7 @@ async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()>
     if as_json {
         return output::json(&value(&batch, &told)?);
     }
-    let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.to_owned())];
+    let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.as_str().to_owned())];
     rows.extend(batch.started.map(|time| ("started", figures::stamp(time))));
     match &told {
         Told::Progress(progress) => {
@@ -122,7 +122,7 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
             if matches!(told, Told::Progress(progress) if progress.paused && batch.is_running()) {
                 "paused"
             } else {
-                batch.status
+                batch.status.as_str()
             }
             .to_owned(),
             figure(|progress| {
@@ -174,7 +174,7 @@ fn value(batch: &Batch, told: &Told) -> anyhow::Result<Value> {
         Told::Progress(progress) => summary::with_id(&batch.id, progress)?,
         Told::Nothing(why) => json!({ "workflow_id": batch.id, "message": why }),
     };
-    value["status"] = batch.status.into();
+    value["status"] = batch.status.as_str().into();
     value["closed_at"] = batch.closed.map(figures::stamp).into();
     if value["started_at"].is_null() {
         value["started_at"] = batch.started.map(figures::stamp).into();

@@ -99,11 +99,12 @@ fn ended(batch: &Batch, as_json: bool) -> anyhow::Result<()> {
         batch.closed.map(|time| format!(" at {}", figures::stamp(time))).unwrap_or_default();
     let sentence = format!(
         "it waits for nothing: it ended{ended} ({}); `tidegate status {}` tells how",
-        batch.status, batch.id
+        batch.status.as_str(),
+        batch.id
     );
     if as_json {
         return output::json(
-            &json!({ "workflow_id": batch.id, "status": batch.status, "why": sentence }),
+            &json!({ "workflow_id": batch.id, "status": batch.status.as_str(), "why": sentence }),
         );
     }
     output::data(&format!("{}: {sentence}\n", batch.id))
@@ -273,7 +274,7 @@ fn value(
 ) -> Value {
     json!({
         "workflow_id": batch.id,
-        "status": batch.status,
+        "status": batch.status.as_str(),
         "why": answer,
         "model": class.model,
         "lane": class.lane,

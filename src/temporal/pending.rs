@@ -1,4 +1,4 @@
-//! What a batch's documents wait for, as the server sees it.
+//! Activities of a batch that have not ended: what its documents wait for, as the server sees it.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,7 @@ use temporalio_common::protos::temporal::api::{
     workflowservice::v1::DescribeWorkflowExecutionResponse,
 };
 
-use super::{Temporal, unknown};
+use super::{batch::unknown, connection::Temporal};
 
 /// Shards are described so many at a time.
 const AT_ONCE: usize = 8;
@@ -25,8 +25,6 @@ pub struct Pending {
     pub activity: String,
     /// Whether a worker has it.
     pub started: bool,
-    /// Counted from 1.
-    pub attempt: u32,
     /// When the next attempt is due, if it is not now.
     pub next: Option<SystemTime>,
     /// Type and message of the last attempt's failure.
@@ -116,7 +114,6 @@ impl From<PendingActivityInfo> for Pending {
         Self {
             activity: seen.activity_type.map(|kind| kind.name).unwrap_or_default(),
             started,
-            attempt: u32::try_from(seen.attempt).unwrap_or_default(),
             next: next.filter(|next| !started && *next > SystemTime::now()),
             failure,
         }

@@ -1,0 +1,280 @@
+//! Batches: started, asked, signalled, and how they end.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, anyhow, bail};
+use futures::{FutureExt, TryStreamExt, future::BoxFuture};
+use serde::{Serialize, de::DeserializeOwned};
+use temporalio_client::{
+    UntypedQuery, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionStatus,
+    WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions, WorkflowStartOptions,
+    errors::{
+        WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
+    },
+};
+use temporalio_common::data_converters::{PayloadConverter, RawValue};
+use tidegate_workflows::contract::{PROCESS_DOCUMENTS, Progress};
+
+use super::connection::{Temporal, plain};
+
+/// A worker answers a query in milliseconds; after this there is none.
+const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+
+/// One batch, as the server's list has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// The workflow's id.
+    pub id: String,
+    /// How it stands.
+    pub status: Status,
+    /// When it was started.
+    pub started: Option<SystemTime>,
+    /// When it ended.
+    pub closed: Option<SystemTime>,
+}
+
+impl Batch {
+    /// Whether it goes on.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.status == Status::Running
+    }
+}
+
+/// How a batch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It goes on, or a signal paused it.
+    Running,
+    /// It ended with a report.
+    Completed,
+    /// It ended without one.
+    Failed,
+    /// It was asked to stop.
+    Canceled,
+    /// It was ended by force.
+    Terminated,
+    /// It took longer than it was allowed.
+    TimedOut,
+    /// Another run of the same batch continues this one.
+    Continued,
+    /// A status that this version does not know.
+    Unknown,
+}
+
+impl Status {
+    /// As it is shown.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Canceled => "canceled",
+            Self::Terminated => "terminated",
+            Self::TimedOut => "timed out",
+            Self::Continued => "continued",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl From<WorkflowExecutionStatus> for Status {
+    fn from(status: WorkflowExecutionStatus) -> Self {
+        match status {
+            WorkflowExecutionStatus::Running | WorkflowExecutionStatus::Paused => Self::Running,
+            WorkflowExecutionStatus::Completed => Self::Completed,
+            WorkflowExecutionStatus::Failed => Self::Failed,
+            WorkflowExecutionStatus::Canceled => Self::Canceled,
+            WorkflowExecutionStatus::Terminated => Self::Terminated,
+            WorkflowExecutionStatus::TimedOut => Self::TimedOut,
+            WorkflowExecutionStatus::ContinuedAsNew => Self::Continued,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// How a batch ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ending {
+    /// With a report.
+    Completed(Box<Progress>),
+    /// Without one; the sentence says why.
+    Broken(String),
+}
+
+/// Why a batch does not tell its progress.
+#[derive(Debug)]
+pub enum Silent {
+    /// No worker polls its task queue.
+    NoWorker,
+    /// There is no such batch.
+    Unknown,
+    /// Something else.
+    Failed(anyhow::Error),
+}
+
+impl Temporal {
+    /// Starts a batch.
+    ///
+    /// # Errors
+    /// A batch of this id runs already, or the server refuses.
+    pub fn start<'a>(
+        &'a self,
+        id: &'a str,
+        input: &'a serde_json::Value,
+    ) -> BoxFuture<'a, anyhow::Result<()>> {
+        async move {
+            let options = WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
+            let started = self.client().start_workflow(UntypedWorkflow::new(PROCESS_DOCUMENTS), json(input), options).await;
+            match started {
+                Ok(_) => Ok(()),
+                Err(WorkflowStartError::AlreadyStarted { .. }) => {
+                    bail!(
+                        "a batch called {id} runs already; follow it with `tidegate status {id}`, or choose another --workflow-id"
+                    )
+                }
+                Err(error) => Err(self.refused(&error.to_string()).context(format!("the batch {id} could not be started"))),
+            }
+        }
+        .boxed()
+    }
+
+    /// Asks a batch for its progress.
+    pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, Silent>> {
+        async move {
+            let handle = self.handle(id);
+            let query = handle.query(
+                UntypedQuery::new("progress"),
+                RawValue::default(),
+                WorkflowQueryOptions::builder().build(),
+            );
+            match tokio::time::timeout(ANSWER_WITHIN, query).await {
+                Ok(Ok(value)) => parse(value).map_err(Silent::Failed),
+                Ok(Err(WorkflowQueryError::NotFound(_))) => Err(Silent::Unknown),
+                Ok(Err(error)) => Err(silence(&error)),
+                Err(_) => Err(Silent::NoWorker),
+            }
+        }
+        .boxed()
+    }
+
+    /// Waits for a batch's end.
+    ///
+    /// # Errors
+    /// There is no such batch, or the server is away.
+    pub fn ending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Ending>> {
+        async move {
+            match self.handle(id).get_result(WorkflowGetResultOptions::builder().build()).await {
+                Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
+                Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(causes(&error))),
+                Err(WorkflowGetResultError::Cancelled { .. }) => {
+                    Ok(Ending::Broken("it was cancelled".to_owned()))
+                }
+                Err(WorkflowGetResultError::Terminated { .. }) => {
+                    Ok(Ending::Broken("it was terminated".to_owned()))
+                }
+                Err(WorkflowGetResultError::TimedOut) => {
+                    Ok(Ending::Broken("it timed out".to_owned()))
+                }
+                Err(WorkflowGetResultError::NotFound(_)) => Err(unknown(id)),
+                Err(error) => Err(self.refused(&error.to_string())),
+            }
+        }
+        .boxed()
+    }
+
+    /// One batch as the server sees it.
+    ///
+    /// # Errors
+    /// There is no such batch, or the server is away.
+    pub fn describe<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Batch>> {
+        async move {
+            match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
+                Ok(seen) => Ok(Batch {
+                    id: seen.id().to_owned(),
+                    status: seen.status().into(),
+                    started: seen.start_time(),
+                    closed: seen.close_time(),
+                }),
+                Err(WorkflowInteractionError::NotFound(_)) => Err(unknown(id)),
+                Err(error) => Err(self.refused(&error.to_string())),
+            }
+        }
+        .boxed()
+    }
+
+    /// The newest batches, newest first.
+    ///
+    /// # Errors
+    /// The server is away or refuses.
+    pub fn list(&self, limit: usize) -> BoxFuture<'_, anyhow::Result<Vec<Batch>>> {
+        async move {
+            let options = WorkflowListOptions::builder().limit(limit).build();
+            let listed = self
+                .client()
+                .list_workflows(format!("WorkflowType = '{PROCESS_DOCUMENTS}'"), options);
+            let mut batches: Vec<Batch> = listed
+                .map_ok(|seen| Batch {
+                    id: seen.id().to_owned(),
+                    status: seen.status().into(),
+                    started: seen.start_time(),
+                    closed: seen.close_time(),
+                })
+                .try_collect()
+                .await
+                .map_err(|error| self.refused(&error.to_string()))?;
+            // A batch that continued as new shows once, as the run that goes on.
+            batches.retain(|batch| batch.status != Status::Continued);
+            batches.sort_by_key(|batch| std::cmp::Reverse(batch.started));
+            Ok(batches)
+        }
+        .boxed()
+    }
+}
+
+pub(super) fn unknown(id: &str) -> anyhow::Error {
+    anyhow!("there is no batch called {id}; `tidegate status` lists them")
+}
+
+/// The server says that no poller was seen, or gives up waiting for one.
+fn silence(error: &WorkflowQueryError) -> Silent {
+    let text = error.to_string();
+    let none = [
+        "no poller seen",
+        "worker may be down",
+        "deadline",
+        "Deadline",
+        "timed out",
+        "Timeout expired",
+    ];
+    if none.iter().any(|sign| text.contains(sign)) {
+        Silent::NoWorker
+    } else {
+        Silent::Failed(anyhow!(plain(&text)))
+    }
+}
+
+/// A failure and what caused it, each once.
+fn causes(error: &temporalio_common::error::IncomingError) -> String {
+    let mut texts = Vec::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let failure = error.failure();
+        if !failure.message.is_empty() && texts.last() != Some(&failure.message) {
+            texts.push(failure.message.clone());
+        }
+        next = error.cause();
+    }
+    texts.join(": ")
+}
+
+pub(crate) fn json<T: Serialize + 'static>(value: &T) -> RawValue {
+    RawValue::from_value(value, &PayloadConverter::default())
+}
+
+fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
+    let payload = value.payloads.into_iter().next().context("the batch answered nothing")?;
+    serde_json::from_slice(&payload.data)
+        .context("the batch answered what this version does not understand")
+}
