@@ -1,6 +1,7 @@
 //! `tidegate demo`: the sample documents through a simulated provider, with tidegate or without it.
 
 mod baseline;
+mod report;
 mod samples;
 
 use std::{
@@ -21,10 +22,11 @@ use super::{
 };
 use crate::{
     config::Config,
-    devstack::{Stack, report::Report, simulation::DEMO, stack::Options},
+    devstack::{Stack, simulation::DEMO, stack::Options},
     signal,
     temporal::{Ending, Temporal},
 };
+use report::Report;
 use samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples};
 
 /// The sample documents through a simulated provider, from start to finish on this machine

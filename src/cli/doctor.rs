@@ -15,7 +15,7 @@ use crate::{
     temporal::Temporal,
 };
 
-use super::{exit::Outcome, output, place, style};
+use super::{exit::Outcome, output, place};
 use check::{Check, State};
 
 /// Object stores are far away at times.
@@ -54,8 +54,7 @@ pub(super) async fn run(
     if args.json {
         output::json(&json!({ "ok": failed == 0, "checks": checks }))?;
     } else {
-        let style = style::data();
-        output::data(&checks.iter().map(|check| check.text(style)).collect::<String>())?;
+        output::data(&checks.iter().map(|check| check.text()).collect::<String>())?;
         output::say(&match failed {
             0 => "all is well".to_owned(),
             1 => "1 fault".to_owned(),

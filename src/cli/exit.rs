@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::config::ConfigError;
 
-use super::{output, style};
+use super::output::{self, BAD, styled};
 
 /// How a command ended that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Outcome {
 
 /// Tells an error with its causes.
 pub(super) fn failed(error: &anyhow::Error) -> ExitCode {
-    output::say(&format!("{} {}", style::talk().bad("error:"), sentence(error)));
+    output::say(&format!("{} {}", styled(BAD, "error:"), sentence(error)));
     ExitCode::from(code(error))
 }
 

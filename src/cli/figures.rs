@@ -3,17 +3,11 @@
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
+use indicatif::HumanCount;
 
 /// `1,234,567`.
 pub(super) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .filter_map(|group| std::str::from_utf8(group).ok())
-        .collect();
-    groups.join(",")
+    HumanCount(number).to_string()
 }
 
 /// `4.2s`, `1m 5s`, `2h 3m`: two units at most.

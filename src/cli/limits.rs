@@ -11,8 +11,8 @@ use crate::config::Config;
 use super::{
     exit::{Outcome, usage},
     figures::count,
-    output, quota,
-    table::Table,
+    output::{self, Table},
+    quota,
 };
 
 /// Limits of each model; set them for a running fleet

@@ -6,7 +6,7 @@
 //! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `status`, `why`; `quota`,
 //!   `limits`, `pause` (and `resume`); `doctor`, `config`
 //! * `exit`: exit codes, and what deserves which
-//! * `output`, `table`, `style`: stdout, stderr, columns, colour
+//! * `output`: stdout and stderr, colour and columns
 //! * `figures`: numbers, times and rates for people
 //! * `place`: documents and results as paths and URLs, and a batch's name made from them
 //! * `follow`: a batch on its way; `summary`: how it ended
@@ -26,9 +26,7 @@ mod quota;
 mod run;
 mod serve;
 mod status;
-mod style;
 mod summary;
-mod table;
 mod why;
 
 pub use command::Cli;

@@ -1,17 +1,32 @@
-//! Data to stdout, talk to stderr.
+//! Data to stdout, talk to stderr: colour and columns.
+//!
+//! Text is written with its styles; the streams take them out where they would show as text: on
+//! anything but a terminal, with `NO_COLOR`, and with `TERM=dumb`.
 
-use std::io::{self, Write};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
 
+use anstyle::{AnsiColor, Style};
 use anyhow::Context;
+use comfy_table::{Cell, CellAlignment, presets};
 use serde::Serialize;
+
+pub(super) const GOOD: Style = AnsiColor::Green.on_default();
+pub(super) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
+pub(super) const BAD: Style = AnsiColor::Red.on_default().bold();
+pub(super) const STRONG: Style = Style::new().bold();
+pub(super) const FAINT: Style = Style::new().dimmed();
+
+/// Between two columns.
+const GAP: u16 = 2;
 
 /// Writes a text to stdout. A reader that has seen enough (`| head`) is no fault.
 pub(super) fn data(text: &str) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    let written = stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { stdout.write_all(b"\n") });
-    match written.and_then(|()| stdout.flush()) {
+    let mut stdout = anstream::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    match write!(stdout, "{text}{end}").and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("writing to stdout")
         }
@@ -24,7 +39,94 @@ pub(super) fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
     data(&serde_json::to_string_pretty(value).context("writing JSON")?)
 }
 
-/// Writes a line to stderr. Nobody can be told when that fails.
+/// Writes a line to stderr. There is nowhere to tell that it failed.
 pub(super) fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
+}
+
+pub(super) fn styled(style: Style, text: impl Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Rows under a head. Numbers stand to the right, words to the left.
+#[derive(Debug)]
+pub(super) struct Table(comfy_table::Table);
+
+impl Table {
+    pub(super) fn new(head: &[&str]) -> Self {
+        let mut table = comfy_table::Table::new();
+        table.load_style(presets::NOTHING).set_header(head);
+        Self(table)
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<String>) {
+        self.0.add_row(cells);
+    }
+
+    pub(super) fn text(mut self) -> String {
+        let numeric: Vec<bool> = (0..self.0.column_count())
+            .map(|column| are_numbers(self.0.column_cells_iter(column).flatten()))
+            .collect();
+        for (column, numeric) in self.0.column_iter_mut().zip(numeric) {
+            column.set_padding((0, GAP));
+            if numeric {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let text = self.0.trim_fmt();
+        let (head, rows) = text.split_once('\n').unwrap_or((&text, ""));
+        let rows = rows.lines().map(|row| format!("{row}\n"));
+        format!("{}\n{}", styled(FAINT, head), rows.collect::<String>())
+    }
+}
+
+fn are_numbers<'a>(cells: impl Iterator<Item = &'a Cell>) -> bool {
+    let mut filled =
+        cells.map(Cell::content).filter(|cell| !matches!(cell.as_str(), "" | "-")).peekable();
+    filled.peek().is_some()
+        && filled.all(|cell| cell.starts_with(|first: char| first.is_ascii_digit() || first == '$'))
+}
+
+/// Names and values, one pair a line. Values are left as they are, so that a terminal's selection
+/// holds a long path or sentence whole.
+pub(super) fn pairs(pairs: &[(&str, String)]) -> String {
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + usize::from(GAP);
+    pairs
+        .iter()
+        .map(|(name, value)| format!("{}{value}\n", styled(FAINT, format_args!("{name:<width$}"))))
+        .collect()
+}
+
+/// As it stands where there is no terminal.
+#[cfg(test)]
+pub(super) fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_to_the_right_and_words_to_the_left() {
+        let mut table = Table::new(&["MODEL", "USED", "ETA"]);
+        table.row(vec!["openai:é".into(), "9".into(), "-".into()]);
+        table.row(vec!["a:b".into(), "1,200".into(), "5s".into()]);
+        assert_eq!(
+            plain(&table.text()),
+            "MODEL      USED  ETA\nopenai:é      9    -\na:b       1,200   5s\n"
+        );
+        assert_eq!(plain(&Table::new(&["MODEL"]).text()), "MODEL\n");
+    }
+
+    #[test]
+    fn pairs_are_aligned() {
+        assert_eq!(plain(&pairs(&[("a", "1".into()), ("long", "2".into())])), "a     1\nlong  2\n");
+    }
+
+    #[test]
+    fn colour_is_ansi() {
+        assert_eq!(styled(BAD, "x"), "\x1b[1m\x1b[31mx\x1b[0m");
+        assert_eq!(plain(&styled(BAD, "x")), "x");
+    }
 }

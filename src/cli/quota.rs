@@ -12,8 +12,7 @@ use crate::config::Config;
 use super::{
     exit::{Outcome, usage},
     figures::{self, count, percent, ratio, span},
-    output, style,
-    table::Table,
+    output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled},
 };
 
 /// Limits, use, headroom, waiting and pauses of each model
@@ -52,7 +51,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         );
     } else {
         let texts: Vec<String> =
-            seen.iter().map(|(model, snapshot)| text(model, snapshot, style::data())).collect();
+            seen.iter().map(|(model, snapshot)| text(model, snapshot)).collect();
         output::data(&texts.join("\n"))?;
     }
     Ok(Outcome::Done)
@@ -185,15 +184,15 @@ fn gate(snapshot: &Snapshot) -> String {
     format!("{state} for {}{why}", span(snapshot.pause))
 }
 
-fn text(model: &ModelQuota, snapshot: &Snapshot, style: style::Style) -> String {
+fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
     let closed = snapshot.exhausted || !snapshot.pause.is_zero();
-    let state = if closed { style.bad(&gate(snapshot)) } else { style.good("open") };
-    let mut text = format!("{}  {state}\n", style.strong(model.id.as_str()));
+    let state = if closed { styled(BAD, gate(snapshot)) } else { styled(GOOD, "open") };
+    let mut text = format!("{}  {state}\n", styled(STRONG, model.id.as_str()));
     if closed {
         let end = figures::stamp(SystemTime::now() + snapshot.pause);
         text += &format!("  until {end}; `tidegate resume {}` opens it now\n", model.id);
     } else if let Some(binds) = binds(model, snapshot) {
-        text += &format!("  {} {binds}\n", style.doubtful("binds"));
+        text += &format!("  {} {binds}\n", styled(DOUBTFUL, "binds"));
     }
     let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED", "HELD"]);
     let rows = rows(model, snapshot);
@@ -213,7 +212,7 @@ fn text(model: &ModelQuota, snapshot: &Snapshot, style: style::Style) -> String 
     for row in &rows {
         let reasons = reasons(model, snapshot, row);
         if row.configured != Some(row.seen.limit) && !reasons.is_empty() {
-            text += &style.faint(&format!("  {}: {}", row.name, reasons.join("; ")));
+            text += &styled(FAINT, format_args!("  {}: {}", row.name, reasons.join("; ")));
             text.push('\n');
         }
     }
@@ -324,7 +323,7 @@ mod tests {
         let mut snapshot = quota.inspect(&model.id).await.unwrap();
         snapshot.dimensions[0].used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
-        let text = text(&model, &snapshot, style::Style::plain());
+        let text = output::plain(&text(&model, &snapshot));
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
         assert!(text.contains("`tidegate resume a:b` opens it now"), "{text}");
         assert!(
@@ -366,7 +365,7 @@ mod tests {
         snapshot.dimensions[3] =
             DimensionSnapshot { stated: Some(49_000), others: 700, ..seen(44_100, 44_000) };
         snapshot.in_flight = seen(8, 3);
-        let text = text(&model, &snapshot, style::Style::plain());
+        let text = output::plain(&text(&model, &snapshot));
         for part in [
             "binds tokens: 99.8 % used, 100 free",
             "requests: set to 294 by an operator; after refusals × 0.90",

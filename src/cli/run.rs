@@ -20,7 +20,7 @@ use crate::{
 use super::{
     exit::{Outcome, usage},
     follow::{Followed, follow},
-    output, place, style, summary, table,
+    output, place, summary,
 };
 
 /// Start a batch and follow it; Ctrl-C detaches, and the work goes on
@@ -130,7 +130,11 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if args.detach {
         return detached(&args, &id);
     }
-    output::say(&format!("batch {} on {}", style::talk().strong(&id), temporal.address()));
+    output::say(&format!(
+        "batch {} on {}",
+        output::styled(output::STRONG, &id),
+        temporal.address()
+    ));
     match follow(&temporal, &id, signal::stop()).await? {
         Followed::Detached => {
             output::say(&format!(
@@ -162,10 +166,7 @@ async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outc
     if args.json {
         output::json(&forecast)?;
     } else {
-        output::data(&table::pairs(
-            &summary::forecast(&forecast, job.pack.is_some()),
-            style::data(),
-        ))?;
+        output::data(&output::pairs(&summary::forecast(&forecast, job.pack.is_some())))?;
     }
     over?;
     Ok(Outcome::Done)

@@ -14,7 +14,7 @@ use crate::{
 
 use super::{
     exit::{Outcome, usage},
-    output, place, style, table,
+    output, place,
 };
 
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
@@ -68,7 +68,7 @@ fn show_addresses(stack: &Stack) -> anyhow::Result<()> {
     let file = stack.folder().join("tidegate.toml");
     std::fs::write(&file, show::toml(stack.config()))
         .with_context(|| format!("writing {}", file.display()))?;
-    output::data(&table::pairs(&addresses(stack), style::data()))?;
+    output::data(&output::pairs(&addresses(stack)))?;
     let example = stack.config().models.keys().next().map_or("provider:model", String::as_str);
     output::say(&format!(
         "\nIn another terminal:\n\n  export TIDEGATE_CONFIG={}\n  tidegate run DOCUMENTS --output out/ --instructions \"Summarise in three points.\" --model {example}\n  tidegate status\n\nCtrl-C ends everything; nothing is kept.",

@@ -14,8 +14,9 @@ use crate::{
 use super::{
     exit::Outcome,
     figures::{self, count},
-    follow, output, place, style, summary,
-    table::{self, Table},
+    follow,
+    output::{self, Table},
+    place, summary,
 };
 
 /// Batches are asked so many at a time.
@@ -83,7 +84,7 @@ async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()>
         }
         Told::Nothing(why) => rows.push(("progress", why.clone())),
     }
-    output::data(&table::pairs(&rows, style::data()))
+    output::data(&output::pairs(&rows))
 }
 
 async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Result<()> {

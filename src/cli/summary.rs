@@ -10,10 +10,10 @@ use tidegate_workflows::contract::Progress;
 use super::{
     exit::Outcome,
     figures::{self, count, dollars, ratio, span},
-    output, place, style, table,
+    output, place,
 };
 
-/// Names and values for [`super::table::pairs`].
+/// Names and values for [`output::pairs`].
 pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static str, String)> {
     let totals = &progress.totals;
     let answered = totals.succeeded + totals.failed;
@@ -85,7 +85,7 @@ pub(super) fn completed(id: &str, progress: &Progress, as_json: bool) -> anyhow:
         output::json(&with_id(id, progress)?)?;
     } else {
         let took = figures::time(progress.started_at.as_deref()).map(figures::since);
-        output::data(&table::pairs(&rows(progress, took), style::data()))?;
+        output::data(&output::pairs(&rows(progress, took)))?;
     }
     if progress.totals.failed > 0 {
         let where_to = place::shown(&progress.output);

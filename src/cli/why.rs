@@ -18,7 +18,7 @@ use crate::{
 use super::{
     exit::Outcome,
     figures::{self, count, span},
-    follow, output, quota, style, table,
+    follow, output, quota,
 };
 
 /// What a batch waits for, and when it goes on
@@ -262,7 +262,7 @@ fn text(
             format!("the first in {}, the last in {}", until(first), until(last)),
         ));
     }
-    table::pairs(&rows, style::data())
+    output::pairs(&rows)
 }
 
 fn value(

@@ -11,11 +11,12 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, anyhow};
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, BufReader},
     process::{Child as Process, ChildStdin, Command},
@@ -136,7 +137,7 @@ impl Child {
     }
 
     fn last_words(&self) -> String {
-        let words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = self.words.lock();
         if words.is_empty() {
             "; it said nothing".to_owned()
         } else {
@@ -158,7 +159,7 @@ fn listen(
     tokio::spawn(async move {
         let mut lines = BufReader::new(stream).split(b'\n');
         while let Ok(Some(line)) = lines.next_segment().await {
-            let mut words = words.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut words = words.lock();
             words.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
             if words.len() > LAST_WORDS {
                 words.pop_front();

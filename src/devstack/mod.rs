@@ -10,12 +10,10 @@
 //! * [`temporal_server`], [`redis_server`], [`simulation`]: its parts
 //! * [`child`]: a server as a child process that cannot outlive this one
 //! * [`baseline`]: the same load without a limiter, the way it is usually done
-//! * [`report`]: what came of it, and how much of the quota was used
 
 pub mod baseline;
 pub mod child;
 pub mod redis_server;
-pub mod report;
 pub mod simulation;
 pub mod stack;
 pub mod temporal_server;

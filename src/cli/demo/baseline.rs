@@ -12,12 +12,14 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_simulator::Simulator;
 
-use super::samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples};
+use super::{
+    report::Report,
+    samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples},
+};
 use crate::{
     cli::{exit::Outcome, output},
     devstack::{
         baseline::{self, Load},
-        report::Report,
         simulation::{self, DEMO},
     },
 };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::style::Style;
+use crate::cli::output::{BAD, DOUBTFUL, GOOD, styled};
 
 /// How it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -42,11 +42,11 @@ impl Check {
         Self { state: State::Fail, ..Self::doubtful(name, seen, remedy) }
     }
 
-    pub(super) fn text(&self, style: Style) -> String {
+    pub(super) fn text(&self) -> String {
         let sign = match self.state {
-            State::Ok => style.good("ok  "),
-            State::Doubtful => style.doubtful("hm  "),
-            State::Fail => style.bad("FAIL"),
+            State::Ok => styled(GOOD, "ok  "),
+            State::Doubtful => styled(DOUBTFUL, "hm  "),
+            State::Fail => styled(BAD, "FAIL"),
         };
         let remedy =
             self.remedy.as_ref().map_or_else(String::new, |remedy| format!("      → {remedy}\n"));
@@ -57,12 +57,13 @@ impl Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::output::plain;
 
     #[test]
     fn a_fault_comes_with_its_remedy() {
-        assert_eq!(Check::ok("redis", "7.4").text(Style::plain()), "ok    redis: 7.4\n");
+        assert_eq!(plain(&Check::ok("redis", "7.4").text()), "ok    redis: 7.4\n");
         assert_eq!(
-            Check::fail("redis", "away", "start it").text(Style::plain()),
+            plain(&Check::fail("redis", "away", "start it").text()),
             "FAIL  redis: away\n      → start it\n"
         );
     }

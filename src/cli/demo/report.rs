@@ -4,37 +4,40 @@ use std::{fmt, time::Duration};
 
 use tidegate_simulator::{FaultKind, ModelAccount};
 
+use crate::cli::{
+    figures::{count, ratio},
+    output,
+};
+
 /// What a run came to. Calls, refusals and tokens are the simulated provider's own account.
 #[derive(Debug, Clone)]
-pub struct Report {
+pub(super) struct Report {
     /// What ran: the table's heading.
-    pub title: String,
+    pub(super) title: String,
     /// Documents in all.
-    pub documents: u64,
+    pub(super) documents: u64,
     /// Documents with an answer.
-    pub succeeded: u64,
+    pub(super) succeeded: u64,
     /// Documents given up.
-    pub failed: u64,
+    pub(super) failed: u64,
     /// From the start of the batch to its end.
-    pub elapsed: Duration,
+    pub(super) elapsed: Duration,
     /// The provider's account of the model.
-    pub account: ModelAccount,
+    pub(super) account: ModelAccount,
     /// The limit in force, in tokens a minute.
-    pub limit: u64,
+    pub(super) limit: u64,
     /// What else to know, such as where the results lie.
-    pub places: Vec<(&'static str, String)>,
+    pub(super) places: Vec<(&'static str, String)>,
 }
 
 impl Report {
     /// Calls answered with 429.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
+    fn refused(&self) -> u64 {
         self.account.refused.total() + self.account.faulted(FaultKind::RateLimited)
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
     fn calls_per_document(&self) -> String {
-        format!("{:.2}", self.account.requests as f64 / self.documents.max(1) as f64)
+        format!("{:.2}", ratio(self.account.requests, self.documents))
     }
 }
 
@@ -43,15 +46,15 @@ impl fmt::Display for Report {
         let admitted = &self.account.admitted;
         let quota = QuotaUse::of(&self.account, self.limit);
         let mut rows = vec![
-            ("documents", number(self.documents)),
-            ("succeeded", number(self.succeeded)),
-            ("failed", number(self.failed)),
-            ("provider calls", number(self.account.requests)),
+            ("documents", count(self.documents)),
+            ("succeeded", count(self.succeeded)),
+            ("failed", count(self.failed)),
+            ("provider calls", count(self.account.requests)),
             ("calls per document", self.calls_per_document()),
-            ("answered 429", number(self.refused())),
-            ("tokens in", number(admitted.input)),
-            ("tokens out", number(admitted.output)),
-            ("limit", format!("{} tokens a minute", number(self.limit))),
+            ("answered 429", count(self.refused())),
+            ("tokens in", count(admitted.input)),
+            ("tokens out", count(admitted.output)),
+            ("limit", format!("{} tokens a minute", count(self.limit))),
             (
                 "use of the quota",
                 quota.map_or_else(|| "-".to_owned(), |quota| format!("{quota} *")),
@@ -59,13 +62,9 @@ impl fmt::Display for Report {
             ("time", format!("{:.1} s", self.elapsed.as_secs_f64())),
         ];
         rows.extend(self.places.iter().cloned());
-        let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
-        writeln!(f, "{}\n{}", self.title, "-".repeat(self.title.len()))?;
-        for (name, value) in rows {
-            writeln!(f, "{name:<width$}  {value}")?;
-        }
+        write!(f, "{}\n{}\n{}", self.title, "-".repeat(self.title.len()), output::pairs(&rows))?;
         if let Some(quota) = quota {
-            let (tokens, limit) = (number(quota.tokens), number(quota.limit));
+            let (tokens, limit) = (count(quota.tokens), count(quota.limit));
             write!(
                 f,
                 "\n* by the simulated provider's own account: {tokens} tokens admitted in the {:.1} s from the first admission\n  \
@@ -77,43 +76,32 @@ impl fmt::Display for Report {
     }
 }
 
-/// `1,234,567`.
-#[must_use]
-pub fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev();
-    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
-}
-
 /// A shorter run says little about its use of the quota.
 const MIN_SECONDS: f64 = 20.0;
 
 /// Tokens let in, against what the limit allowed in the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct QuotaUse {
+pub(super) struct QuotaUse {
     /// Input and output tokens of the calls that were let in.
-    pub tokens: u64,
+    pub(super) tokens: u64,
     /// Tokens a minute.
-    pub limit: u64,
+    pub(super) limit: u64,
     /// From the first admission to the last.
-    pub seconds: f64,
+    pub(super) seconds: f64,
 }
 
 impl QuotaUse {
     /// From a model's account; `None` when it is too short to say: what a full bucket let in at the
     /// start would count too much.
-    #[must_use]
-    pub fn of(account: &ModelAccount, limit: u64) -> Option<Self> {
+    fn of(account: &ModelAccount, limit: u64) -> Option<Self> {
         let seconds = account.last_admission? - account.first_admission?;
         (seconds >= MIN_SECONDS).then_some(Self { tokens: account.admitted.tokens, limit, seconds })
     }
 
     /// 1.0 is the limit, kept to the token. What a full bucket held at the start comes on top, so a
     /// short run can reach more.
-    #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "token counts lie far below 2^53")]
-    pub fn share(&self) -> f64 {
-        self.tokens as f64 / (self.limit as f64 / 60.0 * self.seconds)
+    fn share(&self) -> f64 {
+        ratio(self.tokens, self.limit) * 60.0 / self.seconds
     }
 }
 
@@ -149,7 +137,7 @@ mod tests {
             limit: 2_000,
             places: vec![("results", "out/".to_owned())],
         };
-        let text = report.to_string();
+        let text = output::plain(&report.to_string());
         for line in [
             "calls per document  1.50",
             "answered 429        2",
