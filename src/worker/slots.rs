@@ -1,7 +1,6 @@
 //! The documents' slots of one worker process: one pool, of which each lane has its part.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// The part of a lane's guaranteed slots that is never lent: whoever comes to an idle lane starts
@@ -51,26 +50,26 @@ impl Pool {
 
     /// Changes the number of slots. What is held above it comes back as documents end.
     pub fn resize(&self, limit: usize) {
-        self.lock().limit = limit.max(self.parts.len());
+        self.state.lock().limit = limit.max(self.parts.len());
         self.changed.notify_waiters();
     }
 
     /// All slots.
     #[must_use]
     pub fn limit(&self) -> usize {
-        self.lock().limit
+        self.state.lock().limit
     }
 
     /// Slots that a lane holds.
     #[must_use]
     pub fn held(&self, lane: usize) -> usize {
-        self.lock().held[lane]
+        self.state.lock().held[lane]
     }
 
     /// Slots that a lane holds or could come to hold while the others hold what they do.
     #[must_use]
     pub fn reach(&self, lane: usize) -> usize {
-        let state = self.lock();
+        let state = self.state.lock();
         let others = (0..self.parts.len()).filter(|other| *other != lane);
         let taken: usize = others
             .map(|other| state.held[other].max(self.part(state.limit, other, NEVER_LENT)))
@@ -81,13 +80,13 @@ impl Pool {
     /// A lane's own slots.
     #[must_use]
     pub fn guaranteed(&self, lane: usize) -> usize {
-        self.part(self.lock().limit, lane, 1.0)
+        self.part(self.state.lock().limit, lane, 1.0)
     }
 
     /// Of [`Self::guaranteed`], what no other lane borrows.
     #[must_use]
     pub fn never_lent(&self, lane: usize) -> usize {
-        self.part(self.lock().limit, lane, NEVER_LENT)
+        self.part(self.state.lock().limit, lane, NEVER_LENT)
     }
 
     /// A lane's polls that may be open at once, in a pool of this size. A poll holds a slot while
@@ -114,7 +113,7 @@ impl Pool {
 
     /// Takes a slot if one is free for this lane.
     pub fn try_take(&self, lane: usize) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let free = self.is_free(&state, lane);
         if free {
             state.held[lane] += 1;
@@ -124,7 +123,7 @@ impl Pool {
 
     /// Gives a slot back.
     pub fn give_back(&self, lane: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.held[lane] = state.held[lane].saturating_sub(1);
         drop(state);
         self.changed.notify_waiters();
@@ -164,10 +163,6 @@ impl Pool {
     fn ceiling(&self, limit: usize, lane: usize) -> usize {
         scaled(limit, self.parts[lane].burst).max(self.part(limit, lane, 1.0))
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[expect(
@@ -188,14 +183,14 @@ struct Waiting<'a> {
 
 impl<'a> Waiting<'a> {
     fn new(pool: &'a Pool, lane: usize) -> Self {
-        pool.lock().waiting[lane] += 1;
+        pool.state.lock().waiting[lane] += 1;
         Self { pool, lane }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.pool.lock().waiting[self.lane] -= 1;
+        self.pool.state.lock().waiting[self.lane] -= 1;
         // Whoever was kept from borrowing by us may look again.
         self.pool.changed.notify_waiters();
     }
