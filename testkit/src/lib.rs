@@ -1,0 +1,52 @@
+//! The services that tests need: a real Redis and a real Temporal dev server.
+//!
+//! It is a dev-dependency alone and depends on none of our crates: a library whose tests used a
+//! crate that depends on this library would have all of its types twice. For the same reason it
+//! does not use the embedded stack of the program (`src/devstack`), which stays with the program,
+//! with tests of its own: it reports a server's last words, offers the web UI and runs inside a
+//! runtime, where a test wants a server that may stand in a `static` and outlive any runtime.
+//!
+//! Nothing is left running after a test process, however it ended: see [`Redis`] and [`Temporal`],
+//! both of which hang on a pipe.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "only tests call this, and a test may stop at the first fault"
+)]
+
+mod redis;
+mod server;
+mod temporal;
+
+use std::{
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::UNIX_EPOCH,
+};
+
+pub use self::{redis::Redis, temporal::Temporal};
+
+/// Says on stderr that something is missing and a test is skipped.
+///
+/// # Panics
+/// With `TIDEGATE_REQUIRE_SERVICES=1`, as in `make test`: there a test without its services has
+/// failed.
+#[must_use]
+pub fn skipped<T>(what_is_missing: &str) -> Option<T> {
+    let required = std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_some_and(|value| value == "1");
+    assert!(!required, "required by TIDEGATE_REQUIRE_SERVICES: {what_is_missing}");
+    eprintln!("SKIPPED: {what_is_missing}");
+    None
+}
+
+/// A name that no other test has used, in this process or another: for key prefixes, task queues,
+/// workflow ids and namespaces.
+#[must_use]
+pub fn unique(kind: &str) -> String {
+    static STARTED: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let started = STARTED.get_or_init(|| UNIX_EPOCH.elapsed().unwrap().as_micros());
+    format!("{kind}-{started}-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
