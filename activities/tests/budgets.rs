@@ -6,14 +6,11 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
     reason = "tests may stop at the first fault"
 )]
 
 use std::{
     collections::HashMap,
-    net::{TcpListener, TcpStream},
-    process::{Child, Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -36,6 +33,7 @@ use tidegate_quota::{
     budget::{BudgetRefused, Unheld},
     redis_store::Store,
 };
+use tidegate_testkit::Redis;
 use tidegate_types::{ModelId, Tenant, Usage};
 use tidegate_workflows::contract::{Job, Source, Target, failure_type};
 
@@ -43,59 +41,6 @@ use tidegate_workflows::contract::{Job, Source, Target, failure_type};
 /// 0.002.
 const PRICES: &str = "[[price]]\nmodels = [\"test:model\"]\ninput = 1.0\noutput = 1.0";
 const COST: f64 = 0.002;
-
-/// A Redis server that ends with the value.
-struct Redis {
-    child: Child,
-    url: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Redis {
-    /// `None`, said aloud, where no server is installed; a failure when
-    /// `TIDEGATE_REQUIRE_SERVICES=1`.
-    fn start() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let start = |program| {
-            Command::new(program)
-                .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1", "--save", ""])
-                .current_dir(folder.path())
-                .stdout(Stdio::null())
-                .spawn()
-                .ok()
-        };
-        let Some(child) = ["redis-server", "valkey-server"].into_iter().find_map(start) else {
-            eprintln!(
-                "SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`"
-            );
-            assert!(
-                std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
-                "a Redis server is required"
-            );
-            return None;
-        };
-        let redis = Self { child, url: format!("redis://{address}"), _folder: folder };
-        for _ in 0..500 {
-            if TcpStream::connect(address).is_ok() {
-                return Some(redis);
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("Redis did not answer on {address}");
-    }
-
-    fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
 
 /// Answers always alike, after a moment in which other documents ask, and counts.
 #[derive(Debug)]

@@ -18,10 +18,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{START, Server, lanes, limits, model_with_lanes, unique_prefix};
+use common::{START, lanes, limits, model_with_lanes};
 use tidegate_quota::{
     Amounts, Decision, Limits, ModelQuota, Store, redis_store, store::Ask, store::Settlement,
 };
+use tidegate_testkit::{Redis, unique};
 
 const CALLS: u64 = 1_000;
 const ROUNDS: usize = 20;
@@ -59,14 +60,14 @@ fn floor(connection: &mut redis::Connection) -> f64 {
 }
 
 /// Microseconds of a script that only keeps totals, with `n` admissions in its window.
-fn totals_only(server: &Server, n: u64) -> f64 {
+fn totals_only(server: &Redis, n: u64) -> f64 {
     let mut connection = server.connection();
     let sha: String = redis::cmd("SCRIPT")
         .arg("LOAD")
         .arg(include_str!("totals_only.lua"))
         .query(&mut connection)
         .unwrap();
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let (step, mut number, mut caller) = (60_000_000 / n, 0, server.connection());
     let mut admit = || {
         let admitted: u64 = redis::cmd("EVALSHA")
@@ -104,10 +105,10 @@ fn totals_only(server: &Server, n: u64) -> f64 {
     best
 }
 
-async fn population(server: &Server, n: u64) -> (f64, f64) {
+async fn population(server: &Redis, n: u64) -> (f64, f64) {
     let mut connection = server.connection();
     let store =
-        redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
+        redis_store::Store::open(&server.url, &unique("test"), Duration::from_secs(300)).unwrap();
     let model = model();
     let step = 60_000_000 / n;
     let ask = |number: u64| Ask {
@@ -149,7 +150,7 @@ async fn population(server: &Server, n: u64) -> (f64, f64) {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Redis::start() else { return };
     let floor = (0..ROUNDS).map(|_| floor(&mut server.connection())).fold(f64::MAX, f64::min);
     println!(
         "server CPU per call, least of {ROUNDS} rounds of {CALLS} calls; EVALSHA \"return 1\": {floor:.2} us"

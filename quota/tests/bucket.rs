@@ -13,13 +13,14 @@ mod common;
 
 use std::time::Duration;
 
-use common::{SECOND, START, Server, server, unique_prefix};
+use common::{SECOND, START};
 use proptest::prelude::*;
 use tidegate_quota::{
     Bucket, BucketLimit,
     bucket::{BucketLimitError, BucketRefused},
     redis_store::Store,
 };
+use tidegate_testkit::{Redis, unique};
 
 const SEC: Duration = Duration::from_secs(1);
 
@@ -28,7 +29,7 @@ fn limit() -> BucketLimit {
     BucketLimit::new(10, 4, Duration::from_secs(2)).unwrap()
 }
 
-fn store(server: &Server, prefix: &str) -> Store {
+fn store(server: &Redis, prefix: &str) -> Store {
     Store::open(&server.url, prefix, Duration::from_secs(300)).unwrap()
 }
 
@@ -41,8 +42,8 @@ struct Rig {
 
 impl Rig {
     fn new() -> Option<Self> {
-        let prefix = unique_prefix();
-        let rig = Self { store: store(server()?, &prefix), prefix, now: START };
+        let prefix = unique("test");
+        let rig = Self { store: store(Redis::shared()?, &prefix), prefix, now: START };
         rig.store.set_test_clock(START);
         Some(rig)
     }
@@ -135,8 +136,8 @@ async fn whoever_gives_up_gives_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_clients_get_exactly_what_there_is() {
-    let Some(server) = server() else { return };
-    let prefix = unique_prefix();
+    let Some(server) = Redis::shared() else { return };
+    let prefix = unique("test");
     // A refill so slow that none comes during the test.
     let limit = BucketLimit::new(100, 1, SEC * 3600).unwrap();
     let clients: Vec<Bucket> =
@@ -184,7 +185,7 @@ async fn a_clock_that_steps_back_refills_nothing() {
 #[tokio::test]
 async fn the_key_lives_until_the_bucket_is_full_and_lost_scripts_are_sent_again() {
     let Some(rig) = Rig::new() else { return };
-    let mut connection = server().unwrap().connection();
+    let mut connection = Redis::shared().unwrap().connection();
     let bucket = rig.bucket(limit());
     bucket.consume(8).await.unwrap();
     let ttl: i64 = redis::cmd("PTTL").arg(rig.key()).query(&mut connection).unwrap();
@@ -198,7 +199,7 @@ async fn the_key_lives_until_the_bucket_is_full_and_lost_scripts_are_sent_again(
 #[tokio::test]
 async fn bad_arguments_are_an_error_and_change_nothing() {
     let Some(rig) = Rig::new() else { return };
-    let mut connection = server().unwrap().connection();
+    let mut connection = Redis::shared().unwrap().connection();
     for arguments in [
         &["1"][..],
         &["1", "0", "1", "0", "0"],
@@ -218,7 +219,7 @@ async fn bad_arguments_are_an_error_and_change_nothing() {
 #[tokio::test]
 async fn a_redis_that_is_away_is_said() {
     let store =
-        Store::open("redis://127.0.0.1:1", &unique_prefix(), Duration::from_secs(300)).unwrap();
+        Store::open("redis://127.0.0.1:1", &unique("test"), Duration::from_secs(300)).unwrap();
     let refused = Bucket::in_redis(store, "search", limit()).consume(1).await.unwrap_err();
     assert!(refused.to_string().starts_with("the bucket cannot be asked: "), "{refused}");
 }

@@ -17,13 +17,14 @@ use std::{
     time::Duration,
 };
 
-use common::{SECOND, START, Server, server, unique_prefix};
+use common::{SECOND, START};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
     Budget, Budgets,
     budget::{BudgetRefused, Hold, Unheld},
     redis_store::Store,
 };
+use tidegate_testkit::{Redis, unique};
 use tidegate_types::Tenant;
 
 const DAY: u64 = 86_400 * SECOND;
@@ -37,7 +38,7 @@ fn store(url: &str, prefix: &str) -> Store {
     Store::open(url, prefix, Duration::from_secs(300)).unwrap()
 }
 
-fn budgets(server: &Server, prefix: &str) -> Budgets {
+fn budgets(server: &Redis, prefix: &str) -> Budgets {
     Budgets::new(Some(store(&server.url, prefix)))
 }
 
@@ -48,7 +49,7 @@ fn refused(answer: Result<Hold, Unheld>) -> BudgetRefused {
     }
 }
 
-fn spent(server: &Server, key: &str) -> u64 {
+fn spent(server: &Redis, key: &str) -> u64 {
     redis::cmd("HGET")
         .arg(key)
         .arg("spent")
@@ -59,8 +60,8 @@ fn spent(server: &Server, key: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_tasks_over_many_connections_hold_exactly_what_fits() {
-    let Some(server) = server() else { return };
-    let prefix = unique_prefix();
+    let Some(server) = Redis::shared() else { return };
+    let prefix = unique("test");
     let workers: Vec<Budgets> = (0..4).map(|_| budgets(server, &prefix)).collect();
     let budget = Budget::daily(tenant(), 1.0);
     let ask = |number: usize| {
@@ -106,8 +107,8 @@ async fn futures<T: Send + 'static>(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn calls_of_all_sizes_that_settle_meanwhile_never_hold_more_than_the_budget() {
-    let Some(server) = server() else { return };
-    let prefix = unique_prefix();
+    let Some(server) = Redis::shared() else { return };
+    let prefix = unique("test");
     let budgets = budgets(server, &prefix);
     let budget = Budget::of_batch("night", 0.5);
     let ask = |number: usize| {
@@ -139,8 +140,8 @@ async fn calls_of_all_sizes_that_settle_meanwhile_never_hold_more_than_the_budge
 
 #[tokio::test]
 async fn a_day_ends_at_midnight_and_a_batch_never_does() {
-    let Some(server) = server() else { return };
-    let store = store(&server.url, &unique_prefix());
+    let Some(server) = Redis::shared() else { return };
+    let store = store(&server.url, &unique("test"));
     let budgets = Budgets::new(Some(store.clone()));
     let (daily, batch) = (Budget::daily(tenant(), 1.0), Budget::of_batch("b{1}", 1.0));
     let midnight = START - START % DAY + DAY;
@@ -188,8 +189,8 @@ async fn a_day_ends_at_midnight_and_a_batch_never_does() {
 
 #[tokio::test]
 async fn a_hold_is_given_back_unless_its_call_was_sent() {
-    let Some(server) = server() else { return };
-    let budgets = budgets(server, &unique_prefix());
+    let Some(server) = Redis::shared() else { return };
+    let budgets = budgets(server, &unique("test"));
     let budget = Budget::daily(tenant(), 1.0);
     let unsent = budgets.reserve(&budget, "a", 0.25).await.unwrap();
     let mut sent = budgets.reserve(&budget, "b", 0.5).await.unwrap();
@@ -225,7 +226,7 @@ async fn without_redis_no_budget_is_open() {
     let none = Budgets::default().reserve(&Budget::daily(tenant(), 1.0), "a", 0.0).await;
     assert!(matches!(none, Err(Unheld::Unknown(_))), "{none:?}");
 
-    let Some(mut server) = Server::start() else { return };
+    let Some(mut server) = Redis::start() else { return };
     let budgets = budgets(&server, "closed");
     let budget = Budget::daily(tenant(), 1.0);
     let hold = budgets.reserve(&budget, "a", 0.5).await.unwrap();
@@ -241,8 +242,8 @@ async fn without_redis_no_budget_is_open() {
 
 #[tokio::test]
 async fn every_key_has_a_time_to_live() {
-    let Some(server) = server() else { return };
-    let prefix = unique_prefix();
+    let Some(server) = Redis::shared() else { return };
+    let prefix = unique("test");
     let budgets = budgets(server, &prefix);
     budgets.reserve(&Budget::daily(tenant(), 1.0), "a", 0.5).await.unwrap().settle(0.1).await;
     budgets.reserve(&Budget::of_batch("b{1}", 1.0), "a", 0.5).await.unwrap().settle(0.1).await;
@@ -283,8 +284,8 @@ fn settle(
 
 #[test]
 fn a_bad_call_answers_an_error_and_changes_nothing() {
-    let Some(server) = server() else { return };
-    let key = unique_prefix();
+    let Some(server) = Redis::shared() else { return };
+    let key = unique("test");
     let connection = &mut server.connection();
     let ask = |amount: &str, id: &str| [id, amount, "100", "1", "0"].map(str::to_owned);
     reserve(connection, &key, ask("10", "a")).unwrap();
@@ -358,14 +359,14 @@ proptest! {
 
     #[test]
     fn any_history_comes_to_what_the_rules_say(steps in prop::collection::vec(step(), 1..80), daily: bool) {
-        let Some(server) = server() else { return Ok(()) };
+        let Some(server) = Redis::shared() else { return Ok(()) };
         history(server, &steps, daily)?;
     }
 }
 
-fn history(server: &Server, steps: &[Step], daily: bool) -> Result<(), TestCaseError> {
+fn history(server: &Redis, steps: &[Step], daily: bool) -> Result<(), TestCaseError> {
     const BUDGET: u64 = 1_000;
-    let (key, connection) = (unique_prefix(), &mut server.connection());
+    let (key, connection) = (unique("test"), &mut server.connection());
     let (mut model, mut now) = (Model::default(), START);
     let mut seen = HashSet::new();
     for step in steps {

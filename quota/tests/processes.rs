@@ -9,8 +9,6 @@
     reason = "tests may stop at the first fault, and the racers report on their standard output"
 )]
 
-mod common;
-
 use std::{
     collections::HashMap,
     io::{BufRead, BufReader},
@@ -20,11 +18,11 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use common::{server, unique_prefix};
 use rand::RngExt as _;
 use tidegate_quota::{
     Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Refused, Request,
 };
+use tidegate_testkit::{Redis, unique};
 use tidegate_types::Usage;
 
 const URL: &str = "TIDEGATE_RACE_URL";
@@ -218,11 +216,11 @@ impl Witness {
 
 #[test]
 fn killed_processes_harm_nobody() {
-    let Some(server) = server() else { return };
+    let Some(server) = Redis::shared() else { return };
     let (sender, reports) = mpsc::channel();
     let mut race = Race {
         url: &server.url,
-        prefix: unique_prefix(),
+        prefix: unique("test"),
         reports: sender,
         racers: Vec::new(),
         started: 0,

@@ -17,11 +17,12 @@ use std::{
     time::Duration,
 };
 
-use common::{START, Server, in_redis, limits, model, server, unique_prefix};
+use common::{START, in_redis, limits, model};
 use tidegate_quota::{
     Amounts, Decision, Limits, Options, Quota, Refused, Request, Snapshot, Store as _, Ticket,
     store::{Settled, Settlement},
 };
+use tidegate_testkit::{Redis, skip, unique};
 use tidegate_types::ModelId;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python");
@@ -29,16 +30,12 @@ const AGENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/agent.py"
 
 /// `None`, said aloud, where there is no Python or no Redis; a failure when
 /// `TIDEGATE_REQUIRE_SERVICES=1`.
-fn services() -> Option<&'static Server> {
+fn services() -> Option<&'static Redis> {
     if python().arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("SKIPPED: python3 is not on the PATH");
-        assert!(
-            std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
-            "python3 is required"
-        );
+        skip("python3 is not on the PATH");
         return None;
     }
-    server()
+    Redis::shared()
 }
 
 fn python() -> Command {
@@ -55,7 +52,7 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(server: &Server, prefix: &str, combined: u64) -> Self {
+    fn start(server: &Redis, prefix: &str, combined: u64) -> Self {
         let mut child = python()
             .args([AGENT, &server.url, prefix, &combined.to_string()])
             .stdin(Stdio::piped())
@@ -153,8 +150,8 @@ fn the_python_unit_tests_pass() {
 #[tokio::test]
 async fn the_same_history_gets_the_same_answers_in_both_languages() {
     let Some(server) = services() else { return };
-    let (rust, combined) = (in_redis(model(limits(1_000)), &unique_prefix()).unwrap(), 1_000);
-    let mut python = Agent::start(server, &unique_prefix(), combined);
+    let (rust, combined) = (in_redis(model(limits(1_000)), &unique("test")).unwrap(), 1_000);
+    let mut python = Agent::start(server, &unique("test"), combined);
     let (mut random, mut waiting, mut granted) =
         (7, Vec::<(String, u64, Ticket)>::new(), Vec::<String>::new());
     let mut outcomes = BTreeMap::<String, u64>::new();
@@ -215,7 +212,7 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
 #[tokio::test]
 async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
     let Some(server) = services() else { return };
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let rust = in_redis(model(limits(1_000)), &prefix).unwrap();
     let mut python = Agent::start(server, &prefix, 1_000);
     python.tell(&format!("at {START}"));
@@ -253,7 +250,7 @@ async fn a_ticket_given_in_one_language_is_honoured_in_the_other() {
 #[tokio::test]
 async fn settlements_and_pauses_are_seen_by_the_other_language() {
     let Some(server) = services() else { return };
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let rust = in_redis(model(limits(1_000)), &prefix).unwrap();
     let mut python = Agent::start(server, &prefix, 1_000);
     python.tell(&format!("at {START}"));
@@ -314,7 +311,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     const LIMIT: u64 = 1_000;
     const WINDOW: f64 = 1.0;
     let Some(server) = services() else { return };
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let window = Duration::from_secs_f64(WINDOW);
     let limits =
         Limits { combined: Some(LIMIT), margin: 1.0, window, burst: window, ..Limits::default() };
@@ -424,7 +421,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
 #[tokio::test]
 async fn a_pause_by_python_stops_a_rust_quota() {
     let Some(server) = services() else { return };
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let options =
         Options { key_prefix: prefix.clone(), max_slot_wait: Duration::ZERO, ..Options::default() };
     let quota = Quota::with_redis(&server.url, [model(limits(1_000))], options).unwrap();

@@ -14,16 +14,14 @@ mod common;
 
 use std::time::Duration;
 
-use common::{
-    Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_with_lanes, server,
-    unique_prefix,
-};
+use common::{Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_with_lanes};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
     Amounts, Decision, Dimension, Limits, ModelQuota, Quota, Request, Store, Ticket, memory,
     redis_store,
     store::{Ask, Meter, Override, Pause, ProviderSignal, Settlement, UsageSample},
 };
+use tidegate_testkit::{Redis, unique};
 use tidegate_types::Tenant;
 
 /// One step of a random history.
@@ -206,12 +204,12 @@ proptest! {
     /// equal the ledger; what is admitted keeps within every limit at the moment of admission.
     #[test]
     fn scripts_and_model_agree(steps in proptest::collection::vec(step(), 1..120)) {
-        let prefix = unique_prefix();
+        let prefix = unique("test");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _entered = runtime.enter();
         let Some(shared) = in_redis(lanes_and_dimensions(), &prefix) else { return Ok(()) };
         let local = in_memory(lanes_and_dimensions());
-        let mut connection = server().unwrap().connection();
+        let mut connection = Redis::shared().unwrap().connection();
         let (mut shared_tickets, mut local_tickets) = (vec![None; 120], vec![None; 120]);
         runtime.block_on(async {
             for (number, step) in steps.iter().enumerate() {
@@ -239,7 +237,7 @@ proptest! {
 
 #[tokio::test]
 async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let Some(rig) = in_redis(lanes_and_dimensions(), &prefix) else { return };
     // One call outlives the window and holds a lease; another is refused and leaves a queue, a
     // lesson, a pause and tuning.
@@ -268,7 +266,7 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
         )
         .await
         .unwrap();
-    let mut connection = server().unwrap().connection();
+    let mut connection = Redis::shared().unwrap().connection();
     let keys: Vec<String> =
         redis::cmd("KEYS").arg(format!("{prefix}:*")).query(&mut connection).unwrap();
     assert_eq!(keys.len(), 8, "{keys:?}");
@@ -281,13 +279,13 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
 
 #[tokio::test]
 async fn a_flushed_server_lets_no_burst_through() {
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let model = model_with_lanes(
         Limits { burst: Duration::from_secs(1), ..limits(60_000) },
         tidegate_quota::Lanes::single(),
     );
     let Some(rig) = in_redis(model, &prefix) else { return };
-    let mut connection = server().unwrap().connection();
+    let mut connection = Redis::shared().unwrap().connection();
     let (mut admitted, mut turn) = (0, None);
     for millis in 0..20_000_u64 {
         rig.at(START + millis * 1_000);
@@ -309,8 +307,8 @@ async fn a_flushed_server_lets_no_burst_through() {
 
 #[tokio::test]
 async fn lost_scripts_are_sent_again() {
-    let Some(rig) = in_redis(lanes_and_dimensions(), &unique_prefix()) else { return };
-    let mut connection = server().unwrap().connection();
+    let Some(rig) = in_redis(lanes_and_dimensions(), &unique("test")) else { return };
+    let mut connection = Redis::shared().unwrap().connection();
     for _ in 0..3 {
         redis::cmd("SCRIPT").arg("FLUSH").exec(&mut connection).unwrap();
         assert_eq!(rig.reserve(&rig.ask(1)).await, Decision::Granted);
@@ -321,7 +319,7 @@ async fn lost_scripts_are_sent_again() {
 /// One round trip to admit and one to settle, counted by the server.
 #[tokio::test]
 async fn one_round_trip_each() {
-    let Some(server) = common::Server::start() else { return };
+    let Some(server) = Redis::start() else { return };
     let model = lanes_and_dimensions();
     let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options::default())
         .unwrap();
@@ -356,9 +354,9 @@ fn joined(script: &str) -> String {
 
 #[test]
 fn a_bad_call_answers_an_error_and_changes_nothing() {
-    let Some(server) = server() else { return };
+    let Some(server) = Redis::shared() else { return };
     let mut connection = server.connection();
-    let prefix = unique_prefix();
+    let prefix = unique("test");
     let call = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
     let model = [6e7, 1e6, 9e7, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
     let text = joined("reserve-7");
@@ -420,7 +418,7 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
 /// limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_never_exceeds_the_limit() {
-    let Some(server) = server() else { return };
+    let Some(server) = Redis::shared() else { return };
     let limits = Limits {
         combined: Some(5_000),
         margin: 1.0,
@@ -430,7 +428,7 @@ async fn a_race_never_exceeds_the_limit() {
     };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
     let store =
-        redis_store::Store::open(&server.url, &unique_prefix(), Duration::from_secs(300)).unwrap();
+        redis_store::Store::open(&server.url, &unique("test"), Duration::from_secs(300)).unwrap();
     let started = std::time::Instant::now();
     let admissions = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let tasks: Vec<_> = (0..16)
@@ -476,7 +474,7 @@ async fn a_race_never_exceeds_the_limit() {
 /// again.
 #[tokio::test]
 async fn while_redis_is_away_a_worker_keeps_to_its_share() {
-    let Some(mut server) = common::Server::start() else { return };
+    let Some(mut server) = Redis::start() else { return };
     let limits = Limits { requests: Some(600), burst: Duration::from_secs(1), ..limits(1_000_000) };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
     let quota = Quota::with_redis(

@@ -141,3 +141,22 @@ pub fn cli() -> anyhow::Result<PathBuf> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_starts_answers_and_goes() {
+        if cli().is_err() {
+            tidegate_testkit::skip("no Temporal CLI");
+            return;
+        }
+        let server = TemporalServer::start().await.unwrap();
+        let (port, config) = (server.port, Config::default());
+        assert_eq!(server.address(), format!("127.0.0.1:{port}"));
+        TcpStream::connect(("127.0.0.1", server.ui_port)).await.unwrap();
+        server.stop().await;
+        assert!(answers(port, &config).await.is_err());
+    }
+}

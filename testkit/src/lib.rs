@@ -33,12 +33,10 @@ pub use self::{redis::Redis, temporal::Temporal};
 /// # Panics
 /// With `TIDEGATE_REQUIRE_SERVICES=1`, as in `make test`: there a test without its services has
 /// failed.
-#[must_use]
-pub fn skipped<T>(what_is_missing: &str) -> Option<T> {
+pub fn skip(what_is_missing: &str) {
     let required = std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_some_and(|value| value == "1");
     assert!(!required, "required by TIDEGATE_REQUIRE_SERVICES: {what_is_missing}");
     eprintln!("SKIPPED: {what_is_missing}");
-    None
 }
 
 /// A name that no other test has used, in this process or another: for key prefixes, task queues,

@@ -1,25 +1,25 @@
 //! A Redis in memory.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
-    time::Duration,
 };
 
+use redis::{Client, Connection, RedisResult};
 use tempfile::TempDir;
 
 use crate::{
     server::{Server, leashed, on_path},
-    skipped,
+    skip,
 };
 
 /// A `redis-server` or `valkey-server` on loopback that saves nothing. It ends with the value, and
 /// with the test process at the latest.
 #[derive(Debug)]
 pub struct Redis {
+    /// `redis://127.0.0.1:<port>`.
+    pub url: String,
     server: Option<Server>,
     program: PathBuf,
     port: u16,
@@ -27,18 +27,19 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// `None`, said aloud, where none is installed: see [`skipped`].
+    /// `None`, said aloud, where none is installed: see [`skip`].
     #[must_use]
     pub fn start() -> Option<Self> {
         let Some(program) = on_path(&["redis-server", "valkey-server"]) else {
-            return skipped(
+            skip(
                 "neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`",
             );
+            return None;
         };
         let folder = tempfile::tempdir().unwrap();
         let command = |[port]: &[u16; 1]| command(&program, *port, folder.path());
-        let (server, [port]) = Server::on_free_ports(command, |[port]| answers(*port));
-        Some(Self { server: Some(server), program, port, folder })
+        let (server, [port]) = Server::on_free_ports(command, |[port]| answers(&url(*port)));
+        Some(Self { url: url(port), server: Some(server), program, port, folder })
     }
 
     /// One for all tests of a process, each of which takes key prefixes of its own
@@ -49,10 +50,13 @@ impl Redis {
         SHARED.get_or_init(Self::start).as_ref()
     }
 
-    /// `redis://127.0.0.1:<port>`.
+    /// A connection of its own.
+    ///
+    /// # Panics
+    /// It does not answer.
     #[must_use]
-    pub fn url(&self) -> String {
-        format!("redis://{}:{}", Ipv4Addr::LOCALHOST, self.port)
+    pub fn connection(&self) -> Connection {
+        connect(&self.url).unwrap()
     }
 
     /// Ends it now, and with it all that it held.
@@ -67,28 +71,28 @@ impl Redis {
     pub fn restart(&mut self) {
         self.kill();
         let command = command(&self.program, self.port, self.folder.path());
-        let server = Server::start(command, || answers(self.port));
+        let server = Server::start(command, || answers(&self.url));
         self.server = Some(server.expect("its port is free"));
     }
 }
 
 fn command(program: &Path, port: u16, folder: &Path) -> Command {
     let mut command = leashed(program);
-    command.args(["--bind", &Ipv4Addr::LOCALHOST.to_string(), "--port", &port.to_string()]);
+    command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
     command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder);
     command
 }
 
-fn answers(port: u16) -> bool {
-    let ask = || {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        stream.write_all(b"PING\r\n")?;
-        let mut answer = [0; 7];
-        stream.read_exact(&mut answer)?;
-        std::io::Result::Ok(&answer == b"+PONG\r\n")
-    };
-    ask().unwrap_or(false)
+fn url(port: u16) -> String {
+    format!("redis://127.0.0.1:{port}")
+}
+
+fn connect(url: &str) -> RedisResult<Connection> {
+    Client::open(url)?.get_connection()
+}
+
+fn answers(url: &str) -> bool {
+    connect(url).and_then(|mut connection| redis::cmd("PING").exec(&mut connection)).is_ok()
 }
 
 #[cfg(test)]
@@ -98,13 +102,13 @@ mod tests {
     #[test]
     fn it_starts_answers_ends_and_starts_again_where_it_was() {
         let Some(mut redis) = Redis::start() else { return };
-        let port = redis.port;
-        assert!(answers(port));
+        let url = redis.url.clone();
+        assert!(answers(&url));
         redis.kill();
-        assert!(!answers(port));
+        assert!(!answers(&url));
         redis.restart();
-        assert!(answers(port));
+        assert!(answers(&url));
         drop(redis);
-        assert!(!answers(port));
+        assert!(!answers(&url));
     }
 }

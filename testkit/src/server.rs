@@ -75,7 +75,8 @@ pub(crate) fn leashed(program: &Path) -> Command {
 pub(crate) fn on_path(programs: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let folders: Vec<_> = env::split_paths(&path).collect();
-    let files = programs.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let files =
+        programs.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     files.into_iter().find(|file| file.is_file())
 }
 

@@ -2,14 +2,13 @@
 
 use std::{
     env,
-    net::Ipv4Addr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
 use crate::{
     server::{Server, leashed, on_path},
-    skipped,
+    skip,
 };
 
 /// Names a Temporal CLI to use before all others.
@@ -26,13 +25,14 @@ pub struct Temporal {
 
 impl Temporal {
     /// Starts one with these dynamic settings (`key=value`). `None`, said aloud, where the
-    /// Temporal CLI is not installed: see [`skipped`].
+    /// Temporal CLI is not installed: see [`skip`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Option<Self> {
         let Some(cli) = cli() else {
-            return skipped(
+            skip(
                 "no Temporal CLI in TIDEGATE_TEMPORAL_CLI, .tools/bin or the PATH; run `make setup`",
             );
+            return None;
         };
         let command = |ports: &[u16; 3]| {
             let [port, metrics, http] = ports.map(|port| port.to_string());
@@ -44,7 +44,7 @@ impl Temporal {
                 }
             }
             command.args(["server", "start-dev", "--headless", "--log-level", "error"]);
-            command.args(["--ip", &Ipv4Addr::LOCALHOST.to_string(), "--port", &port]);
+            command.args(["--ip", "127.0.0.1", "--port", &port]);
             command.args(["--metrics-port", &metrics, "--http-port", &http]);
             command.args(settings.iter().flat_map(|set| ["--dynamic-config-value", set]));
             command
@@ -83,7 +83,7 @@ impl Temporal {
 }
 
 fn address(port: u16) -> String {
-    format!("{}:{port}", Ipv4Addr::LOCALHOST)
+    format!("127.0.0.1:{port}")
 }
 
 fn cli_for(cli: &Path, port: u16) -> Command {

@@ -65,8 +65,8 @@ impl Crate {
     fn read(&mut self, file: &Path, module: &[String], folder: &Path) {
         let text = std::fs::read_to_string(file)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let parsed: File = syn::parse_file(&text)
-            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let parsed: File =
+            syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         self.read_items(&parsed.items, file, module, folder);
     }
 
@@ -179,8 +179,9 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 
     fn visit_item_use(&mut self, import: &'ast syn::ItemUse) {
-        self.named
-            .extend(flattened(&import.tree).into_iter().map(|(_, path)| (self.module.to_vec(), path)));
+        self.named.extend(
+            flattened(&import.tree).into_iter().map(|(_, path)| (self.module.to_vec(), path)),
+        );
     }
 }
 

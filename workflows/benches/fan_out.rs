@@ -23,7 +23,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{Fake, Server, input, json_payload};
+use common::{Fake, client, input, json_payload};
 use serde_json::json;
 use temporalio_client::{
     Client, UntypedWorkflow, WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle,
@@ -41,6 +41,7 @@ use temporalio_sdk::{
     },
 };
 use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflows};
+use tidegate_testkit::Temporal;
 use tidegate_types::{Lane, Tenant};
 use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
 
@@ -110,8 +111,8 @@ impl Bare {
 async fn main() {
     let documents =
         std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(DOCUMENTS);
-    let Some(server) = Server::start(&[]) else { return };
-    let client = server.client().await;
+    let Some(server) = Temporal::start(&[]) else { return };
+    let client = client(&server).await;
     let runtime = Runtime::from_current_tokio(RuntimeOptions::default()).unwrap();
     let [mut worker, mut lane] = worker_options(documents)
         .map(|options| Worker::new(&runtime, client.clone(), options).unwrap());

@@ -13,18 +13,19 @@ mod common;
 
 use std::sync::OnceLock;
 
-use common::{Act, Fake, Gate, Server, assert_each_once, input, outcome, until, with_worker};
+use common::{Act, Fake, Gate, assert_each_once, input, outcome, until, with_worker};
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
+use tidegate_testkit::Temporal;
 use tidegate_workflows::contract::{CallCounts, failure_type};
 
 const SUGGEST_AT: usize = 100;
 
-fn short_histories() -> Option<&'static Server> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
+fn short_histories() -> Option<&'static Temporal> {
+    static SERVER: OnceLock<Option<Temporal>> = OnceLock::new();
     SERVER
         .get_or_init(|| {
-            Server::start(&[&format!("limit.historyCount.suggestContinueAsNew={SUGGEST_AT}")])
+            Temporal::start(&[&format!("limit.historyCount.suggestContinueAsNew={SUGGEST_AT}")])
         })
         .as_ref()
 }

@@ -19,13 +19,14 @@ mod common;
 
 use std::path::PathBuf;
 
-use common::{Act, Ended, Fake, Gate, Server, input, server, until, with_worker};
+use common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions,
 };
+use tidegate_testkit::Temporal;
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
     contract::{BatchState, CallCounts, DocumentOutcome, Economy, LongHow, Parts, failure_type},
@@ -229,7 +230,7 @@ async fn record_a_cancellation() {
 }
 
 async fn record_a_change_of_runs() {
-    let server = Server::start(&["limit.historyCount.suggestContinueAsNew=60"]);
+    let server = Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
     with_worker(server.as_ref(), Fake::willing(180, 30), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 180);

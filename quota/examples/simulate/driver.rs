@@ -1,16 +1,13 @@
 //! The only place that knows the limiter: a private Redis, the real scripts on virtual time, and
 //! what a caller keeps.
 
-use std::{
-    path::Path,
-    process::{Child, Command, Stdio},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tidegate_quota::{
     Amounts, Decision, Error, ModelQuota, Store, Ticket, redis_store,
     store::{Ask, Expectation, Pause, ProviderSignal, Settlement, UsageSample},
 };
+use tidegate_testkit::Redis;
 use tidegate_types::Tenant;
 use tokio::runtime::Runtime;
 
@@ -31,52 +28,6 @@ const UNKNOWN_OUTPUT: u64 = 3;
 
 /// An answer lost on a busy machine is asked for again so often.
 const TRIES: usize = 20;
-
-/// A Redis server that ends with the value.
-pub(crate) struct Server {
-    child: Child,
-    url: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Server {
-    pub(crate) fn start() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let socket = folder.path().join("redis.sock");
-        let child =
-            ["redis-server", "valkey-server"].iter().find_map(|program| spawn(program, &socket));
-        let child =
-            child.expect("neither redis-server nor valkey-server is on the PATH; install one");
-        let server = Self { child, url: format!("unix://{}", socket.display()), _folder: folder };
-        for _ in 0..500 {
-            if server.connection().is_some() {
-                return server;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("Redis did not answer on {}", server.url);
-    }
-
-    fn connection(&self) -> Option<redis::Connection> {
-        redis::Client::open(self.url.as_str()).ok()?.get_connection().ok()
-    }
-}
-
-fn spawn(program: &str, socket: &Path) -> Option<Child> {
-    Command::new(program)
-        .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
-        .arg(socket)
-        .stdout(Stdio::null())
-        .spawn()
-        .ok()
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// One call that wants to go.
 pub(crate) struct Call<'a> {
@@ -110,7 +61,7 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     /// Starts from an empty server.
-    pub(crate) fn new(server: &Server, model: ModelQuota) -> Self {
+    pub(crate) fn new(server: &Redis, model: ModelQuota) -> Self {
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let store = runtime
@@ -118,7 +69,7 @@ impl Limiter {
                 redis_store::Store::open(&server.url, "simulation", Duration::from_secs(300))
             })
             .expect("a store");
-        let commands = server.connection().expect("a connection");
+        let commands = server.connection();
         let mut limiter = Self { runtime, store, commands, model, known: None };
         limiter.flush();
         limiter

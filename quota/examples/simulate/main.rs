@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         eprintln!("--write wants the whole simulation; leave out --quick and the scenarios' names");
         return ExitCode::from(2);
     }
-    let server = driver::Server::start();
+    let Some(server) = tidegate_testkit::Redis::start() else { return ExitCode::FAILURE };
     let mut bench =
         Bench { server: &server, quick: flag("--quick"), plots: plot::Plots::default() };
     let mut tables = Vec::new();

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Share};
+use tidegate_testkit::Redis;
 use tidegate_types::Lane;
 
 use crate::{
     documents::{MEAN_INPUT, MEAN_OUTPUT},
-    driver::{Limiter, Server},
+    driver::Limiter,
     event::SECOND,
     fleet::{BATCH, Disturbance, INTERACTIVE, Plan, run},
     plot::Plots,
@@ -26,7 +27,7 @@ const WORKERS: usize = 200;
 
 /// What the scenarios run on.
 pub(crate) struct Bench<'a> {
-    pub(crate) server: &'a Server,
+    pub(crate) server: &'a Redis,
     pub(crate) quick: bool,
     pub(crate) plots: Plots,
 }

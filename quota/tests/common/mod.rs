@@ -1,4 +1,4 @@
-//! A private Redis, and a store of either kind on a clock that the test sets.
+//! A store of either kind on a clock that the test sets.
 
 #![allow(
     dead_code,
@@ -15,10 +15,8 @@
 
 use std::{
     collections::BTreeMap,
-    net::TcpListener,
-    process::{Child, Command, Stdio},
     sync::{
-        Arc, OnceLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -29,117 +27,13 @@ use tidegate_quota::{
     redis_store,
     store::{Ask, Binding},
 };
+use tidegate_testkit::Redis;
 use tidegate_types::Lane;
 
 /// Midnight of some day in 2026, in microseconds.
 pub const START: u64 = 1_790_000_000_000_000;
 pub const SECOND: u64 = 1_000_000;
 pub const PAUSE_TTL: Duration = Duration::from_secs(300);
-
-/// A Redis server that ends with the value.
-pub struct Server {
-    child: Child,
-    pub url: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Server {
-    /// `None`, said aloud, where no server is installed; a failure when
-    /// `TIDEGATE_REQUIRE_SERVICES=1`.
-    pub fn start() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        for program in ["redis-server", "valkey-server"] {
-            let child = Command::new(program)
-                .args([
-                    "--port",
-                    &port.to_string(),
-                    "--bind",
-                    "127.0.0.1",
-                    "--save",
-                    "",
-                    "--appendonly",
-                    "no",
-                ])
-                .current_dir(folder.path())
-                .stdout(Stdio::null())
-                .spawn();
-            if let Ok(child) = child {
-                let server =
-                    Self { child, url: format!("redis://127.0.0.1:{port}"), _folder: folder };
-                server.wait_until_ready();
-                return Some(server);
-            }
-        }
-        eprintln!(
-            "SKIPPED: neither redis-server nor valkey-server is on the PATH; install one, or run `make setup`"
-        );
-        assert!(
-            std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
-            "a Redis server is required"
-        );
-        None
-    }
-
-    fn wait_until_ready(&self) {
-        let client = redis::Client::open(self.url.as_str()).unwrap();
-        for _ in 0..500 {
-            if client
-                .get_connection()
-                .and_then(|mut connection| redis::cmd("PING").query::<String>(&mut connection))
-                .is_ok()
-            {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("Redis did not answer on {}", self.url);
-    }
-
-    pub fn connection(&self) -> redis::Connection {
-        redis::Client::open(self.url.as_str()).unwrap().get_connection().unwrap()
-    }
-
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// One server for all tests of a binary; each test takes a key prefix of its own.
-pub fn server() -> Option<&'static Server> {
-    static SERVER: OnceLock<Option<Server>> = OnceLock::new();
-    SERVER
-        .get_or_init(|| {
-            let server = Server::start()?;
-            // A static is never dropped, so a watcher ends the server when the test process is
-            // gone.
-            let script = format!(
-                "while kill -0 {} 2>/dev/null; do sleep 1; done; kill {}",
-                std::process::id(),
-                server.child.id()
-            );
-            let _ = Command::new("sh")
-                .args(["-c", &script])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn();
-            Some(server)
-        })
-        .as_ref()
-}
-
-pub fn unique_prefix() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
 
 /// A store whose time the test sets.
 pub struct Rig<S> {
@@ -157,7 +51,7 @@ pub fn in_memory(model: ModelQuota) -> Rig<memory::Store> {
 }
 
 pub fn in_redis(model: ModelQuota, prefix: &str) -> Option<Rig<redis_store::Store>> {
-    let store = redis_store::Store::open(&server()?.url, prefix, PAUSE_TTL).unwrap();
+    let store = redis_store::Store::open(&Redis::shared()?.url, prefix, PAUSE_TTL).unwrap();
     let clock = store.clone();
     let rig = rig(store, model, Box::new(move |micros| clock.set_test_clock(micros)));
     rig.at(START);
@@ -248,7 +142,7 @@ macro_rules! both_stores {
         mod redis {
             use super::*;
             $(#[tokio::test] async fn $name() {
-                if let Some(rig) = crate::common::in_redis($model, &crate::common::unique_prefix()) { super::$name(&rig).await; }
+                if let Some(rig) = crate::common::in_redis($model, &tidegate_testkit::unique("test")) { super::$name(&rig).await; }
             })+
         }
     };

@@ -11,21 +11,16 @@
 )]
 
 mod fake;
-mod server;
 
-use std::{
-    future::Future,
-    pin::Pin,
-    time::{Duration, SystemTime},
-};
+use std::{future::Future, pin::Pin, sync::OnceLock, time::Duration};
 
 pub use fake::{Act, Calls, Fake, Gate, NOTHING_FOUND, outcome};
 use serde_json::{Value, json};
-pub use server::{Server, server};
 use temporalio_client::{
-    Client, WorkflowCancelOptions, WorkflowDescribeOptions, WorkflowExecutionInfo,
-    WorkflowExecutionStatus, WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle,
-    WorkflowQueryOptions, WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
+    Client, ClientOptions, Connection, ConnectionOptions, WorkflowCancelOptions,
+    WorkflowDescribeOptions, WorkflowExecutionInfo, WorkflowExecutionStatus,
+    WorkflowFetchHistoryOptions, WorkflowGetResultOptions, WorkflowHandle, WorkflowQueryOptions,
+    WorkflowSignalOptions, WorkflowStartOptions, WorkflowTerminateOptions,
     errors::WorkflowGetResultError,
 };
 use temporalio_common::{data_converters::RawValue, error::IncomingError};
@@ -34,12 +29,14 @@ use temporalio_protos::temporal::api::{
     history::v1::{HistoryEvent, history_event::Attributes},
 };
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
     contract::{Progress, Totals},
     policy,
 };
+use url::Url;
 
 /// Longest wait for anything that a test expects, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -50,6 +47,20 @@ pub enum Ended {
     Failed { kind: String, message: String },
     Cancelled,
     Terminated,
+}
+
+/// One server for all tests of a binary that need nothing special; each test has a task queue of
+/// its own.
+pub fn server() -> Option<&'static Temporal> {
+    static SERVER: OnceLock<Option<Temporal>> = OnceLock::new();
+    SERVER.get_or_init(|| Temporal::start(&[])).as_ref()
+}
+
+/// A client of the default namespace.
+pub async fn client(server: &Temporal) -> Client {
+    let url: Url = format!("http://{}", server.address()).parse().unwrap();
+    let connection = Connection::connect(ConnectionOptions::new(url).build()).await.unwrap();
+    Client::new(connection, ClientOptions::new("default").build()).unwrap()
 }
 
 /// One worker with scripted activities on a task queue of its own.
@@ -63,11 +74,11 @@ pub struct Rig {
 /// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be
 /// started.
 pub async fn with_worker<T>(
-    server: Option<&Server>,
+    server: Option<&Temporal>,
     fake: Fake,
     test: impl AsyncFnOnce(Rig) -> T,
 ) -> Option<T> {
-    let client = server?.client().await;
+    let client = client(server?).await;
     let queue = unique("queue");
     let (mut run, stop) = worker(&client, &queue, fake.clone());
     let rig = Rig { client, fake, queue };
@@ -328,12 +339,4 @@ pub fn assert_each_once(calls: &Calls, shards: u32, documents: u32) {
     let mut sealed: Vec<_> = calls.seals.iter().map(|seal| seal.shard).collect();
     sealed.sort_unstable();
     assert_eq!(sealed, (0..shards).collect::<Vec<_>>());
-}
-
-/// A name that no other test uses, on any server.
-fn unique(kind: &str) -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let start = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros();
-    format!("{kind}-{start}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
