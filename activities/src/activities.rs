@@ -233,7 +233,7 @@ async fn end<T>(
         }
         Err(failure) => {
             if attempt.is_some() {
-                metrics::attempt_ended(failure.kind);
+                metrics::attempt_ended(failure.kind.as_str());
                 record(ctx, attempt).await;
             }
             let failure: ApplicationFailure = failure.into_application_failure(effort);

@@ -21,7 +21,7 @@ use std::time::Duration;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use tidegate_providers as providers;
 use tidegate_quota::{Refused, budget::BudgetRefused};
-use tidegate_workflows::contract::{CallCounts, failure_type};
+use tidegate_workflows::contract::{CallCounts, FailureType};
 
 /// Calls that a document may spend on faults of the provider before it is given up. Refusals for
 /// quota do not count.
@@ -67,8 +67,8 @@ impl Backoff {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
-    /// One of [`failure_type`].
-    pub kind: &'static str,
+    /// What kind.
+    pub kind: FailureType,
     /// A sentence for people.
     pub message: String,
     /// `None` never, else after this long.
@@ -78,21 +78,21 @@ pub struct Failure {
 impl Failure {
     /// Final.
     #[must_use]
-    pub fn never(kind: &'static str, message: impl Into<String>) -> Self {
+    pub fn never(kind: FailureType, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
     }
 
     /// Bad input, final: the sentence says what to change.
     #[must_use]
     pub fn invalid_input(message: impl Into<String>) -> Self {
-        Self::never(failure_type::INVALID_INPUT, message)
+        Self::never(FailureType::InvalidInput, message)
     }
 
     /// A fault that has nothing to do with the document.
     #[must_use]
     pub fn transient(message: impl Into<String>, backoff: Backoff, before: u32) -> Self {
         Self {
-            kind: failure_type::TRANSIENT,
+            kind: FailureType::Transient,
             message: message.into(),
             retry_after: Some(backoff.delay(before, None)),
         }
@@ -106,15 +106,15 @@ impl Failure {
             Refused::Wait { wait, .. } => {
                 let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
                 let delay = wait.saturating_sub(early).max(Duration::from_secs(1)).min(backoff.max);
-                Self { kind: failure_type::QUOTA_WAIT, message, retry_after: Some(delay) }
+                Self { kind: FailureType::QuotaWait, message, retry_after: Some(delay) }
             }
             Refused::Paused { wait, .. } => Self {
-                kind: failure_type::QUOTA_WAIT,
+                kind: FailureType::QuotaWait,
                 message,
                 retry_after: Some((*wait).min(backoff.max)),
             },
-            Refused::Exhausted { .. } => Self::never(failure_type::QUOTA_EXHAUSTED, message),
-            Refused::NeverFits { .. } => Self::never(failure_type::TOO_LARGE, message),
+            Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
+            Refused::NeverFits { .. } => Self::never(FailureType::TooLarge, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
         }
     }
@@ -122,7 +122,7 @@ impl Failure {
     /// A budget has too little left; no call was made.
     #[must_use]
     pub fn over_budget(refused: &BudgetRefused) -> Self {
-        Self::never(failure_type::BUDGET_EXCEEDED, refused.to_string())
+        Self::never(FailureType::BudgetExceeded, refused.to_string())
     }
 
     /// A provider call failed. `effort` counts it already.
@@ -130,15 +130,15 @@ impl Failure {
     pub fn from_provider(error: &providers::Error, effort: &CallCounts, backoff: Backoff) -> Self {
         use providers::Kind;
         let kind = match error.kind {
-            Kind::RateLimited => failure_type::RATE_LIMITED,
-            Kind::Overloaded => failure_type::OVERLOADED,
-            Kind::Transient | Kind::Timeout => failure_type::TRANSIENT,
-            Kind::QuotaExhausted => failure_type::QUOTA_EXHAUSTED,
-            Kind::Unauthorized => failure_type::UNAUTHORIZED,
-            Kind::InvalidRequest => failure_type::INVALID_REQUEST,
-            Kind::TooLarge => failure_type::TOO_LARGE,
-            Kind::ContentRefused => failure_type::CONTENT_REFUSED,
-            Kind::InvalidOutput => failure_type::INVALID_OUTPUT,
+            Kind::RateLimited => FailureType::RateLimited,
+            Kind::Overloaded => FailureType::Overloaded,
+            Kind::Transient | Kind::Timeout => FailureType::Transient,
+            Kind::QuotaExhausted => FailureType::QuotaExhausted,
+            Kind::Unauthorized => FailureType::Unauthorized,
+            Kind::InvalidRequest => FailureType::InvalidRequest,
+            Kind::TooLarge => FailureType::TooLarge,
+            Kind::ContentRefused => FailureType::ContentRefused,
+            Kind::InvalidOutput => FailureType::InvalidOutput,
         };
         let faults = effort.provider_calls.saturating_sub(effort.rate_limited);
         if !error.kind.is_retryable() {
@@ -156,9 +156,9 @@ impl Failure {
     #[must_use]
     pub fn into_application_failure(self, effort: CallCounts) -> ApplicationFailure {
         let message: String = self.message.chars().take(MAX_MESSAGE_CHARS).collect();
-        let benign = self.kind == failure_type::QUOTA_WAIT;
+        let benign = self.kind == FailureType::QuotaWait;
         ApplicationFailure::builder(Message(message))
-            .type_name(self.kind.to_owned())
+            .type_name(self.kind.as_str().to_owned())
             .non_retryable(self.retry_after.is_none())
             .maybe_next_retry_delay(self.retry_after)
             .category(if benign {
@@ -215,18 +215,18 @@ mod tests {
         #[rustfmt::skip]
         let cases = [
             // kind                 calls so far   expected type                     retried
-            (Kind::RateLimited,     effort(1, 1),  failure_type::RATE_LIMITED,       true),
-            (Kind::RateLimited,     effort(90, 90), failure_type::RATE_LIMITED,      true),
-            (Kind::Overloaded,      effort(1, 0),  failure_type::OVERLOADED,         true),
-            (Kind::Overloaded,      effort(8, 0),  failure_type::OVERLOADED,         false),
-            (Kind::Transient,       effort(7, 0),  failure_type::TRANSIENT,          true),
-            (Kind::Timeout,         effort(12, 4), failure_type::TRANSIENT,          false),
-            (Kind::QuotaExhausted,  effort(1, 0),  failure_type::QUOTA_EXHAUSTED,    false),
-            (Kind::Unauthorized,    effort(1, 0),  failure_type::UNAUTHORIZED,       false),
-            (Kind::InvalidRequest,  effort(1, 0),  failure_type::INVALID_REQUEST,    false),
-            (Kind::TooLarge,        effort(1, 0),  failure_type::TOO_LARGE,          false),
-            (Kind::ContentRefused,  effort(1, 0),  failure_type::CONTENT_REFUSED,    false),
-            (Kind::InvalidOutput,   effort(1, 0),  failure_type::INVALID_OUTPUT,     false),
+            (Kind::RateLimited,     effort(1, 1),  FailureType::RateLimited,       true),
+            (Kind::RateLimited,     effort(90, 90), FailureType::RateLimited,      true),
+            (Kind::Overloaded,      effort(1, 0),  FailureType::Overloaded,         true),
+            (Kind::Overloaded,      effort(8, 0),  FailureType::Overloaded,         false),
+            (Kind::Transient,       effort(7, 0),  FailureType::Transient,          true),
+            (Kind::Timeout,         effort(12, 4), FailureType::Transient,          false),
+            (Kind::QuotaExhausted,  effort(1, 0),  FailureType::QuotaExhausted,    false),
+            (Kind::Unauthorized,    effort(1, 0),  FailureType::Unauthorized,       false),
+            (Kind::InvalidRequest,  effort(1, 0),  FailureType::InvalidRequest,    false),
+            (Kind::TooLarge,        effort(1, 0),  FailureType::TooLarge,          false),
+            (Kind::ContentRefused,  effort(1, 0),  FailureType::ContentRefused,    false),
+            (Kind::InvalidOutput,   effort(1, 0),  FailureType::InvalidOutput,     false),
         ];
         for (kind, effort, expected, retried) in cases {
             let failure = Failure::from_provider(&error(kind), &effort, Backoff::default());
@@ -236,7 +236,10 @@ mod tests {
                 "{kind:?}"
             );
             let sent = failure.into_application_failure(effort);
-            assert_eq!((sent.type_name(), sent.is_non_retryable()), (Some(expected), !retried));
+            assert_eq!(
+                (sent.type_name(), sent.is_non_retryable()),
+                (Some(expected.as_str()), !retried)
+            );
         }
     }
 
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn messages_are_cut() {
-        let long = Failure::never(failure_type::TRANSIENT, "ä".repeat(5_000))
+        let long = Failure::never(FailureType::Transient, "ä".repeat(5_000))
             .into_application_failure(CallCounts::default());
         assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
     }

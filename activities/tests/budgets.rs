@@ -35,7 +35,7 @@ use tidegate_quota::{
 };
 use tidegate_testkit::Redis;
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::{Job, Source, Target, failure_type};
+use tidegate_workflows::contract::{FailureType, Job, Source, Target};
 
 /// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost
 /// 0.002.
@@ -184,7 +184,7 @@ async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
     let (done, failed): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     assert_eq!((done.len(), failed.len(), rig.calls()), (3, 7, 3));
     for failure in failed.into_iter().map(Result::unwrap_err) {
-        assert_eq!((failure.kind, failure.retry_after), (failure_type::BUDGET_EXCEEDED, None));
+        assert_eq!((failure.kind, failure.retry_after), (FailureType::BudgetExceeded, None));
         let sentence = "tenant \"default\" may spend 0.006 USD a day; 0.00 USD is left and this call may cost 0.002 USD; the next day begins in ";
         assert!(failure.message.starts_with(sentence), "{failure}");
         assert!(failure.message.ends_with(" min, at 00:00 UTC"), "{failure}");
@@ -197,9 +197,9 @@ async fn who_comes_just_after_a_refusal_fails_without_asking() {
     let Some(mut redis) = Redis::start() else { return };
     let rig = Rig::new(&redis, Some(COST), as_bounded);
     rig.call(0).await.unwrap();
-    assert_eq!(rig.call(1).await.unwrap_err().kind, failure_type::BUDGET_EXCEEDED);
+    assert_eq!(rig.call(1).await.unwrap_err().kind, FailureType::BudgetExceeded);
     redis.kill();
-    assert_eq!(rig.call(2).await.unwrap_err().kind, failure_type::BUDGET_EXCEEDED);
+    assert_eq!(rig.call(2).await.unwrap_err().kind, FailureType::BudgetExceeded);
     assert_eq!(rig.calls(), 1);
 }
 
@@ -212,7 +212,7 @@ async fn what_a_call_did_not_cost_can_be_spent() {
     }
     assert_eq!(
         rig.call(5).await.unwrap_err().kind,
-        failure_type::BUDGET_EXCEEDED,
+        FailureType::BudgetExceeded,
         "0.005 is spent, and 0.002 does not fit"
     );
     assert_eq!(rig.calls(), 5);
@@ -275,7 +275,7 @@ async fn without_redis_a_budget_is_closed_and_the_document_comes_back() {
     let failure = rig.call(0).await.unwrap_err();
     assert_eq!(
         (failure.kind, failure.retry_after.is_some(), rig.calls()),
-        (failure_type::TRANSIENT, true, 0)
+        (FailureType::Transient, true, 0)
     );
     assert!(
         failure.message.starts_with("no budget can be kept, so no call is made: Redis is away"),
@@ -313,7 +313,7 @@ async fn a_budget_wants_a_price() {
     rig.budgets.check(&job, [&other], "night").unwrap();
     job.budget_usd = Some(1.0);
     let failure = rig.budgets.check(&job, [&priced, &other], "night").unwrap_err();
-    assert_eq!((failure.kind, failure.retry_after), (failure_type::INVALID_INPUT, None));
+    assert_eq!((failure.kind, failure.retry_after), (FailureType::InvalidInput, None));
     assert!(
         failure.message.starts_with("no price is known for test:other, so the budget of batch \"night\" cannot be kept; add price")
     );

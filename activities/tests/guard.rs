@@ -28,7 +28,7 @@ use tidegate_providers::{
 };
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::failure_type;
+use tidegate_workflows::contract::FailureType;
 
 /// Answers from a list, and counts.
 #[derive(Debug, Default)]
@@ -149,7 +149,7 @@ async fn an_admitted_call_is_made_once_and_settled_with_what_it_used() {
 async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::RateLimited, Some(20), Charged::No)]);
     let failure = rig.call(1_000, 500).await.unwrap_err();
-    assert_eq!(failure.kind, failure_type::RATE_LIMITED);
+    assert_eq!(failure.kind, FailureType::RateLimited);
     assert!(
         failure.retry_after.is_some_and(
             |delay| delay >= Duration::from_secs(20) && delay <= Duration::from_secs(60)
@@ -159,7 +159,7 @@ async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
     assert_eq!(rig.used().await, 0, "a refused call used no tokens");
 
     let failure = rig.call(1, 1).await.unwrap_err();
-    assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
+    assert_eq!(failure.kind, FailureType::QuotaWait);
     assert!(
         failure.retry_after.is_some_and(|delay| (Duration::from_secs(19)
             ..=Duration::from_secs(23))
@@ -178,7 +178,7 @@ async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
     let mut rig = Rig::new(1_000, vec![answered(800, 100)]);
     rig.call(800, 100).await.unwrap();
     let failure = rig.call(800, 100).await.unwrap_err();
-    assert_eq!(failure.kind, failure_type::QUOTA_WAIT);
+    assert_eq!(failure.kind, FailureType::QuotaWait);
     let delay = failure.retry_after.unwrap();
     assert!(
         (Duration::from_secs(25)..=Duration::from_secs(60)).contains(&delay),
@@ -193,7 +193,7 @@ async fn credit_that_is_gone_is_asked_for_once() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::QuotaExhausted, None, Charged::No)]);
     for _ in 0..5 {
         let failure = rig.call(10, 10).await.unwrap_err();
-        assert_eq!((failure.kind, failure.retry_after), (failure_type::QUOTA_EXHAUSTED, None));
+        assert_eq!((failure.kind, failure.retry_after), (FailureType::QuotaExhausted, None));
     }
     assert_eq!(rig.provider_calls(), 1);
 }
@@ -207,9 +207,9 @@ async fn a_call_that_may_have_been_worked_on_stays_charged() {
             refused(Kind::Transient, None, Charged::No),
         ],
     );
-    assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
+    assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, FailureType::Transient);
     assert_eq!(rig.used().await, 1_000 + 167, "a third of the bound was held");
-    assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, failure_type::TRANSIENT);
+    assert_eq!(rig.call(1_000, 500).await.unwrap_err().kind, FailureType::Transient);
     assert_eq!(rig.used().await, 1_000 + 167, "one that was turned away at the door does not");
 }
 
@@ -219,7 +219,7 @@ async fn what_can_never_fit_fails_for_good_without_a_call() {
     let failure = rig.call(5_000, 100).await.unwrap_err();
     assert_eq!(
         (failure.kind, failure.retry_after, rig.provider_calls()),
-        (failure_type::TOO_LARGE, None, 0)
+        (FailureType::TooLarge, None, 0)
     );
     assert!(failure.message.contains("1000 is the most"), "{}", failure.message);
 }

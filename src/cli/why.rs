@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use tidegate_quota::{ModelQuota, Snapshot};
 use tidegate_types::{Lane, ModelId, Tenant};
-use tidegate_workflows::contract::{Progress, failure_type};
+use tidegate_workflows::contract::{FailureType, Progress};
 
 use crate::{
     config::Config,
@@ -141,7 +141,7 @@ fn waits(pending: &[Pending]) -> Waits {
             waits.next.map_or((next, next), |(first, last)| (first.min(next), last.max(next))),
         );
         match &document.failure {
-            Some((kind, message)) if kind == failure_type::QUOTA_WAIT => {
+            Some((kind, message)) if kind == FailureType::QuotaWait.as_str() => {
                 waits.turn += 1;
                 *bindings.entry(binding(message)).or_default() += 1;
             }

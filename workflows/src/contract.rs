@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_types::{Lane, Tenant};
 
 mod economy;
+mod failure;
 mod job;
 mod long;
 mod pack;
@@ -18,14 +19,13 @@ pub use economy::{
     BatchState, CollectedBatch, Deadline, Economy, OpenBatches, ProviderBatch, SubmitBatch,
     SubmittedBatch,
 };
+pub use failure::{FailureDetails, FailureType, WaitsFor};
 pub use job::{Job, Records, Source, Target};
 pub use long::{FAN_IN, Long, LongHow, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use pack::{Pack, PackOutcome, PackTask};
 
 /// Workflow type that users start.
 pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
-/// Workflow type of one shard, a child of [`PROCESS_DOCUMENTS`].
-pub const PROCESS_SHARD: &str = "ProcessShard";
 
 /// Most shards of a batch that run at once, each with its part of the batch's window. Two keep a
 /// server busy; more only multiply the workflow tasks in which documents are handed out.
@@ -33,36 +33,6 @@ pub const SHARDS_AT_ONCE: u32 = 2;
 
 /// The same, of a batch whose documents wait in their provider's batches: those shards sleep.
 pub const ECONOMY_SHARDS_AT_ONCE: u32 = 100;
-
-/// Failure types of `CONTRACT` section 6, as Temporal's `ApplicationFailure.type`.
-pub mod failure_type {
-    /// The provider answered 429 for a limit that refills.
-    pub const RATE_LIMITED: &str = "RateLimited";
-    /// No quota now, and the wait is too long to hold a slot. No provider call was made.
-    pub const QUOTA_WAIT: &str = "QuotaWait";
-    /// 529 or 503.
-    pub const OVERLOADED: &str = "Overloaded";
-    /// 500, 502, 504, connection faults, time-outs.
-    pub const TRANSIENT: &str = "Transient";
-    /// Credit, spend or per-day limits.
-    pub const QUOTA_EXHAUSTED: &str = "QuotaExhausted";
-    /// The tenant's or the batch's budget is spent.
-    pub const BUDGET_EXCEEDED: &str = "BudgetExceeded";
-    /// The provider refused the request as malformed.
-    pub const INVALID_REQUEST: &str = "InvalidRequest";
-    /// The document can never fit into the limits or the model's context.
-    pub const TOO_LARGE: &str = "TooLarge";
-    /// The provider refused the credentials.
-    pub const UNAUTHORIZED: &str = "Unauthorized";
-    /// The provider refused the content.
-    pub const CONTENT_REFUSED: &str = "ContentRefused";
-    /// The answer does not satisfy the schema.
-    pub const INVALID_OUTPUT: &str = "InvalidOutput";
-    /// The batch's input makes no sense.
-    pub const INVALID_INPUT: &str = "InvalidInput";
-    /// The document cannot be read as text.
-    pub const UNREADABLE_DOCUMENT: &str = "UnreadableDocument";
-}
 
 /// What `tidegate.plan` wrote: the job object, and one manifest object per shard beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +131,7 @@ pub struct CallCounts {
 pub struct FailedDocument {
     /// The document's line in the shard's manifest, counted from 0.
     pub index: u32,
-    /// One of [`failure_type`], or Temporal's own: `Timeout`, `Panic`.
+    /// One of [`FailureType`], or Temporal's own: `Timeout`, `Panic`.
     pub error_type: String,
     /// What went wrong; at most 500 characters.
     pub message: String,

@@ -22,8 +22,8 @@ use temporalio_workflow::{
 
 use crate::{
     contract::{
-        Activities, ECONOMY_SHARDS_AT_ONCE, Finish, Job, Plan, Progress, SHARDS_AT_ONCE,
-        ShardInput, ShardReport, Totals, failure_type,
+        Activities, ECONOMY_SHARDS_AT_ONCE, FailureType, Finish, Job, Plan, Progress,
+        SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
     },
     policy,
     process_shard::ProcessShard,
@@ -123,7 +123,7 @@ impl ProcessDocuments {
             batch.input.as_ref().map(|state| state.job.clone()).map_err(Clone::clone)
         }) {
             Ok(job) => job,
-            Err(message) => return Err(failed(failure_type::INVALID_INPUT, &message)),
+            Err(message) => return Err(failed(FailureType::InvalidInput.as_str(), &message)),
         };
         let plan = Self::plan(ctx, job).await?;
         let lanes = async {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use temporalio_client::{UntypedSignal, WorkflowSignalOptions};
 use temporalio_common::data_converters::RawValue;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
-use tidegate_workflows::contract::failure_type;
+use tidegate_workflows::contract::FailureType;
 
 async fn signal(batch: &Batch, name: &str, payload: Option<&Value>) {
     let payloads = RawValue::new(payload.into_iter().map(common::json_payload).collect());
@@ -101,7 +101,7 @@ async fn a_user_cannot_begin_in_the_middle() {
     with_worker(server(), Fake::willing(3, 3), async |rig| {
         match rig.start(&json!({"continued": state})).await.result().await {
             Err(Ended::Failed { kind, message }) => {
-                assert_eq!(kind, failure_type::INVALID_INPUT);
+                assert_eq!(kind, FailureType::InvalidInput.as_str());
                 assert!(message.starts_with("unknown field \"continued\""), "{message}");
             }
             other => panic!("{other:?}"),

@@ -22,7 +22,7 @@ use temporalio_client::WorkflowExecutionStatus;
 use temporalio_protos::temporal::api::{
     common::v1::Payload, history::v1::history_event::Attributes,
 };
-use tidegate_workflows::contract::{CallCounts, FailedDocument, failure_type};
+use tidegate_workflows::contract::{CallCounts, FailedDocument, FailureType};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_document_is_processed_once_and_the_totals_add_up() {
@@ -89,12 +89,12 @@ async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share
 async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
     let fake = Fake::new(40, 20, |task| match (task.shard, task.index) {
         (0, 17) => Act::Fail(
-            failure_type::INVALID_REQUEST,
+            FailureType::InvalidRequest,
             CallCounts { provider_calls: 2, rate_limited: 1, deferrals: 3 },
         ),
-        (0, 3) => Act::Fail(failure_type::TOO_LARGE, CallCounts::default()),
+        (0, 3) => Act::Fail(FailureType::TooLarge, CallCounts::default()),
         (1, 0) => Act::Fail(
-            failure_type::CONTENT_REFUSED,
+            FailureType::ContentRefused,
             CallCounts { provider_calls: 1, ..CallCounts::default() },
         ),
         _ => Act::Succeed(outcome()),
@@ -111,20 +111,18 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
 
         let mut seals = rig.fake.calls().seals;
         seals.sort_by_key(|seal| seal.shard);
-        let failed = |shard: u32, index: u32, kind: &str, provider_calls: u32| FailedDocument {
-            index,
-            error_type: kind.to_owned(),
-            message: format!("document {index} of shard {shard}"),
-            provider_calls,
-        };
+        let failed =
+            |shard: u32, index: u32, kind: FailureType, provider_calls: u32| FailedDocument {
+                index,
+                error_type: kind.as_str().to_owned(),
+                message: format!("document {index} of shard {shard}"),
+                provider_calls,
+            };
         assert_eq!(
             seals[0].failures,
-            [
-                failed(0, 3, failure_type::TOO_LARGE, 0),
-                failed(0, 17, failure_type::INVALID_REQUEST, 2)
-            ]
+            [failed(0, 3, FailureType::TooLarge, 0), failed(0, 17, FailureType::InvalidRequest, 2)]
         );
-        assert_eq!(seals[1].failures, [failed(1, 0, failure_type::CONTENT_REFUSED, 1)]);
+        assert_eq!(seals[1].failures, [failed(1, 0, FailureType::ContentRefused, 1)]);
     })
     .await;
 }
@@ -368,7 +366,7 @@ async fn an_input_that_makes_no_sense_fails_the_batch_with_a_sentence() {
         for (payloads, sentence) in cases {
             match rig.start_raw(payloads).await.result().await {
                 Err(Ended::Failed { kind, message }) => {
-                    assert_eq!(kind, failure_type::INVALID_INPUT);
+                    assert_eq!(kind, FailureType::InvalidInput.as_str());
                     assert!(message.starts_with(sentence), "{message}");
                 }
                 other => panic!("{sentence}: {other:?}"),
@@ -425,5 +423,8 @@ async fn a_shard_that_cannot_be_sealed_fails_the_batch_and_says_why() {
 }
 
 fn invalid(message: &str) -> Ended {
-    Ended::Failed { kind: failure_type::INVALID_INPUT.to_owned(), message: message.to_owned() }
+    Ended::Failed {
+        kind: FailureType::InvalidInput.as_str().to_owned(),
+        message: message.to_owned(),
+    }
 }

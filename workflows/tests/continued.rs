@@ -17,7 +17,7 @@ use common::{Act, Fake, Gate, assert_each_once, input, outcome, until, with_work
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
 use tidegate_testkit::Temporal;
-use tidegate_workflows::contract::{CallCounts, failure_type};
+use tidegate_workflows::contract::{CallCounts, FailureType};
 
 const SUGGEST_AT: usize = 100;
 
@@ -34,7 +34,7 @@ fn short_histories() -> Option<&'static Temporal> {
 async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new() {
     let fake = Fake::new(320, 32, |task| match task.index {
         7 => Act::Fail(
-            failure_type::TOO_LARGE,
+            FailureType::TooLarge,
             CallCounts { provider_calls: 1, ..CallCounts::default() },
         ),
         _ => Act::Succeed(outcome()),

@@ -29,7 +29,7 @@ use temporalio_sdk::workflow_replayer::{
 use tidegate_testkit::Temporal;
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
-    contract::{BatchState, CallCounts, DocumentOutcome, Economy, LongHow, Parts, failure_type},
+    contract::{BatchState, CallCounts, DocumentOutcome, Economy, FailureType, LongHow, Parts},
 };
 
 const BATCH: &str = "batch.json";
@@ -185,10 +185,10 @@ async fn record_failures_and_a_pause() {
     let at = gate.clone();
     let fake = Fake::new(24, 12, move |task| match task.index {
         2 => Act::Fail(
-            failure_type::INVALID_REQUEST,
+            FailureType::InvalidRequest,
             CallCounts { provider_calls: 1, ..CallCounts::default() },
         ),
-        5 => Act::Fail(failure_type::TOO_LARGE, CallCounts::default()),
+        5 => Act::Fail(FailureType::TooLarge, CallCounts::default()),
         _ => Act::Wait(at.clone()),
     });
     let recorded = with_worker(server(), fake, async |rig| {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_providers::batch;
 use tidegate_quota::{Dimension, ModelQuota, call_stats};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{Job, Pack, failure_type};
+use tidegate_workflows::contract::{FailureType, Job, Pack};
 
 use crate::{
     batch::source::Document, call::estimate, call::route::Route, document::pack, document::process,
@@ -164,7 +164,7 @@ impl Forecast {
     pub fn check(&self, budget_usd: Option<f64>) -> Result<(), Failure> {
         match (budget_usd, self.cost_usd) {
             (Some(budget), Some(cost)) if cost.from > budget => Err(Failure::never(
-                failure_type::BUDGET_EXCEEDED,
+                FailureType::BudgetExceeded,
                 format!(
                     "the batch would cost {:.2} to {:.2} US dollars, and its budget is {budget}; nothing was spent; raise budget_usd, lower max_output_tokens, or choose another model or fewer documents",
                     cost.from, cost.to
@@ -374,8 +374,7 @@ mod tests {
         assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
         let failure = forecast.check(Some(1.0)).unwrap_err();
         assert!(
-            failure.kind == failure_type::BUDGET_EXCEEDED
-                && failure.message.contains("2.00 to 5.00"),
+            failure.kind == FailureType::BudgetExceeded && failure.message.contains("2.00 to 5.00"),
             "{failure}"
         );
         assert!(Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(), "nobody knows");

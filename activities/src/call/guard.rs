@@ -8,7 +8,7 @@ use std::{
 use tidegate_providers::{Charged, Completion, Error, Kind, Observed, Provider, Request as Call};
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats, store::Meter};
 use tidegate_types::Usage;
-use tidegate_workflows::contract::failure_type;
+use tidegate_workflows::contract::FailureType;
 
 use crate::{
     call::attempt::Attempt,
@@ -113,7 +113,7 @@ impl Guard {
             request.model
         );
         Failure {
-            kind: failure_type::OVERLOADED,
+            kind: FailureType::Overloaded,
             message,
             retry_after: Some(delay.min(self.backoff.max)),
         }
@@ -156,7 +156,7 @@ impl Guard {
             }
             Kind::Unauthorized => self.stopped.stop(
                 &request.model,
-                failure_type::UNAUTHORIZED,
+                FailureType::Unauthorized,
                 &error.message,
                 Duration::from_secs(30),
             ),

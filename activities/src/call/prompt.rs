@@ -9,7 +9,7 @@ use tidegate_documents::tokens;
 use tidegate_providers::{Completion, Document as Body, Request as Call};
 use tidegate_quota::Request;
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::failure_type;
+use tidegate_workflows::contract::FailureType;
 
 use crate::{
     batch::job::{self, Shard},
@@ -161,7 +161,7 @@ async fn spend_retry(services: &Services, attempt: &Attempt, shard: &Shard) -> R
     }
     match services.guard.quota.count_retry(&attempt.batch).await {
         Some(spent) if spent > budget => Err(Failure::never(
-            failure_type::BUDGET_EXCEEDED,
+            FailureType::BudgetExceeded,
             format!(
                 "the batch's retry budget of {budget} provider calls beyond the first of each document is spent"
             ),

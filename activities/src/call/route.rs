@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tidegate_quota::Quota;
 use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::contract::{Target, failure_type};
+use tidegate_workflows::contract::{FailureType, Target};
 
 use crate::{call::attempt::Attempt, call::guard::Guard, failure::Failure};
 
@@ -129,14 +129,13 @@ impl Route {
     /// What a failed attempt means for the next: the same step, or the one after it.
     #[must_use]
     pub fn fall_back(&self, attempt: &Attempt, failure: Failure) -> Failure {
-        let gone =
-            matches!(failure.kind, failure_type::QUOTA_EXHAUSTED | failure_type::UNAUTHORIZED);
+        let gone = matches!(failure.kind, FailureType::QuotaExhausted | FailureType::Unauthorized);
         let refused = matches!(
             failure.kind,
-            failure_type::RATE_LIMITED
-                | failure_type::QUOTA_WAIT
-                | failure_type::OVERLOADED
-                | failure_type::TRANSIENT
+            FailureType::RateLimited
+                | FailureType::QuotaWait
+                | FailureType::Overloaded
+                | FailureType::Transient
         );
         if !gone && !refused {
             return failure;
@@ -243,7 +242,7 @@ mod tests {
     fn a_document_goes_on_after_so_many_refusals_or_when_a_model_is_gone() {
         let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
         let wait = Failure {
-            kind: failure_type::QUOTA_WAIT,
+            kind: FailureType::QuotaWait,
             message: String::new(),
             retry_after: Some(Duration::from_secs(50)),
         };
@@ -256,7 +255,7 @@ mod tests {
         for _ in 0..5 {
             assert_eq!(route.fall_back(&refused, wait.clone()).retry_after, wait.retry_after);
         }
-        let gone = Failure::never(failure_type::QUOTA_EXHAUSTED, "no credit");
+        let gone = Failure::never(FailureType::QuotaExhausted, "no credit");
         let exhausted = attempt();
         assert!(
             route.fall_back(&exhausted, gone.clone()).retry_after.is_some(),
@@ -269,7 +268,7 @@ mod tests {
         );
         let single = Route::single("a:1".parse().unwrap());
         assert_eq!(single.fall_back(&attempt(), gone).retry_after, None);
-        let refusal = Failure::never(failure_type::CONTENT_REFUSED, "no");
+        let refusal = Failure::never(FailureType::ContentRefused, "no");
         assert_eq!(route.fall_back(&attempt(), refusal.clone()), refusal);
     }
 }

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tidegate_types::ModelId;
+use tidegate_workflows::contract::FailureType;
 
 use crate::failure::Failure;
 
@@ -18,13 +19,13 @@ pub struct Stopped(Mutex<HashMap<ModelId, Stop>>);
 #[derive(Debug)]
 struct Stop {
     until: Instant,
-    kind: &'static str,
+    kind: FailureType,
     message: String,
 }
 
 impl Stopped {
     /// Stops asking `model` for `length`; after that one call may find out anew.
-    pub fn stop(&self, model: &ModelId, kind: &'static str, message: &str, length: Duration) {
+    pub fn stop(&self, model: &ModelId, kind: FailureType, message: &str, length: Duration) {
         let stop = Stop { until: Instant::now() + length, kind, message: message.to_owned() };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(model.clone(), stop);
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use tidegate_documents::{Split, split};
 use tidegate_workflows::contract::{
-    DocumentOutcome, FAN_IN, Long, LongHow, PartTask, Parts, Step, failure_type,
+    DocumentOutcome, FAN_IN, FailureType, Long, LongHow, PartTask, Parts, Step,
 };
 
 use crate::{
@@ -59,7 +59,7 @@ pub async fn begin(
             borders.len(),
             long.chunk_tokens
         );
-        return Err(Failure::never(failure_type::TOO_LARGE, message));
+        return Err(Failure::never(FailureType::TooLarge, message));
     }
     let hash = job::hash([
         &shard.template.to_le_bytes()[..],

@@ -1,7 +1,7 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
 use tidegate_documents::{Format, Unreadable, tokens};
-use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, failure_type};
+use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, FailureType};
 
 use crate::{
     batch::job::Shard,
@@ -63,7 +63,7 @@ async fn content(
     document: &Document,
     attach_pdf: bool,
 ) -> Result<Content, Failure> {
-    let unreadable = |message: String| Failure::never(failure_type::UNREADABLE_DOCUMENT, message);
+    let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
     if let Some(text) = &document.text {
         return Ok(Content::Text(text.clone()));
     }
@@ -103,8 +103,8 @@ async fn content(
 
 fn not_read(unreadable: &Unreadable) -> Failure {
     let kind = match unreadable {
-        Unreadable::TooLarge { .. } => failure_type::TOO_LARGE,
-        _ => failure_type::UNREADABLE_DOCUMENT,
+        Unreadable::TooLarge { .. } => FailureType::TooLarge,
+        _ => FailureType::UnreadableDocument,
     };
     Failure::never(kind, unreadable.to_string())
 }

@@ -86,10 +86,9 @@ impl DocumentResult {
             // A file that is no result of ours was put there by somebody else; it is kept and the
             // document is done anew elsewhere.
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-                Failure::never(
-                    tidegate_workflows::contract::failure_type::INVALID_INPUT,
-                    format!("{location} is there, but is no result of tidegate ({error}); move it away or choose another output"),
-                )
+                Failure::invalid_input(format!(
+                    "{location} is there, but is no result of tidegate ({error}); move it away or choose another output"
+                ))
             }),
             Err(Error::Missing(_)) => Ok(None),
             Err(error) => Err(store_failure(error)),

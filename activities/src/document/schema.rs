@@ -5,7 +5,7 @@ use std::time::Duration;
 use jsonschema::Validator;
 use serde_json::Value;
 use tidegate_providers::StopReason;
-use tidegate_workflows::contract::failure_type;
+use tidegate_workflows::contract::FailureType;
 
 use crate::{call::attempt::Attempt, failure::Failure};
 
@@ -46,11 +46,11 @@ pub fn check(
         let message = format!(
             "the answer was cut at max_output_tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
         );
-        return Err(Failure::never(failure_type::INVALID_OUTPUT, message));
+        return Err(Failure::never(FailureType::InvalidOutput, message));
     }
     let again = attempt.answered_invalidly() == 1;
     let message = format!("the answer does not satisfy the schema: {reason}");
-    let failure = Failure::never(failure_type::INVALID_OUTPUT, message);
+    let failure = Failure::never(FailureType::InvalidOutput, message);
     Err(if again { Failure { retry_after: Some(AGAIN), ..failure } } else { failure })
 }
 
@@ -96,7 +96,7 @@ mod tests {
             let failure = check(&validator, answer, &end, &attempt).unwrap_err();
             assert_eq!(
                 (failure.kind, failure.retry_after.is_some()),
-                (failure_type::INVALID_OUTPUT, again)
+                (FailureType::InvalidOutput, again)
             );
             assert!(
                 failure.message.contains(reason) && !failure.message.contains("secret"),
@@ -123,7 +123,7 @@ mod tests {
         ] {
             let failure = compile(&bad).unwrap_err();
             assert!(
-                failure.kind == failure_type::INVALID_INPUT && failure.message.contains(reason),
+                failure.kind == FailureType::InvalidInput && failure.message.contains(reason),
                 "{failure}"
             );
         }

@@ -3,7 +3,7 @@
 use chrono::Utc;
 use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{CollectedBatch, FailedDocument, ProviderBatch, failure_type};
+use tidegate_workflows::contract::{CollectedBatch, FailedDocument, FailureType, ProviderBatch};
 
 use super::{desk, forget, later, submission};
 use crate::{
@@ -25,7 +25,7 @@ enum Disposition {
     /// The document has its result.
     Done,
     /// Asked again, it would end in the same way.
-    Failed(&'static str, &'static str),
+    Failed(FailureType, &'static str),
     /// It may be answered on the direct path.
     Open,
 }
@@ -91,7 +91,7 @@ pub async fn collect(
             Disposition::Failed(kind, message) => {
                 collected.failed.push(FailedDocument {
                     index,
-                    error_type: kind.to_owned(),
+                    error_type: kind.as_str().to_owned(),
                     message: message.to_owned(),
                     provider_calls: 1,
                 });
@@ -141,13 +141,13 @@ async fn disposition(
         Ok(completion) => completion,
         Err(Error { kind: Kind::ContentRefused, .. }) => {
             return Ok(Disposition::Failed(
-                failure_type::CONTENT_REFUSED,
+                FailureType::ContentRefused,
                 "the provider or the model refused the content",
             ));
         }
         Err(Error { kind: Kind::TooLarge, .. }) => {
             return Ok(Disposition::Failed(
-                failure_type::TOO_LARGE,
+                FailureType::TooLarge,
                 "the document and its answer do not fit into what the model takes",
             ));
         }
@@ -160,7 +160,7 @@ async fn disposition(
     {
         return Ok(if completion.stop_reason == StopReason::MaxTokens {
             Disposition::Failed(
-                failure_type::INVALID_OUTPUT,
+                FailureType::InvalidOutput,
                 "the answer was cut at max_output_tokens and does not satisfy the schema; raise max_output_tokens",
             )
         } else {

@@ -5,7 +5,7 @@ use futures::{StreamExt, stream};
 use tidegate_documents::tokens;
 use tidegate_providers::{Batches, Charged, Error, Kind, batch};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{SubmitBatch, SubmittedBatch, failure_type};
+use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -126,10 +126,10 @@ async fn try_to(
         {
             Ok(()) => break (hold, usd),
             // Where not even one fits, each says so on the direct path.
-            Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED && lines.len() == 1 => {
+            Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
                 return Ok(nothing(task.to));
             }
-            Err(failure) if failure.kind == failure_type::BUDGET_EXCEEDED => {
+            Err(failure) if failure.kind == FailureType::BudgetExceeded => {
                 next = lines.split_off(lines.len() / 2).first().map_or(next, |line| line.index);
             }
             Err(failure) => return Err(failure),

@@ -61,7 +61,7 @@ async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybod
         let pool = Arc::clone(&pool);
         async move { pool.take(INTERACTIVE).await }
     });
-    while pool.lock().waiting[INTERACTIVE] == 0 {
+    while pool.state.lock().waiting[INTERACTIVE] == 0 {
         tokio::task::yield_now().await;
     }
     pool.give_back(BATCH);

@@ -9,11 +9,9 @@ use temporalio_sdk::{
     activities::{ActivityContext, ActivityError},
 };
 use tidegate_workflows::contract::{
-    BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, Economy, Finish, Job,
-    OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, Step,
-    SubmitBatch, SubmittedBatch,
-    failure_type::{INVALID_INPUT, UNAUTHORIZED},
-    markers,
+    BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, Economy, FailureType,
+    Finish, Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard,
+    Step, SubmitBatch, SubmittedBatch, markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -27,7 +25,7 @@ pub enum Act {
     /// Answers at once.
     Succeed(DocumentOutcome),
     /// Is given up, with a failure of this type, after this much effort.
-    Fail(&'static str, CallCounts),
+    Fail(FailureType, CallCounts),
     /// Takes one pass through the gate, then answers. Gives way to cancellation.
     Wait(Gate),
 }
@@ -210,7 +208,7 @@ impl Fake {
         }
         self.plan
             .clone()
-            .ok_or_else(|| failure(INVALID_INPUT, NOTHING_FOUND, CallCounts::default()))
+            .ok_or_else(|| failure(FailureType::InvalidInput, NOTHING_FOUND, CallCounts::default()))
     }
 
     #[activity(definition = markers::ProcessDocument)]
@@ -252,7 +250,11 @@ impl Fake {
     ) -> Result<PackOutcome, ActivityError> {
         self.note(|calls| calls.packs.push(task.clone()));
         if task.from == 0 {
-            return Err(failure(INVALID_INPUT, "these do not go together", outcome().effort));
+            return Err(failure(
+                FailureType::InvalidInput,
+                "these do not go together",
+                outcome().effort,
+            ));
         }
         let (left, answered): (Vec<u32>, Vec<u32>) =
             (task.from..task.to).partition(|index| index % 10 == 3);
@@ -274,7 +276,11 @@ impl Fake {
         if let Some(failing) = self.cannot_submit
             && task.from >= failing
         {
-            return Err(failure(INVALID_INPUT, "there is no batch API", CallCounts::default()));
+            return Err(failure(
+                FailureType::InvalidInput,
+                "there is no batch API",
+                CallCounts::default(),
+            ));
         }
         let (batch, requests) =
             (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
@@ -337,7 +343,7 @@ impl Fake {
     ) -> Result<(), ActivityError> {
         if self.cannot_seal == Some(shard.shard) {
             return Err(failure(
-                UNAUTHORIZED,
+                FailureType::Unauthorized,
                 "the store refused the credentials",
                 CallCounts::default(),
             ));
@@ -357,9 +363,9 @@ impl Fake {
     }
 }
 
-fn failure(kind: &str, message: &str, effort: CallCounts) -> ActivityError {
+fn failure(kind: FailureType, message: &str, effort: CallCounts) -> ActivityError {
     ApplicationFailure::builder(message)
-        .type_name(kind.to_owned())
+        .type_name(kind.as_str().to_owned())
         .non_retryable(true)
         .details(effort)
         .build()

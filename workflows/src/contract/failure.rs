@@ -1,0 +1,191 @@
+//! What a failed activity says: its type, and the details beside its sentence.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::CallCounts;
+
+/// Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them. What is retried and
+/// when is decided where activities are implemented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FailureType {
+    /// The provider answered 429 for a limit that refills.
+    RateLimited,
+    /// No quota now, and the wait is too long to hold a slot. No provider call was made.
+    QuotaWait,
+    /// 529 or 503.
+    Overloaded,
+    /// 500, 502, 504, connection faults, time-outs.
+    Transient,
+    /// Credit, spend or per-day limits.
+    QuotaExhausted,
+    /// The tenant's or the batch's budget is spent.
+    BudgetExceeded,
+    /// The provider refused the request as malformed.
+    InvalidRequest,
+    /// The document can never fit into the limits or the model's context.
+    TooLarge,
+    /// The provider refused the credentials.
+    Unauthorized,
+    /// The provider refused the content.
+    ContentRefused,
+    /// The answer does not satisfy the schema.
+    InvalidOutput,
+    /// The batch's input makes no sense.
+    InvalidInput,
+    /// The document cannot be read as text.
+    UnreadableDocument,
+}
+
+impl FailureType {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::RateLimited,
+        Self::QuotaWait,
+        Self::Overloaded,
+        Self::Transient,
+        Self::QuotaExhausted,
+        Self::BudgetExceeded,
+        Self::InvalidRequest,
+        Self::TooLarge,
+        Self::Unauthorized,
+        Self::ContentRefused,
+        Self::InvalidOutput,
+        Self::InvalidInput,
+        Self::UnreadableDocument,
+    ];
+
+    /// The name in histories, results and metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RateLimited => "RateLimited",
+            Self::QuotaWait => "QuotaWait",
+            Self::Overloaded => "Overloaded",
+            Self::Transient => "Transient",
+            Self::QuotaExhausted => "QuotaExhausted",
+            Self::BudgetExceeded => "BudgetExceeded",
+            Self::InvalidRequest => "InvalidRequest",
+            Self::TooLarge => "TooLarge",
+            Self::Unauthorized => "Unauthorized",
+            Self::ContentRefused => "ContentRefused",
+            Self::InvalidOutput => "InvalidOutput",
+            Self::InvalidInput => "InvalidInput",
+            Self::UnreadableDocument => "UnreadableDocument",
+        }
+    }
+
+    /// By its name; `None` for Temporal's own types, and other programs'.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for FailureType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The details of a failure: what the document has taken so far, and what it waits for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailureDetails {
+    /// Calls and waits over all attempts.
+    #[serde(flatten)]
+    pub counts: CallCounts,
+    /// Of [`FailureType::QuotaWait`]; absent in what earlier versions wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// What a document without quota waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// The limit of calls.
+    Requests,
+    /// The limit of input tokens.
+    Input,
+    /// The limit of output tokens.
+    Output,
+    /// The limit of input and output tokens together.
+    Tokens,
+    /// Another call's end: as many are in flight as may be.
+    InFlight,
+    /// Its turn in the lane: others come first.
+    Turn,
+    /// The one call that goes first after a refusal.
+    Canary,
+    /// The gate to open.
+    Gate,
+    /// Something that a later version knows of.
+    #[serde(other)]
+    Other,
+}
+
+impl WaitsFor {
+    /// For people and in output.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Requests => "requests",
+            Self::Input => "input",
+            Self::Output => "output",
+            Self::Tokens => "tokens",
+            Self::InFlight => "in_flight",
+            Self::Turn => "turn",
+            Self::Canary => "canary",
+            Self::Gate => "the gate",
+            Self::Other => "quota",
+        }
+    }
+}
+
+impl fmt::Display for WaitsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_type_is_found_by_its_name() {
+        for kind in FailureType::ALL {
+            assert_eq!(FailureType::parse(kind.as_str()), Some(kind));
+        }
+        assert_eq!(FailureType::parse("Timeout"), None);
+    }
+
+    #[test]
+    fn details_of_earlier_and_later_versions_are_read() {
+        let counts = CallCounts { provider_calls: 3, rate_limited: 2, deferrals: 1 };
+        let old = json!({ "provider_calls": 3, "rate_limited": 2, "deferrals": 1 });
+        let read = |value| serde_json::from_value::<FailureDetails>(value).unwrap();
+        assert_eq!(read(old.clone()), FailureDetails { counts, waits_for: None });
+        assert_eq!(serde_json::to_value(FailureDetails { counts, waits_for: None }).unwrap(), old);
+        assert_eq!(read(json!({})), FailureDetails::default());
+
+        let mut new = old;
+        new["waits_for"] = json!("in_flight");
+        let details = FailureDetails { counts, waits_for: Some(WaitsFor::InFlight) };
+        assert_eq!(
+            (read(new.clone()), serde_json::to_value(details).unwrap()),
+            (details, new.clone())
+        );
+        assert_eq!(
+            serde_json::from_value::<CallCounts>(new.clone()).unwrap(),
+            counts,
+            "an earlier version's workflow reads the counts"
+        );
+        new["waits_for"] = json!("high tide");
+        assert_eq!(read(new).waits_for, Some(WaitsFor::Other));
+    }
+}
