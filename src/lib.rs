@@ -6,7 +6,7 @@
 //! * [`cli`]: the commands, one file each
 //! * [`config`]: `tidegate.toml`, the environment, and defaults
 //! * [`worker`]: one worker process
-//! * [`devstack`]: Temporal, Redis and a simulated provider of one's own, for `dev` and `demo`
+//! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page
 //! * [`signal`]: when to stop

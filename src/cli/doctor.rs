@@ -21,7 +21,7 @@ use check::{Check, State};
 /// Object stores are far away at times.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// A name that nobody uses, to be asked for.
+/// The name of an object that does not exist, to be asked for.
 const PROBE: &str = ".tidegate-doctor";
 
 /// Look at Temporal, Redis, the configuration, credentials and storage; say how to mend each fault
@@ -173,7 +173,7 @@ async fn one_root(root: &str) -> Check {
     if location.exists_as_folder_or_file().is_some() {
         return folder(&label, &place::shown(root));
     }
-    // To be told that an object is not there, one must be allowed to look.
+    // The answer that an object does not exist needs the same permission as reading it.
     match tokio::time::timeout(ANSWER_WITHIN, location.child(PROBE).size()).await {
         Ok(Ok(_)) => Check::ok(&label, "can be read"),
         Ok(Err(error)) => Check::fail(

@@ -11,7 +11,7 @@ use super::output::{self, BAD, styled};
 pub(super) enum Outcome {
     /// 0.
     Done,
-    /// 1; what is wrong has been told.
+    /// 1; what is wrong has been shown.
     Faulty,
     /// 3: finished, but some documents failed.
     SomeFailed,
@@ -44,13 +44,13 @@ impl Outcome {
     }
 }
 
-/// Tells an error with its causes.
+/// Shows an error with its causes.
 pub(super) fn failed(error: &anyhow::Error) -> ExitCode {
     output::say(&format!("{} {}", styled(BAD, "error:"), sentence(error)));
     ExitCode::from(code(error))
 }
 
-/// The error and its causes, one a line; a cause that its error has told already is left out.
+/// The error and its causes, one a line; a cause that its error contains already is left out.
 fn sentence(error: &anyhow::Error) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -10,7 +10,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate_workflows::contract::Progress;
 
-use crate::temporal::{Ending, Silent, Temporal};
+use crate::temporal::{Ending, NoProgress, Temporal};
 
 use super::{figures, output};
 
@@ -25,7 +25,7 @@ const PATIENCE: u32 = 4;
 pub(super) enum Followed {
     /// The batch ended.
     Ended(Ending),
-    /// Nobody watches any more; the batch goes on.
+    /// The user detached; the batch goes on.
     Detached,
 }
 
@@ -54,10 +54,10 @@ async fn show(temporal: &Temporal, id: &str, bar: &mut Bar) -> std::convert::Inf
                 bar.show(&progress);
             }
             // Waiting for an answer took seconds already.
-            Err(Silent::NoWorker) => bar.note(&no_worker(temporal)),
+            Err(NoProgress::NoWorker) => bar.note(&no_worker(temporal)),
             // A batch that has just begun cannot answer yet.
-            Err(Silent::Unknown) => unanswered += 1,
-            Err(Silent::Failed(error)) => {
+            Err(NoProgress::Unknown) => unanswered += 1,
+            Err(NoProgress::Failed(error)) => {
                 unanswered += 1;
                 if unanswered >= PATIENCE {
                     bar.note(&format!("no progress to be had: {error:#}"));
@@ -80,14 +80,14 @@ const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// What is shown while a batch runs.
 #[derive(Debug)]
-struct Bar {
+pub(super) struct Bar {
     bar: ProgressBar,
     /// Where the last line was written, and what it said, if there is no terminal.
     lines: Option<(Option<Instant>, String)>,
 }
 
 impl Bar {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let terminal = io::stderr().is_terminal();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
         let form = "{spinner} [{bar:28}] {pos}/{len} documents  {wide_msg}";
@@ -103,11 +103,15 @@ impl Bar {
     }
 
     fn show(&mut self, progress: &Progress) {
-        let (done, words) = (done(progress), words(progress, SystemTime::now()));
-        self.bar.set_length(progress.documents);
+        self.set(done(progress), progress.documents, &words(progress, SystemTime::now()));
+    }
+
+    /// Documents that are done, of how many, and what else to say.
+    pub(super) fn set(&mut self, done: u64, documents: u64, words: &str) {
+        self.bar.set_length(documents);
         self.bar.set_position(done);
-        self.bar.set_message(words.clone());
-        self.line(&format!("{done}/{} documents  {words}", progress.documents));
+        self.bar.set_message(words.to_owned());
+        self.line(&format!("{done}/{documents} documents  {words}"));
     }
 
     /// Says something instead of figures.
@@ -116,7 +120,7 @@ impl Bar {
         self.line(text);
     }
 
-    fn end(self) {
+    pub(super) fn end(self) {
         self.bar.finish_and_clear();
     }
 

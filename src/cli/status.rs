@@ -8,7 +8,7 @@ use tidegate_workflows::contract::Progress;
 
 use crate::{
     config::Config,
-    temporal::{Batch, Ending, Silent, Temporal},
+    temporal::{Batch, Ending, NoProgress, Temporal},
 };
 
 use super::{
@@ -35,8 +35,8 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// What a batch told of itself.
-enum Told {
+/// How far a batch is.
+enum Known {
     Progress(Box<Progress>),
     Nothing(String),
 }
@@ -52,14 +52,14 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 
 async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
     let batch = temporal.describe(id).await?;
-    let told = ask(temporal, &batch).await;
+    let known = ask(temporal, &batch).await;
     if as_json {
-        return output::json(&value(&batch, &told)?);
+        return output::json(&value(&batch, &known)?);
     }
     let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.as_str().to_owned())];
     rows.extend(batch.started.map(|time| ("started", figures::stamp(time))));
-    match &told {
-        Told::Progress(progress) => {
+    match &known {
+        Known::Progress(progress) => {
             if batch.is_running() {
                 let totals = &progress.totals;
                 rows.push((
@@ -82,7 +82,7 @@ async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()>
             }
             rows.extend(summary::rows(progress, took(&batch)));
         }
-        Told::Nothing(why) => rows.push(("progress", why.clone())),
+        Known::Nothing(why) => rows.push(("progress", why.clone())),
     }
     output::data(&output::pairs(&rows))
 }
@@ -90,19 +90,19 @@ async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()>
 async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Result<()> {
     let batches = temporal.list(limit).await?;
     let asked = batches.into_iter().map(|batch| async move {
-        let told = ask(temporal, &batch).await;
-        (batch, told)
+        let known = ask(temporal, &batch).await;
+        (batch, known)
     });
-    let told: Vec<(Batch, Told)> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let batches: Vec<(Batch, Known)> = stream::iter(asked).buffered(AT_ONCE).collect().await;
     if as_json {
         return output::json(
-            &told
+            &batches
                 .iter()
-                .map(|(batch, told)| value(batch, told))
+                .map(|(batch, known)| value(batch, known))
                 .collect::<anyhow::Result<Vec<_>>>()?,
         );
     }
-    if told.is_empty() {
+    if batches.is_empty() {
         output::say(&format!(
             "no batches in the namespace {} of {}",
             temporal.namespace(),
@@ -112,15 +112,15 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
     }
     let mut table =
         Table::new(&["BATCH", "STATUS", "DONE", "OF", "FAILED", "429S", "STARTED", "TOOK", "ETA"]);
-    for (batch, told) in &told {
+    for (batch, known) in &batches {
         let dash = || "-".to_owned();
-        let figure = |of: fn(&Progress) -> u64| match told {
-            Told::Progress(progress) => count(of(progress)),
-            Told::Nothing(_) => dash(),
+        let figure = |of: fn(&Progress) -> u64| match known {
+            Known::Progress(progress) => count(of(progress)),
+            Known::Nothing(_) => dash(),
         };
         table.row(vec![
             batch.id.clone(),
-            if matches!(told, Told::Progress(progress) if progress.paused && batch.is_running()) {
+            if matches!(known, Known::Progress(progress) if progress.paused && batch.is_running()) {
                 "paused"
             } else {
                 batch.status.as_str()
@@ -134,8 +134,8 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
             figure(|progress| progress.totals.rate_limited),
             batch.started.map_or_else(dash, figures::stamp),
             took(batch).map_or_else(dash, figures::span),
-            match told {
-                Told::Progress(progress) if batch.is_running() => {
+            match known {
+                Known::Progress(progress) if batch.is_running() => {
                     eta(progress).unwrap_or_else(dash)
                 }
                 _ => dash(),
@@ -146,19 +146,19 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
 }
 
 /// A running batch is asked; of one that has ended, the result is read.
-async fn ask(temporal: &Temporal, batch: &Batch) -> Told {
+async fn ask(temporal: &Temporal, batch: &Batch) -> Known {
     if batch.is_running() {
         return match temporal.progress(&batch.id).await {
-            Ok(progress) => Told::Progress(Box::new(progress)),
-            Err(Silent::NoWorker) => Told::Nothing(follow::no_worker(temporal)),
-            Err(Silent::Unknown) => Told::Nothing("it is gone".to_owned()),
-            Err(Silent::Failed(error)) => Told::Nothing(format!("{error:#}")),
+            Ok(progress) => Known::Progress(Box::new(progress)),
+            Err(NoProgress::NoWorker) => Known::Nothing(follow::no_worker(temporal)),
+            Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
+            Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
         };
     }
     match temporal.ending(&batch.id).await {
-        Ok(Ending::Completed(progress)) => Told::Progress(progress),
-        Ok(Ending::Broken(why)) => Told::Nothing(why),
-        Err(error) => Told::Nothing(format!("{error:#}")),
+        Ok(Ending::Completed(progress)) => Known::Progress(progress),
+        Ok(Ending::Broken(why)) => Known::Nothing(why),
+        Err(error) => Known::Nothing(format!("{error:#}")),
     }
 }
 
@@ -170,17 +170,17 @@ fn eta(progress: &Progress) -> Option<String> {
     figures::time(progress.eta.as_deref()).and_then(figures::until).map(figures::span)
 }
 
-fn value(batch: &Batch, told: &Told) -> anyhow::Result<Value> {
-    let mut value = match told {
-        Told::Progress(progress) => summary::with_id(&batch.id, progress)?,
-        Told::Nothing(why) => json!({ "workflow_id": batch.id, "message": why }),
+fn value(batch: &Batch, known: &Known) -> anyhow::Result<Value> {
+    let mut value = match known {
+        Known::Progress(progress) => summary::with_id(&batch.id, progress)?,
+        Known::Nothing(why) => json!({ "workflow_id": batch.id, "message": why }),
     };
     value["status"] = batch.status.as_str().into();
     value["closed_at"] = batch.closed.map(figures::stamp).into();
     if value["started_at"].is_null() {
         value["started_at"] = batch.started.map(figures::stamp).into();
     }
-    if let Told::Progress(progress) = told {
+    if let Known::Progress(progress) = known {
         value["results"] = place::shown(&progress.output).into();
     }
     Ok(value)

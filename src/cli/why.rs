@@ -12,7 +12,7 @@ use tidegate_workflows::contract::{FailureType, Progress};
 
 use crate::{
     config::Config,
-    temporal::{Batch, Pending, Silent, Temporal},
+    temporal::{Batch, NoProgress, Pending, Temporal},
 };
 
 use super::{
@@ -75,7 +75,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     }
     let class = class(&temporal.input(&batch.id).await?);
     let waits = waits(&temporal.pending(&batch.id).await?);
-    let told = temporal.progress(&batch.id).await;
+    let asked = temporal.progress(&batch.id).await;
     let limiter = config.quota()?;
     let model = class.model.as_ref().and_then(|id| limiter.models().find(|model| model.id == *id));
     let seen = match model {
@@ -83,8 +83,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         None => None,
     };
     let seen = seen.as_ref().map(|(model, snapshot)| (*model, snapshot));
-    let no_worker = matches!(told, Err(Silent::NoWorker)).then(|| follow::no_worker(&temporal));
-    let progress = told.ok();
+    let no_worker =
+        matches!(asked, Err(NoProgress::NoWorker)).then(|| follow::no_worker(&temporal));
+    let progress = asked.ok();
     let answer = answer(&class, &waits, progress.as_ref(), no_worker, seen);
     if args.json {
         output::json(&value(&batch, &class, &waits, &answer, seen))?;
@@ -357,15 +358,15 @@ mod tests {
         assert_eq!(class.lane.as_str(), "interactive");
         let turn = Waits { turn: 7, binding: Some("tokens".into()), ..Waits::default() };
         let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
-        let told = |waits: &Waits, snapshot: &Snapshot| {
+        let answered = |waits: &Waits, snapshot: &Snapshot| {
             answer(&class, waits, None, None, Some((&model, snapshot)))
         };
-        assert_eq!(told(&turn, &snapshot), "it waits for quota: tokens");
+        assert_eq!(answered(&turn, &snapshot), "it waits for quota: tokens");
         let slot = Waits { slot: 3, ..Waits::default() };
-        assert!(told(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
+        assert!(answered(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
         (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());
         assert_eq!(
-            told(&turn, &snapshot),
+            answered(&turn, &snapshot),
             "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now"
         );
         let totals = Totals { in_flight: 40, ..Totals::default() };

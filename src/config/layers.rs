@@ -53,7 +53,7 @@ impl Config {
         if faults.is_empty() { Ok(config) } else { Err(ConfigError { faults }) }
     }
 
-    /// Lanes of one's own take the place of the built-in shares: a built-in lane that is not named
+    /// Configured lanes take the place of the built-in shares: a built-in lane that is not named
     /// beside them may still borrow, but has no guaranteed part.
     fn yield_shares(&mut self) {
         let built_in = built_in_lanes();

@@ -79,7 +79,7 @@ impl Default for Model {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
-    /// Nobody knows, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
+    /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
     /// tried refuses.
     #[default]
     Unknown,

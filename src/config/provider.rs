@@ -54,7 +54,7 @@ pub enum Key {
     File(PathBuf),
     /// In the vendor's own environment variable, if it is set.
     Usual(&'static str),
-    /// A server of one's own, and no key is named.
+    /// None: a server that is self-hosted, for which no key is named.
     None,
 }
 
@@ -157,8 +157,7 @@ impl Provider {
         let key = match self.key(name) {
             Key::File(path) => Some(Secret::from_file(&path)),
             Key::Env(variable) => Some(Secret::from_env(&variable)),
-            // Absent is right for a server of one's own; the registry asks for a key where one is
-            // needed.
+            // A self-hosted server may need none; the registry asks for a key where one is needed.
             Key::Usual(variable) => env::var_os(variable)
                 .filter(|value| !value.is_empty())
                 .map(|_| Secret::from_env(variable)),

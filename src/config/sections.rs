@@ -135,7 +135,7 @@ pub struct Gate {
     pub base_backoff: Span,
     /// No retry delay is longer.
     pub max_backoff: Span,
-    /// A pause outlives nobody longer than this.
+    /// No pause lasts longer, so that one which is forgotten ends.
     pub pause_ttl: Span,
 }
 

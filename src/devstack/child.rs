@@ -23,16 +23,16 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// Starts `"$@"`, and kills it when descriptor 3, our pipe, closes. Whatever the server had is not
-/// wanted any more.
+/// Starts `"$@"`, and kills it when descriptor 3, our pipe, closes: its data are not kept anyway. A
+/// process group with a kill on drop would not do: nothing is dropped when we die by a signal.
 const LEASH: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- & server=$!
 { cat <&3; kill -KILL "$server"; } >/dev/null 2>&1 &
 exec 3<&-
 wait "$server""#;
 
-/// How many of the server's last lines are kept for an error's sake.
-const LAST_WORDS: usize = 12;
+/// So many of the server's last lines are kept for error messages.
+const LAST_LINES: usize = 12;
 
 /// How long the shell may take to kill the server.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub struct Child {
     name: &'static str,
     process: Process,
     leash: Option<ChildStdin>,
-    words: Arc<Mutex<VecDeque<String>>>,
+    lines: Arc<Mutex<VecDeque<String>>>,
     readers: Vec<JoinHandle<()>>,
 }
 
@@ -78,18 +78,18 @@ impl Child {
         let mut process =
             command.spawn().with_context(|| format!("starting {name} ({})", program.display()))?;
         let leash = process.stdin.take();
-        let words = Arc::new(Mutex::new(VecDeque::new()));
+        let lines = Arc::new(Mutex::new(VecDeque::new()));
         let readers = [
-            process.stdout.take().map(|out| listen(out, &words)),
-            process.stderr.take().map(|err| listen(err, &words)),
+            process.stdout.take().map(|out| listen(out, &lines)),
+            process.stderr.take().map(|err| listen(err, &lines)),
         ];
-        Ok(Self { name, process, leash, words, readers: readers.into_iter().flatten().collect() })
+        Ok(Self { name, process, leash, lines, readers: readers.into_iter().flatten().collect() })
     }
 
     /// Waits until `ready` says yes.
     ///
     /// # Errors
-    /// The server ends before, or takes longer than `within`; its last words are in the error.
+    /// The server ends before, or takes longer than `within`; its last lines are in the error.
     pub async fn ready(
         &mut self,
         within: Duration,
@@ -108,7 +108,7 @@ impl Child {
         let ended = outcome.is_err();
         let fault = match outcome {
             Err(status) => {
-                format!("{} ended right after its start{}", self.name, told(status.ok()))
+                format!("{} ended right after its start{}", self.name, in_brackets(status.ok()))
             }
             Ok(()) => format!("{} was not ready within {within:?}", self.name),
         };
@@ -119,13 +119,13 @@ impl Child {
                 let _ = tokio::time::timeout(Duration::from_millis(500), reader).await;
             }
         }
-        Err(anyhow!("{fault}{}", self.last_words()))
+        Err(anyhow!("{fault}{}", self.last_lines()))
     }
 
-    /// Resolves when the server ends by itself, with its last words.
+    /// Resolves when the server ends by itself, with its last lines.
     pub async fn ended(&mut self) -> anyhow::Error {
         let status = self.process.wait().await.ok();
-        anyhow!("{} ended{}{}", self.name, told(status), self.last_words())
+        anyhow!("{} ended{}{}", self.name, in_brackets(status), self.last_lines())
     }
 
     /// Kills the server and waits until it is gone.
@@ -136,33 +136,33 @@ impl Child {
         }
     }
 
-    fn last_words(&self) -> String {
-        let words = self.words.lock();
-        if words.is_empty() {
+    fn last_lines(&self) -> String {
+        let lines = self.lines.lock();
+        if lines.is_empty() {
             "; it said nothing".to_owned()
         } else {
-            words.iter().fold("; it said:".to_owned(), |text, line| text + "\n    " + line)
+            lines.iter().fold("; it said:".to_owned(), |text, line| text + "\n    " + line)
         }
     }
 }
 
-fn told(status: Option<ExitStatus>) -> String {
+fn in_brackets(status: Option<ExitStatus>) -> String {
     status.map_or_else(String::new, |status| format!(" ({status})"))
 }
 
 /// Keeps the last lines of what the server says.
 fn listen(
     stream: impl AsyncRead + Unpin + Send + 'static,
-    words: &Arc<Mutex<VecDeque<String>>>,
+    last: &Arc<Mutex<VecDeque<String>>>,
 ) -> JoinHandle<()> {
-    let words = Arc::clone(words);
+    let last = Arc::clone(last);
     tokio::spawn(async move {
         let mut lines = BufReader::new(stream).split(b'\n');
         while let Ok(Some(line)) = lines.next_segment().await {
-            let mut words = words.lock();
-            words.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
-            if words.len() > LAST_WORDS {
-                words.pop_front();
+            let mut last = last.lock();
+            last.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
+            if last.len() > LAST_LINES {
+                last.pop_front();
             }
         }
     })
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_words_of_a_server_that_does_not_start_are_told() {
+    async fn the_last_lines_of_a_server_that_does_not_start_are_told() {
         let mut child = shell("echo one; echo two >&2; exit 7");
         let error = child
             .ready(Duration::from_secs(20), async || Err(anyhow!("not yet")))

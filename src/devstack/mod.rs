@@ -1,4 +1,4 @@
-//! Temporal, Redis and a simulated provider of one's own, on loopback ports, for `dev`, `demo` and
+//! Temporal, Redis and a simulated provider, private to this process and on loopback ports, for `dev`, `demo` and
 //! the tests.
 //!
 //! Nothing is kept: stopping the stack, or the death of this process however it comes, ends

@@ -103,9 +103,9 @@ pub enum Ending {
     Broken(String),
 }
 
-/// Why a batch does not tell its progress.
+/// Why a batch's progress is not known.
 #[derive(Debug)]
-pub enum Silent {
+pub enum NoProgress {
     /// No worker polls its task queue.
     NoWorker,
     /// There is no such batch.
@@ -141,7 +141,7 @@ impl Temporal {
     }
 
     /// Asks a batch for its progress.
-    pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, Silent>> {
+    pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, NoProgress>> {
         async move {
             let handle = self.handle(id);
             let query = handle.query(
@@ -150,10 +150,10 @@ impl Temporal {
                 WorkflowQueryOptions::builder().build(),
             );
             match tokio::time::timeout(ANSWER_WITHIN, query).await {
-                Ok(Ok(value)) => parse(value).map_err(Silent::Failed),
-                Ok(Err(WorkflowQueryError::NotFound(_))) => Err(Silent::Unknown),
-                Ok(Err(error)) => Err(silence(&error)),
-                Err(_) => Err(Silent::NoWorker),
+                Ok(Ok(value)) => parse(value).map_err(NoProgress::Failed),
+                Ok(Err(WorkflowQueryError::NotFound(_))) => Err(NoProgress::Unknown),
+                Ok(Err(error)) => Err(no_progress(&error)),
+                Err(_) => Err(NoProgress::NoWorker),
             }
         }
         .boxed()
@@ -238,7 +238,7 @@ pub(super) fn unknown(id: &str) -> anyhow::Error {
 }
 
 /// The server says that no poller was seen, or gives up waiting for one.
-fn silence(error: &WorkflowQueryError) -> Silent {
+fn no_progress(error: &WorkflowQueryError) -> NoProgress {
     let text = error.to_string();
     let none = [
         "no poller seen",
@@ -249,9 +249,9 @@ fn silence(error: &WorkflowQueryError) -> Silent {
         "Timeout expired",
     ];
     if none.iter().any(|sign| text.contains(sign)) {
-        Silent::NoWorker
+        NoProgress::NoWorker
     } else {
-        Silent::Failed(anyhow!(plain(&text)))
+        NoProgress::Failed(anyhow!(plain(&text)))
     }
 }
 

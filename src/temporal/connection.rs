@@ -87,7 +87,7 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions)
 }
 
 impl Temporal {
-    /// Connects as [`connect`] does; nobody counts the calls.
+    /// Connects as [`connect`] does, without a meter.
     ///
     /// # Errors
     /// As [`connect`].
@@ -142,7 +142,7 @@ fn target(address: &str, secure: bool) -> anyhow::Result<url::Url> {
     })
 }
 
-/// What people want of a gRPC error: its message.
+/// The message of a gRPC error, without its code and details.
 pub(super) fn plain(text: &str) -> String {
     let message = text
         .split_once("message: \"")

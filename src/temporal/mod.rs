@@ -13,6 +13,6 @@ mod connection;
 mod pending;
 
 pub(crate) use batch::json;
-pub use batch::{Batch, Ending, Silent, Status};
+pub use batch::{Batch, Ending, NoProgress, Status};
 pub use connection::{Temporal, connect};
 pub use pending::Pending;

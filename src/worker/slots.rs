@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// The part of a lane's guaranteed slots that is never lent: whoever comes to an idle lane starts
-/// at once. The rest is lent, and comes back with the first documents of other lanes that end.
+/// The part of a lane's guaranteed slots that is never lent, so that a document of an idle lane
+/// starts at once. The rest is lent, and comes back with the first documents of other lanes that end.
 const NEVER_LENT: f64 = 0.25;
 
 /// Most polls of one lane that are open at once; the SDK's own number.
@@ -23,7 +23,7 @@ pub struct Part {
 ///
 /// Each lane has one slot, and its share of the others. Of these it always finds a quarter free;
 /// the rest may be lent to lanes that need more. Slots that come free go to lanes that wait below
-/// their share before anybody borrows.
+/// their share before any lane borrows.
 #[derive(Debug)]
 pub struct Pool {
     parts: Vec<Part>,
@@ -191,7 +191,7 @@ impl<'a> Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.pool.state.lock().waiting[self.lane] -= 1;
-        // Whoever was kept from borrowing by us may look again.
+        // A lane that our waiting kept from borrowing may look again.
         self.pool.changed.notify_waiters();
     }
 }

@@ -1,14 +1,8 @@
 //! The samples the usual way: as many callers at once, each of which retries on its own.
 
-use std::{
-    fs,
-    io::{IsTerminal, stderr},
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, time::Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_simulator::Simulator;
 
@@ -17,15 +11,12 @@ use super::{
     samples::{CALLERS, INSTRUCTIONS, MAX_OUTPUT_TOKENS, Samples},
 };
 use crate::{
-    cli::{exit::Outcome, output},
+    cli::{exit::Outcome, follow::Bar, output},
     devstack::{
         baseline::{self, Load},
         simulation::{self, DEMO},
     },
 };
-
-/// How often a line is written where there is no terminal for a bar.
-const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outcome> {
     fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
@@ -45,7 +36,7 @@ pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outc
         instructions: INSTRUCTIONS.to_owned(),
         max_output_tokens: MAX_OUTPUT_TOKENS,
     };
-    let mut show = Show::new(total);
+    let mut bar = Bar::new();
     let (mut succeeded, mut failed, mut lines) = (0, 0, Vec::new());
     let began = Instant::now();
     let work = baseline::run(load, documents, CALLERS, |path, answer| {
@@ -56,11 +47,12 @@ pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outc
             }
             None => failed += 1,
         }
-        show.done(succeeded + failed, simulator.account().refused().total());
+        let refused = simulator.account().refused().total();
+        bar.set(succeeded + failed, total, &format!("429s {refused}"));
     });
     Box::pin(work).await?;
     let elapsed = began.elapsed();
-    show.bar.finish_and_clear();
+    bar.end();
     let account = simulator.account().model(DEMO.model);
     simulator.shutdown().await;
     lines.sort();
@@ -79,31 +71,4 @@ pub(super) async fn run(samples: &Samples, folder: &Path) -> anyhow::Result<Outc
     };
     output::data(&report.to_string())?;
     Ok(if failed == 0 { Outcome::Done } else { Outcome::SomeFailed })
-}
-
-struct Show {
-    bar: ProgressBar,
-    total: u64,
-    written: Instant,
-}
-
-impl Show {
-    fn new(total: u64) -> Self {
-        let bar =
-            if stderr().is_terminal() { ProgressBar::new(total) } else { ProgressBar::hidden() };
-        if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:30}] {pos}/{len}  {msg}") {
-            bar.set_style(style.progress_chars("=> "));
-        }
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar, total, written: Instant::now() }
-    }
-
-    fn done(&mut self, done: u64, refused: u64) {
-        self.bar.set_position(done);
-        self.bar.set_message(format!("429s {refused}"));
-        if self.bar.is_hidden() && self.written.elapsed() > LINE_EVERY {
-            self.written = Instant::now();
-            output::say(&format!("{done}/{}  429s {refused}", self.total));
-        }
-    }
 }

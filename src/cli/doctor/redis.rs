@@ -21,7 +21,7 @@ const OLDEST: (u32, u32) = (6, 2);
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// Clocks that are further apart make people wonder, though the quota does not depend on ours.
+/// Clocks that are further apart are worth a remark, though the quota does not depend on ours.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
 
 pub(super) async fn all(config: &Config) -> Vec<Check> {
@@ -104,18 +104,18 @@ async fn ask<T: FromRedisValue>(
 
 fn version(name: &str, info: &InfoDict) -> Check {
     let version: String = info.get("redis_version").unwrap_or_default();
-    let (product, told) = match info.get::<String>("valkey_version") {
+    let (product, shown) = match info.get::<String>("valkey_version") {
         Some(valkey) => ("Valkey", valkey),
         None => ("Redis", version.clone()),
     };
     let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     if number >= OLDEST {
-        Check::ok(name, format!("{product} {told}"))
+        Check::ok(name, format!("{product} {shown}"))
     } else {
         Check::fail(
             name,
-            format!("{product} {told}"),
+            format!("{product} {shown}"),
             format!("upgrade to Redis {}.{} or Valkey 7.2, or newer", OLDEST.0, OLDEST.1),
         )
     }
@@ -164,8 +164,8 @@ fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) ->
     }
 }
 
-/// Asks for the quota of a model that nobody has: the scripts are loaded and run, and nothing is
-/// written.
+/// Asks for the quota of a model that does not exist: the scripts are loaded and run, and nothing
+/// is written.
 async fn scripts(config: &Config) -> Check {
     let name = "limiter";
     let seen = async {
