@@ -9,7 +9,7 @@
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page
-//! * [`signal`]: when to stop
+//! * [`signal`]: the signals that ask this process to stop
 
 pub mod cli;
 pub mod config;

@@ -1,4 +1,4 @@
-//! When to stop.
+//! The signals that ask this process to stop.
 
 /// Resolves at SIGINT (Ctrl-C) or SIGTERM.
 pub async fn stop() {

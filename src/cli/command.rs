@@ -64,8 +64,8 @@ impl Cli {
         self.log_format
     }
 
-    /// What is logged when `RUST_LOG` does not say: servers tell what they do, commands only what
-    /// is amiss.
+    /// What is logged when `RUST_LOG` does not say: a worker's steps are of interest, of other
+    /// commands only the errors.
     #[must_use]
     pub fn log_level(&self) -> Level {
         match self.command {
@@ -75,7 +75,7 @@ impl Cli {
         }
     }
 
-    /// Runs the command, and tells what went wrong.
+    /// Runs the command, and shows what went wrong.
     pub async fn run(self) -> ExitCode {
         match Box::pin(self.dispatch()).await {
             Ok(outcome) => outcome.code(),

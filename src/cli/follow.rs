@@ -114,7 +114,7 @@ impl Bar {
         self.line(&format!("{done}/{documents} documents  {words}"));
     }
 
-    /// Says something instead of figures.
+    /// A sentence in place of the figures.
     fn note(&mut self, text: &str) {
         self.bar.set_message(text.to_owned());
         self.line(text);

@@ -108,8 +108,8 @@ fn last_name(source: &str) -> String {
     if name.is_empty() { "batch".to_owned() } else { name }
 }
 
-/// Roots are the workers' business, so their refusal comes back from them; what to change there is
-/// said here.
+/// What to write into the workers' configuration when they refuse a source or an output because of
+/// their roots.
 pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str) -> Option<String> {
     if !why.contains("outside the allowed roots") {
         return None;

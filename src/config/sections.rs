@@ -16,7 +16,7 @@ pub struct Config {
     pub temporal: Temporal,
     /// Where the fleet shares its quota.
     pub redis: Redis,
-    /// How long callers stand back.
+    /// Pauses and retry delays.
     pub gate: Gate,
     /// One worker process.
     pub worker: Worker,
@@ -28,7 +28,7 @@ pub struct Config {
     pub models: BTreeMap<String, Model>,
     /// Classes of traffic.
     pub lanes: BTreeMap<String, Lane>,
-    /// Who pays.
+    /// Budgets of those that batches are charged to.
     pub tenants: BTreeMap<String, Tenant>,
     /// Lists of models.
     pub routes: BTreeMap<String, Route>,
@@ -237,7 +237,7 @@ pub(super) fn quota_lanes(
     tidegate_quota::Lanes::new(shares.collect())
 }
 
-/// Who pays.
+/// One tenant, which batches are charged to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Tenant {
@@ -252,7 +252,8 @@ pub struct Tenant {
 pub struct Route {
     /// `provider:model`, each with a `[models]` section.
     pub models: Vec<String>,
-    /// Those of them that answer as well as the first: whichever can take a document soonest does.
+    /// Those of them that answer as well as the first: a document goes to the one that admits it
+    /// soonest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equivalent: Vec<String>,
     /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
