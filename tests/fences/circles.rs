@@ -34,7 +34,7 @@ struct Crate {
 /// The largest sets of files of which each reaches all others, more than one file each.
 pub(crate) fn circles(root: &Path) -> Vec<BTreeSet<PathBuf>> {
     let mut this = Crate::default();
-    this.read(root, &[], &root.parent().unwrap().to_owned());
+    this.read(root, &[], root.parent().unwrap());
     let arrows = this.arrows();
     let reach = |from: &PathBuf| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -140,7 +140,7 @@ impl Crate {
             if first == "super" {
                 at.pop();
             } else {
-                let child = [&at[..], &[first.clone()]].concat();
+                let child = [&at[..], std::slice::from_ref(first)].concat();
                 if !self.modules.contains_key(&child) {
                     break;
                 }
@@ -155,7 +155,7 @@ impl Crate {
         }
         if !found.items.contains(item) {
             for glob in &found.globs {
-                let original = [&glob[..], &[item.clone()]].concat();
+                let original = [&glob[..], std::slice::from_ref(item)].concat();
                 if let Some(file) = self.file_of(&at, &original, depth + 1) {
                     return Some(file);
                 }
@@ -172,6 +172,9 @@ struct Paths<'a> {
 }
 
 impl<'ast> Visit<'ast> for Paths<'_> {
+    /// `pub(super)` says who may see an item, and needs nothing of the file above.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
+
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names = path.segments.iter().map(|segment| segment.ident.to_string());
         self.named.push((self.module.to_vec(), names.collect()));

@@ -231,4 +231,8 @@ fn a_circle_is_seen_through_paths_and_re_exports() {
 
     write("room/c.rs", "#[cfg(test)] mod tests { use crate::A; } pub fn c() {}");
     assert_eq!(circles(&root), [], "what tests import is no arrow");
+
+    write("room/mod.rs", "mod c; pub fn d() { c::c() }");
+    write("room/c.rs", "pub(super) fn c() {}");
+    assert_eq!(circles(&root), [], "a visibility is no arrow");
 }
