@@ -68,7 +68,6 @@ fn used(output: u64) -> Result<Completion, Error> {
         answer: "answer".to_owned(),
         stop_reason: StopReason::EndTurn,
         usage: Some(Usage { uncached_input: 1_000, output, ..Usage::default() }),
-        model: "model".to_owned(),
         observed: Observed::default(),
     })
 }

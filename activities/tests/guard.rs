@@ -50,7 +50,6 @@ fn answered(input: u64, output: u64) -> Result<Completion, Error> {
         answer: "answer".to_owned(),
         stop_reason: StopReason::EndTurn,
         usage: Some(Usage { uncached_input: input, output, ..Usage::default() }),
-        model: "model".to_owned(),
         observed: Observed::default(),
     })
 }

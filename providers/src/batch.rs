@@ -8,15 +8,15 @@ use std::fmt;
 use chrono::{DateTime, Utc};
 
 use crate::{
+    call::{BoxFuture, Completion, Request},
     error::Error,
-    provider::{BoxFuture, Completion, Request},
 };
 
 /// What a batch costs of what its requests would cost alone: half, at Anthropic and at OpenAI.
 pub const PRICE: f64 = 0.5;
 
 /// What a vendor's batch API does.
-pub trait Batches: Send + Sync + fmt::Debug {
+pub trait BatchApi: Send + Sync + fmt::Debug {
     /// One request, as it stands in a batch. `custom_id` names it there: 1 to 64 of `a-z`, `A-Z`,
     /// `0-9`, `_` and `-`.
     ///
@@ -34,8 +34,8 @@ pub trait Batches: Send + Sync + fmt::Debug {
     ) -> BoxFuture<'a, Result<String, Error>>;
 
     /// The batches that may have been handed in under this name, with so many requests, at this
-    /// time or later: for who died before it could write down the id. One at most where the vendor
-    /// takes notes; elsewhere size and time must do, and a clock may be a minute wrong.
+    /// time or later: for a worker that died before it could write down the id. One at most where
+    /// the vendor takes notes; elsewhere size and time must do, and a clock may be a minute wrong.
     fn find<'a>(
         &'a self,
         name: &'a str,
@@ -52,8 +52,8 @@ pub trait Batches: Send + Sync + fmt::Debug {
     /// Asks for the batch's end. What is answered by then is kept, and is paid for.
     fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
-    /// Removes the requests that were stored for a batch, where a vendor stores them until somebody
-    /// does: documents are in them.
+    /// Removes the requests that were stored for a batch, where a vendor keeps them until they are
+    /// deleted: documents are in them.
     fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>>;
 
     /// The answers of a batch that has ended, in any order.
@@ -84,10 +84,10 @@ pub struct Answer {
 
 /// The answers of a batch, one at a time: together they may be more than fits into memory.
 #[derive(Debug)]
-pub struct Answers<'a>(Box<dyn Source + 'a>);
+pub struct Answers<'a>(Box<dyn AnswerSource + 'a>);
 
 impl<'a> Answers<'a> {
-    pub(crate) fn new(source: impl Source + 'a) -> Self {
+    pub(crate) fn new(source: impl AnswerSource + 'a) -> Self {
         Self(Box::new(source))
     }
 
@@ -102,6 +102,6 @@ impl<'a> Answers<'a> {
 }
 
 /// Where answers come from.
-pub(crate) trait Source: Send + fmt::Debug {
+pub(crate) trait AnswerSource: Send + fmt::Debug {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Answer>, Error>>;
 }

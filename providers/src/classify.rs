@@ -1,43 +1,41 @@
 //! From what an error says to its [`Kind`]: codes first, then messages and types, then the status.
 //!
-//! Gateways speak one vendor's dialect and pass on another's errors, so every vendor's names are
-//! known to every client; the client's own vendor is asked first.
+//! Gateways speak one vendor's dialect and pass on another's errors, so every client is given every
+//! vendor's names; those of its own vendor are asked first.
 
-use crate::{
-    anthropic, aws_errors, envelope::Envelope, error::Kind, gemini, openai, settings::Vendor,
-};
+use std::sync::Arc;
+
+use crate::{envelope::Envelope, error::Kind};
 
 /// The names of one vendor's errors.
-pub(crate) struct Names {
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorNames {
     /// By an exact code.
     pub(crate) by_code: fn(status: u16, code: &str, envelope: &Envelope) -> Option<Kind>,
     /// By what is less exact: a message's wording or an error's type.
     pub(crate) by_type: fn(status: u16, envelope: &Envelope) -> Option<Kind>,
 }
 
-/// The kind by an exact code; `None` when no vendor has such a code.
-pub(crate) fn by_code(own: Vendor, status: u16, envelope: &Envelope) -> Option<Kind> {
-    names(own).into_iter().find_map(|names| {
-        envelope.codes.iter().find_map(|code| (names.by_code)(status, code, envelope))
-    })
-}
+/// The names of all vendors' errors, in the order in which they are asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Classifier(Arc<[ErrorNames]>);
 
-/// The kind by wording or type; `None` when no vendor has such a one.
-pub(crate) fn by_type(own: Vendor, status: u16, envelope: &Envelope) -> Option<Kind> {
-    names(own).into_iter().find_map(|names| (names.by_type)(status, envelope))
-}
+impl Classifier {
+    pub(crate) fn new(names: impl IntoIterator<Item = ErrorNames>) -> Self {
+        Self(names.into_iter().collect())
+    }
 
-/// All vendors' names, the client's own first.
-fn names(own: Vendor) -> [&'static Names; 4] {
-    let mut names = [&anthropic::NAMES, &openai::NAMES, &gemini::NAMES, &aws_errors::NAMES];
-    let place = match own {
-        Vendor::Anthropic => 0,
-        Vendor::OpenAi => 1,
-        Vendor::Gemini => 2,
-        Vendor::Bedrock => 3,
-    };
-    names[..=place].rotate_right(1);
-    names
+    /// The kind by an exact code; `None` when no vendor has such a code.
+    pub(crate) fn by_code(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
+        self.0.iter().find_map(|names| {
+            envelope.codes.iter().find_map(|code| (names.by_code)(status, code, envelope))
+        })
+    }
+
+    /// The kind by wording or type; `None` when no vendor has such a one.
+    pub(crate) fn by_type(&self, status: u16, envelope: &Envelope) -> Option<Kind> {
+        self.0.iter().find_map(|names| (names.by_type)(status, envelope))
+    }
 }
 
 /// The kind by status alone.

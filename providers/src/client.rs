@@ -1,112 +1,89 @@
 //! What the HTTP clients of all vendors have in common: write a body, send it once, say what came
 //! back.
 
-mod batches;
+use std::sync::Arc;
 
-use std::fmt;
-
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::HeaderMap;
 use serde_json::Value;
 use tidegate_types::Charge;
 
 use crate::{
-    batch::Batches,
-    desk::Desk,
+    batch::BatchApi,
+    call::{BoxFuture, Completion, Request},
+    classify::Classifier,
     envelope::Envelope,
     error::Error,
     exchange::{Reply, Wire},
     message::Redactor,
     observed::Observed,
-    provider::{BoxFuture, Completion, Provider, Request},
+    provider::Provider,
     refusal::Context,
     secret::Secret,
-    settings::{Settings, SetupError, Vendor},
+    settings::{Settings, Setup, SetupError, Vendor},
 };
 
-/// One vendor's API.
-pub(crate) trait Api: Send + Sync + fmt::Debug + 'static {
-    /// Whose names of errors come first.
-    const VENDOR: Vendor;
-
-    /// What it counts towards its limits.
-    fn charge(&self) -> Charge;
-
+/// What is sent to one of a vendor's APIs, and what its replies mean.
+#[derive(Debug)]
+pub(crate) struct Protocol {
+    /// Appended to the base URL.
+    pub(crate) path: &'static [&'static str],
     /// The body of a request.
-    fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error>;
-
-    /// The last segment of the path, where the model stands in it.
-    fn segment(&self, _request: &Request<'_>) -> Option<String> {
-        None
-    }
-
+    pub(crate) body: fn(&Request<'_>) -> Result<Vec<u8>, Error>,
+    /// The last segment of the path, for APIs with the model in it.
+    pub(crate) segment: Option<fn(&Request<'_>) -> String>,
     /// The limits that headers tell.
-    fn observed(&self, headers: &HeaderMap) -> Observed;
-
+    pub(crate) observed: fn(&HeaderMap) -> Observed,
     /// A success without an error inside, which is not always an answer.
-    fn read(
-        &self,
-        request: &Request<'_>,
-        body: &Value,
-        reply: &Reply,
-        context: Context<'_>,
-    ) -> Result<Completion, Error>;
-
+    pub(crate) read: fn(&Value, &Reply, Context<'_>) -> Result<Completion, Error>,
     /// What is known of an error beyond its words.
-    fn refused(&self, error: Error, _reply: &Reply) -> Error {
-        error
-    }
+    pub(crate) refused: fn(Error, &Reply) -> Error,
 }
 
-/// A client for one endpoint.
+/// Makes completions and errors of the replies to one provider's calls.
 #[derive(Debug)]
-pub(crate) struct Client<A> {
-    api: A,
-    wire: Wire,
+pub(crate) struct ReplyReader {
+    pub(crate) protocol: &'static Protocol,
+    vendor: Vendor,
+    classifier: Classifier,
     key: Option<Secret>,
     retry_codes: Vec<String>,
-    batches: Option<Box<dyn Desk>>,
 }
 
-impl<A: Api> Client<A> {
-    /// `path` is appended to the base URL.
-    pub(crate) fn new(
-        name: &str,
-        settings: &Settings,
-        api: A,
-        path: &[&str],
-        headers: HeaderMap,
-    ) -> Result<Self, SetupError> {
-        let wire = Wire::new(name, settings, path, headers)?;
-        Ok(Self {
-            api,
-            wire,
-            key: settings.api_key.clone(),
-            retry_codes: settings.retry_codes.clone(),
-            batches: None,
+impl ReplyReader {
+    pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
+        let Settings { vendor, api_key, retry_codes, .. } = setup.settings;
+        Arc::new(Self {
+            protocol,
+            vendor: *vendor,
+            classifier: setup.classifier.clone(),
+            key: api_key.clone(),
+            retry_codes: retry_codes.clone(),
         })
     }
 
-    /// The same, with the vendor's batches.
-    pub(crate) fn with_batches(self, batches: impl Desk + 'static) -> Self {
-        Self { batches: Some(Box::new(batches)), ..self }
+    pub(crate) fn vendor(&self) -> Vendor {
+        self.vendor
     }
 
-    async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let (body, redactor) = (self.api.body(request)?, Redactor::new(self.key.as_ref(), request));
-        let reply = match self.api.segment(request) {
-            Some(segment) => self.wire.post_below(&segment, body, &redactor).await?,
-            None => self.wire.post(body, &redactor).await?,
-        };
-        self.read(request, &reply)
+    /// Hides the key, and what a message quotes from the request.
+    pub(crate) fn redactor<'a>(&'a self, request: &Request<'a>) -> Redactor<'a> {
+        Redactor::new(self.key.as_ref(), request)
     }
 
-    /// What a reply means; apart from the call, so that it can be tested on any bytes.
-    pub(crate) fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
-        let redactor = Redactor::new(self.key.as_ref(), request);
-        let context = Context::new(A::VENDOR, redactor, self.api.observed(&reply.headers))
-            .retrying(&self.retry_codes);
+    /// Hides the key, where the request is not known.
+    pub(crate) fn key_redactor(&self) -> Redactor<'_> {
+        Redactor::of_key(self.key.as_ref())
+    }
+
+    pub(crate) fn context<'a>(&'a self, redactor: Redactor<'a>, observed: Observed) -> Context<'a> {
+        Context::new(self.vendor, &self.classifier, &self.retry_codes, redactor, observed)
+    }
+
+    /// What the reply to a call means.
+    pub(crate) fn read(&self, reply: &Reply, redactor: Redactor<'_>) -> Result<Completion, Error> {
+        let context = self.context(redactor, (self.protocol.observed)(&reply.headers));
         if !reply.is_success() {
-            return Err(self.api.refused(context.refused(reply), reply));
+            return Err((self.protocol.refused)(context.refused(reply), reply));
         }
         let body = match reply.json() {
             Ok(body) => body,
@@ -114,12 +91,53 @@ impl<A: Api> Client<A> {
         };
         match Envelope::in_success(&body) {
             Some(envelope) => Err(context.error_in_success(reply, &envelope)),
-            None => self.api.read(request, &body, reply, context),
+            None => (self.protocol.read)(&body, reply, context),
         }
     }
 }
 
-impl<A: Api> Provider for Client<A> {
+/// A client for one endpoint.
+#[derive(Debug)]
+pub(crate) struct Client {
+    wire: Wire,
+    replies: Arc<ReplyReader>,
+    batches: Option<Box<dyn BatchApi>>,
+}
+
+impl Client {
+    /// `headers` are sent with each call, beside the key.
+    pub(crate) fn new(
+        setup: &Setup<'_>,
+        replies: Arc<ReplyReader>,
+        headers: HeaderMap,
+    ) -> Result<Self, SetupError> {
+        let wire = Wire::new(setup, replies.protocol.path, headers)?;
+        Ok(Self { wire, replies, batches: None })
+    }
+
+    /// The same, with the vendor's batches.
+    pub(crate) fn with_batches(self, batches: impl BatchApi + 'static) -> Self {
+        Self { batches: Some(Box::new(batches)), ..self }
+    }
+
+    async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
+        let protocol = self.replies.protocol;
+        let (body, redactor) = ((protocol.body)(request)?, self.replies.redactor(request));
+        let reply = match protocol.segment {
+            Some(segment) => self.wire.post_below(&segment(request), body, &redactor).await?,
+            None => self.wire.post(body, &redactor).await?,
+        };
+        self.replies.read(&reply, redactor)
+    }
+
+    /// What a reply means; apart from the call, so that it can be tested on any bytes.
+    #[cfg(test)]
+    pub(crate) fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
+        self.replies.read(reply, self.replies.redactor(request))
+    }
+}
+
+impl Provider for Client {
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
@@ -128,25 +146,10 @@ impl<A: Api> Provider for Client<A> {
     }
 
     fn charge(&self) -> Charge {
-        self.api.charge()
+        self.replies.vendor.charge()
     }
 
-    fn batches(&self) -> Option<&dyn Batches> {
-        self.batches.is_some().then_some(self)
+    fn batches(&self) -> Option<&dyn BatchApi> {
+        self.batches.as_deref()
     }
-}
-
-/// A header with the key, if there is one.
-pub(crate) fn key_header(settings: &Settings, name: HeaderName, prefix: &str) -> HeaderMap {
-    let value = settings
-        .api_key
-        .as_ref()
-        .map(|key| HeaderValue::from_str(&format!("{prefix}{}", key.expose())));
-    let mut headers = HeaderMap::new();
-    // A key is ASCII (see `Secret`), so that this cannot fail.
-    if let Some(Ok(mut value)) = value {
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    headers
 }

@@ -21,7 +21,7 @@ use crate::{
     endpoint,
     error::{Charged, Error, Kind},
     message::Redactor,
-    settings::{Settings, SetupError},
+    settings::{Setup, SetupError},
 };
 
 /// No answer of a model is nearly as long; more than this is not read.
@@ -98,21 +98,15 @@ impl Reply {
 }
 
 impl Wire {
+    /// `headers` are sent with each request, beside the key.
     pub(crate) fn new(
-        name: &str,
-        settings: &Settings,
+        setup: &Setup<'_>,
         path: &[&str],
-        headers: HeaderMap,
+        mut headers: HeaderMap,
     ) -> Result<Self, SetupError> {
-        let endpoint =
-            endpoint::join(settings.vendor, &settings.base_url, path).map_err(|reason| {
-                SetupError::BaseUrl {
-                    provider: name.to_owned(),
-                    url: endpoint::printable(&settings.base_url),
-                    reason,
-                }
-            })?;
-        Ok(Self { http: client(name, settings, &endpoint)?, endpoint, headers })
+        let endpoint = setup.settings.endpoint(setup.name, path)?;
+        headers.extend(setup.settings.key_header());
+        Ok(Self { http: client(setup, &endpoint)?, endpoint, headers })
     }
 
     /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.
@@ -124,7 +118,7 @@ impl Wire {
         self.send(self.endpoint.clone(), body, redactor).await
     }
 
-    /// The same, one path segment further on: where the model stands in the URL.
+    /// The same, one path segment further on: for APIs with the model in the URL.
     pub(crate) async fn post_below(
         &self,
         segment: &str,
@@ -308,11 +302,8 @@ pub(crate) fn no_reply(host: &str, fault: &Fault, redactor: &Redactor<'_>) -> Er
 }
 
 /// A client that sends what it is given once, over a connection of its own.
-pub(crate) fn client(
-    name: &str,
-    settings: &Settings,
-    endpoint: &Url,
-) -> Result<reqwest::Client, SetupError> {
+pub(crate) fn client(setup: &Setup<'_>, endpoint: &Url) -> Result<reqwest::Client, SetupError> {
+    let settings = setup.settings;
     let mut builder = reqwest::Client::builder()
         .retry(reqwest::retry::never())
         .redirect(redirect::Policy::none())
@@ -330,7 +321,7 @@ pub(crate) fn client(
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|error| SetupError::Client {
-        provider: name.to_owned(),
+        provider: setup.name.to_owned(),
         reason: root_cause(&error),
     })
 }

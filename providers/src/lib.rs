@@ -10,31 +10,30 @@
 //!
 //! What every caller sees:
 //!
-//! * [`provider`]: the trait, one call and its completion
+//! * [`provider`]: the trait; [`call`]: one call and its completion
+//! * [`batch`]: many requests at once, answered within a day
 //! * [`error`]: a failed call
 //! * [`observed`]: limits and remaining quota, as told by response headers
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
-//! * [`batch`]: many requests at once, answered within a day
-//! * [`price`]: what a call costs; the figures stand in `prices.toml`
-//! * [`burndown`]: what each vendor counts towards its limits, and when
+//! * [`price`]: what a call costs
 //!
-//! One folder per API (`anthropic`, `openai`, `responses`, `gemini`, `bedrock`), each with the same
-//! files: `mod.rs` is the API, `request.rs` and `response.rs` are the two bodies, `usage.rs`
-//! normalises token counts, `limits.rs` reads the rate-limit headers and `errors.rs` holds the
-//! names of the vendor's errors. No vendor type leaves its folder.
+//! `vendors` is the table of vendors: name, endpoint, key, error names, charging rules, prices,
+//! constructor. What differs in code stands in one folder a vendor (`anthropic`, `openai`,
+//! `gemini`, `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and
+//! `response.rs` are the two bodies, `errors.rs` holds the names of the vendor's errors and reads
+//! its rate-limit headers, `prices.toml` its prices; `batches.rs`, where there is a batch API. No
+//! vendor type leaves its folder.
 //!
-//! Shared and private: `client` (what all but Bedrock are), `desk` (what differs between batch
-//! APIs), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is
+//! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
+//! in common), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is
 //! wrapped), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
 //! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
-//! `message` (text that is safe to show), `aws_errors` (AWS's names, known without its SDK).
+//! `message` (text that is safe to show), `json`.
 //!
 //! # Features
 //!
 //! * `bedrock` (on): AWS Bedrock through its SDK, which is half of all that this crate compiles.
-//!
-//! To add a vendor: add its folder, a variant of [`Vendor`] and a row in [`burndown`].
 
 #![cfg_attr(
     test,
@@ -42,7 +41,7 @@
 )]
 
 pub mod batch;
-pub mod burndown;
+pub mod call;
 pub mod error;
 pub mod observed;
 pub mod price;
@@ -52,31 +51,31 @@ pub mod secret;
 pub mod settings;
 
 mod anthropic;
-mod aws_errors;
-#[cfg(feature = "bedrock")]
+mod batch_endpoint;
 mod bedrock;
 mod classify;
 mod client;
-mod desk;
 mod endpoint;
 mod envelope;
 mod exchange;
 mod gemini;
+mod json;
 mod message;
 mod openai;
 mod prompt;
 mod refusal;
-mod responses;
+mod vendors;
 mod wait_hint;
 
 #[cfg(test)]
 mod testing;
 
-pub use batch::Batches;
+pub use batch::BatchApi;
+pub use call::{BoxFuture, Completion, Document, Request, StopReason};
 pub use error::{Charged, Error, Kind};
 pub use observed::{Observed, Window};
 pub use price::Prices;
-pub use provider::{BoxFuture, Completion, Document, Provider, Request, StopReason};
+pub use provider::Provider;
 pub use registry::Providers;
 pub use secret::{Secret, SecretError};
 pub use settings::{Api, OutputCap, Settings, SetupError, Vendor};

@@ -4,7 +4,7 @@
 //! belong, and providers echo both: "Incorrect API key provided: sk-…", or a validation error with
 //! the whole request in it.
 
-use crate::{provider::Request, secret::Secret};
+use crate::{call::Request, secret::Secret};
 
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::provider::Document;
+    use crate::call::Document;
 
     fn request<'a>(document: &'a str) -> Request<'a> {
         Request {

@@ -1,7 +1,22 @@
 //! What a call costs.
 //!
-//! The figures stand in `prices.toml`, each with its source; a file of the same form can replace
-//! and add models.
+//! The built-in figures stand in each vendor's `prices.toml`, with their sources. A file of the same
+//! form can replace and add models; prices are US dollars per million tokens:
+//!
+//! ```toml
+//! [[price]]
+//! models = ["anthropic:claude-haiku-5-5"]   # provider:model
+//! from = "2026-10-07"        # first day of these prices (UTC); without it, since the model came out
+//! input = 0.10
+//! cache-read = 0.01          # without it, the input price holds
+//! cache-write = 0.125        # 5 minutes at Anthropic, 30 at OpenAI; without it, the input price holds
+//! output = 0.50
+//! # Another set for the whole request when its input, cached or not, exceeds so many tokens.
+//! above = { tokens = 100_000, input = 0.50, cache-read = 0.05, cache-write = 0.625, output = 2.50 }
+//! ```
+//!
+//! Batches cost half of these ([`batch::PRICE`](crate::batch::PRICE)). Not modelled, because
+//! tidegate does not ask for them: other service tiers, one-hour cache writes, regional surcharges.
 
 use std::collections::HashMap;
 
@@ -9,7 +24,7 @@ use chrono::NaiveDate;
 use serde::Deserialize;
 use tidegate_types::{ModelId, Usage};
 
-const BUILT_IN: &str = include_str!("prices.toml");
+use crate::settings::Vendor;
 
 /// A table of prices. The default one is built in.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,11 +94,15 @@ struct Rates {
     output: f64,
 }
 
+fn built_in() -> String {
+    Vendor::ALL.map(|vendor| vendor.0.prices).join("\n")
+}
+
 impl Default for Prices {
     /// The built-in table.
     fn default() -> Self {
         // A unit test holds that it can be read.
-        Self::parse(BUILT_IN).unwrap_or_else(|_| Self(HashMap::new()))
+        Self::parse(&built_in()).unwrap_or_else(|_| Self(HashMap::new()))
     }
 }
 
@@ -197,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_built_in_table_can_be_read() {
-        let prices = Prices::parse(BUILT_IN).unwrap();
+        let prices = Prices::parse(&built_in()).unwrap();
         assert_eq!(prices, Prices::default());
         for model in prices.0.keys() {
             assert!(model.parse::<ModelId>().is_ok(), "{model}");

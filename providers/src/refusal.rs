@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::{
-    classify,
+    classify::{self, Classifier},
     envelope::Envelope,
     error::{Charged, Error, Kind},
     exchange::{Cut, Reply},
@@ -18,21 +16,24 @@ use crate::{
 /// What an error's text and classification need besides the reply.
 pub(crate) struct Context<'a> {
     vendor: Vendor,
+    classifier: &'a Classifier,
     redactor: Redactor<'a>,
     pub(crate) observed: Observed,
+    /// Codes that stand for a passing fault at this endpoint.
     retry_codes: &'a [String],
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(vendor: Vendor, redactor: Redactor<'a>, mut observed: Observed) -> Self {
+    pub(crate) fn new(
+        vendor: Vendor,
+        classifier: &'a Classifier,
+        retry_codes: &'a [String],
+        redactor: Redactor<'a>,
+        mut observed: Observed,
+    ) -> Self {
         // The only text among what was observed.
         observed.request_id = observed.request_id.map(|id| redactor.clean(&id));
-        Self { vendor, redactor, observed, retry_codes: &[] }
-    }
-
-    /// With codes that stand for a passing fault at this endpoint.
-    pub(crate) fn retrying(self, retry_codes: &'a [String]) -> Self {
-        Self { retry_codes, ..self }
+        Self { vendor, classifier, redactor, observed, retry_codes }
     }
 
     /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves
@@ -63,7 +64,7 @@ impl<'a> Context<'a> {
         self.error(reply, kind, &text, None, Charged::Unknown)
     }
 
-    /// From an answer that is an answer to nothing: the model refused, or ran out of context.
+    /// From a whole reply that holds no answer: the model refused, or ran out of context.
     pub(crate) fn no_answer(
         self,
         reply: &Reply,
@@ -76,11 +77,11 @@ impl<'a> Context<'a> {
 
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
         let hint = wait_hint::read(&reply.headers, envelope, wait_hint::clock(&reply.headers));
-        let by_type = || classify::by_type(self.vendor, status, envelope);
-        let kind = if self.is_told_to_retry(status, envelope) {
+        let by_type = || self.classifier.by_type(status, envelope);
+        let kind = if self.is_configured_to_retry(status, envelope) {
             Kind::Transient
         } else {
-            classify::by_code(self.vendor, status, envelope).unwrap_or_else(|| {
+            self.classifier.by_code(status, envelope).unwrap_or_else(|| {
                 obey_should_retry(
                     reply,
                     by_type().unwrap_or_else(|| classify::by_status(status)),
@@ -106,10 +107,10 @@ impl<'a> Context<'a> {
         )
     }
 
-    fn is_told_to_retry(&self, status: u16, envelope: &Envelope) -> bool {
-        let told = |code: &str| self.retry_codes.iter().any(|known| known == code);
-        told(&status.to_string())
-            || envelope.codes.iter().chain(&envelope.types).any(|code| told(code))
+    fn is_configured_to_retry(&self, status: u16, envelope: &Envelope) -> bool {
+        let configured = |code: &str| self.retry_codes.iter().any(|known| known == code);
+        configured(&status.to_string())
+            || envelope.codes.iter().chain(&envelope.types).any(|code| configured(code))
     }
 
     fn error(
@@ -161,9 +162,4 @@ fn charged(kind: Kind, status: u16) -> Charged {
         Kind::Transient if status >= 500 || status == 408 => Charged::Unknown,
         _ => Charged::No,
     }
-}
-
-/// A token count; absent, negative or broken is `None`.
-pub(crate) fn count(value: &Value, path: &[&str]) -> Option<u64> {
-    path.iter().try_fold(value, |value, name| value.get(name))?.as_u64()
 }

@@ -1,78 +1,173 @@
-//! How a provider is reached.
+//! How a provider is reached: whose API it speaks, and what its section in the configuration says.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    time::Duration,
+};
 
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_types::Charge;
 use url::Url;
 
-use crate::{endpoint, secret::Secret};
+use crate::{
+    classify::{Classifier, ErrorNames},
+    endpoint,
+    provider::Provider,
+    secret::Secret,
+};
 
-/// Whose API a provider speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Vendor {
-    /// Anthropic Messages.
-    Anthropic,
-    /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the
-    /// former.
-    OpenAi,
-    /// Google Gemini, `generateContent`.
-    Gemini,
-    /// AWS Bedrock, Converse.
-    Bedrock,
+/// Whose API a provider speaks: one row of the table in `vendors.rs`.
+#[derive(Clone, Copy)]
+pub struct Vendor(pub(crate) &'static Profile);
+
+/// What is known of a vendor before any call.
+pub(crate) struct Profile {
+    /// The value of `kind` in configuration, and the name of the section that needs nothing else.
+    pub(crate) name: &'static str,
+    /// The vendor's own endpoint, in the form that `base-url` takes. `{region}` in the place of the
+    /// region, where there is an endpoint for each.
+    pub(crate) base_url: &'static str,
+    pub(crate) base_path: BasePath,
+    /// The environment variable that the vendor's own SDK reads the key from.
+    pub(crate) key_variable: &'static str,
+    /// The header that carries the key, and what stands before the key in it.
+    pub(crate) key_header: (&'static str, &'static str),
+    pub(crate) credentials: Credentials,
+    pub(crate) error_names: ErrorNames,
+    pub(crate) charge: Charge,
+    /// In the form that [`Prices::parse`](crate::Prices::parse) reads.
+    pub(crate) prices: &'static str,
+    pub(crate) connect: fn(&Setup<'_>) -> Result<Box<dyn Provider>, SetupError>,
+}
+
+/// What `base-url` names besides the host, as in the vendor's own SDK.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum BasePath {
+    /// Nothing: the client adds the version, so that these must not stand in it.
+    HostAlone { versions: &'static [&'static str], remedy: &'static str },
+    /// The version, at the vendor's own host. Compatible servers may have any path.
+    Version(&'static str),
+}
+
+/// What the vendor's own host takes to know its customers by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// A key, always.
+    Key,
+    /// A key if there is one, else what the vendor's SDK finds on the machine. As these hold for
+    /// the machine, any provider of this kind looks for both, whatever its section is called.
+    KeyOrMachine,
+}
+
+/// What a client is made from.
+pub(crate) struct Setup<'a> {
+    /// The provider's configured name.
+    pub(crate) name: &'a str,
+    pub(crate) settings: &'a Settings,
+    pub(crate) classifier: Classifier,
 }
 
 impl Vendor {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAi, Self::Gemini, Self::Bedrock];
-
     /// The value of `kind` in configuration.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenAi => "openai",
-            Self::Gemini => "gemini",
-            Self::Bedrock => "bedrock",
-        }
+        self.0.name
     }
 
-    /// The vendor's own endpoint, in the form that `base-url` takes. Bedrock has one for each
-    /// region: see [`Settings::region`].
+    /// The vendor's own endpoint, in the form that `base-url` takes. The region matters where
+    /// [`Self::has_regions`].
     #[must_use]
-    pub fn default_base_url(self) -> &'static str {
-        match self {
-            Self::Anthropic => "https://api.anthropic.com",
-            Self::OpenAi => "https://api.openai.com/v1",
-            Self::Gemini => "https://generativelanguage.googleapis.com",
-            Self::Bedrock => "https://bedrock-runtime.us-east-1.amazonaws.com",
+    pub fn base_url(self, region: &str) -> String {
+        self.0.base_url.replace(REGION, region)
+    }
+
+    /// Whether there is an endpoint for each region.
+    #[must_use]
+    pub fn has_regions(self) -> bool {
+        self.0.base_url.contains(REGION)
+    }
+
+    /// What `base-url` has behind the host: `/v1`, or nothing.
+    #[must_use]
+    pub fn base_path(self) -> &'static str {
+        match self.0.base_path {
+            BasePath::HostAlone { .. } => "",
+            BasePath::Version(path) => path,
         }
     }
 
     /// The environment variable that the vendor's own SDK reads the key from.
     #[must_use]
-    pub fn default_key_variable(self) -> &'static str {
-        match self {
-            Self::Anthropic => "ANTHROPIC_API_KEY",
-            Self::OpenAi => "OPENAI_API_KEY",
-            Self::Gemini => "GEMINI_API_KEY",
-            Self::Bedrock => "AWS_BEARER_TOKEN_BEDROCK",
+    pub fn key_variable(self) -> &'static str {
+        self.0.key_variable
+    }
+
+    /// Whether calls can be made without a key, with credentials that the vendor's own tools find
+    /// on the machine.
+    #[must_use]
+    pub fn takes_machine_credentials(self) -> bool {
+        self.0.credentials == Credentials::KeyOrMachine
+    }
+
+    /// What the vendor counts towards its limits.
+    #[must_use]
+    pub fn charge(self) -> Charge {
+        self.0.charge
+    }
+
+    /// Whether this is the vendor's own host, and not a server compatible with it.
+    pub(crate) fn is_official(self, url: &Url) -> bool {
+        match self.0.base_url.split_once(REGION) {
+            Some((_, end)) => url.host_str().is_some_and(|host| host.ends_with(end)),
+            None => Url::parse(self.0.base_url).is_ok_and(|own| own.host() == url.host()),
         }
+    }
+
+    fn check_path(self, base: &Url) -> Result<(), &'static str> {
+        let last = endpoint::last_segment(base);
+        match self.0.base_path {
+            BasePath::HostAlone { versions, remedy }
+                if last.is_some_and(|last| versions.contains(&last)) =>
+            {
+                Err(remedy)
+            }
+            BasePath::Version(path)
+                if self.is_official(base) && last != Some(path.trim_start_matches('/')) =>
+            {
+                Err("ends in /v1 for this kind")
+            }
+            BasePath::HostAlone { .. } | BasePath::Version(_) => Ok(()),
+        }
+    }
+}
+
+/// Stands for the region in [`Profile::base_url`].
+const REGION: &str = "{region}";
+
+impl PartialEq for Vendor {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for Vendor {}
+
+impl Hash for Vendor {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl fmt::Debug for Vendor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
     }
 }
 
 impl fmt::Display for Vendor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Vendor {
-    type Err = SetupError;
-
-    fn from_str(text: &str) -> Result<Self, SetupError> {
-        Self::ALL
-            .into_iter()
-            .find(|vendor| vendor.as_str() == text)
-            .ok_or_else(|| SetupError::UnknownVendor { given: text.to_owned() })
+        f.write_str(self.0.name)
     }
 }
 
@@ -139,6 +234,35 @@ impl Settings {
         }
     }
 
+    /// The URL of one of the API's endpoints.
+    pub(crate) fn endpoint(&self, provider: &str, path: &[&str]) -> Result<Url, SetupError> {
+        let base = &self.base_url;
+        endpoint::check(base)
+            .and_then(|()| self.vendor.check_path(base))
+            .and_then(|()| endpoint::join(base, path))
+            .map_err(|reason| SetupError::BaseUrl {
+                provider: provider.to_owned(),
+                url: endpoint::printable(base),
+                reason,
+            })
+    }
+
+    /// A header with the key, if there is one.
+    pub(crate) fn key_header(&self) -> HeaderMap {
+        let (name, before) = self.vendor.0.key_header;
+        let value = self
+            .api_key
+            .as_ref()
+            .map(|key| HeaderValue::from_str(&format!("{before}{}", key.expose())));
+        let mut headers = HeaderMap::new();
+        // A key is ASCII (see `Secret`), so that this cannot fail.
+        if let Some(Ok(mut value)) = value {
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        headers
+    }
+
     /// Sets the key.
     #[must_use]
     pub fn api_key(self, key: Secret) -> Self {
@@ -172,12 +296,12 @@ impl fmt::Debug for Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// No such API.
-    #[error(
-        "kind \"{given}\" is not known; use anthropic, openai (for anything compatible with it), gemini or bedrock"
-    )]
+    #[error("kind \"{given}\" is not known; use {}", known.join(", "))]
     UnknownVendor {
         /// As given.
         given: String,
+        /// The kinds there are.
+        known: Vec<&'static str>,
     },
     /// The URL cannot be used.
     #[error("provider {provider}: base-url {url} {reason}")]
@@ -225,4 +349,43 @@ pub enum SetupError {
         /// Why.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joins() {
+        #[rustfmt::skip]
+        let cases = [
+            (Vendor::ANTHROPIC, "https://api.anthropic.com",           Ok("https://api.anthropic.com/v1/messages")),
+            (Vendor::ANTHROPIC, "http://127.0.0.1:9000/",              Ok("http://127.0.0.1:9000/v1/messages")),
+            (Vendor::ANTHROPIC, "https://gateway.example/anthropic/",  Ok("https://gateway.example/anthropic/v1/messages")),
+            (Vendor::ANTHROPIC, "https://api.anthropic.com/v1",        Err("leave out /v1")),
+            (Vendor::ANTHROPIC, "https://me:pw@api.anthropic.com",     Err("credentials")),
+            (Vendor::ANTHROPIC, "ftp://api.anthropic.com",             Err("https://")),
+            (Vendor::GEMINI,    "https://gateway.example/v1beta",      Err("leave out the version")),
+            (Vendor::OPENAI,    "https://api.openai.com/v1",           Ok("https://api.openai.com/v1/chat/completions")),
+            (Vendor::OPENAI,    "https://api.openai.com",              Err("/v1")),
+            (Vendor::OPENAI,    "http://localhost:11434/v1/",          Ok("http://localhost:11434/v1/chat/completions")),
+            (Vendor::OPENAI,    "https://x.openai.azure.com/openai/v1/?api-version=preview",
+                Ok("https://x.openai.azure.com/openai/v1/chat/completions?api-version=preview")),
+        ];
+        for (vendor, base, expected) in cases {
+            let path: &[&str] = if vendor == Vendor::OPENAI {
+                &["chat", "completions"]
+            } else {
+                &["v1", "messages"]
+            };
+            let settings = Settings::new(vendor, base.parse().unwrap());
+            match (settings.endpoint("mine", path), expected) {
+                (Ok(url), Ok(expected)) => assert_eq!(url.as_str(), expected),
+                (Err(SetupError::BaseUrl { reason, .. }), Err(expected)) => {
+                    assert!(reason.contains(expected), "{base}: {reason}")
+                }
+                (result, _) => panic!("{base}: {result:?}"),
+            }
+        }
+    }
 }

@@ -4,10 +4,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::{
+    call::{Document, Request},
     exchange::Reply,
-    provider::{Document, Request},
     secret::Secret,
-    settings::{Settings, Vendor},
+    settings::{Settings, Setup, SetupError, Vendor},
 };
 
 pub(crate) const REQUEST: Request<'static> = Request {
@@ -39,6 +39,12 @@ pub(crate) fn json(status: u16, body: &Value) -> Reply {
 }
 
 pub(crate) fn settings(vendor: Vendor) -> Settings {
-    let url = if vendor == Vendor::OpenAi { "http://localhost:1/v1" } else { "http://localhost:1" };
+    let url = format!("http://localhost:1{}", vendor.base_path());
     Settings::new(vendor, url.parse().unwrap()).api_key(Secret::new("K3Y-K3Y-K3Y").unwrap())
+}
+
+/// A vendor's client, made as the registry makes it.
+pub(crate) fn client<T>(settings: &Settings, client: fn(&Setup<'_>) -> Result<T, SetupError>) -> T {
+    let name = settings.vendor.as_str();
+    client(&Setup { name, settings, classifier: settings.vendor.classifier() }).unwrap()
 }

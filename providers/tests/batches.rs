@@ -5,13 +5,13 @@ mod common;
 
 use common::{Act, REQUEST, Server, providers, response};
 use serde_json::{Value, json};
-use tidegate_providers::{Api, Batches, Kind, Providers, Vendor, batch::State};
+use tidegate_providers::{Api, BatchApi, Kind, Providers, Vendor, batch::State};
 
-const ANTHROPIC: (Vendor, Api) = (Vendor::Anthropic, Api::ChatCompletions);
-const CHAT: (Vendor, Api) = (Vendor::OpenAi, Api::ChatCompletions);
-const RESPONSES: (Vendor, Api) = (Vendor::OpenAi, Api::Responses);
+const ANTHROPIC: (Vendor, Api) = (Vendor::ANTHROPIC, Api::ChatCompletions);
+const CHAT: (Vendor, Api) = (Vendor::OPENAI, Api::ChatCompletions);
+const RESPONSES: (Vendor, Api) = (Vendor::OPENAI, Api::Responses);
 
-fn batches(providers: &Providers) -> &dyn Batches {
+fn batches(providers: &Providers) -> &dyn BatchApi {
     providers.get(&"mine:m".parse().unwrap()).unwrap().batches().unwrap()
 }
 

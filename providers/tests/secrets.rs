@@ -73,7 +73,7 @@ async fn a_document_that_the_provider_quotes_is_not_passed_on() {
     let body =
         r#"{"detail":[{"msg":"bad input: The patient's name is Jane Example, born in May."}]}"#;
     let server = Server::start(Act::Send(response("422 Unprocessable", "", body))).await;
-    let providers = providers(common::APIS[1], &server.base_url(Vendor::OpenAi));
+    let providers = providers(common::APIS[1], &server.base_url(Vendor::OPENAI));
     let document = "The patient's name is Jane Example, born in May.";
     let request = Request { document: Document::Text(document), ..common::REQUEST };
     let error =

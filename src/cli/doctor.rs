@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_activities::Storage;
-use tidegate_providers::{Providers, Vendor};
+use tidegate_providers::Providers;
 
 use crate::{
     config::{Config, ConfigError, mask},
@@ -116,7 +116,7 @@ fn credentials(config: &Config) -> Vec<Check> {
         let label = format!("provider {name}");
         let key = provider.key(name);
         let made = provider.settings(name).and_then(|settings| {
-            let signed = settings.vendor == Vendor::Bedrock && settings.api_key.is_none();
+            let signed = settings.vendor.takes_machine_credentials() && settings.api_key.is_none();
             Providers::new([(name.clone(), settings)])?;
             Ok(signed)
         });

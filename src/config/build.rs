@@ -11,14 +11,13 @@ use tidegate_activities::{
     failure::Backoff,
     storage::Storage,
 };
-use tidegate_providers::{Prices, Providers, Settings};
+use tidegate_providers::{Prices, Providers, Settings, Vendor};
 use tidegate_quota::{ModelQuota, Options};
 use tidegate_types::{Charge, ModelId, Tenant};
 
 use super::{
     mask,
     model::Model,
-    provider,
     sections::{self, Config},
 };
 
@@ -36,7 +35,7 @@ impl Config {
             let vendor = || self.providers.get(id.provider())?.vendor(id.provider());
             let charge = match providers.get(&id) {
                 Some(provider) => provider.charge(),
-                None => provider::charge(vendor()),
+                None => vendor().map_or(Charge::CAUTIOUS, Vendor::charge),
             };
             let charge = Charge {
                 output_weight: model.output_weight.unwrap_or(charge.output_weight),

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use tidegate_providers::Vendor;
 use tidegate_quota::{LimitError, ModelQuota};
 use tidegate_types::ModelId;
 
@@ -120,12 +121,16 @@ impl Faults<'_> {
             let key = |key: &'static str| ["providers".to_owned(), name.clone(), key.to_owned()];
             match (&provider.kind, provider.vendor(name)) {
                 (_, Some(_)) => {}
-                (None, None) => self.add(
-                    &key("kind"),
-                    "is missing; write \"openai\" for anything compatible with it, or \"anthropic\", \"gemini\" or \"bedrock\"",
-                ),
+                (None, None) => {
+                    let others = Vendor::ALL.into_iter().filter(|vendor| *vendor != Vendor::OPENAI);
+                    let others = super::provider::kinds(others);
+                    let what =
+                        format!("write \"openai\" for anything compatible with it, or {others}");
+                    self.add(&key("kind"), format!("is missing; {what}"));
+                }
                 (Some(kind), None) => {
-                    self.add(&key("kind"), format!("is \"{kind}\"; write \"anthropic\", \"openai\", \"gemini\" or \"bedrock\""))
+                    let kinds = super::provider::kinds(Vendor::ALL);
+                    self.add(&key("kind"), format!("is \"{kind}\"; write {kinds}"));
                 }
             }
             match provider.endpoint(name) {

@@ -3,8 +3,7 @@
 use std::{env, fmt, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tidegate_providers::{Api, OutputCap, Secret, Settings, Vendor, burndown};
-use tidegate_types::Charge;
+use tidegate_providers::{Api, OutputCap, Secret, Settings, Vendor};
 
 use super::{mask, span::Span};
 
@@ -13,7 +12,7 @@ use super::{mask, span::Span};
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Provider {
-    /// Whose API it speaks: `anthropic`, `openai`, `gemini` or `bedrock`.
+    /// Whose API it speaks: see [`Vendor::ALL`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The environment variable that holds the key.
@@ -68,25 +67,24 @@ impl Provider {
     /// The endpoint: as configured, or the vendor's own for a section named after it.
     #[must_use]
     pub fn endpoint(&self, name: &str) -> Option<String> {
-        let usual = || match self.vendor(name)? {
-            // Its hosts are told by their region, whatever the section is called.
-            Vendor::Bedrock => self
-                .region()
-                .map(|region| format!("https://bedrock-runtime.{region}.amazonaws.com")),
-            vendor if vendor.as_str() == name => Some(vendor.default_base_url().to_owned()),
-            _ => None,
+        let usual = || {
+            let vendor = self.vendor(name)?;
+            // Hosts that are told by their region are the vendor's own, whatever the section is
+            // called.
+            let own = vendor.has_regions() || vendor.as_str() == name;
+            own.then(|| vendor.base_url(&self.region()))
         };
         self.base_url.clone().or_else(usual)
     }
 
-    /// Bedrock's region: as configured, or as AWS's own tools find it.
-    fn region(&self) -> Option<String> {
+    /// AWS's region: as configured, or as AWS's own tools find it.
+    fn region(&self) -> String {
         let variable = |name| env::var(name).ok().filter(|region| !region.is_empty());
         self.region
             .clone()
             .or_else(|| variable("AWS_REGION"))
             .or_else(|| variable("AWS_DEFAULT_REGION"))
-            .or_else(|| Some("us-east-1".to_owned()))
+            .unwrap_or_else(|| "us-east-1".to_owned())
     }
 
     /// Time for one whole call.
@@ -102,9 +100,8 @@ impl Provider {
             (Some(file), _) => Key::File(file.clone()),
             (None, Some(variable)) => Key::Env(variable.clone()),
             (None, None) => match self.vendor(name) {
-                // Bedrock's key stands beside AWS's credentials, for any account.
-                Some(vendor) if vendor.as_str() == name || vendor == Vendor::Bedrock => {
-                    Key::Usual(vendor.default_key_variable())
+                Some(vendor) if vendor.as_str() == name || vendor.takes_machine_credentials() => {
+                    Key::Usual(vendor.key_variable())
                 }
                 _ => Key::None,
             },
@@ -148,9 +145,9 @@ impl Provider {
     /// A sentence that names the provider and says what to change.
     pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
         let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
-        let vendor = self
-            .vendor(name)
-            .ok_or_else(|| fault("kind must be anthropic, openai, gemini or bedrock".to_owned()))?;
+        let vendor = self.vendor(name).ok_or_else(|| {
+            fault(format!("kind must be {}", kinds(Vendor::ALL).replace('"', "")))
+        })?;
         let base_url =
             self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
         let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
@@ -170,22 +167,19 @@ impl Provider {
             api_key,
             output_cap: self.cap(),
             api: self.api().unwrap_or_default(),
-            region: self.region(),
+            region: Some(self.region()),
             retry_codes: self.retry_codes.clone(),
             ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
         })
     }
 }
 
-/// What a vendor counts towards its limits.
-#[must_use]
-pub fn charge(vendor: Option<Vendor>) -> Charge {
-    match vendor {
-        Some(Vendor::Anthropic) => burndown::ANTHROPIC,
-        Some(Vendor::OpenAi) => burndown::OPENAI,
-        Some(Vendor::Gemini) => burndown::GEMINI,
-        Some(Vendor::Bedrock) => burndown::BEDROCK,
-        None => Charge::CAUTIOUS,
+/// The values of `kind` as a sentence has them, quoted: `"a", "b" or "c"`.
+pub(super) fn kinds(vendors: impl IntoIterator<Item = Vendor>) -> String {
+    let names: Vec<String> = vendors.into_iter().map(|vendor| format!("\"{vendor}\"")).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => names.concat(),
     }
 }
 

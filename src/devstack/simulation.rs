@@ -71,8 +71,8 @@ pub fn configure(
 ) {
     let providers = Vendor::ALL.into_iter().map(|vendor| {
         // As in the vendors' own SDKs: openai's base URL ends in /v1.
-        let path = if vendor == Vendor::OpenAi { "/v1" } else { "" };
-        let base_url = format!("{}{path}", simulator.base_url().trim_end_matches('/'));
+        let base_url =
+            format!("{}{}", simulator.base_url().trim_end_matches('/'), vendor.base_path());
         // A key of its own, so that the user's never leaves for a simulator.
         let provider = Provider {
             base_url: Some(base_url),

@@ -221,7 +221,6 @@ fn results(
             answer,
             stop_reason: StopReason::EndTurn,
             usage: Some(own),
-            model: String::new(),
             observed: Observed::default(),
         };
         results.insert(

@@ -14,7 +14,7 @@ mod submit;
 use std::time::{Duration, SystemTime};
 
 use chrono::{TimeDelta, Utc};
-use tidegate_providers::{Batches, Kind, batch};
+use tidegate_providers::{BatchApi, Kind, batch};
 use tidegate_types::ModelId;
 use tidegate_workflows::{
     contract::{BatchState, CallCounts, Deadline, Economy, Job, OpenBatches, ProviderBatch},
@@ -120,7 +120,7 @@ fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
 fn desk<'a>(
     services: &'a Services,
     shard: &'a Shard,
-) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
+) -> Result<(&'a ModelId, &'a dyn BatchApi), Failure> {
     let model = model(services, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
     let provider = services.providers.get(model).ok_or_else(|| prompt::no_provider(model))?;
@@ -185,7 +185,7 @@ async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, 
 }
 
 /// What stays behind with the provider does no harm to anything but privacy.
-async fn forget(batches: &dyn Batches, batch: &ProviderBatch) {
+async fn forget(batches: &dyn BatchApi, batch: &ProviderBatch) {
     if let Err(error) = batches.forget(&batch.batch).await {
         tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
     }

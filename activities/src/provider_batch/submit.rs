@@ -3,7 +3,7 @@
 use chrono::Utc;
 use futures::{StreamExt, stream};
 use tidegate_documents::tokens;
-use tidegate_providers::{Batches, Charged, Error, Kind, batch};
+use tidegate_providers::{BatchApi, Charged, Error, Kind, batch};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
 use tokio::sync::Semaphore;
@@ -207,7 +207,7 @@ async fn known(submission: &Submission, folder: &Location, task: &SubmitBatch) -
 /// The batch that an attempt before this one handed in, whether or not it knew its id.
 async fn handed_in(
     services: &Services,
-    batches: &dyn Batches,
+    batches: &dyn BatchApi,
     folder: &Location,
     submission: Submission,
     key: &str,
@@ -241,7 +241,7 @@ async fn gather(
     services: &Services,
     shard: &Shard,
     model: &ModelId,
-    batches: &dyn Batches,
+    batches: &dyn BatchApi,
     task: &SubmitBatch,
     key: &str,
     attempt: u32,

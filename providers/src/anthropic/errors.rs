@@ -1,8 +1,17 @@
-//! The names of Anthropic's errors: `details.error_code`, then wording and `type`.
+//! What a reply says beside an answer: the names of Anthropic's errors (`details.error_code`, then
+//! wording and `type`), and its limits in headers.
 
-use crate::{classify::Names, envelope::Envelope, error::Kind};
+use http::HeaderMap;
 
-pub(crate) static NAMES: Names = Names { by_code, by_type };
+use crate::{
+    classify::ErrorNames,
+    envelope::Envelope,
+    error::Kind,
+    observed::{Observed, Window},
+    wait_hint,
+};
+
+pub(crate) const NAMES: ErrorNames = ErrorNames { by_code, by_type };
 
 fn by_code(_status: u16, code: &str, _envelope: &Envelope) -> Option<Kind> {
     Some(match code {
@@ -60,4 +69,47 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
             _ => return None,
         })
     })
+}
+
+/// Rate-limit headers: `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,
+/// remaining}`, on successes and on 429s.
+pub(super) fn observed(headers: &HeaderMap) -> Observed {
+    let window = |what| {
+        let header = |end| wait_hint::text(headers, &format!("anthropic-ratelimit-{what}-{end}"));
+        Window::read(header("limit"), header("remaining"))
+    };
+    Observed {
+        requests: window("requests"),
+        tokens: window("tokens"),
+        input_tokens: window("input-tokens"),
+        output_tokens: window("output-tokens"),
+        request_id: wait_hint::text(headers, "request-id").map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn limits_are_told_in_headers() {
+        let headers = testing::headers(&[
+            ("anthropic-ratelimit-requests-limit", "1000"),
+            ("anthropic-ratelimit-requests-remaining", "999"),
+            ("anthropic-ratelimit-requests-reset", "2026-11-20T12:00:03Z"),
+            ("anthropic-ratelimit-input-tokens-remaining", "1998000"),
+            ("anthropic-ratelimit-output-tokens-limit", "many"),
+            ("request-id", "req_1"),
+        ]);
+        let observed = observed(&headers);
+        let requests = Window { limit: Some(1000), remaining: Some(999) };
+        assert_eq!(observed.requests, Some(requests));
+        assert_eq!(
+            observed.input_tokens,
+            Some(Window { remaining: Some(1_998_000), ..Window::default() })
+        );
+        assert_eq!((observed.tokens, observed.output_tokens), (None, None));
+        assert_eq!(observed.request_id.as_deref(), Some("req_1"));
+    }
 }

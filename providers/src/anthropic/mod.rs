@@ -1,23 +1,15 @@
+//! Anthropic Messages: `POST {base-url}/v1/messages`.
+
 mod batches;
 mod errors;
-mod limits;
 mod request;
 mod response;
-mod usage;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
-use tidegate_types::Charge;
 
 use crate::{
-    burndown,
-    client::{Api, Client, key_header},
-    error::Error,
-    exchange::Reply,
-    observed::Observed,
-    provider::{Completion, Request},
-    refusal::Context,
-    settings::{Settings, SetupError, Vendor},
+    client::{Client, Protocol, ReplyReader},
+    settings::{Setup, SetupError},
 };
 
 pub(crate) use errors::NAMES;
@@ -26,41 +18,21 @@ pub(crate) use errors::NAMES;
 /// compatible servers may not know it.
 const VERSION: &str = "2023-06-01";
 
-/// The API.
-#[derive(Debug)]
-pub(crate) struct Messages;
+static MESSAGES: Protocol = Protocol {
+    path: &["v1", "messages"],
+    body: request::body,
+    segment: None,
+    observed: errors::observed,
+    read: response::read,
+    refused: |error, _| error,
+};
 
-pub(crate) fn client(name: &str, settings: &Settings) -> Result<Client<Messages>, SetupError> {
-    let mut headers = key_header(settings, HeaderName::from_static("x-api-key"), "");
+pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
+    let mut headers = HeaderMap::new();
     headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
-    let batches = batches::MessageBatches::new(name, settings, headers.clone())?;
-    Ok(Client::new(name, settings, Messages, &["v1", "messages"], headers)?.with_batches(batches))
-}
-
-impl Api for Messages {
-    const VENDOR: Vendor = Vendor::Anthropic;
-
-    fn charge(&self) -> Charge {
-        burndown::ANTHROPIC
-    }
-
-    fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        request::body(request)
-    }
-
-    fn observed(&self, headers: &HeaderMap) -> Observed {
-        limits::observed(headers)
-    }
-
-    fn read(
-        &self,
-        request: &Request<'_>,
-        body: &Value,
-        reply: &Reply,
-        context: Context<'_>,
-    ) -> Result<Completion, Error> {
-        response::read(request, body, reply, context)
-    }
+    let replies = ReplyReader::new(setup, &MESSAGES);
+    let batches = batches::MessageBatches::new(setup, headers.clone(), &replies)?;
+    Ok(Client::new(setup, replies, headers)?.with_batches(batches))
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    call::{Document, Request},
     error::{Error, Kind},
     prompt,
-    provider::{Document, Request},
 };
 
 /// The vendor's limit. A longer body is refused by its front door, which often drops the connection

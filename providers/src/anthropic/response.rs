@@ -1,25 +1,21 @@
-//! The body of a success, which is not always an answer.
+//! The body of a success, which is not always an answer, and its token counts.
 
 use serde_json::Value;
+use tidegate_types::Usage;
 
-use super::usage;
 use crate::{
+    call::{Completion, StopReason},
     error::{Charged, Error, Kind},
     exchange::Reply,
-    provider::{Completion, Request, StopReason},
+    json::count,
     refusal::Context,
 };
 
-pub(super) fn read(
-    request: &Request<'_>,
-    body: &Value,
-    reply: &Reply,
-    context: Context<'_>,
-) -> Result<Completion, Error> {
+pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(context.unreadable(reply, "it is no Messages response (is base-url right?)"));
     };
-    let usage = usage::read(body);
+    let usage = usage(body);
     let stop_reason = match body.get("stop_reason").and_then(Value::as_str) {
         Some("end_turn") => StopReason::EndTurn,
         Some("max_tokens") => StopReason::MaxTokens,
@@ -48,7 +44,57 @@ pub(super) fn read(
         answer: answer.filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),
         stop_reason,
         usage,
-        model: body.get("model").and_then(Value::as_str).unwrap_or(request.model).to_owned(),
         observed: context.observed,
     })
+}
+
+/// Token counts: cached tokens stand **beside** `input_tokens`, which is only the uncached rest.
+///
+/// `None` when input or output is missing: unknown is not nothing.
+fn usage(body: &Value) -> Option<Usage> {
+    let usage = body.get("usage")?;
+    let by_lifetime = || {
+        let written = |name| count(usage, &["cache_creation", name]).unwrap_or(0);
+        written("ephemeral_5m_input_tokens").saturating_add(written("ephemeral_1h_input_tokens"))
+    };
+    Some(Usage {
+        uncached_input: count(usage, &["input_tokens"])?,
+        cache_read: count(usage, &["cache_read_input_tokens"]).unwrap_or(0),
+        cache_write: count(usage, &["cache_creation_input_tokens"]).unwrap_or_else(by_lifetime),
+        output: count(usage, &["output_tokens"])?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cached_tokens_are_beside_the_input() {
+        let whole = json!({"usage":{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":5,
+            "cache_creation":{"ephemeral_5m_input_tokens":20,"ephemeral_1h_input_tokens":0},"output_tokens_details":{"thinking_tokens":2}}});
+        let used = usage(&whole).unwrap();
+        assert_eq!(used, Usage { uncached_input: 10, cache_read: 30, cache_write: 20, output: 5 });
+        assert_eq!(used.input(), 60);
+    }
+
+    #[test]
+    fn optional_counts_may_be_missing_and_needed_ones_make_it_unknown() {
+        let nulls = json!({"usage":{"input_tokens":10,"cache_creation_input_tokens":null,"output_tokens":5,
+            "cache_creation":{"ephemeral_5m_input_tokens":1,"ephemeral_1h_input_tokens":2}}});
+        assert_eq!(
+            usage(&nulls),
+            Some(Usage { uncached_input: 10, cache_read: 0, cache_write: 3, output: 5 })
+        );
+        for unknown in [
+            json!({}),
+            json!({"usage":null}),
+            json!({"usage":{"input_tokens":1}}),
+            json!({"usage":{"input_tokens":-1,"output_tokens":1}}),
+        ] {
+            assert_eq!(usage(&unknown), None, "{unknown}");
+        }
+    }
 }

@@ -9,14 +9,15 @@ use tidegate_types::Usage;
 
 use super::*;
 use crate::{
+    call::StopReason,
     error::{Charged, Kind},
-    exchange::Cut,
-    provider::StopReason,
+    exchange::{Cut, Reply},
+    settings::Vendor,
     testing::{self, REQUEST},
 };
 
-fn client() -> Client<Messages> {
-    super::client("anthropic", &testing::settings(Vendor::Anthropic)).unwrap()
+fn client() -> Client {
+    testing::client(&testing::settings(Vendor::ANTHROPIC), super::client)
 }
 
 fn error(class: &str, message: &str, code: Option<&str>) -> String {
@@ -159,15 +160,12 @@ fn answers() {
         let completion =
             client().read(&REQUEST, &testing::json(200, &success(word, "Yes"))).unwrap();
         assert_eq!((completion.answer.as_str(), completion.stop_reason.as_str()), ("Yes!", word));
-        assert_eq!(
-            (completion.stop_reason, completion.usage, completion.model.as_str()),
-            (stop_reason, Some(USAGE), "claude-answered")
-        );
+        assert_eq!((completion.stop_reason, completion.usage), (stop_reason, Some(USAGE)));
     }
     let bare = client().read(&REQUEST, &testing::json(200, &json!({"content":[]}))).unwrap();
     assert_eq!(
-        (bare.answer.as_str(), bare.usage, bare.model.as_str(), bare.stop_reason.as_str()),
-        ("", None, "asked", "unknown")
+        (bare.answer.as_str(), bare.usage, bare.stop_reason.as_str()),
+        ("", None, "unknown")
     );
 }
 

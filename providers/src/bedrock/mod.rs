@@ -1,182 +1,33 @@
 //! AWS Bedrock, Converse: `POST {base-url}/model/{model}/converse`, through the vendor's SDK.
 //!
-//! The SDK writes the request, signs it and reads the answer. Its retries are off, and its HTTP
-//! stack is not even linked: `http` gives it our own client, which sends once over a connection of
-//! its own. An error's body and headers are read here, as at the other vendors.
-//!
-//! With a key (`AWS_BEARER_TOKEN_BEDROCK`) the call carries it as a bearer token; without one the
-//! SDK's usual chain finds credentials: environment, profile, web identity, container, instance.
-//!
-//! Sources: `aws-sdk-bedrockruntime` 1.153.0, the service model of 2023-09-30, and
-//! docs.aws.amazon.com (Bedrock user guide: quotas, token burndown), read between August and
-//! November 2026.
+//! The names of its errors are known in builds without the SDK, too: gateways pass them on.
 
+#[cfg(feature = "bedrock")]
+mod client;
+mod errors;
+#[cfg(feature = "bedrock")]
 mod http;
+#[cfg(feature = "bedrock")]
 mod request;
+#[cfg(feature = "bedrock")]
 mod response;
-mod usage;
-
-use std::fmt;
-
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_bedrockruntime::{
-    Client as Sdk,
-    config::{
-        StalledStreamProtectionConfig, Token,
-        retry::{ReconnectMode, RetryConfig},
-        timeout::TimeoutConfig,
-    },
-    error::SdkError,
-};
-use tidegate_types::Charge;
-use tokio::sync::OnceCell;
-use url::Url;
 
 use crate::{
-    burndown, endpoint,
-    error::{Error, Kind},
-    exchange::{self, Fault},
-    message::Redactor,
-    provider::{BoxFuture, Completion, Provider, Request},
-    secret::Secret,
-    settings::{Settings, SetupError},
+    provider::Provider,
+    settings::{Setup, SetupError},
 };
 
-/// Where nothing names a region, the vendor's first one.
-const REGION: &str = "us-east-1";
+pub(crate) use errors::NAMES;
 
-/// A client for one endpoint.
-pub(crate) struct Client {
-    endpoint: Url,
-    region: Region,
-    key: Option<Secret>,
-    retry_codes: Vec<String>,
-    http: http::Client,
-    /// Made at the first call: looking for credentials takes a runtime.
-    sdk: OnceCell<Sdk>,
+#[cfg(feature = "bedrock")]
+pub(crate) fn connect(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {
+    Ok(Box::new(client::Client::new(setup)?))
 }
 
-impl Client {
-    pub(crate) fn new(name: &str, settings: &Settings) -> Result<Self, SetupError> {
-        let url = &settings.base_url;
-        let endpoint = endpoint::join(settings.vendor, url, &[]).map_err(|reason| {
-            SetupError::BaseUrl { provider: name.to_owned(), url: endpoint::printable(url), reason }
-        })?;
-        let region = settings.region.as_deref().or_else(|| endpoint::region(url)).unwrap_or(REGION);
-        Ok(Self {
-            region: Region::new(region.to_owned()),
-            key: settings.api_key.clone(),
-            retry_codes: settings.retry_codes.clone(),
-            http: http::Client::new(exchange::client(name, settings, &endpoint)?),
-            sdk: OnceCell::new(),
-            endpoint,
-        })
-    }
-
-    async fn sdk(&self) -> &Sdk {
-        self.sdk
-            .get_or_init(|| async {
-                let shared = match &self.key {
-                    Some(_) => {
-                        SdkConfig::builder().behavior_version(BehaviorVersion::latest()).build()
-                    }
-                    None => {
-                        let loader = aws_config::defaults(BehaviorVersion::latest());
-                        loader
-                            .region(self.region.clone())
-                            .http_client(self.http.clone())
-                            .load()
-                            .await
-                    }
-                };
-                // Set on the service itself, so that no variable and no profile can switch retries
-                // on again.
-                let config = aws_sdk_bedrockruntime::config::Builder::from(&shared)
-                    .region(self.region.clone())
-                    .endpoint_url(self.endpoint.as_str())
-                    .http_client(self.http.clone())
-                    // Connections are used once, so that none has to be given up after a fault.
-                    .retry_config(
-                        RetryConfig::disabled()
-                            .with_reconnect_mode(ReconnectMode::ReuseAllConnections),
-                    )
-                    // The client's own time-out holds for the whole call.
-                    .timeout_config(TimeoutConfig::disabled())
-                    .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
-                let config = match &self.key {
-                    Some(key) => config.bearer_token(Token::new(key.expose(), None)),
-                    None => config,
-                };
-                Sdk::from_conf(config.build())
-            })
-            .await
-    }
-
-    async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let operation = request::converse(self.sdk().await, request)?;
-        let context =
-            || response::context(Redactor::new(self.key.as_ref(), request), &self.retry_codes);
-        match operation.send().await {
-            Ok(output) => response::read(request, &output, context()),
-            Err(SdkError::ServiceError(refused)) => Err(response::failed(refused.raw(), context())),
-            Err(SdkError::ResponseError(unreadable)) => {
-                Err(response::failed(unreadable.raw(), context()))
-            }
-            Err(error) => Err(self.no_reply(&error, &Redactor::new(self.key.as_ref(), request))),
-        }
-    }
-
-    /// A fault of the connection, or of the search for credentials.
-    fn no_reply(
-        &self,
-        error: &(dyn std::error::Error + 'static),
-        redactor: &Redactor<'_>,
-    ) -> Error {
-        let mut root = error;
-        while let Some(source) = root.source() {
-            root = source;
-        }
-        if let Some(fault) = root.downcast_ref::<Fault>() {
-            return exchange::no_reply(
-                self.endpoint.host_str().unwrap_or_default(),
-                fault,
-                redactor,
-            );
-        }
-        let remedy = if self.key.is_some() {
-            ""
-        } else {
-            "; set AWS_BEARER_TOKEN_BEDROCK or give the worker AWS credentials"
-        };
-        Error::unsent(
-            Kind::Unauthorized,
-            &redactor.clean(&format!("bedrock: the call could not be signed: {root}{remedy}")),
-        )
-    }
+#[cfg(not(feature = "bedrock"))]
+pub(crate) fn connect(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {
+    Err(SetupError::NoBedrock { provider: setup.name.to_owned() })
 }
 
-/// The endpoint without its query, and nothing of the key or the SDK's configuration.
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client")
-            .field("endpoint", &endpoint::printable(&self.endpoint))
-            .field("region", &self.region)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Provider for Client {
-    fn complete<'a>(
-        &'a self,
-        request: &'a Request<'a>,
-    ) -> BoxFuture<'a, Result<Completion, Error>> {
-        Box::pin(self.call(request))
-    }
-
-    fn charge(&self) -> Charge {
-        burndown::BEDROCK
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "bedrock"))]
 mod tests;

@@ -13,9 +13,9 @@ use aws_sdk_bedrockruntime::{
 use aws_smithy_types::Blob;
 
 use crate::{
+    call::{Document, Request},
     error::{Error, Kind},
     prompt,
-    provider::{Document, Request},
 };
 
 /// The attached file's name: letters, digits, single spaces and few signs are allowed, a dot is

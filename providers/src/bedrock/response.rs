@@ -1,36 +1,25 @@
-//! What comes back: the SDK's output for a success, the bytes on the wire for an error.
+//! What comes back: the SDK's output for a success, with its token counts, and the bytes on the
+//! wire for an error.
 
 use aws_sdk_bedrockruntime::{
     config::http::HttpResponse,
     operation::converse::ConverseOutput,
-    types::{ContentBlock, StopReason as Stop},
+    types::{ContentBlock, StopReason as Stop, TokenUsage},
 };
 use http::HeaderMap;
+use tidegate_types::Usage;
 
-use super::usage;
 use crate::{
+    call::{Completion, StopReason},
     error::{Charged, Error, Kind},
     exchange::{Cut, Reply},
-    message::Redactor,
-    observed::Observed,
-    provider::{Completion, Request, StopReason},
     refusal::Context,
-    settings::Vendor,
 };
 
-/// No limit is told in headers.
-pub(super) fn context<'a>(redactor: Redactor<'a>, retry_codes: &'a [String]) -> Context<'a> {
-    Context::new(Vendor::Bedrock, redactor, Observed::default()).retrying(retry_codes)
-}
-
-pub(super) fn read(
-    request: &Request<'_>,
-    output: &ConverseOutput,
-    context: Context<'_>,
-) -> Result<Completion, Error> {
+pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Completion, Error> {
     // The SDK has read a whole success; only the status is left of it.
     let reply = Reply { status: 200, headers: HeaderMap::new(), body: Vec::new(), cut: None };
-    let usage = output.usage().map(usage::read);
+    let usage = output.usage().map(usage);
     let no_answer = |context: Context<'_>, kind, text| {
         Err(context.no_answer(&reply, kind, text, Charged::from(usage)))
     };
@@ -54,7 +43,7 @@ pub(super) fn read(
                 "the document and its answer do not fit into the model's context",
             );
         }
-        // The model lost its thread; another attempt is another throw.
+        // A fault of this one answer: another attempt may do better.
         Stop::MalformedModelOutput => {
             return no_answer(context, Kind::Transient, "the model's output was malformed");
         }
@@ -68,13 +57,19 @@ pub(super) fn read(
         ContentBlock::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    Ok(Completion {
-        answer: answer.collect(),
-        stop_reason,
-        usage,
-        model: request.model.to_owned(),
-        observed: context.observed,
-    })
+    Ok(Completion { answer: answer.collect(), stop_reason, usage, observed: context.observed })
+}
+
+/// Token counts: cached tokens are **beside** `inputTokens` (Claude, Nova).
+fn usage(usage: &TokenUsage) -> Usage {
+    let tokens =
+        |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
+    Usage {
+        uncached_input: tokens(Some(usage.input_tokens())),
+        cache_read: tokens(usage.cache_read_input_tokens()),
+        cache_write: tokens(usage.cache_write_input_tokens()),
+        output: tokens(Some(usage.output_tokens())),
+    }
 }
 
 /// An error, or a success that the SDK cannot read.

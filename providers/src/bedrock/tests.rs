@@ -11,11 +11,12 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::*;
+use super::client::Client;
 use crate::{
-    error::Charged,
-    provider::{Document, StopReason},
-    settings::Vendor,
+    call::{Completion, Document, Request, StopReason},
+    error::{Charged, Error, Kind},
+    provider::Provider,
+    settings::{Settings, Vendor},
     testing::{self, REQUEST},
 };
 
@@ -50,9 +51,9 @@ async fn serve(response: String) -> (Client, Arc<Mutex<Vec<String>>>) {
         }
     });
     let settings =
-        Settings { base_url: url.parse().unwrap(), ..testing::settings(Vendor::Bedrock) }
+        Settings { base_url: url.parse().unwrap(), ..testing::settings(Vendor::BEDROCK) }
             .request_timeout(Duration::from_secs(5));
-    (Client::new("bedrock", &settings).unwrap(), seen)
+    (testing::client(&settings, Client::new), seen)
 }
 
 fn response(status: u16, headers: &str, body: &str) -> String {
@@ -194,9 +195,9 @@ fn the_region_is_in_the_hosts_name_or_in_the_settings() {
     let region = |url: &str, region: Option<&str>| {
         let settings = Settings {
             region: region.map(str::to_owned),
-            ..Settings::new(Vendor::Bedrock, url.parse().unwrap())
+            ..Settings::new(Vendor::BEDROCK, url.parse().unwrap())
         };
-        Client::new("bedrock", &settings).unwrap().region.to_string()
+        testing::client(&settings, Client::new).region.to_string()
     };
     assert_eq!(region("http://bedrock-runtime.eu-central-1.amazonaws.com", None), "eu-central-1");
     assert_eq!(region("http://vpce-1.example", Some("ap-south-1")), "ap-south-1");

@@ -1,70 +1,29 @@
+//! Google Gemini, generateContent: `POST {base-url}/v1beta/models/{model}:generateContent`.
+
 mod errors;
-mod limits;
 mod request;
 mod response;
-mod usage;
 
-use http::{HeaderMap, HeaderName};
-use serde_json::Value;
-use tidegate_types::Charge;
+use http::HeaderMap;
 
 use crate::{
-    burndown,
-    client::{Api, Client, key_header},
-    error::Error,
-    exchange::Reply,
-    observed::Observed,
-    provider::{Completion, Request},
-    refusal::Context,
-    settings::{Settings, SetupError, Vendor},
+    client::{Client, Protocol, ReplyReader},
+    settings::{Setup, SetupError},
 };
 
 pub(crate) use errors::NAMES;
 
-/// The API.
-#[derive(Debug)]
-pub(crate) struct GenerateContent;
+static GENERATE_CONTENT: Protocol = Protocol {
+    path: &["v1beta", "models"],
+    body: request::body,
+    segment: Some(|request| format!("{}:generateContent", request.model)),
+    observed: errors::observed,
+    read: response::read,
+    refused: errors::with_reset,
+};
 
-pub(crate) fn client(
-    name: &str,
-    settings: &Settings,
-) -> Result<Client<GenerateContent>, SetupError> {
-    let headers = key_header(settings, HeaderName::from_static("x-goog-api-key"), "");
-    Client::new(name, settings, GenerateContent, &["v1beta", "models"], headers)
-}
-
-impl Api for GenerateContent {
-    const VENDOR: Vendor = Vendor::Gemini;
-
-    fn charge(&self) -> Charge {
-        burndown::GEMINI
-    }
-
-    fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        request::body(request)
-    }
-
-    fn segment(&self, request: &Request<'_>) -> Option<String> {
-        Some(format!("{}:generateContent", request.model))
-    }
-
-    fn observed(&self, headers: &HeaderMap) -> Observed {
-        limits::observed(headers)
-    }
-
-    fn read(
-        &self,
-        request: &Request<'_>,
-        body: &Value,
-        reply: &Reply,
-        context: Context<'_>,
-    ) -> Result<Completion, Error> {
-        response::read(request, body, reply, context)
-    }
-
-    fn refused(&self, error: Error, reply: &Reply) -> Error {
-        limits::with_reset(error, reply)
-    }
+pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
+    Client::new(setup, ReplyReader::new(setup, &GENERATE_CONTENT), HeaderMap::new())
 }
 
 #[cfg(test)]

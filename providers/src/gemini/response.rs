@@ -1,24 +1,19 @@
-//! The body of a success, which is not always an answer.
+//! The body of a success, which is not always an answer, and its token counts.
 
 use serde_json::Value;
+use tidegate_types::Usage;
 
-use super::usage;
 use crate::{
+    call::{Completion, StopReason},
     error::{Charged, Error, Kind},
     exchange::Reply,
-    provider::{Completion, Request, StopReason},
+    json::{count, text},
     refusal::Context,
 };
 
-pub(super) fn read(
-    request: &Request<'_>,
-    body: &Value,
-    reply: &Reply,
-    context: Context<'_>,
-) -> Result<Completion, Error> {
-    let usage = usage::read(body);
-    let text = |path: &str| body.pointer(path).and_then(Value::as_str);
-    if let Some(reason) = text("/promptFeedback/blockReason") {
+pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
+    let usage = usage(body);
+    if let Some(reason) = text(body, "/promptFeedback/blockReason") {
         let what = format!("the prompt was blocked ({reason})");
         return Err(context.no_answer(reply, Kind::ContentRefused, &what, Charged::from(usage)));
     }
@@ -41,7 +36,7 @@ pub(super) fn read(
                 Charged::from(usage),
             ));
         }
-        // The model lost its thread; another attempt is another throw.
+        // A fault of this one answer: another attempt may do better.
         Some(reason @ ("MALFORMED_RESPONSE" | "MALFORMED_FUNCTION_CALL")) => {
             return Err(context.no_answer(
                 reply,
@@ -52,13 +47,7 @@ pub(super) fn read(
         }
         other => StopReason::other(other),
     };
-    Ok(Completion {
-        answer: answer(candidate),
-        stop_reason,
-        usage,
-        model: text("/modelVersion").unwrap_or(request.model).to_owned(),
-        observed: context.observed,
-    })
+    Ok(Completion { answer: answer(candidate), stop_reason, usage, observed: context.observed })
 }
 
 fn is_refusal(reason: &str) -> bool {
@@ -81,4 +70,53 @@ fn answer(candidate: &Value) -> String {
     let parts = candidate.pointer("/content/parts").and_then(Value::as_array).into_iter().flatten();
     let spoken = parts.filter(|part| part.get("thought").and_then(Value::as_bool) != Some(true));
     spoken.filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
+}
+
+/// Token counts: cached tokens are **inside** `promptTokenCount`, thoughts **beside**
+/// `candidatesTokenCount`.
+///
+/// `None` when there is no count at all; a single absent field is zero, as protobuf leaves zeros
+/// out.
+fn usage(body: &Value) -> Option<Usage> {
+    let usage = body
+        .get("usageMetadata")
+        .filter(|usage| usage.as_object().is_some_and(|fields| !fields.is_empty()))?;
+    let tokens = |field| count(usage, &[field]).unwrap_or(0);
+    let prompt = tokens("promptTokenCount");
+    let cache_read = tokens("cachedContentTokenCount").min(prompt);
+    Some(Usage {
+        uncached_input: (prompt - cache_read).saturating_add(tokens("toolUsePromptTokenCount")),
+        cache_read,
+        cache_write: 0,
+        output: tokens("candidatesTokenCount").saturating_add(tokens("thoughtsTokenCount")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn thoughts_are_output_and_cached_tokens_are_input() {
+        let whole = json!({"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":60,"candidatesTokenCount":7,
+            "thoughtsTokenCount":5,"toolUsePromptTokenCount":3,"totalTokenCount":115}});
+        assert_eq!(
+            usage(&whole),
+            Some(Usage { uncached_input: 43, cache_read: 60, cache_write: 0, output: 12 })
+        );
+        let blocked = json!({"usageMetadata":{"promptTokenCount":100,"totalTokenCount":100}});
+        assert_eq!(usage(&blocked), Some(Usage { uncached_input: 100, ..Usage::default() }));
+        let odd = json!({"usageMetadata":{"promptTokenCount":1,"cachedContentTokenCount":9,"thoughtsTokenCount":-1}});
+        assert_eq!(usage(&odd), Some(Usage { cache_read: 1, ..Usage::default() }));
+        for unknown in [
+            json!({}),
+            json!({"usageMetadata":null}),
+            json!({"usageMetadata":{}}),
+            json!({"usageMetadata":7}),
+        ] {
+            assert_eq!(usage(&unknown), None, "{unknown}");
+        }
+    }
 }

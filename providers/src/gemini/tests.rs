@@ -9,14 +9,15 @@ use tidegate_types::Usage;
 
 use super::*;
 use crate::{
+    call::StopReason,
     error::{Charged, Kind},
-    exchange::Cut,
-    provider::StopReason,
+    exchange::{Cut, Reply},
+    settings::Vendor,
     testing::{self, REQUEST},
 };
 
-fn client() -> Client<GenerateContent> {
-    super::client("gemini", &testing::settings(Vendor::Gemini)).unwrap()
+fn client() -> Client {
+    testing::client(&testing::settings(Vendor::GEMINI), super::client)
 }
 
 fn error(code: u16, status: &str, message: &str, details: Value) -> Value {
@@ -122,12 +123,12 @@ fn answers() {
         let completion =
             client().read(&REQUEST, &testing::json(200, &success(word, parts))).unwrap();
         assert_eq!((completion.answer.as_str(), &completion.stop_reason), (answer, &stop_reason));
-        assert_eq!((completion.usage, completion.model.as_str()), (Some(USAGE), "gemini-answered"));
+        assert_eq!(completion.usage, Some(USAGE));
     }
     let bare = client()
         .read(&REQUEST, &testing::json(200, &json!({"candidates":[{"finishReason":"MAX_TOKENS"}]})))
         .unwrap();
-    assert_eq!((bare.answer.as_str(), bare.usage, bare.model.as_str()), ("", None, "asked"));
+    assert_eq!((bare.answer.as_str(), bare.usage), ("", None));
 }
 
 #[test]

@@ -1,20 +1,21 @@
 //! OpenAI's batches: a file of requests goes in, two files with answers and errors come out.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
-use http::header;
+use http::HeaderMap;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
 
 use crate::{
-    batch::State,
-    client::key_header,
-    desk::{Desk, text},
+    batch::{Answers, BatchApi, State},
+    batch_endpoint::BatchEndpoint,
+    call::{BoxFuture, Request},
+    client::ReplyReader,
     error::{Charged, Error, Kind},
-    exchange::{Lines, Reply, Wire},
-    message::Redactor,
-    provider::BoxFuture,
-    secret::Secret,
-    settings::{Settings, SetupError},
+    exchange::Reply,
+    json::text,
+    settings::{Setup, SetupError},
 };
 
 /// Under this name a batch's notes hold ours.
@@ -22,72 +23,48 @@ const NOTE: &str = "tidegate";
 
 /// The vendor's batches, of requests to one endpoint.
 #[derive(Debug)]
-pub(crate) struct Batches {
-    endpoint: &'static str,
-    files: Wire,
-    batches: Wire,
-    key: Option<Secret>,
+pub(super) struct FileBatches {
+    /// As the vendor names it: `/v1/chat/completions`.
+    endpoint: String,
+    files: BatchEndpoint,
+    batches: BatchEndpoint,
 }
 
-impl Batches {
-    /// `endpoint` as the vendor names it: `/v1/chat/completions`.
-    pub(crate) fn new(
-        name: &str,
-        settings: &Settings,
-        endpoint: &'static str,
-    ) -> Result<Self, SetupError> {
-        let wire = |path| {
-            Wire::new(
-                name,
-                settings,
-                &[path],
-                key_header(settings, header::AUTHORIZATION, "Bearer "),
-            )
-        };
+impl FileBatches {
+    pub(super) fn new(setup: &Setup<'_>, replies: &Arc<ReplyReader>) -> Result<Self, SetupError> {
+        let endpoint = |path| BatchEndpoint::new(setup, &[path], HeaderMap::new(), replies);
         Ok(Self {
-            endpoint,
-            files: wire("files")?,
-            batches: wire("batches")?,
-            key: settings.api_key.clone(),
+            endpoint: format!("/v1/{}", replies.protocol.path.join("/")),
+            files: endpoint("files")?,
+            batches: endpoint("batches")?,
         })
     }
-
-    fn redactor(&self) -> Redactor<'_> {
-        Redactor::of_key(self.key.as_ref())
-    }
 }
 
-impl Desk for Batches {
-    fn line(&self, custom_id: &str, body: &[u8]) -> Vec<u8> {
+impl BatchApi for FileBatches {
+    fn line(&self, custom_id: &str, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         let head = format!(
             "{{\"custom_id\":\"{custom_id}\",\"method\":\"POST\",\"url\":\"{}\",\"body\":",
             self.endpoint
         );
-        [head.as_bytes(), body, b"}"].concat()
+        Ok([head.as_bytes(), &self.batches.body(request)?, b"}"].concat())
     }
 
     fn submit<'a>(
         &'a self,
         name: &'a str,
         lines: &'a [Vec<u8>],
-    ) -> BoxFuture<'a, Result<Reply, Error>> {
+    ) -> BoxFuture<'a, Result<String, Error>> {
         Box::pin(async move {
             let part = Part::bytes(lines.join(&b"\n"[..])).file_name("tidegate.jsonl");
             let form = Form::new().text("purpose", "batch").part("file", part);
-            let uploaded = self.files.upload(form, &self.redactor()).await?;
-            let file = uploaded
-                .json()
-                .ok()
-                .filter(|_| uploaded.is_success())
-                .and_then(|file| text(&file, "/id"));
-            // A reply that is no file says what is wrong, and is read like one that is no batch.
-            let Some(file) = file else { return Ok(uploaded) };
+            let file = self.files.id(&self.files.upload(form).await?)?;
             let batch = json!({
                 "input_file_id": file, "endpoint": self.endpoint, "completion_window": "24h", "metadata": {NOTE: name}
             });
             let body = serde_json::to_vec(&batch)
                 .map_err(|_| Error::unsent(Kind::InvalidRequest, "a batch cannot be written"))?;
-            let answered = self.batches.post(body, &self.redactor()).await;
+            let answered = self.batches.post(body).await;
             let refused = match &answered {
                 Ok(reply) => !reply.is_success() && reply.status < 500,
                 Err(error) => error.charged == Charged::No,
@@ -95,87 +72,90 @@ impl Desk for Batches {
             if refused {
                 // Documents should not stay in the vendor's store for nothing. If they do, that
                 // changes nothing here.
-                let _ = self.files.delete(&[&file], &self.redactor()).await;
+                let _ = self.files.delete(&file).await;
             }
-            answered
+            self.batches.id(&answered?)
         })
     }
 
-    fn list(&self) -> BoxFuture<'_, Result<Reply, Error>> {
-        Box::pin(async { self.batches.get(&[], &[("limit", "100")], &self.redactor()).await })
-    }
-
-    fn is(&self, batch: &Value, name: &str, _requests: usize, _since: DateTime<Utc>) -> bool {
-        batch.pointer("/metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str)
-            == Some(name)
+    fn find<'a>(
+        &'a self,
+        name: &'a str,
+        _requests: usize,
+        _since: DateTime<Utc>,
+    ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
+        Box::pin(self.batches.find(move |batch| {
+            batch.get("metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str)
+                == Some(name)
+        }))
     }
 
     fn takes_notes(&self) -> bool {
         true
     }
 
+    fn state<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<State, Error>> {
+        Box::pin(async move {
+            let reply = self.batches.get(id).await?;
+            let batch = self.batches.success(&reply)?;
+            let Some(status) = text(&batch, "/status") else {
+                return Err(self.batches.unreadable(&reply));
+            };
+            Ok(match status {
+                "completed" | "expired" | "cancelled" => State::Ended,
+                "failed" => self.failed(&batch),
+                _ => State::Running,
+            })
+        })
+    }
+
+    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(self.batches.cancel(id))
+    }
+
     /// The file of requests: the vendor keeps it until it is deleted.
-    fn forget<'a>(&'a self, batch: &'a Value) -> BoxFuture<'a, Result<Option<Reply>, Error>> {
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            let Some(file) = text(batch, "/input_file_id") else { return Ok(None) };
-            self.files.delete(&[&file], &self.redactor()).await.map(Some)
-        })
-    }
-
-    fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move { self.batches.get(&[id], &[], &self.redactor()).await })
-    }
-
-    fn state(&self, batch: &Value) -> Option<State> {
-        Some(match batch.get("status")?.as_str()? {
-            "completed" | "expired" | "cancelled" => State::Ended,
-            "failed" => {
-                let errors = || {
-                    batch.pointer("/errors/data").and_then(Value::as_array).into_iter().flatten()
-                };
-                // The queue of a model holds so many tokens and no more.
-                if errors().any(|error| error["code"] == "token_limit_exceeded") {
-                    State::Full
-                } else {
-                    let code = errors().find_map(|error| text(error, "/code"));
-                    State::Failed(
-                        self.redactor()
-                            .clean(&code.unwrap_or_else(|| "no reason was given".to_owned())),
-                    )
-                }
+            let batch = self.batches.success(&self.batches.get(id).await?)?;
+            match text(&batch, "/input_file_id") {
+                Some(file) => self.files.delete(file).await,
+                None => Ok(()),
             }
-            _ => State::Running,
         })
     }
 
-    fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Reply, Error>> {
-        Box::pin(async move { self.batches.act(&[id, "cancel"], &self.redactor()).await })
-    }
-
-    fn files(&self, batch: &Value) -> Vec<Vec<String>> {
-        let files = ["/output_file_id", "/error_file_id"].map(|which| text(batch, which));
-        files.into_iter().flatten().map(|file| vec![file, "content".to_owned()]).collect()
-    }
-
-    fn open<'a>(
-        &'a self,
-        file: &'a [String],
-    ) -> BoxFuture<'a, Result<Result<Lines, Reply>, Error>> {
+    fn answers<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Answers<'a>, Error>> {
         Box::pin(async move {
-            let below: Vec<&str> = file.iter().map(String::as_str).collect();
-            self.files.lines(&below, &self.redactor()).await
+            let batch = self.batches.success(&self.batches.get(id).await?)?;
+            let files = ["/output_file_id", "/error_file_id"].map(|which| text(&batch, which));
+            let files = files.into_iter().flatten();
+            let files = files.map(|file| vec![file.to_owned(), "content".to_owned()]).collect();
+            Ok(self.files.answers(files, read_line))
         })
     }
+}
 
-    fn answer(&self, line: &Value) -> Option<(String, Option<Reply>)> {
-        let response = line.get("response").filter(|response| !response.is_null());
-        let reply = response.and_then(|response| {
-            let status = response
-                .get("status_code")
-                .and_then(Value::as_u64)
-                .and_then(|status| u16::try_from(status).ok())?;
-            Some(Reply::of(status, response.get("body")?))
-        });
-        Some((text(line, "/custom_id")?, reply))
+impl FileBatches {
+    fn failed(&self, batch: &Value) -> State {
+        let errors =
+            || batch.pointer("/errors/data").and_then(Value::as_array).into_iter().flatten();
+        // The queue of a model holds so many tokens and no more.
+        if errors().any(|error| error["code"] == "token_limit_exceeded") {
+            return State::Full;
+        }
+        let code = errors().find_map(|error| text(error, "/code"));
+        State::Failed(self.batches.redactor().clean(code.unwrap_or("no reason was given")))
     }
+}
+
+fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
+    let response = line.get("response").filter(|response| !response.is_null());
+    let reply = response.and_then(|response| {
+        let status = response
+            .get("status_code")
+            .and_then(Value::as_u64)
+            .and_then(|status| u16::try_from(status).ok())?;
+        Some(Reply::of(status, response.get("body")?))
+    });
+    Some((text(line, "/custom_id")?.to_owned(), reply))
 }

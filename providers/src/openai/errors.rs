@@ -1,10 +1,18 @@
-//! The names of OpenAI's errors: `code`, then wording and `type`. Codes come first because they are
-//! exact: billing codes share the type `insufficient_quota`, and a rate-limit code may carry the
-//! type `tokens`.
+//! What a reply says beside an answer: the names of OpenAI's errors (`code`, then wording and
+//! `type`), and its limits in headers. Codes come first because they are exact: billing codes share
+//! the type `insufficient_quota`, and a rate-limit code may carry the type `tokens`.
 
-use crate::{classify::Names, envelope::Envelope, error::Kind};
+use http::HeaderMap;
 
-pub(crate) static NAMES: Names = Names { by_code, by_type };
+use crate::{
+    classify::ErrorNames,
+    envelope::Envelope,
+    error::Kind,
+    observed::{Observed, Window},
+    wait_hint,
+};
+
+pub(crate) const NAMES: ErrorNames = ErrorNames { by_code, by_type };
 
 fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
     Some(match code {
@@ -80,5 +88,37 @@ fn is_larger_than_limit(message: &str) -> bool {
     match (number("Limit"), number("Requested")) {
         (Some(limit), Some(requested)) => requested > limit,
         _ => true,
+    }
+}
+
+/// Rate-limit headers: `x-ratelimit-{limit,remaining}-{requests,tokens}`, on successes and on 429s.
+pub(super) fn observed(headers: &HeaderMap) -> Observed {
+    let window = |what| {
+        let header = |begin| wait_hint::text(headers, &format!("x-ratelimit-{begin}-{what}"));
+        Window::read(header("limit"), header("remaining"))
+    };
+    Observed {
+        requests: window("requests"),
+        tokens: window("tokens"),
+        request_id: wait_hint::text(headers, "x-request-id").map(str::to_owned),
+        ..Observed::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn limits_are_told_in_headers() {
+        let observed = observed(&testing::headers(&[
+            ("x-ratelimit-limit-tokens", "150000"),
+            ("x-ratelimit-remaining-tokens", "149984"),
+            ("x-ratelimit-reset-tokens", "6m0s"),
+            ("x-ratelimit-reset-requests", "12ms"),
+        ]));
+        let tokens = Window { limit: Some(150_000), remaining: Some(149_984) };
+        assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
     }
 }

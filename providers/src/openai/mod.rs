@@ -1,77 +1,68 @@
-pub(crate) mod batches;
+//! OpenAI Chat Completions, `POST {base-url}/chat/completions`, and the many servers that are
+//! compatible with it; the vendor's other API is in `responses`.
+
+mod batches;
 mod errors;
-pub(crate) mod limits;
 mod request;
 mod response;
-pub(crate) mod usage;
+mod responses;
 
-use http::{HeaderMap, header};
-use serde_json::Value;
-use tidegate_types::Charge;
+use http::HeaderMap;
+use url::Url;
 
 use crate::{
-    burndown,
-    client::{Api, Client, key_header},
-    endpoint,
+    call::Request,
+    client::{Client, Protocol, ReplyReader},
     error::Error,
-    exchange::Reply,
-    observed::Observed,
-    provider::{Completion, Request},
-    refusal::Context,
-    settings::{OutputCap, Settings, SetupError, Vendor},
+    settings::{Api, OutputCap, Settings, Setup, SetupError},
 };
 
 pub(crate) use errors::NAMES;
 
-/// The API, with the field that bounds the output.
-#[derive(Debug)]
-pub(crate) struct ChatCompletions(OutputCap);
+static WITH_MAX_COMPLETION_TOKENS: Protocol =
+    chat_completions(|request| request::body(request, OutputCap::MaxCompletionTokens));
+static WITH_MAX_TOKENS: Protocol =
+    chat_completions(|request| request::body(request, OutputCap::MaxTokens));
 
-pub(crate) fn client(
-    name: &str,
-    settings: &Settings,
-) -> Result<Client<ChatCompletions>, SetupError> {
-    let api = ChatCompletions(output_cap(settings));
-    let headers = key_header(settings, header::AUTHORIZATION, "Bearer ");
-    let batches = batches::Batches::new(name, settings, "/v1/chat/completions")?;
-    Ok(Client::new(name, settings, api, &["chat", "completions"], headers)?.with_batches(batches))
+const fn chat_completions(body: fn(&Request<'_>) -> Result<Vec<u8>, Error>) -> Protocol {
+    Protocol {
+        path: &["chat", "completions"],
+        body,
+        segment: None,
+        observed: errors::observed,
+        read: response::read,
+        refused: |error, _| error,
+    }
+}
+
+pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
+    let protocol = match (setup.settings.api, output_cap(setup.settings)) {
+        (Api::Responses, _) => &responses::RESPONSES,
+        (Api::ChatCompletions, OutputCap::MaxCompletionTokens) => &WITH_MAX_COMPLETION_TOKENS,
+        (Api::ChatCompletions, OutputCap::MaxTokens) => &WITH_MAX_TOKENS,
+    };
+    let replies = ReplyReader::new(setup, protocol);
+    let batches = batches::FileBatches::new(setup, &replies)?;
+    Ok(Client::new(setup, replies, HeaderMap::new())?.with_batches(batches))
 }
 
 /// See [`Settings::output_cap`] for the reason.
 fn output_cap(settings: &Settings) -> OutputCap {
     let url = &settings.base_url;
-    let vendors_own = endpoint::is_official(Vendor::OpenAi, url) || endpoint::is_azure(url);
-    settings.output_cap.unwrap_or(if vendors_own {
-        OutputCap::MaxCompletionTokens
-    } else {
-        OutputCap::MaxTokens
+    settings.output_cap.unwrap_or_else(|| {
+        if settings.vendor.is_official(url) || is_azure(url) {
+            OutputCap::MaxCompletionTokens
+        } else {
+            OutputCap::MaxTokens
+        }
     })
 }
 
-impl Api for ChatCompletions {
-    const VENDOR: Vendor = Vendor::OpenAi;
-
-    fn charge(&self) -> Charge {
-        burndown::OPENAI
-    }
-
-    fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        request::body(request, self.0)
-    }
-
-    fn observed(&self, headers: &HeaderMap) -> Observed {
-        limits::observed(headers)
-    }
-
-    fn read(
-        &self,
-        request: &Request<'_>,
-        body: &Value,
-        reply: &Reply,
-        context: Context<'_>,
-    ) -> Result<Completion, Error> {
-        response::read(request, body, reply, context)
-    }
+/// Whether this is one of Azure's hosts of OpenAI models, which share OpenAI's habits.
+fn is_azure(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        host.ends_with(".openai.azure.com") || host.ends_with(".services.ai.azure.com")
+    })
 }
 
 #[cfg(test)]

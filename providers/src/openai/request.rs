@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    call::{Document, Request},
     error::{Error, Kind},
     prompt,
-    provider::{Document, Request},
     settings::OutputCap,
 };
 

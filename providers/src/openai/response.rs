@@ -1,21 +1,17 @@
-//! The body of a success, which is not always an answer.
+//! The body of a success, which is not always an answer, and its token counts.
 
 use serde_json::Value;
+use tidegate_types::Usage;
 
-use super::usage;
 use crate::{
+    call::{Completion, StopReason},
     error::{Charged, Error, Kind},
     exchange::Reply,
-    provider::{Completion, Request, StopReason},
+    json::count,
     refusal::Context,
 };
 
-pub(super) fn read(
-    request: &Request<'_>,
-    body: &Value,
-    reply: &Reply,
-    context: Context<'_>,
-) -> Result<Completion, Error> {
+pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let choice = body.pointer("/choices/0");
     let Some((choice, message)) = choice.and_then(|choice| {
         Some((choice, choice.get("message").filter(|message| message.is_object())?))
@@ -24,7 +20,7 @@ pub(super) fn read(
             context.unreadable(reply, "it is no Chat Completions response (is base-url right?)")
         );
     };
-    let usage = usage::read(body);
+    let usage = usage(body);
     // The words of a refusal are the model's, so they stay out of the message.
     let refused = |context: Context<'_>, text| {
         Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)))
@@ -40,13 +36,7 @@ pub(super) fn read(
         }
         other => StopReason::other(other),
     };
-    Ok(Completion {
-        answer: text(message),
-        stop_reason,
-        usage,
-        model: body.get("model").and_then(Value::as_str).unwrap_or(request.model).to_owned(),
-        observed: context.observed,
-    })
+    Ok(Completion { answer: text(message), stop_reason, usage, observed: context.observed })
 }
 
 fn parts(message: &Value) -> impl Iterator<Item = &Value> {
@@ -66,5 +56,80 @@ fn text(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         _ => parts(message).filter_map(|part| part.get("text").and_then(Value::as_str)).collect(),
+    }
+}
+
+/// What the token counts are called; the vendor's two APIs differ in that alone.
+pub(super) struct Fields {
+    pub(super) input: &'static str,
+    pub(super) details: &'static str,
+    pub(super) output: &'static str,
+}
+
+/// `None` when input or output is missing: unknown is not nothing.
+fn usage(body: &Value) -> Option<Usage> {
+    normalised(
+        body,
+        &Fields {
+            input: "prompt_tokens",
+            details: "prompt_tokens_details",
+            output: "completion_tokens",
+        },
+    )
+}
+
+/// Token counts: cached tokens are **inside** the input's. That tokens written to the cache are inside the input's count as well is inferred, not
+/// documented. Parts that exceed their whole are cut to it.
+pub(super) fn normalised(body: &Value, fields: &Fields) -> Option<Usage> {
+    let usage = body.get("usage")?;
+    let input = count(usage, &[fields.input])?;
+    let cache_read = count(usage, &[fields.details, "cached_tokens"]).unwrap_or(0).min(input);
+    let cache_write =
+        count(usage, &[fields.details, "cache_write_tokens"]).unwrap_or(0).min(input - cache_read);
+    Some(Usage {
+        uncached_input: input - cache_read - cache_write,
+        cache_read,
+        cache_write,
+        output: count(usage, &[fields.output])?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cached_tokens_are_inside_the_input() {
+        let whole = json!({"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,
+            "prompt_tokens_details":{"cached_tokens":60,"cache_write_tokens":30},"completion_tokens_details":{"reasoning_tokens":5}}});
+        assert_eq!(
+            usage(&whole),
+            Some(Usage { uncached_input: 10, cache_read: 60, cache_write: 30, output: 7 })
+        );
+        let bare = json!({"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}});
+        assert_eq!(
+            usage(&bare),
+            Some(Usage { uncached_input: 100, cache_read: 0, cache_write: 0, output: 7 })
+        );
+        for unknown in [
+            json!({}),
+            json!({"usage":null}),
+            json!({"usage":{"prompt_tokens":1}}),
+            json!({"usage":{"prompt_tokens":1.5,"completion_tokens":1}}),
+        ] {
+            assert_eq!(usage(&unknown), None, "{unknown}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_count_goes_below_zero_or_grows(prompt: u64, cached: u64, written: u64, output: u64) {
+            let body = json!({"usage":{"prompt_tokens":prompt,"completion_tokens":output,
+                "prompt_tokens_details":{"cached_tokens":cached,"cache_write_tokens":written}}});
+            prop_assert_eq!(usage(&body).unwrap().input(), prompt);
+        }
     }
 }

@@ -9,14 +9,15 @@ use tidegate_types::Usage;
 
 use super::*;
 use crate::{
+    call::StopReason,
     error::{Charged, Kind},
-    exchange::Cut,
-    provider::StopReason,
+    exchange::{Cut, Reply},
+    settings::Vendor,
     testing::{self, REQUEST},
 };
 
-fn client() -> Client<ChatCompletions> {
-    super::client("openai", &testing::settings(Vendor::OpenAi)).unwrap()
+fn client() -> Client {
+    testing::client(&testing::settings(Vendor::OPENAI), super::client)
 }
 
 fn error(class: &str, code: Option<&str>, message: &str) -> String {
@@ -141,14 +142,14 @@ fn answers() {
         let completion =
             client().read(&REQUEST, &testing::json(200, &success(word, message))).unwrap();
         assert_eq!((completion.answer.as_str(), &completion.stop_reason), (answer, &stop_reason));
-        assert_eq!((completion.usage, completion.model.as_str()), (Some(USAGE), "gpt-answered"));
+        assert_eq!(completion.usage, Some(USAGE));
     }
     let bare = client()
         .read(&REQUEST, &testing::json(200, &json!({"choices":[{"message":{"content":"Yes"}}]})))
         .unwrap();
     assert_eq!(
-        (bare.answer.as_str(), bare.usage, bare.model.as_str(), bare.stop_reason.as_str()),
-        ("Yes", None, "asked", "unknown")
+        (bare.answer.as_str(), bare.usage, bare.stop_reason.as_str()),
+        ("Yes", None, "unknown")
     );
 }
 
@@ -188,7 +189,7 @@ fn where_the_bound_on_output_stands() {
     let cap = |url: &str, chosen| {
         output_cap(&Settings {
             output_cap: chosen,
-            ..Settings::new(Vendor::OpenAi, url.parse().unwrap())
+            ..Settings::new(Vendor::OPENAI, url.parse().unwrap())
         })
     };
     assert_eq!(cap("https://api.openai.com/v1", None), OutputCap::MaxCompletionTokens);

@@ -21,11 +21,11 @@ use tokio::{
 
 /// Every API that a client speaks.
 pub const APIS: [(Vendor, Api); 5] = [
-    (Vendor::Anthropic, Api::ChatCompletions),
-    (Vendor::OpenAi, Api::ChatCompletions),
-    (Vendor::OpenAi, Api::Responses),
-    (Vendor::Gemini, Api::ChatCompletions),
-    (Vendor::Bedrock, Api::ChatCompletions),
+    (Vendor::ANTHROPIC, Api::ChatCompletions),
+    (Vendor::OPENAI, Api::ChatCompletions),
+    (Vendor::OPENAI, Api::Responses),
+    (Vendor::GEMINI, Api::ChatCompletions),
+    (Vendor::BEDROCK, Api::ChatCompletions),
 ];
 
 /// What the server does with each request.
@@ -66,7 +66,7 @@ impl Server {
     }
 
     pub fn base_url(&self, vendor: Vendor) -> String {
-        format!("http://{}{}", self.address, if vendor == Vendor::OpenAi { "/v1" } else { "" })
+        format!("http://{}{}", self.address, vendor.base_path())
     }
 
     /// Connections and requests so far.
@@ -112,20 +112,20 @@ pub fn response(status: &str, headers: &str, body: &str) -> String {
 }
 
 pub fn answer(api: (Vendor, Api)) -> String {
-    let body = match api {
-        (Vendor::OpenAi, Api::Responses) => {
+    let body = match (api.0.as_str(), api.1) {
+        ("openai", Api::Responses) => {
             r#"{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Yes"}]}],"model":"m-1","usage":{"input_tokens":3,"output_tokens":1}}"#
         }
-        (Vendor::Anthropic, _) => {
+        ("anthropic", _) => {
             r#"{"content":[{"type":"text","text":"Yes"}],"stop_reason":"end_turn","model":"m-1","usage":{"input_tokens":3,"output_tokens":1}}"#
         }
-        (Vendor::Gemini, _) => {
+        ("gemini", _) => {
             r#"{"candidates":[{"content":{"parts":[{"text":"Yes"}]},"finishReason":"STOP"}],"modelVersion":"m-1","usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":1}}"#
         }
-        (Vendor::Bedrock, _) => {
+        ("bedrock", _) => {
             r#"{"output":{"message":{"role":"assistant","content":[{"text":"Yes"}]}},"stopReason":"end_turn","metrics":{"latencyMs":1},"usage":{"inputTokens":3,"outputTokens":1,"totalTokens":4}}"#
         }
-        (Vendor::OpenAi, _) => {
+        _ => {
             r#"{"choices":[{"message":{"content":"Yes"},"finish_reason":"stop"}],"model":"m-1","usage":{"prompt_tokens":3,"completion_tokens":1}}"#
         }
     };

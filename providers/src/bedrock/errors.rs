@@ -1,15 +1,14 @@
-//! The names of AWS's errors, as `x-amzn-ErrorType` and `__type` give them. Not in the folder
-//! `bedrock`, because gateways pass them on to builds that leave Bedrock out.
+//! The names of AWS's errors, as `x-amzn-ErrorType` and `__type` give them.
 
-use crate::{classify::Names, envelope::Envelope, error::Kind};
+use crate::{classify::ErrorNames, envelope::Envelope, error::Kind};
 
-pub(crate) static NAMES: Names = Names { by_code: |_, _, _| None, by_type };
+pub(crate) const NAMES: ErrorNames = ErrorNames { by_code: |_, _, _| None, by_type };
 
 fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     let says = |parts: &[&str]| envelope.says(parts);
     envelope.types.iter().find_map(|class| {
         Some(match class.as_str() {
-            // Also what a new account hears whose quota was never set.
+            // Also the error of a new account whose quota was never set.
             "ThrottlingException" if says(&["per day"]) => Kind::QuotaExhausted,
             "ThrottlingException" | "TooManyRequestsException" => Kind::RateLimited,
             // A 429: the model is being loaded.

@@ -5,15 +5,17 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
-use super::*;
 use crate::{
+    call::StopReason,
+    client::Client,
     error::{Charged, Kind},
-    provider::StopReason,
+    settings::{Api, Settings, Vendor},
     testing::{self, REQUEST},
 };
 
-fn client() -> Client<Responses> {
-    super::client("openai", &testing::settings(Vendor::OpenAi)).unwrap()
+fn client() -> Client {
+    let settings = Settings { api: Api::Responses, ..testing::settings(Vendor::OPENAI) };
+    testing::client(&settings, crate::openai::client)
 }
 
 fn success(status: &str, reason: Option<&str>, content: Value) -> Value {
@@ -42,7 +44,7 @@ fn answers() {
     for (body, answer, stop_reason) in cases {
         let completion = client().read(&REQUEST, &testing::json(200, &body)).unwrap();
         assert_eq!((completion.answer.as_str(), completion.stop_reason), (answer, stop_reason));
-        assert_eq!((completion.usage, completion.model.as_str()), (Some(USAGE), "gpt-answered"));
+        assert_eq!(completion.usage, Some(USAGE));
     }
 }
 

@@ -1,0 +1,191 @@
+//! What the batch APIs of all vendors have in common: an endpoint, and replies that are no single
+//! call's.
+
+use std::{collections::VecDeque, fmt, sync::Arc};
+
+use http::HeaderMap;
+use reqwest::multipart;
+use serde_json::Value;
+
+use crate::{
+    batch::{Answer, AnswerSource, Answers},
+    call::{BoxFuture, Request},
+    client::ReplyReader,
+    envelope::Envelope,
+    error::{Error, Kind},
+    exchange::{Lines, Reply, Wire},
+    json::text,
+    message::Redactor,
+    observed::Observed,
+    refusal::Context,
+    settings::{Setup, SetupError},
+};
+
+/// Reads one line of a batch's answers: the request's name, and the reply that it would have had
+/// alone.
+pub(crate) type ReadLine = fn(&Value) -> Option<(String, Option<Reply>)>;
+
+/// One endpoint of a vendor's batch API.
+#[derive(Debug)]
+pub(crate) struct BatchEndpoint {
+    wire: Wire,
+    replies: Arc<ReplyReader>,
+}
+
+impl BatchEndpoint {
+    /// `headers` are sent with each request, beside the key.
+    pub(crate) fn new(
+        setup: &Setup<'_>,
+        path: &[&str],
+        headers: HeaderMap,
+        replies: &Arc<ReplyReader>,
+    ) -> Result<Self, SetupError> {
+        Ok(Self { wire: Wire::new(setup, path, headers)?, replies: Arc::clone(replies) })
+    }
+
+    /// The body that a single call of this request would have.
+    pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        (self.replies.protocol.body)(request)
+    }
+
+    pub(crate) async fn post(&self, body: Vec<u8>) -> Result<Reply, Error> {
+        self.wire.post(body, &self.redactor()).await
+    }
+
+    pub(crate) async fn upload(&self, form: multipart::Form) -> Result<Reply, Error> {
+        self.wire.upload(form, &self.redactor()).await
+    }
+
+    /// The ids of those among the newest batches for which `is` holds.
+    pub(crate) async fn find(&self, is: impl Fn(&Value) -> bool) -> Result<Vec<String>, Error> {
+        let list = self.wire.get(&[], &[("limit", "100")], &self.redactor()).await?;
+        let list = self.success(&list)?;
+        let batches = list.get("data").and_then(Value::as_array).into_iter().flatten();
+        let ids = batches.filter(|batch| is(batch)).filter_map(|batch| text(batch, "/id"));
+        Ok(ids.map(str::to_owned).collect())
+    }
+
+    pub(crate) async fn get(&self, id: &str) -> Result<Reply, Error> {
+        self.wire.get(&[id], &[], &self.redactor()).await
+    }
+
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), Error> {
+        let reply = self.wire.act(&[id, "cancel"], &self.redactor()).await?;
+        self.success(&reply).map(drop)
+    }
+
+    pub(crate) async fn delete(&self, id: &str) -> Result<(), Error> {
+        let reply = self.wire.delete(&[id], &self.redactor()).await?;
+        if reply.is_success() { Ok(()) } else { Err(self.refused(&reply)) }
+    }
+
+    /// The answers in these files, each named by its path segments below this endpoint.
+    pub(crate) fn answers(&self, files: Vec<Vec<String>>, read: ReadLine) -> Answers<'_> {
+        Answers::new(Files { endpoint: self, files: files.into(), open: None, read })
+    }
+
+    /// What a success says.
+    pub(crate) fn success(&self, reply: &Reply) -> Result<Value, Error> {
+        if !reply.is_success() {
+            return Err(self.refused(reply));
+        }
+        reply.json().map_err(|why| self.context().unreadable(reply, why))
+    }
+
+    /// The id of what a success has made.
+    pub(crate) fn id(&self, reply: &Reply) -> Result<String, Error> {
+        let made = self.success(reply)?;
+        text(&made, "/id").map(str::to_owned).ok_or_else(|| self.unreadable(reply))
+    }
+
+    /// Without the vendor's sentence: it may quote any of the batch's documents, and they are not
+    /// at hand to find that.
+    fn refused(&self, reply: &Reply) -> Error {
+        let error = self.context().refused(reply);
+        let name = Envelope::read(&reply.body);
+        let name = name
+            .codes
+            .first()
+            .or_else(|| name.types.first())
+            .map_or_else(String::new, |name| format!(" {name}"));
+        let message = self.redactor().clean(&format!(
+            "{}: status {}{name}",
+            self.replies.vendor(),
+            reply.status
+        ));
+        Error { message, ..error }
+    }
+
+    /// A success that is no batch.
+    pub(crate) fn unreadable(&self, reply: &Reply) -> Error {
+        self.context().unreadable(reply, "it is no batch (is base-url right?)")
+    }
+
+    pub(crate) fn redactor(&self) -> Redactor<'_> {
+        self.replies.key_redactor()
+    }
+
+    fn context(&self) -> Context<'_> {
+        self.replies.context(self.redactor(), Observed::default())
+    }
+}
+
+/// The files that a batch left, line by line.
+struct Files<'a> {
+    endpoint: &'a BatchEndpoint,
+    files: VecDeque<Vec<String>>,
+    open: Option<Lines>,
+    read: ReadLine,
+}
+
+impl fmt::Debug for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl AnswerSource for Files<'_> {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Answer>, Error>> {
+        Box::pin(async move {
+            loop {
+                let Some(lines) = &mut self.open else {
+                    let Some(file) = self.files.pop_front() else { return Ok(None) };
+                    self.open = Some(self.open(&file).await?);
+                    continue;
+                };
+                match lines.next().await {
+                    Ok(Some(line)) => {
+                        if let Some(answer) =
+                            serde_json::from_slice(&line).ok().and_then(|line| self.answer(&line))
+                        {
+                            return Ok(Some(answer));
+                        }
+                    }
+                    Ok(None) => self.open = None,
+                    Err(reason) => {
+                        let text = self
+                            .endpoint
+                            .redactor()
+                            .clean(&format!("the answers of a batch broke off: {reason}"));
+                        return Err(Error::unsent(Kind::Transient, &text));
+                    }
+                }
+            }
+        })
+    }
+}
+
+impl Files<'_> {
+    async fn open(&self, file: &[String]) -> Result<Lines, Error> {
+        let below: Vec<&str> = file.iter().map(String::as_str).collect();
+        let opened = self.endpoint.wire.lines(&below, &self.endpoint.redactor()).await?;
+        opened.map_err(|reply| self.endpoint.refused(&reply))
+    }
+
+    fn answer(&self, line: &Value) -> Option<Answer> {
+        let (custom_id, reply) = (self.read)(line)?;
+        let replies = &self.endpoint.replies;
+        let result = reply.map(|reply| replies.read(&reply, replies.key_redactor()));
+        Some(Answer { custom_id, result })
+    }
+}

@@ -1,0 +1,148 @@
+//! One call and its completion.
+
+use std::{fmt, future::Future, pin::Pin};
+
+use serde_json::Value;
+use tidegate_types::Usage;
+
+use crate::observed::Observed;
+
+/// A future on the heap, so that providers can stand behind `dyn`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One call to make.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The model's name as the provider knows it, without the `provider:` part.
+    pub model: &'a str,
+    /// What to do with the document; sent as the system prompt.
+    pub instructions: &'a str,
+    /// The document; sent as the user's message.
+    pub document: Document<'a>,
+    /// Most output tokens, reasoning included.
+    pub max_output_tokens: u32,
+    /// JSON Schema that the provider is asked to keep to. Whether the answer does is the caller's
+    /// to check.
+    pub schema: Option<&'a Value>,
+    /// Many calls begin with the same instructions: ask for them to be cached, where a provider
+    /// wants to be asked. Too short a prefix (1,024 to 4,096 tokens, by model) is cached nowhere,
+    /// and that is no error.
+    pub cache_instructions: bool,
+}
+
+/// What a call is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Document<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A PDF as it is, for models that read its pages themselves.
+    Pdf(&'a [u8]),
+}
+
+impl<'a> Document<'a> {
+    /// Its text, as far as there is one.
+    pub(crate) fn text(&self) -> &'a str {
+        match self {
+            Self::Text(text) => text,
+            Self::Pdf(_) => "",
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Pdf(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// The size instead of the text.
+impl fmt::Debug for Document<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if matches!(self, Self::Text(_)) { "Text" } else { "Pdf" };
+        write!(f, "{kind}({} bytes)", self.len())
+    }
+}
+
+/// Sizes instead of texts: prompts and documents belong in no log.
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("model", &self.model)
+            .field("instructions_bytes", &self.instructions.len())
+            .field("document", &self.document)
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("has_schema", &self.schema.is_some())
+            .finish()
+    }
+}
+
+/// What a call brought.
+#[derive(Clone, PartialEq)]
+pub struct Completion {
+    /// The answer's text, whole unless [`Self::stop_reason`] says otherwise; may be empty.
+    pub answer: String,
+    /// Why the model stopped.
+    pub stop_reason: StopReason,
+    /// Tokens used; `None` when the provider did not say, which is not the same as nothing.
+    pub usage: Option<Usage>,
+    /// Limits and remaining quota, as told by the response's headers.
+    pub observed: Observed,
+}
+
+/// The answer's size instead of its text.
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion")
+            .field("answer_bytes", &self.answer.len())
+            .field("stop_reason", &self.stop_reason)
+            .field("usage", &self.usage)
+            .field("observed", &self.observed)
+            .finish()
+    }
+}
+
+/// Why the model stopped. A refusal is no stop reason but an [`Error`] of kind
+/// [`ContentRefused`](crate::Kind::ContentRefused).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// The answer is complete.
+    EndTurn,
+    /// The answer was cut at `max_output_tokens`. The call succeeded; only a larger bound would
+    /// bring more.
+    MaxTokens,
+    /// A stop sequence was met.
+    StopSequence,
+    /// Any other, in the provider's word, at most 64 characters.
+    Other(String),
+}
+
+impl StopReason {
+    /// In one spelling for all providers; other reasons stay in the provider's own word.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::EndTurn => "end_turn",
+            Self::MaxTokens => "max_tokens",
+            Self::StopSequence => "stop_sequence",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// Wraps a provider's own word; what cannot be a word becomes `unknown`.
+    pub(crate) fn other(word: Option<&str>) -> Self {
+        let word: String = word
+            .unwrap_or_default()
+            .chars()
+            .filter(|c| c.is_ascii_alphanumeric() || *c == '_' || *c == '-')
+            .take(64)
+            .collect();
+        Self::Other(if word.is_empty() { "unknown".to_owned() } else { word })
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,20 @@
+//! OpenAI Responses: `POST {base-url}/responses`. Errors, limits and batches are those of Chat
+//! Completions.
+
+mod request;
+mod response;
+
+use super::errors;
+use crate::client::Protocol;
+
+pub(super) static RESPONSES: Protocol = Protocol {
+    path: &["responses"],
+    body: request::body,
+    segment: None,
+    observed: errors::observed,
+    read: response::read,
+    refused: |error, _| error,
+};
+
+#[cfg(test)]
+mod tests;

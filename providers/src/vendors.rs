@@ -1,0 +1,154 @@
+//! The table of vendors: all that is known of each, one row a vendor. What differs in code stands
+//! in the vendor's folder.
+//!
+//! What a vendor counts towards its limits is quoted from its documentation; where that does not
+//! say, the row takes the cautious side.
+
+use std::{iter, str::FromStr};
+
+use tidegate_types::{Charge, OutputHold};
+
+use crate::{
+    anthropic, bedrock,
+    classify::Classifier,
+    gemini, openai,
+    settings::{BasePath, Credentials, Profile, SetupError, Vendor},
+};
+
+impl Vendor {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI, Self::BEDROCK];
+
+    /// Anthropic Messages.
+    ///
+    /// Charging: platform.claude.com/docs/en/api/rate-limits, read 2026-08-27 to 2026-10-08. Input
+    /// is uncached input and cache writes, estimated at the start and corrected during the call;
+    /// cache reads do not count (Haiku 3.5 excepted). Output is what is really produced;
+    /// `max_tokens` plays no part (until 2025 it did). Whether a refused call counts as a request
+    /// is not documented: it is taken to.
+    pub const ANTHROPIC: Self = Self(&Profile {
+        name: "anthropic",
+        base_url: "https://api.anthropic.com",
+        base_path: BasePath::HostAlone {
+            versions: &["v1"],
+            remedy: "names the host alone for this kind; leave out /v1",
+        },
+        key_variable: "ANTHROPIC_API_KEY",
+        key_header: ("x-api-key", ""),
+        credentials: Credentials::Key,
+        error_names: anthropic::NAMES,
+        charge: Charge {
+            hold: OutputHold::Expected,
+            cached_input: false,
+            output_weight: 1.0,
+            unused_returns: true,
+            failed_calls: true,
+        },
+        prices: include_str!("anthropic/prices.toml"),
+        connect: |setup| Ok(Box::new(anthropic::client(setup)?)),
+    });
+
+    /// OpenAI Chat Completions or Responses, and the many servers that are compatible with the
+    /// former.
+    ///
+    /// Charging: developers.openai.com/api/docs/guides/rate-limits, read up to 2026-10-08, and the
+    /// prompt-caching guide. Documented is the larger of `max_tokens` and the estimated input.
+    /// Error texts suggest that both are added, so both are held. Cached input counts (caching
+    /// guide, FAQ). Failed requests count towards the minute. What becomes of unused `max_tokens`
+    /// is not documented, so nothing is taken back.
+    pub const OPENAI: Self = Self(&Profile {
+        name: "openai",
+        base_url: "https://api.openai.com/v1",
+        base_path: BasePath::Version("/v1"),
+        key_variable: "OPENAI_API_KEY",
+        key_header: ("authorization", "Bearer "),
+        credentials: Credentials::Key,
+        error_names: openai::NAMES,
+        charge: Charge {
+            hold: OutputHold::Maximum,
+            cached_input: true,
+            output_weight: 1.0,
+            unused_returns: false,
+            failed_calls: true,
+        },
+        prices: include_str!("openai/prices.toml"),
+        connect: |setup| Ok(Box::new(openai::client(setup)?)),
+    });
+
+    /// Google Gemini, `generateContent`.
+    ///
+    /// Charging: ai.google.dev/gemini-api/docs/rate-limits, page of 2026-08-18. Tokens a minute are
+    /// input tokens; output and `maxOutputTokens` play no part, so that a limit given as `tpm`
+    /// counts input alone. Whether cached input counts is not documented: it is taken to. Nor is it
+    /// whether a refused call counts as a request: it is taken to.
+    pub const GEMINI: Self = Self(&Profile {
+        name: "gemini",
+        base_url: "https://generativelanguage.googleapis.com",
+        base_path: BasePath::HostAlone {
+            versions: &["v1", "v1beta"],
+            remedy: "names the host alone for this kind; leave out the version",
+        },
+        key_variable: "GEMINI_API_KEY",
+        key_header: ("x-goog-api-key", ""),
+        credentials: Credentials::Key,
+        error_names: gemini::NAMES,
+        charge: Charge {
+            hold: OutputHold::Expected,
+            cached_input: true,
+            output_weight: 0.0,
+            unused_returns: true,
+            failed_calls: true,
+        },
+        prices: include_str!("gemini/prices.toml"),
+        connect: |setup| Ok(Box::new(gemini::client(setup)?)),
+    });
+
+    /// AWS Bedrock, Converse, at the endpoint `bedrock-runtime`.
+    ///
+    /// Charging: docs.aws.amazon.com, Bedrock user guide: quotas and token burndown, read
+    /// 2026-08-27 and later. At the start input and `maxTokens` are held, at the end input, cache
+    /// writes and output times a weight are charged: 15 for Claude 4.8, 10 for Sonnet 5 and Opus 5,
+    /// 5 for Claude up to 4.7, 1 for most others. 10 where a model's section does not say
+    /// (`output-weight`). Cache reads do not count. A call with much output so costs more than was
+    /// held. Whether a refused call counts as a request is not documented: it is taken to.
+    pub const BEDROCK: Self = Self(&Profile {
+        name: "bedrock",
+        base_url: "https://bedrock-runtime.{region}.amazonaws.com",
+        base_path: BasePath::HostAlone {
+            versions: &["v1"],
+            remedy: "names the host alone for this kind; leave out /v1",
+        },
+        key_variable: "AWS_BEARER_TOKEN_BEDROCK",
+        key_header: ("authorization", "Bearer "),
+        credentials: Credentials::KeyOrMachine,
+        error_names: bedrock::NAMES,
+        charge: Charge {
+            hold: OutputHold::Maximum,
+            cached_input: false,
+            output_weight: 10.0,
+            unused_returns: true,
+            failed_calls: true,
+        },
+        prices: include_str!("bedrock/prices.toml"),
+        connect: bedrock::connect,
+    });
+
+    /// All vendors' names of errors, this one's first.
+    pub(crate) fn classifier(self) -> Classifier {
+        let others = Self::ALL.into_iter().filter(|other| *other != self);
+        Classifier::new(iter::once(self).chain(others).map(|vendor| vendor.0.error_names))
+    }
+}
+
+impl FromStr for Vendor {
+    type Err = SetupError;
+
+    fn from_str(text: &str) -> Result<Self, SetupError> {
+        Self::ALL.into_iter().find(|vendor| vendor.as_str() == text).ok_or_else(|| {
+            SetupError::UnknownVendor {
+                given: text.to_owned(),
+                known: Self::ALL.map(Self::as_str).to_vec(),
+            }
+        })
+    }
+}
