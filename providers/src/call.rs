@@ -86,7 +86,7 @@ pub struct Completion {
     pub stop_reason: StopReason,
     /// Tokens used; `None` when the provider did not say, which is not the same as nothing.
     pub usage: Option<Usage>,
-    /// Limits and remaining quota, as told by the response's headers.
+    /// Limits and remaining quota, as the response's headers state them.
     pub observed: Observed,
 }
 

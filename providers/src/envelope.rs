@@ -1,4 +1,4 @@
-//! Error bodies, read the same way whoever wrote them.
+//! Error bodies, read the same way for every vendor and gateway.
 //!
 //! Vendors wrap an error in `{"error":{…}}` with small differences; gateways wrap the vendor's body
 //! once more, as an object, in an array, or as JSON inside a message. So the body is searched

@@ -21,7 +21,7 @@ pub struct Error {
     pub charged: Charged,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// Limits and remaining quota, as told by the response's headers.
+    /// Limits and remaining quota, as the response's headers state them.
     pub observed: Box<Observed>,
 }
 
@@ -66,8 +66,8 @@ pub enum Kind {
     TooLarge,
     /// The provider or the model refused the content. No retry with this model.
     ContentRefused,
-    /// The answer does not satisfy the schema. No retry. The clients never say this: whoever checks
-    /// the schema does.
+    /// The answer does not satisfy the schema. No retry. The clients never say this: the caller,
+    /// which checks the schema, does.
     InvalidOutput,
 }
 
@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Whether the same call can succeed later without anybody changing anything.
+    /// Whether the same call can succeed later without any change.
     #[must_use]
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Overloaded | Self::Transient | Self::Timeout)
@@ -110,7 +110,7 @@ pub enum Charged {
     No,
     /// This much: the provider did the work and said so, as when the model's answer is a refusal.
     Usage(Usage),
-    /// Nobody knows: the provider may have worked on it. Treat the whole reservation as spent.
+    /// Not known: the provider may have worked on it. Treat the whole reservation as spent.
     Unknown,
 }
 

@@ -274,7 +274,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    /// Before a connection stands, nothing can have been sent; after that, nobody knows.
+    /// Before a connection stands, nothing can have been sent; after that it is not known.
     pub(crate) fn of(error: &reqwest::Error) -> Self {
         let (kind, charged) = match error {
             error if error.is_connect() => (Kind::Transient, Charged::No),

@@ -2,7 +2,7 @@
 //!
 //! A retry inside a client would be a call that no quota admitted and that Temporal does not see,
 //! so there is none: [`Provider::complete`] puts at most one request on the wire. What went wrong
-//! is told as an [`Error`] whose [`Kind`] says what a retry would bring, whose `retry_after` says
+//! is an [`Error`] whose [`Kind`] says what a retry would bring, whose `retry_after` says
 //! how long the provider wants to be left alone, and whose [`Charged`] says what the call has cost
 //! all the same.
 //!
@@ -13,7 +13,7 @@
 //! * [`provider`]: the trait; [`call`]: one call and its completion
 //! * [`batch`]: many requests at once, answered within a day
 //! * [`error`]: a failed call
-//! * [`observed`]: limits and remaining quota, as told by response headers
+//! * [`observed`]: limits and remaining quota, as response headers state them
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
 //! * [`price`]: what a call costs

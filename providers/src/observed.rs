@@ -1,4 +1,4 @@
-//! Limits and remaining quota, as told by response headers.
+//! Limits and remaining quota, as response headers state them.
 
 /// What one response said about the account's limits. All of it is optional at every provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

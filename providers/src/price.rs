@@ -107,7 +107,7 @@ impl Default for Prices {
 }
 
 impl Prices {
-    /// Reads a table in the form of `prices.toml`.
+    /// Reads a table in the form that this module describes.
     ///
     /// # Errors
     /// [`Error`] when it has another form or a price makes no sense.

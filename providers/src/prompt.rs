@@ -13,8 +13,8 @@ pub(crate) fn wrap(document: &str) -> String {
 /// What stands beside a document that is attached as a file: some vendors want a text with it.
 pub(crate) const ATTACHED: &str = "The document is attached.";
 
-/// The attached file's name. The real one is nobody's business, and vendors restrict its
-/// characters.
+/// The attached file's name. The real one may say more than the provider should know, and vendors
+/// restrict its characters.
 pub(crate) const FILE_NAME: &str = "document.pdf";
 
 /// A file as vendors take it inside JSON.

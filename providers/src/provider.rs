@@ -19,7 +19,7 @@ pub trait Provider: Send + Sync + fmt::Debug {
     fn complete<'a>(&'a self, request: &'a Request<'a>)
     -> BoxFuture<'a, Result<Completion, Error>>;
 
-    /// What this provider counts towards its limits, and when. Unless told otherwise: everything.
+    /// What this provider counts towards its limits, and when. By default everything counts.
     /// The limiter keeps to it for each model that this provider serves.
     fn charge(&self) -> Charge {
         Charge::CAUTIOUS

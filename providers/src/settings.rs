@@ -181,7 +181,7 @@ pub enum Api {
     Responses,
 }
 
-/// In which field an OpenAI-compatible server is told the bound on output tokens.
+/// The field that carries the bound on output tokens to an OpenAI-compatible server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputCap {
     /// `max_completion_tokens`: what OpenAI wants; its reasoning models reject the other.

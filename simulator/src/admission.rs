@@ -6,8 +6,8 @@ use crate::{
     amounts::Amounts,
     call::Call,
     fault::FaultKind,
-    ledger::Book,
-    limiter::{Refusal, Standing},
+    ledger::ModelLedger,
+    limiter::{LimitStatus, Refusal},
     state::State,
 };
 
@@ -46,15 +46,15 @@ impl Admission {
         let mut ledger = state.ledger();
         // The clock is read under the lock, so that the ledger's times never run backwards.
         let now = state.now();
-        let Some(book) = ledger.book(&self.call.model) else { return Ok(()) };
-        if let Err(refusal) = book.limiter.admit(now, &self.call, output) {
-            book.refused(refusal.dimension);
+        let Some(model) = ledger.model(&self.call.model) else { return Ok(()) };
+        if let Err(refusal) = model.limiter.admit(now, &self.call, output) {
+            model.refused(refusal.dimension);
             self.accounted = true;
             return Err(refusal);
         }
-        let at_once = if book.limiter.counts_late() { 0 } else { output };
-        book.admitted(now, &Amounts::call(self.call.counted_input(), at_once));
-        book.cached(self.call.cache_read, self.call.cache_written);
+        let at_once = if model.limiter.counts_late() { 0 } else { output };
+        model.admitted(now, &Amounts::call(self.call.counted_input(), at_once));
+        model.cached(self.call.cache_read, self.call.cache_written);
         self.admitted = Some(now);
         Ok(())
     }
@@ -62,8 +62,8 @@ impl Admission {
     /// The call meets a fault.
     pub(crate) fn fault(&mut self, kind: FaultKind) {
         self.accounted = true;
-        if let Some(book) = self.state.ledger().book(&self.call.model) {
-            book.faulted(kind);
+        if let Some(model) = self.state.ledger().model(&self.call.model) {
+            model.faulted(kind);
         }
     }
 
@@ -72,8 +72,8 @@ impl Admission {
         self.accounted = true;
         let mut ledger = self.state.ledger();
         ledger.answered(self.call.hash);
-        if let Some(book) = ledger.book(&self.call.model) {
-            book.ok();
+        if let Some(model) = ledger.model(&self.call.model) {
+            model.ok();
         }
     }
 
@@ -83,17 +83,17 @@ impl Admission {
         if !self.call.prefixes.is_empty() {
             state.cache().write(&self.call.model, &self.call.prefixes, state.now());
         }
-        if let Some(book) = state.ledger().book(&self.call.model) {
-            self.settle(book);
+        if let Some(model) = state.ledger().model(&self.call.model) {
+            self.settle(model);
         }
     }
 
-    fn settle(&mut self, book: &mut Book) {
+    fn settle(&mut self, model: &mut ModelLedger) {
         let Some(admitted) = self.admitted.take() else { return };
         let now = self.state.now();
-        book.limiter.complete(now, admitted, &self.call, self.output);
-        if book.limiter.counts_late() {
-            book.admitted(now, &Amounts::late_output(self.output));
+        model.limiter.complete(now, admitted, &self.call, self.output);
+        if model.limiter.counts_late() {
+            model.admitted(now, &Amounts::late_output(self.output));
         }
     }
 
@@ -103,22 +103,22 @@ impl Admission {
     }
 
     /// What the vendor's headers state.
-    pub(crate) fn standings(&self) -> Vec<Standing> {
+    pub(crate) fn statuses(&self) -> Vec<LimitStatus> {
         let mut ledger = self.state.ledger();
         let now = self.state.now();
-        ledger.book(&self.call.model).map(|book| book.limiter.standings(now)).unwrap_or_default()
+        ledger.model(&self.call.model).map(|model| model.limiter.statuses(now)).unwrap_or_default()
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
         let state = Arc::clone(&self.state);
-        if let Some(book) = state.ledger().book(&self.call.model) {
-            self.settle(book);
+        if let Some(model) = state.ledger().model(&self.call.model) {
+            self.settle(model);
             if !self.accounted {
-                book.abandoned();
+                model.abandoned();
             }
-            book.left();
+            model.left();
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     amounts::Dimension,
     answer::Answer,
     call::{Call, Prompt},
-    limiter::Standing,
+    limiter::LimitStatus,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -137,11 +137,11 @@ impl Vendor for Anthropic {
         set(headers, "anthropic-organization-id", "org-sim");
     }
 
-    fn limits(headers: &mut HeaderMap, standings: &[Standing]) {
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
         let now = Utc::now();
-        let find = |dimension| standings.iter().find(|standing| standing.dimension == dimension);
+        let find = |dimension| statuses.iter().find(|status| status.dimension == dimension);
         let (input, output) = (find(Dimension::Input), find(Dimension::Output));
-        let both = input.zip(output).map(|(input, output)| Standing {
+        let both = input.zip(output).map(|(input, output)| LimitStatus {
             dimension: Dimension::Tokens,
             limit: input.limit + output.limit,
             remaining: input.remaining + output.remaining,
@@ -170,14 +170,13 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// The three headers of one dimension. Remaining tokens are rounded to the nearest thousand; a
 /// reset is a moment.
-fn state(headers: &mut HeaderMap, now: DateTime<Utc>, standing: Option<Standing>, what: &str) {
-    let Some(standing) = standing else { return };
-    let left = standing.remaining;
-    let full = now
-        + TimeDelta::from_std(standing.reset).unwrap_or_default()
-        + TimeDelta::milliseconds(999);
+fn state(headers: &mut HeaderMap, now: DateTime<Utc>, status: Option<LimitStatus>, what: &str) {
+    let Some(status) = status else { return };
+    let left = status.remaining;
+    let full =
+        now + TimeDelta::from_std(status.reset).unwrap_or_default() + TimeDelta::milliseconds(999);
     let left = if what == "requests" { left } else { (left + 500) / 1_000 * 1_000 };
-    set(headers, &format!("anthropic-ratelimit-{what}-limit"), standing.limit);
+    set(headers, &format!("anthropic-ratelimit-{what}-limit"), status.limit);
     set(headers, &format!("anthropic-ratelimit-{what}-remaining"), left);
     set(
         headers,

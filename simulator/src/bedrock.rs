@@ -9,7 +9,7 @@ use crate::{
     amounts::Dimension,
     answer::Answer,
     call::{Call, Prompt},
-    limiter::Standing,
+    limiter::LimitStatus,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -21,7 +21,7 @@ pub(crate) struct Bedrock;
 const MAX_TOKENS: u64 = 4_096;
 
 impl Vendor for Bedrock {
-    /// No wait is told at all.
+    /// Neither header nor body says when to come back.
     const TELLS_WAIT: bool = false;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
@@ -116,7 +116,7 @@ impl Vendor for Bedrock {
         );
     }
 
-    fn limits(_: &mut HeaderMap, _: &[Standing]) {}
+    fn limits(_: &mut HeaderMap, _: &[LimitStatus]) {}
 }
 
 /// Status, class and message.

@@ -13,7 +13,7 @@ const MAX_PREFIXES: usize = 10_000;
 pub(crate) struct Prefix {
     pub(crate) hash: u64,
     pub(crate) tokens: u64,
-    /// Tokens read from the cache count towards no limit, and writing them is told and priced.
+    /// Tokens read from the cache count towards no limit, and writing them is reported and priced.
     pub(crate) asked_for: bool,
 }
 

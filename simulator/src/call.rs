@@ -15,7 +15,7 @@ pub(crate) struct Call {
     pub(crate) input: u64,
     /// Of them: read from a cache.
     pub(crate) cache_read: u64,
-    /// Of them: written to a cache, where writing is told.
+    /// Of them: written to a cache, where the vendor reports that.
     pub(crate) cache_written: u64,
     /// What may be cached, the shortest first.
     pub(crate) prefixes: Vec<Prefix>,
@@ -88,7 +88,8 @@ impl Prompt {
         }
     }
 
-    /// What was said so far may be cached, though nobody asks: the beginning of every call alike.
+    /// What was said so far may be cached without being asked for: the beginning of all calls that
+    /// are alike.
     pub(crate) fn may_be_cached(&mut self) {
         self.mark(false);
     }

@@ -1,4 +1,4 @@
-//! What the simulator is told to be.
+//! The simulator's configuration.
 //!
 //! ```
 //! # use tidegate_simulator::{Config, Charge};
@@ -28,7 +28,12 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{batch::Batches, fault::Fault, limits::Limits, span};
+use crate::{
+    batch::batches::Batches,
+    fault::Fault,
+    limits::Limits,
+    value::{self, ConfigError},
+};
 
 /// The whole configuration. [`Default`] is a provider without limits or faults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,10 +135,10 @@ impl Config {
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Latency {
     /// The part that every answer takes.
-    #[serde(with = "span")]
+    #[serde(with = "value")]
     pub base: Duration,
     /// The part that grows with the answer.
-    #[serde(with = "span")]
+    #[serde(with = "value")]
     pub per_output_token: Duration,
     /// How much longer or shorter by chance, as a part of the whole: 0 to 1.
     pub jitter: f64,
@@ -145,27 +150,5 @@ impl Latency {
         let tokens = u32::try_from(output).unwrap_or(u32::MAX);
         let whole = self.base + self.per_output_token.saturating_mul(tokens);
         whole.mul_f64(self.jitter.mul_add(2.0f64.mul_add(chance, -1.0), 1.0).max(0.0))
-    }
-}
-
-/// Why a configuration is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// No TOML, an unknown key, or a value of the wrong type.
-    #[error(transparent)]
-    Toml(#[from] toml::de::Error),
-    /// A value that cannot be meant.
-    #[error("{key}: {message}")]
-    Invalid {
-        /// Where it stands.
-        key: String,
-        /// What is wrong with it.
-        message: &'static str,
-    },
-}
-
-impl ConfigError {
-    pub(crate) const fn invalid(key: String, message: &'static str) -> Self {
-        Self::Invalid { key, message }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{config::ConfigError, span};
+use crate::value::{self, ConfigError};
 
 /// One way to fail, and when. Of several that would strike, the first in the file does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,21 +19,21 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matching: Option<String>,
     /// Only from this long after the start. Default: from the start.
-    #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "value::optional", skip_serializing_if = "Option::is_none")]
     pub from: Option<Duration>,
     /// Only until this long after the start. Default: without end.
-    #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "value::optional", skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
     /// Only so many times. Default: without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
     /// How long a `slow` answer drags on (default `"5s"`), when a `hang` is cut off (default:
     /// never), and how long every other fault takes to appear (default: at once).
-    #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "value::optional", skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
     /// The `retry-after` of `rate-limited`, `overloaded` and `server-error`: a header (anthropic,
     /// openai), a `RetryInfo` in the body (gemini), nothing at all (bedrock). Default: nothing.
-    #[serde(default, with = "span::optional", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "value::optional", skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
 }
 

@@ -9,7 +9,7 @@ use crate::{
     amounts::Dimension,
     answer::Answer,
     call::{Call, Prompt},
-    limiter::{Refusal, Standing},
+    limiter::{LimitStatus, Refusal},
     problem::Problem,
     vendor::{self, Vendor},
 };
@@ -23,7 +23,7 @@ const MAX_TOKENS: u64 = 8_192;
 const METHOD: &str = ":generateContent";
 
 impl Vendor for Gemini {
-    /// A wait is told in the body alone.
+    /// Only the body says when to come back.
     const TELLS_WAIT: bool = false;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
@@ -171,7 +171,7 @@ impl Vendor for Gemini {
         vendor::set(headers, "x-content-type-options", "nosniff");
     }
 
-    fn limits(_: &mut HeaderMap, _: &[Standing]) {}
+    fn limits(_: &mut HeaderMap, _: &[LimitStatus]) {}
 }
 
 fn quota_id(refusal: &Refusal) -> &'static str {

@@ -13,17 +13,17 @@ use crate::{
 };
 
 /// No client has more models than this; one that makes names up is stopped here.
-const MODELS: usize = 1_000;
+const MAX_MODELS: usize = 1_000;
 
 /// How many prompts are remembered: 16 MB or so.
-const PROMPTS: usize = 1_000_000;
+const MAX_PROMPTS: usize = 1_000_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) rejected: u64,
     batches: u64,
     batch_requests: u64,
-    models: HashMap<String, Book>,
+    models: HashMap<String, ModelLedger>,
     prompts: HashMap<u64, u32>,
     answered_twice: u64,
     forgotten: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Ledger {
 
 /// One model: its limits and its account.
 #[derive(Debug)]
-pub(crate) struct Book {
+pub(crate) struct ModelLedger {
     pub(crate) limiter: Limiter,
     account: ModelAccount,
     worst: Worst,
@@ -39,25 +39,25 @@ pub(crate) struct Book {
 }
 
 impl Ledger {
-    /// The book of a model, opened when it is first asked for; `None` when there are too many.
-    pub(crate) fn open(&mut self, model: &str, limits: &Limits) -> Option<&mut Book> {
+    /// A model's ledger, opened at its first call; `None` when there are too many models.
+    pub(crate) fn open(&mut self, model: &str, limits: &Limits) -> Option<&mut ModelLedger> {
         if !self.models.contains_key(model) {
-            if self.models.len() >= MODELS {
+            if self.models.len() >= MAX_MODELS {
                 return None;
             }
-            self.models.insert(model.to_owned(), Book::new(limits));
+            self.models.insert(model.to_owned(), ModelLedger::new(limits));
         }
         self.models.get_mut(model)
     }
 
-    /// The book of a model that has one.
-    pub(crate) fn book(&mut self, model: &str) -> Option<&mut Book> {
+    /// The ledger of a model that has one.
+    pub(crate) fn model(&mut self, model: &str) -> Option<&mut ModelLedger> {
         self.models.get_mut(model)
     }
 
     /// A prompt was answered whole.
     pub(crate) fn answered(&mut self, prompt: u64) {
-        if self.prompts.len() >= PROMPTS && !self.prompts.contains_key(&prompt) {
+        if self.prompts.len() >= MAX_PROMPTS && !self.prompts.contains_key(&prompt) {
             self.forgotten += 1;
             return;
         }
@@ -83,22 +83,26 @@ impl Ledger {
             forgotten: self.forgotten,
             batches: self.batches,
             batch_requests: self.batch_requests,
-            models: self.models.iter().map(|(name, book)| (name.clone(), book.account())).collect(),
+            models: self
+                .models
+                .iter()
+                .map(|(name, model)| (name.clone(), model.account()))
+                .collect(),
         }
     }
 
     /// Begins the account anew. Limits stay as used as they are, and calls at work stay at work.
     pub(crate) fn reset(&mut self) {
-        for book in self.models.values_mut() {
-            let at_work = book.account.in_flight;
-            book.account = ModelAccount {
+        for model in self.models.values_mut() {
+            let at_work = model.account.in_flight;
+            model.account = ModelAccount {
                 requests: at_work,
                 in_flight: at_work,
                 max_in_flight: at_work,
                 ..ModelAccount::default()
             };
-            book.worst = Worst::default();
-            book.series = Series::default();
+            model.worst = Worst::default();
+            model.series = Series::default();
         }
         self.prompts.clear();
         (self.rejected, self.answered_twice, self.forgotten) = (0, 0, 0);
@@ -106,7 +110,7 @@ impl Ledger {
     }
 }
 
-impl Book {
+impl ModelLedger {
     fn new(limits: &Limits) -> Self {
         Self {
             limiter: Limiter::new(limits),

@@ -21,7 +21,8 @@
 //!
 //! # Layout
 //!
-//! * [`config`], [`limits`], [`fault`]: what it is told to be; `span` reads durations
+//! * [`config`], [`limits`], [`fault`]: the configuration; `value` reads durations
+//!   and says why a value is refused
 //! * [`server`]: [`serve`] and [`Simulator`]; `wire` is the connection that can be cut
 //! * `provider`: the way of one call through keys, faults, limits, work and answer; `state` is what
 //!   calls share
@@ -66,18 +67,19 @@ mod schema;
 pub mod series;
 pub mod server;
 mod sliding;
-mod span;
 mod state;
 mod tokens;
+mod value;
 mod vendor;
 mod wire;
 mod worst;
 
 pub use account::{Account, ModelAccount};
 pub use amounts::{Amounts, Dimension};
-pub use batch::Batches;
-pub use config::{Config, ConfigError, Latency};
+pub use batch::batches::Batches;
+pub use config::{Config, Latency};
 pub use fault::{Fault, FaultKind};
 pub use limits::{Algorithm, Charge, Limits};
 pub use series::Series;
 pub use server::{Simulator, serve};
+pub use value::ConfigError;

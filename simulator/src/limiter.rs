@@ -36,7 +36,7 @@ impl Refusal {
 
 /// One dimension as the headers state it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standing {
+pub(crate) struct LimitStatus {
     pub(crate) dimension: Dimension,
     pub(crate) limit: u64,
     pub(crate) remaining: u64,
@@ -121,13 +121,13 @@ impl Limiter {
         matches!(self.charge, Charge::Completion)
     }
 
-    pub(crate) fn standings(&mut self, now: Duration) -> Vec<Standing> {
-        let standing = |(dimension, meter): (Dimension, &mut Meter)| Standing {
+    pub(crate) fn statuses(&mut self, now: Duration) -> Vec<LimitStatus> {
+        let status = |(dimension, meter): (Dimension, &mut Meter)| LimitStatus {
             dimension,
             limit: meter.limit,
             remaining: meter.remaining(now),
             reset: meter.reset(now),
         };
-        self.meters().map(standing).collect()
+        self.meters().map(status).collect()
     }
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{amounts::Dimension, config::ConfigError, span};
+use crate::{
+    amounts::Dimension,
+    value::{self, ConfigError},
+};
 
 /// One model's limits. Any subset may be set; a dimension without a limit is never refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +29,7 @@ pub struct Limits {
     pub algorithm: Algorithm,
     /// How much of a minute a full token bucket holds. Default `"60s"`: a whole limit may go at
     /// once. `"1s"` is a provider that enforces 60 a minute as 1 a second.
-    #[serde(with = "span")]
+    #[serde(with = "value")]
     pub bucket: Duration,
     /// When tokens are counted, and how many. Default `"admission"`.
     pub charge: Charge,

@@ -10,7 +10,7 @@ use crate::{
     amounts::Dimension,
     answer::Answer,
     call::{Call, Prompt},
-    limiter::{Refusal, Standing},
+    limiter::{LimitStatus, Refusal},
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -140,14 +140,14 @@ impl Vendor for OpenAi {
         }
     }
 
-    fn limits(headers: &mut HeaderMap, standings: &[Standing]) {
-        let (requests, tokens): (Vec<&Standing>, Vec<&Standing>) =
-            standings.iter().partition(|standing| standing.dimension == Dimension::Requests);
-        for (what, standing) in [("requests", requests.first()), ("tokens", tokens.first())] {
-            let Some(standing) = standing else { continue };
-            set(headers, &format!("x-ratelimit-limit-{what}"), standing.limit);
-            set(headers, &format!("x-ratelimit-remaining-{what}"), standing.remaining);
-            set(headers, &format!("x-ratelimit-reset-{what}"), go_duration(standing.reset));
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
+        let (requests, tokens): (Vec<&LimitStatus>, Vec<&LimitStatus>) =
+            statuses.iter().partition(|status| status.dimension == Dimension::Requests);
+        for (what, status) in [("requests", requests.first()), ("tokens", tokens.first())] {
+            let Some(status) = status else { continue };
+            set(headers, &format!("x-ratelimit-limit-{what}"), status.limit);
+            set(headers, &format!("x-ratelimit-remaining-{what}"), status.remaining);
+            set(headers, &format!("x-ratelimit-reset-{what}"), go_duration(status.reset));
         }
     }
 }

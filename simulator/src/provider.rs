@@ -123,14 +123,13 @@ impl<'a> Exchange<'a> {
         Self { id, began: state.now(), state }
     }
 
-    /// The headers of a response; what the limits have to do with it is told for an admitted call
-    /// alone.
+    /// The headers of a response; the limits are stated for an admitted call alone.
     pub(crate) fn headers<V: Vendor>(&self, admission: Option<&Admission>) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let model = admission.map_or("", |admission| &admission.call.model);
         V::headers(&mut headers, model, self.id, self.state.now().saturating_sub(self.began));
         if let Some(admission) = admission {
-            V::limits(&mut headers, &admission.standings());
+            V::limits(&mut headers, &admission.statuses());
         }
         headers
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::Answer,
     call::{Call, Prompt},
-    limiter::Standing,
+    limiter::LimitStatus,
     openai::OpenAi,
     problem::Problem,
     vendor::{self, Vendor},
@@ -120,8 +120,8 @@ impl Vendor for Responses {
         OpenAi::headers(headers, model, id, took);
     }
 
-    fn limits(headers: &mut HeaderMap, standings: &[Standing]) {
-        OpenAi::limits(headers, standings);
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
+        OpenAi::limits(headers, statuses);
     }
 }
 

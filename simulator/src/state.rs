@@ -11,7 +11,8 @@ use std::{
 use tokio::sync::watch;
 
 use crate::{
-    account::Account, batch::Store, cache::Cache, config::Config, fault::Fault, ledger::Ledger, rng,
+    account::Account, batch::store::Store, cache::Cache, config::Config, fault::Fault,
+    ledger::Ledger, rng,
 };
 
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::Value;
 
-use crate::{answer::Answer, call::Call, limiter::Standing, problem::Problem};
+use crate::{answer::Answer, call::Call, limiter::LimitStatus, problem::Problem};
 
 /// One vendor's wire format.
 pub(crate) trait Vendor: 'static {
@@ -31,7 +31,7 @@ pub(crate) trait Vendor: 'static {
     fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration);
 
     /// The headers that state the limits.
-    fn limits(headers: &mut HeaderMap, standings: &[Standing]);
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]);
 }
 
 /// Sets a header; a value that cannot be one (a model name may be anything) is left out.

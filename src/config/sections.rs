@@ -275,8 +275,8 @@ impl Default for Route {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prices {
-    /// A file in the form of the built-in `prices.toml`; its models replace and add to the built-in
-    /// ones.
+    /// A file in the form of the built-in tables, see [`tidegate_providers::price`]; its models
+    /// replace and add to the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ pub struct Charge {
     /// Whether input read from a prompt cache counts.
     pub cached_input: bool,
     /// By how much output is multiplied where input and output are counted together: 0 where only
-    /// input counts (Gemini), 1 at most vendors, 5 to 15 at Bedrock.
+    /// input counts, 1 at most vendors, 5 to 15 at AWS.
     pub output_weight: f64,
     /// Whether output tokens that were held and not used come back. Where they do not, a call is
     /// charged the larger of what it used and its `max_output_tokens`, as OpenAI documents it.

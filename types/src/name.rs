@@ -107,7 +107,7 @@ name!(
     "batch"
 );
 name!(
-    /// Whoever pays: budgets and fairness are counted per tenant.
+    /// The account that pays: budgets and fairness are counted per tenant.
     Tenant,
     "tenant",
     "default"

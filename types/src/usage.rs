@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What a provider reported for one call, normalised: the four counts never overlap.
 ///
 /// Providers disagree (at some, cached tokens are inside the input count, at others beside it);
-/// each client of `tidegate-providers` converts to this meaning in its `usage.rs`.
+/// each client of `tidegate-providers` converts to this meaning in its `response.rs`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Input tokens that were neither read from nor written to a prompt cache.

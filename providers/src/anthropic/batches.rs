@@ -114,7 +114,7 @@ impl BatchApi for MessageBatches {
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {
     let reply = match text(line, "/result/type")? {
         "succeeded" => Some(Reply::of(200, line.pointer("/result/message")?)),
-        // No status is told: the error's name decides what it is.
+        // No status is given: the error's name decides what it is.
         "errored" => Some(Reply::of(500, line.pointer("/result/error")?)),
         _ => None,
     };

@@ -93,7 +93,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn limits_are_told_in_headers() {
+    fn limits_stand_in_headers() {
         let headers = testing::headers(&[
             ("anthropic-ratelimit-requests-limit", "1000"),
             ("anthropic-ratelimit-requests-remaining", "999"),

@@ -1,4 +1,4 @@
-//! The client.
+//! The client, for one endpoint.
 //!
 //! The SDK writes the request, signs it and reads the answer. Its retries are off, and its HTTP
 //! stack is not even linked: `http` gives it our own client, which sends once over a connection of
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// No limit is told in headers.
+    /// No header states limits.
     fn context<'a>(&'a self, request: &Request<'a>) -> Context<'a> {
         let redactor = Redactor::new(self.key.as_ref(), request);
         let (classifier, retry_codes) = (&self.classifier, &self.retry_codes);

@@ -1,5 +1,5 @@
 //! What a reply says beside an answer: the names of Gemini's errors (`quotaId` of a violated quota
-//! and `reason`, then wording and `status`). No limits are told in headers, and a day's quota
+//! and `reason`, then wording and `status`). No header states limits, and a day's quota
 //! returns at midnight Pacific time.
 
 use std::time::Duration;

@@ -111,7 +111,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn limits_are_told_in_headers() {
+    fn limits_stand_in_headers() {
         let observed = observed(&testing::headers(&[
             ("x-ratelimit-limit-tokens", "150000"),
             ("x-ratelimit-remaining-tokens", "149984"),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     Body, bounded_store,
     item::{Item, Outcome},
-    progress::{Fate, Progress, Stage},
+    progress::{Disposition, Progress, Stage},
     respond,
 };
 use crate::{
@@ -47,9 +47,9 @@ pub(crate) async fn get(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    let told =
+    let outcome =
         find(&state, &headers, &id, |batch, now| Ok(Body::Json(object(batch, now, &id, &headers))));
-    respond::<Anthropic>(&state, told)
+    respond::<Anthropic>(&state, outcome)
 }
 
 /// The newest batches. There is one page of them.
@@ -58,14 +58,14 @@ pub(crate) async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let told = anthropic::check(&headers).map(|()| {
+    let outcome = anthropic::check(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
         let batches = store.anthropic.newest(PREFIX, super::asked(query.as_deref()));
         Body::Json(super::list(
             batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers)).collect(),
         ))
     });
-    respond::<Anthropic>(&state, told)
+    respond::<Anthropic>(&state, outcome)
 }
 
 pub(crate) async fn results(
@@ -79,7 +79,9 @@ pub(crate) async fn results(
             // documented.
             return Err(missing(format!("Batch `{id}` has no available results.")));
         }
-        let lines = batch.fates(now).map(|(item, fate)| format!("{}\n", result(item, fate)));
+        let lines = batch
+            .dispositions(now)
+            .map(|(item, disposition)| format!("{}\n", result(item, disposition)));
         Ok(Body::Lines(lines.collect()))
     });
     respond::<Anthropic>(&state, lines)
@@ -90,7 +92,7 @@ pub(crate) async fn cancel(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    let told = find(&state, &headers, &id, |batch, now| {
+    let outcome = find(&state, &headers, &id, |batch, now| {
         if !batch.cancel(now) {
             return Err(Problem::Invalid {
                 message: format!("Batch `{id}` has already ended."),
@@ -99,7 +101,7 @@ pub(crate) async fn cancel(
         }
         Ok(Body::Json(object(batch, now, &id, &headers)))
     });
-    respond::<Anthropic>(&state, told)
+    respond::<Anthropic>(&state, outcome)
 }
 
 fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem> {
@@ -138,14 +140,14 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
             .filter(|params| params.is_object())
             .ok_or_else(|| wrong("params: Field required"))?;
         let id = rng::draw(&[state.config.seed, number, n]);
-        items.push(Item::new::<Anthropic>(state, headers, id, name, params));
+        items.push(Item::new::<Anthropic>(&state.config, headers, id, name, params));
     }
     let (now, count) = (state.now(), items.len() as u64);
     let batch = Progress::new(now, state.config.batches.duration, items);
-    let told = object(&batch, now, &bounded_store::name(PREFIX, number), headers);
+    let created = object(&batch, now, &bounded_store::name(PREFIX, number), headers);
     state.batches().anthropic.put(number, bytes, batch);
     state.ledger().batch(count);
-    Ok(Body::Json(told))
+    Ok(Body::Json(created))
 }
 
 /// What is said of a batch that is there.
@@ -168,17 +170,17 @@ fn missing(message: String) -> Problem {
     Problem::NotFound { message, code: None }
 }
 
-/// The vendor's batch object. Requests are told as waiting until the whole batch has ended.
+/// The vendor's batch object. Requests count as waiting until the whole batch has ended.
 fn object(batch: &Progress, now: Duration, id: &str, headers: &HeaderMap) -> Value {
     let stage = batch.stage(now);
     let ended = stage == Stage::Ended;
     let [mut succeeded, mut errored, mut canceled, mut expired] = [0_u64; 4];
-    for (_, fate) in batch.fates(now).filter(|_| ended) {
-        *match fate {
-            Fate::Done(Outcome::Answered { .. }) => &mut succeeded,
-            Fate::Done(Outcome::Failed { .. }) => &mut errored,
-            Fate::Cancelled => &mut canceled,
-            Fate::Expired | Fate::Waiting => &mut expired,
+    for (_, disposition) in batch.dispositions(now).filter(|_| ended) {
+        *match disposition {
+            Disposition::Done(Outcome::Answered { .. }) => &mut succeeded,
+            Disposition::Done(Outcome::Failed { .. }) => &mut errored,
+            Disposition::Cancelled => &mut canceled,
+            Disposition::Expired | Disposition::Waiting => &mut expired,
         } += 1;
     }
     let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("localhost");
@@ -207,16 +209,18 @@ fn object(batch: &Progress, now: Duration, id: &str, headers: &HeaderMap) -> Val
 }
 
 /// One line of the results.
-fn result(item: &Item, fate: Fate<'_>) -> Value {
-    let result = match fate {
-        Fate::Done(Outcome::Answered { body, .. }) => {
+fn result(item: &Item, disposition: Disposition<'_>) -> Value {
+    let result = match disposition {
+        Disposition::Done(Outcome::Answered { body, .. }) => {
             let mut message = body.clone();
             message["usage"]["service_tier"] = "batch".into();
             json!({"type": "succeeded", "message": message})
         }
-        Fate::Done(Outcome::Failed { body, .. }) => json!({"type": "errored", "error": body}),
-        Fate::Cancelled => json!({"type": "canceled"}),
-        Fate::Expired | Fate::Waiting => json!({"type": "expired"}),
+        Disposition::Done(Outcome::Failed { body, .. }) => {
+            json!({"type": "errored", "error": body})
+        }
+        Disposition::Cancelled => json!({"type": "canceled"}),
+        Disposition::Expired | Disposition::Waiting => json!({"type": "expired"}),
     };
     json!({"custom_id": item.custom_id, "result": result})
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{config::ConfigError, span};
+use crate::value::{self, ConfigError};
 
 /// The section `[batches]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,14 +12,14 @@ use crate::{config::ConfigError, span};
 pub struct Batches {
     /// How long a batch takes, however many requests it has. They are done one after another, by
     /// chance, between the first and the last tenth of it. Default `"2s"`.
-    #[serde(with = "span")]
+    #[serde(with = "value")]
     pub duration: Duration,
     /// The part of the requests that end in the vendor's server error, 0 to 1. Default 0.
     pub error_rate: f64,
     /// The part of the requests that are not done when the batch ends, 0 to 1. Default 0.
     pub expire_rate: f64,
     /// The most input tokens that all of OpenAI's batches that have not ended may have; a batch
-    /// beyond it fails. No bound unless told.
+    /// beyond it fails. Default: no bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_tokens: Option<u64>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use crate::{answer::Answer, problem::Problem, rng, state::State, vendor::Vendor};
+use crate::{answer::Answer, config::Config, problem::Problem, rng, vendor::Vendor};
 
 #[derive(Debug)]
 pub(crate) struct Item {
@@ -31,32 +31,32 @@ impl Item {
     /// Decides what becomes of a request, which has this number. One that cannot be read fails by
     /// itself.
     pub(crate) fn new<V: Vendor>(
-        state: &State,
+        config: &Config,
         headers: &HeaderMap,
         id: u64,
         custom_id: &str,
         body: &Value,
     ) -> Self {
-        let config = &state.config.batches;
         let failed = |problem: &Problem| {
             let (status, body) = V::problem(problem, "", id);
             Outcome::Failed { status: status.as_u16(), body }
         };
         let chance = rng::uniform(rng::draw(&[id, 1]));
-        let outcome = if chance < config.expire_rate {
+        let outcome = if chance < config.batches.expire_rate {
             None
-        } else if chance < config.expire_rate + config.error_rate {
+        } else if chance < config.batches.expire_rate + config.batches.error_rate {
             Some(failed(&Problem::Server))
         } else {
             Some(match V::read(None, headers, body.to_string().as_bytes()) {
                 Err(problem) => failed(&problem),
                 Ok(call) => {
-                    let answer = Answer::write(&call, &state.config);
+                    let answer = Answer::write(&call, config);
                     Outcome::Answered { body: V::answer(&call, &answer, id), prompt: call.hash }
                 }
             })
         };
-        let after = config.duration.mul_f64(0.8f64.mul_add(rng::uniform(rng::draw(&[id, 2])), 0.1));
+        let after =
+            config.batches.duration.mul_f64(0.8f64.mul_add(rng::uniform(rng::draw(&[id, 2])), 0.1));
         Self { custom_id: custom_id.to_owned(), id, after, outcome }
     }
 }

@@ -1,4 +1,4 @@
-//! A batch as OpenAI has it: what its file says, and what is told of it.
+//! A batch as OpenAI has it: what its file says, and the objects that describe it.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{
     item::{Item, Outcome},
-    progress::{Fate, Progress, Stage},
+    progress::{Disposition, Progress, Stage},
 };
-use crate::{openai::OpenAi, responses::Responses, rng, state::State, tokens};
+use crate::{config::Config, openai::OpenAi, responses::Responses, rng, tokens};
 
 /// The most requests of a batch.
 const MAX_REQUESTS: usize = 50_000;
@@ -38,9 +38,10 @@ pub(crate) enum Output {
 
 impl Job {
     /// Reads the file. A line that is no request fails the whole batch, later on; a request that
-    /// cannot be read fails alone.
+    /// cannot be read fails alone. The batch begins `now`, when the file is read.
     pub(crate) fn new(
-        state: &State,
+        config: &Config,
+        now: impl FnOnce() -> Duration,
         headers: &HeaderMap,
         number: u64,
         asked: &Value,
@@ -91,11 +92,11 @@ impl Job {
             if model.is_null() {
                 model = line["body"]["model"].clone();
             }
-            let id = rng::draw(&[state.config.seed, number, n]);
+            let id = rng::draw(&[config.seed, number, n]);
             items.push(if endpoint == "/v1/responses" {
-                Item::new::<Responses>(state, headers, id, name, &line["body"])
+                Item::new::<Responses>(config, headers, id, name, &line["body"])
             } else {
-                Item::new::<OpenAi>(state, headers, id, name, &line["body"])
+                Item::new::<OpenAi>(config, headers, id, name, &line["body"])
             });
         }
         if items.is_empty() && errors.is_empty() {
@@ -115,7 +116,7 @@ impl Job {
         if !errors.is_empty() {
             items.clear();
         }
-        let progress = Progress::new(state.now(), state.config.batches.duration, items);
+        let progress = Progress::new(now(), config.batches.duration, items);
         let input_file_id = text("input_file_id");
         Self {
             progress,
@@ -138,13 +139,13 @@ impl Job {
     }
 
     /// Fails, as there is room for no more than so many tokens.
-    pub(crate) fn find_no_room(&mut self, state: &State, most: u64) {
+    pub(crate) fn find_no_room(&mut self, config: &Config, now: Duration, most: u64) {
         let model = self.model.as_str().unwrap_or_default();
         let message = format!(
             "Enqueued token limit reached for {model}. Limit: {most} enqueued tokens. Please try again once some in_progress batches have been completed."
         );
         self.errors.push(error("token_limit_exceeded", &message, None));
-        self.progress = Progress::new(state.now(), state.config.batches.duration, Vec::new());
+        self.progress = Progress::new(now, config.batches.duration, Vec::new());
     }
 
     /// Where the batch is, in the vendor's word, and what it became if it is over.
@@ -157,7 +158,10 @@ impl Job {
             Stage::Cancelling => "cancelling",
             Stage::Ended if self.progress.cancelled().is_some() => "cancelled",
             Stage::Ended
-                if self.progress.fates(now).any(|(_, fate)| matches!(fate, Fate::Expired)) =>
+                if self
+                    .progress
+                    .dispositions(now)
+                    .any(|(_, disposition)| matches!(disposition, Disposition::Expired)) =>
             {
                 "expired"
             }
@@ -175,11 +179,13 @@ impl Job {
         let status = self.status(now);
         let (progress, ended) = (&self.progress, self.progress.stage(now) == Stage::Ended);
         let [mut completed, mut failed] = [0_u64; 2];
-        for (_, fate) in progress.fates(now) {
-            match fate {
-                Fate::Done(Outcome::Answered { .. }) => completed += 1,
-                Fate::Done(Outcome::Failed { .. }) | Fate::Cancelled | Fate::Expired => failed += 1,
-                Fate::Waiting => {}
+        for (_, disposition) in progress.dispositions(now) {
+            match disposition {
+                Disposition::Done(Outcome::Answered { .. }) => completed += 1,
+                Disposition::Done(Outcome::Failed { .. })
+                | Disposition::Cancelled
+                | Disposition::Expired => failed += 1,
+                Disposition::Waiting => {}
             }
         }
         let end = |wanted: &str| (status == wanted).then(|| progress.end().timestamp());
@@ -216,13 +222,13 @@ impl Job {
     /// The tokens of all answers.
     fn usage(&self, now: Duration) -> Value {
         let sum = |names: [&str; 2]| -> u64 {
-            let of = |(_, fate): (&Item, Fate<'_>)| match fate {
-                Fate::Done(Outcome::Answered { body, .. }) => {
+            let of = |(_, disposition): (&Item, Disposition<'_>)| match disposition {
+                Disposition::Done(Outcome::Answered { body, .. }) => {
                     names.iter().find_map(|name| body["usage"][*name].as_u64())
                 }
                 _ => None,
             };
-            self.progress.fates(now).filter_map(of).sum()
+            self.progress.dispositions(now).filter_map(of).sum()
         };
         let (input, output) =
             (sum(["prompt_tokens", "input_tokens"]), sum(["completion_tokens", "output_tokens"]));
@@ -241,11 +247,12 @@ impl Job {
         if self.progress.stage(now) != Stage::Ended {
             return None;
         }
-        let lines = self.progress.fates(now).filter(|(_, fate)| {
-            let answered = matches!(fate, Fate::Done(Outcome::Answered { .. }));
+        let lines = self.progress.dispositions(now).filter(|(_, disposition)| {
+            let answered = matches!(disposition, Disposition::Done(Outcome::Answered { .. }));
             answered == (which == Output::Answers)
         });
-        let text: String = lines.map(|(item, fate)| format!("{}\n", line(item, fate))).collect();
+        let text: String =
+            lines.map(|(item, disposition)| format!("{}\n", line(item, disposition))).collect();
         Some(text).filter(|text| !text.is_empty())
     }
 }
@@ -257,16 +264,18 @@ fn error(code: &str, message: &str, line: Option<u64>) -> Value {
 
 /// A line of an output. An error of the call itself stands in its response; `error` tells why there
 /// is none.
-fn line(item: &Item, fate: Fate<'_>) -> Value {
+fn line(item: &Item, disposition: Disposition<'_>) -> Value {
     let response = |status: u16, body: &Value| json!({"status_code": status, "request_id": format!("req_{:016x}", item.id), "body": body});
-    let (response, error) = match fate {
-        Fate::Done(Outcome::Answered { body, .. }) => (response(200, body), Value::Null),
-        Fate::Done(Outcome::Failed { status, body }) => (response(*status, body), Value::Null),
-        Fate::Cancelled => (
+    let (response, error) = match disposition {
+        Disposition::Done(Outcome::Answered { body, .. }) => (response(200, body), Value::Null),
+        Disposition::Done(Outcome::Failed { status, body }) => {
+            (response(*status, body), Value::Null)
+        }
+        Disposition::Cancelled => (
             Value::Null,
             json!({"code": "batch_cancelled", "message": "This request was not executed before the batch was cancelled."}),
         ),
-        Fate::Expired | Fate::Waiting => {
+        Disposition::Expired | Disposition::Waiting => {
             let message =
                 "This request could not be executed before the completion window expired.";
             (Value::Null, json!({"code": "batch_expired", "message": message}))

@@ -3,17 +3,16 @@
 //!
 //! What becomes of a request is decided when its batch is taken in, and shows when its time has
 //! come: nothing runs in the meantime, the clock alone says how far a batch is. No fault strikes
-//! here; [`Batches`] says what goes wrong.
+//! here; [`batches::Batches`] says what goes wrong.
 
 pub(crate) mod anthropic;
-mod batches;
+pub(crate) mod batches;
 mod bounded_store;
-mod file;
 mod item;
 mod job;
 pub(crate) mod openai;
 mod progress;
-mod store;
+pub(crate) mod store;
 
 use axum::response::{IntoResponse, Response};
 
@@ -25,10 +24,7 @@ use crate::{
     vendor::{self, Vendor},
 };
 
-pub use batches::Batches;
-pub(crate) use store::Store;
-
-/// How many a list has: what its caller asks for, 20 unless told.
+/// How many a list has: what its caller asks for, else 20.
 fn asked(query: Option<&str>) -> usize {
     let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
     let limit = pairs.filter(|(key, _)| *key == "limit").find_map(|(_, value)| value.parse().ok());

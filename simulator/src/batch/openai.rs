@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::{
     Body, bounded_store,
-    file::File,
     job::{Job, Output},
     respond,
+    store::File,
 };
 use crate::{openai::OpenAi, problem::Problem, state::State, vendor};
 
@@ -67,9 +67,9 @@ pub(crate) async fn delete(
 ) -> Response {
     let gone = key(&headers)
         .and_then(|()| state.batches().files.remove(FILE, &id).ok_or_else(|| missing("file", &id)));
-    let told =
+    let outcome =
         gone.map(|_| Body::Json(serde_json::json!({"id": id, "object": "file", "deleted": true})));
-    respond::<OpenAi>(&state, told)
+    respond::<OpenAi>(&state, outcome)
 }
 
 pub(crate) async fn create(
@@ -77,8 +77,8 @@ pub(crate) async fn create(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let told = key(&headers).and_then(|()| take(&state, &headers, &body));
-    respond::<OpenAi>(&state, told)
+    let outcome = key(&headers).and_then(|()| take(&state, &headers, &body));
+    respond::<OpenAi>(&state, outcome)
 }
 
 /// The newest batches. There is one page of them.
@@ -87,7 +87,7 @@ pub(crate) async fn list(
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let told = key(&headers).map(|()| {
+    let outcome = key(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
         let batches = store.openai.newest(BATCH, super::asked(query.as_deref()));
         let mut list =
@@ -95,7 +95,7 @@ pub(crate) async fn list(
         list["object"] = "list".into();
         Body::Json(list)
     });
-    respond::<OpenAi>(&state, told)
+    respond::<OpenAi>(&state, outcome)
 }
 
 pub(crate) async fn get(
@@ -103,8 +103,8 @@ pub(crate) async fn get(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    let told = find(&state, &headers, &id, |_, _| Ok(()));
-    respond::<OpenAi>(&state, told)
+    let outcome = find(&state, &headers, &id, |_, _| Ok(()));
+    respond::<OpenAi>(&state, outcome)
 }
 
 pub(crate) async fn cancel(
@@ -112,11 +112,11 @@ pub(crate) async fn cancel(
     headers: HeaderMap,
     Path(id): Path<String>,
 ) -> Response {
-    let told = find(&state, &headers, &id, |job, now| {
+    let outcome = find(&state, &headers, &id, |job, now| {
         let message = "Cannot cancel a batch that is over.".into();
         if job.cancel(now) { Ok(()) } else { Err(Problem::Invalid { message, param: None }) }
     });
-    respond::<OpenAi>(&state, told)
+    respond::<OpenAi>(&state, outcome)
 }
 
 /// The file out of a form, if it is meant for a batch.
@@ -177,22 +177,22 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
         Problem::invalid(format!("Invalid input file ID: '{id}'."), "input_file_id")
     })?;
     let number = state.batches().number();
-    let mut job = Job::new(state, headers, number, &asked, &file);
+    let mut job = Job::new(&state.config, || state.now(), headers, number, &asked, &file);
     if let Some(most) = state.config.batches.queue_tokens {
         let (now, mut store) = (state.now(), state.batches());
         if job.queued(now) + store.openai.all().map(|job| job.queued(now)).sum::<u64>() > most {
             drop(store);
-            job.find_no_room(state, most);
+            job.find_no_room(&state.config, state.now(), most);
         }
     }
-    let (told, count) =
+    let (created, count) =
         (object(&job, state.now(), &bounded_store::name(BATCH, number)), job.progress.len() as u64);
     state.batches().openai.put(number, file.len(), job);
     state.ledger().batch(count);
-    Ok(Body::Json(told))
+    Ok(Body::Json(created))
 }
 
-/// What is told of a batch that is there, after something was done to it.
+/// A batch's object, after something was done to the batch.
 fn find(
     state: &State,
     headers: &HeaderMap,

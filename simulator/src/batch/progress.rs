@@ -37,7 +37,7 @@ pub(crate) enum Stage {
 
 /// How one request stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Fate<'a> {
+pub(crate) enum Disposition<'a> {
     Waiting,
     Done(&'a Outcome),
     Cancelled,
@@ -104,17 +104,20 @@ impl Progress {
 
     /// Each request and how it stands, in the order in which they are done: no other one is
     /// promised.
-    pub(crate) fn fates(&self, now: Duration) -> impl Iterator<Item = (&Item, Fate<'_>)> {
+    pub(crate) fn dispositions(
+        &self,
+        now: Duration,
+    ) -> impl Iterator<Item = (&Item, Disposition<'_>)> {
         let ended = self.stage(now) == Stage::Ended;
         let until = self.cancelled.unwrap_or(Duration::MAX).min(self.age(now));
         self.items.iter().map(move |item| {
-            let fate = match &item.outcome {
-                Some(outcome) if item.after <= until => Fate::Done(outcome),
-                _ if !ended => Fate::Waiting,
-                _ if self.cancelled.is_some() => Fate::Cancelled,
-                _ => Fate::Expired,
+            let disposition = match &item.outcome {
+                Some(outcome) if item.after <= until => Disposition::Done(outcome),
+                _ if !ended => Disposition::Waiting,
+                _ if self.cancelled.is_some() => Disposition::Cancelled,
+                _ => Disposition::Expired,
             };
-            (item, fate)
+            (item, disposition)
         })
     }
 
@@ -129,11 +132,11 @@ impl Progress {
             return Vec::new();
         }
         self.accounted = true;
-        let prompt = |(_, fate): (&Item, Fate<'_>)| match fate {
-            Fate::Done(Outcome::Answered { prompt, .. }) => Some(*prompt),
+        let prompt = |(_, disposition): (&Item, Disposition<'_>)| match disposition {
+            Disposition::Done(Outcome::Answered { prompt, .. }) => Some(*prompt),
             _ => None,
         };
-        self.fates(now).filter_map(prompt).collect()
+        self.dispositions(now).filter_map(prompt).collect()
     }
 }
 
@@ -156,21 +159,21 @@ mod tests {
         Progress::new(Duration::from_secs(100), Duration::from_secs(10), items)
     }
 
-    fn fates(batch: &Progress, second: u64) -> String {
-        let letter = |(_, fate)| match fate {
-            Fate::Waiting => 'w',
-            Fate::Done(_) => 'd',
-            Fate::Cancelled => 'c',
-            Fate::Expired => 'x',
+    fn dispositions(batch: &Progress, second: u64) -> String {
+        let letter = |(_, disposition)| match disposition {
+            Disposition::Waiting => 'w',
+            Disposition::Done(_) => 'd',
+            Disposition::Cancelled => 'c',
+            Disposition::Expired => 'x',
         };
-        batch.fates(Duration::from_secs(second)).map(letter).collect()
+        batch.dispositions(Duration::from_secs(second)).map(letter).collect()
     }
 
     #[test]
     fn requests_are_done_one_after_another_and_the_rest_expires() {
         let mut batch = batch();
-        let told = [100, 102, 107, 108, 109, 110]
-            .map(|second| (batch.stage(Duration::from_secs(second)), fates(&batch, second)));
+        let seen = [100, 102, 107, 108, 109, 110]
+            .map(|second| (batch.stage(Duration::from_secs(second)), dispositions(&batch, second)));
         let wanted = [
             (Stage::Validating, "www"),
             (Stage::Running, "dww"),
@@ -179,12 +182,12 @@ mod tests {
             (Stage::Finalizing, "dwd"),
             (Stage::Ended, "dxd"),
         ];
-        assert_eq!(told, wanted.map(|(stage, fates)| (stage, fates.to_owned())));
+        assert_eq!(seen, wanted.map(|(stage, dispositions)| (stage, dispositions.to_owned())));
         assert!(batch.answered(Duration::from_secs(109)).is_empty());
         assert_eq!(batch.answered(Duration::from_secs(110)), [2, 8]);
-        assert!(batch.answered(Duration::from_secs(111)).is_empty(), "told once");
+        assert!(batch.answered(Duration::from_secs(111)).is_empty(), "accounted once");
         assert!(!batch.cancel(Duration::from_secs(111)), "too late");
-        assert_eq!(fates(&batch, 120), "dxd");
+        assert_eq!(dispositions(&batch, 120), "dxd");
     }
 
     #[test]
@@ -192,16 +195,16 @@ mod tests {
         let mut batch = batch();
         assert!(batch.cancel(Duration::from_secs(104)));
         assert_eq!(
-            (batch.stage(Duration::from_secs(104)), fates(&batch, 104)),
+            (batch.stage(Duration::from_secs(104)), dispositions(&batch, 104)),
             (Stage::Cancelling, "dww".into())
         );
         assert!(batch.cancel(Duration::from_millis(104_900)), "again, and to no effect");
         assert_eq!(
-            (batch.stage(Duration::from_secs(105)), fates(&batch, 105)),
+            (batch.stage(Duration::from_secs(105)), dispositions(&batch, 105)),
             (Stage::Ended, "dcc".into())
         );
         assert_eq!(
-            (fates(&batch, 200), batch.answered(Duration::from_secs(200))),
+            (dispositions(&batch, 200), batch.answered(Duration::from_secs(200))),
             ("dcc".into(), vec![2])
         );
     }

@@ -1,8 +1,12 @@
-//! All that was taken in.
+//! All that was taken in: batches, and the files that were uploaded for them.
 
 use std::time::Duration;
 
-use super::{bounded_store::BoundedStore, file::File, job::Job, progress::Progress};
+use axum::body::Bytes;
+use chrono::Utc;
+use serde_json::{Value, json};
+
+use super::{bounded_store::BoundedStore, job::Job, progress::Progress};
 
 #[derive(Debug, Default)]
 pub(crate) struct Store {
@@ -23,5 +27,34 @@ impl Store {
     pub(crate) fn answered(&mut self, now: Duration) -> Vec<u64> {
         let batches = self.anthropic.all().chain(self.openai.all().map(|job| &mut job.progress));
         batches.flat_map(|batch| batch.answered(now)).collect()
+    }
+}
+
+/// A file that was uploaded.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) content: Bytes,
+    name: String,
+    created: i64,
+}
+
+impl File {
+    pub(crate) fn new(name: String, content: Bytes) -> Self {
+        Self { content, name, created: Utc::now().timestamp() }
+    }
+
+    /// The vendor's file object.
+    pub(crate) fn object(&self, id: &str) -> Value {
+        json!({
+            "id": id,
+            "object": "file",
+            "bytes": self.content.len(),
+            "created_at": self.created,
+            "expires_at": null,
+            "filename": self.name,
+            "purpose": "batch",
+            "status": "processed",
+            "status_details": null,
+        })
     }
 }

@@ -14,8 +14,8 @@ use crate::{
 /// The least that the vendor takes for `max_output_tokens`.
 const MIN_OUTPUT: u32 = 16;
 
-/// No sampling parameters: reasoning models refuse them. `store` is true unless it is said
-/// otherwise, and documents are nobody's to keep.
+/// No sampling parameters: reasoning models refuse them. `store` is true by default, and
+/// documents are not to be kept by the vendor.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,

@@ -1,4 +1,4 @@
-//! Durations in configuration: `"250ms"`, `"30s"`, `"5m"`.
+//! Values of the configuration: durations (`"250ms"`, `"30s"`, `"5m"`), and why a value is refused.
 
 use std::time::Duration;
 
@@ -38,5 +38,27 @@ pub(crate) mod optional {
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
         super::deserialize(deserializer).map(Some)
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No TOML, an unknown key, or a value of the wrong type.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// A value that cannot be meant.
+    #[error("{key}: {message}")]
+    Invalid {
+        /// Where it stands.
+        key: String,
+        /// What is wrong with it.
+        message: &'static str,
+    },
+}
+
+impl ConfigError {
+    pub(crate) const fn invalid(key: String, message: &'static str) -> Self {
+        Self::Invalid { key, message }
     }
 }
