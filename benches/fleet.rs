@@ -12,12 +12,12 @@
     reason = "a benchmark may stop at the first fault and talks to people"
 )]
 
-#[path = "../tests/common/mod.rs"]
-mod common;
+#[path = "../tests/end_to_end/fleet.rs"]
+mod fleet;
 
 use std::time::{Duration, Instant};
 
-use common::{MODEL, fleet};
+use fleet::{MODEL, fleet};
 
 const LIMIT: u64 = 400_000;
 const DOCUMENTS: usize = 700;

@@ -1,20 +1,10 @@
 //! Documents that are too long for one call, and folders of everything.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::{fmt::Write as _, time::Duration};
 
-use common::{Fleet, MODEL, fleet};
 use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, MODEL, fleet};
 
 fn settings() -> String {
     format!(

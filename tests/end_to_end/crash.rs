@@ -1,20 +1,10 @@
 //! What happens when something dies in the middle of a batch.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{MODEL, fleet};
 use serde_json::json;
+
+use crate::fleet::{MODEL, fleet, fleet_with_its_own_redis};
 
 fn settings() -> String {
     format!("[models.\"{MODEL}\"]\ntpm = 120_000\n")
@@ -60,8 +50,11 @@ async fn a_killed_worker_loses_no_document() {
 /// Redis is away for ten seconds and comes back empty.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_goes_on_while_redis_is_away() {
-    let Some(mut fleet) =
-        fleet("[default]\ntpm = 120_000\nalgorithm = \"sliding-window\"\n", &settings()).await
+    let Some(mut fleet) = fleet_with_its_own_redis(
+        "[default]\ntpm = 120_000\nalgorithm = \"sliding-window\"\n",
+        &settings(),
+    )
+    .await
     else {
         return;
     };
@@ -70,24 +63,12 @@ async fn a_batch_goes_on_while_redis_is_away() {
     fleet.worker();
     fleet.start("outage", &fleet.batch("out")).await;
     fleet.until("outage", |progress| progress["succeeded"].as_u64() >= Some(40)).await;
-    fleet.redis.take().unwrap().stop().await;
+    fleet.own_redis.as_mut().unwrap().kill();
     let before = fleet.results("out").len();
     tokio::time::sleep(Duration::from_secs(10)).await;
     let during = fleet.results("out").len() - before;
     assert!(during >= 10, "only {during} documents in ten seconds without Redis");
-    let port = fleet.redis_url.rsplit(':').next().unwrap().to_owned();
-    let mut redis = tokio::process::Command::new("redis-server")
-        .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .stdout(std::process::Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .or_else(|_| {
-            tokio::process::Command::new("valkey-server")
-                .args(["--port", &port, "--save", ""])
-                .kill_on_drop(true)
-                .spawn()
-        })
-        .unwrap();
+    fleet.own_redis.as_mut().unwrap().restart();
     let result = fleet.result("outage").await.unwrap();
     assert_eq!((&result["succeeded"], &result["failed"]), (&json!(200), &json!(0)), "{result}");
     let account = fleet.account();
@@ -99,7 +80,6 @@ async fn a_batch_goes_on_while_redis_is_away() {
     assert!(refused * 100 <= account.requests * 5, "{account:?}");
     let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
     assert!(log.contains("Redis is away") && log.contains("Redis is back"), "{log}");
-    redis.start_kill().unwrap();
     fleet.stop().await;
 }
 

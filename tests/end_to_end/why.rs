@@ -1,21 +1,11 @@
 //! What an operator sees of a batch that waits, and what limits do that are set while it runs.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::{process::Output, time::Duration};
 
-use common::{Fleet, MODEL, fleet};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::Instant};
+
+use crate::fleet::{Fleet, MODEL, fleet};
 
 async fn tidegate(fleet: &Fleet, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));

@@ -1,12 +1,5 @@
 //! What the documentation shows can be used as it stands.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "tests may stop at the first fault"
-)]
-
 use std::path::{Path, PathBuf};
 
 use tidegate::config::Config;

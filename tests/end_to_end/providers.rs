@@ -1,17 +1,8 @@
 //! Every provider's API, routes and schemas, on worker processes.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
-use common::{Fleet, fleet};
 use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, fleet};
 
 const QUICK: &str = "[gate]\njitter = \"50ms\"\nbase-backoff = \"20ms\"\nmax-backoff = \"100ms\"\n";
 

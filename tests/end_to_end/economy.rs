@@ -1,21 +1,12 @@
 //! Batches whose documents go through their provider's batch API.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{Fleet, fleet};
 use serde_json::{Value, json};
 use tidegate_activities::{batch::plan, provider_batch};
 use tidegate_workflows::contract::{Job, SubmitBatch};
+
+use crate::fleet::{Fleet, fleet};
 
 /// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time
 /// on the direct path.

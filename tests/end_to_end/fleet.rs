@@ -16,68 +16,84 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     process::{Output, Stdio},
+    sync::OnceLock,
     time::Duration,
 };
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate::devstack::{redis_server::RedisServer, temporal_server};
 use tidegate_simulator::{Config, Simulator};
+use tidegate_testkit::{Redis, Temporal, unique};
 use tokio::{
     process::{Child, Command},
-    sync::{Mutex, MutexGuard},
+    sync::{Semaphore, SemaphorePermit},
 };
 
 pub const MODEL: &str = "anthropic:claude-sonnet-5";
 
-/// Two cores carry one fleet at a time.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+/// Most of a fleet's time is waiting, so that two cores carry several; measured are at most that
+/// many, beyond which the figures of each begin to suffer.
+static AT_ONCE: Semaphore = Semaphore::const_new(4);
 
 pub struct Fleet {
-    pub temporal: temporal_server::TemporalServer,
-    pub redis: Option<RedisServer>,
+    pub temporal: &'static Temporal,
+    /// All that the fleet has in Temporal is in a namespace of its own.
+    namespace: String,
+    /// One that may be killed.
+    pub own_redis: Option<Redis>,
     pub redis_url: String,
     pub simulator: Simulator,
     pub folder: TempDir,
     pub workers: Vec<Child>,
-    _alone: MutexGuard<'static, ()>,
+    _turn: SemaphorePermit<'static>,
 }
 
-/// `None`, said aloud, where Temporal or Redis cannot be started; a failure when
-/// `TIDEGATE_REQUIRE_SERVICES=1`.
+/// A fleet on the Temporal and the Redis that all fleets of this process share. `None`, said aloud,
+/// where they cannot be started.
 pub async fn fleet(simulator: &str, settings: &str) -> Option<Fleet> {
-    let alone = ONE_AT_A_TIME.lock().await;
-    let services = async {
-        anyhow::Ok((temporal_server::TemporalServer::start().await?, RedisServer::start().await?))
-    };
-    let (temporal, redis) = match services.await {
-        Ok(services) => services,
-        Err(error) => {
-            eprintln!("SKIPPED: {error:#}");
-            assert!(
-                std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_none_or(|value| value != "1"),
-                "Temporal and Redis are required"
-            );
-            return None;
-        }
-    };
+    let url = Redis::shared()?.url.clone();
+    start(url, None, simulator, settings).await
+}
+
+/// A fleet whose Redis may be killed.
+pub async fn fleet_with_its_own_redis(simulator: &str, settings: &str) -> Option<Fleet> {
+    let redis = Redis::start()?;
+    start(redis.url.clone(), Some(redis), simulator, settings).await
+}
+
+fn temporal() -> Option<&'static Temporal> {
+    static SHARED: OnceLock<Option<Temporal>> = OnceLock::new();
+    // Tenants of one queue take turns, as on the embedded server of the program.
+    SHARED.get_or_init(|| Temporal::start(&["matching.enableFairness=true"])).as_ref()
+}
+
+async fn start(
+    redis_url: String,
+    own_redis: Option<Redis>,
+    simulator: &str,
+    settings: &str,
+) -> Option<Fleet> {
+    let turn = AT_ONCE.acquire().await.unwrap();
+    let temporal = temporal()?;
     let simulator = Simulator::start(Config::from_toml(simulator).unwrap()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
     let fleet = Fleet {
-        redis_url: redis.url(),
         temporal,
-        redis: Some(redis),
+        namespace: temporal.namespace(),
+        own_redis,
+        redis_url,
         simulator,
-        folder,
+        folder: tempfile::tempdir().unwrap(),
         workers: Vec::new(),
-        _alone: alone,
+        _turn: turn,
     };
     std::fs::create_dir(fleet.path("in")).unwrap();
     let config = format!(
-        "[temporal]\naddress = \"{}\"\nnamespace = \"default\"\n[redis]\nurl = \"{}\"\n[storage]\nroots = [\"{}\"]\n\
+        "[temporal]\naddress = \"{}\"\nnamespace = \"{}\"\n[redis]\nurl = \"{}\"\nkey-prefix = \"{}\"\n[storage]\nroots = [\"{}\"]\n\
          [providers.anthropic]\nbase-url = \"{}\"\napi-key-env = \"SIMULATED_KEY\"\n{settings}\n",
         fleet.temporal.address(),
+        fleet.namespace,
         fleet.redis_url,
+        unique("test"),
         fleet.uri(""),
         fleet.simulator.base_url(),
     );
@@ -140,8 +156,8 @@ impl Fleet {
 
     /// Runs the Temporal CLI against the dev server.
     pub async fn cli(&self, arguments: &[&str]) -> Output {
-        let mut command = Command::new(temporal_server::cli().unwrap());
-        command.args(arguments).args(["--address", &self.temporal.address()]).kill_on_drop(true);
+        let mut command = Command::from(self.temporal.cli());
+        command.args(arguments).args(["--namespace", &self.namespace]).kill_on_drop(true);
         tokio::time::timeout(Duration::from_secs(400), command.output())
             .await
             .expect("the CLI took too long")
@@ -232,10 +248,6 @@ impl Fleet {
             let _ = worker.wait().await;
         }
         self.simulator.shutdown().await;
-        if let Some(redis) = self.redis.take() {
-            redis.stop().await;
-        }
-        self.temporal.stop().await;
     }
 }
 

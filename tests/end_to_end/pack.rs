@@ -1,18 +1,8 @@
 //! Small documents that share calls.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
-use common::{Fleet, MODEL, fleet};
 use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, MODEL, fleet};
 
 /// Requests are scarce and tokens are not.
 fn settings() -> String {

@@ -1,20 +1,10 @@
 //! Lanes and models inside one worker process: nobody fills the slots that another one needs.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{Fleet, MODEL, fleet};
 use serde_json::json;
+
+use crate::fleet::{Fleet, MODEL, fleet};
 
 const OTHER: &str = "anthropic:claude-haiku-4-5";
 

@@ -1,20 +1,11 @@
 //! The example of a user's own activity, against a real Temporal, a real Redis and a provider that
 //! counts for itself.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::path::Path;
 
-use common::fleet;
 use tokio::process::Command;
+
+use crate::fleet::fleet;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_keeps_the_limit_and_answers_everything() {

@@ -1,20 +1,10 @@
 //! Whole batches, started by the Temporal CLI, on worker processes.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{MODEL, fleet};
 use serde_json::json;
+
+use crate::fleet::{MODEL, fleet};
 
 const LIMIT: &str = "tpm = 120_000";
 

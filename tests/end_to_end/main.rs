@@ -1,0 +1,23 @@
+//! End to end: worker processes on a real Temporal dev server and a real Redis, before a simulated
+//! provider. One binary, because each would be as large as the program.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
+mod batch;
+mod crash;
+mod docs;
+mod economy;
+mod fleet;
+mod lanes;
+mod long;
+mod own_activity;
+mod pack;
+mod providers;
+mod why;
