@@ -2,7 +2,7 @@
 
 SHELL := /bin/sh
 CARGO ?= cargo
-# Passed on to the program or to the test runner: make demo ARGS="--documents 8", make test ARGS="--test crash".
+# Passed on to the program or to the test runner: make demo ARGS="--documents 8", make test ARGS="crash::".
 ARGS ?=
 
 # The tools that setup found or fetched, for whatever starts an embedded stack.

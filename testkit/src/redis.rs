@@ -1,13 +1,13 @@
 //! A Redis in memory.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 
 use redis::{Client, Connection, RedisResult};
-use tempfile::TempDir;
 
 use crate::{
     server::{Server, leashed, on_path},
@@ -23,7 +23,6 @@ pub struct Redis {
     server: Option<Server>,
     program: PathBuf,
     port: u16,
-    folder: TempDir,
 }
 
 impl Redis {
@@ -36,10 +35,9 @@ impl Redis {
             );
             return None;
         };
-        let folder = tempfile::tempdir().unwrap();
-        let command = |[port]: &[u16; 1]| command(&program, *port, folder.path());
+        let command = |[port]: &[u16; 1]| command(&program, *port);
         let (server, [port]) = Server::on_free_ports(command, |[port]| answers(&url(*port)));
-        Some(Self { url: url(port), server: Some(server), program, port, folder })
+        Some(Self { url: url(port), server: Some(server), program, port })
     }
 
     /// One for all tests of a process, each of which takes key prefixes of its own
@@ -70,16 +68,17 @@ impl Redis {
     /// Another program has taken the port.
     pub fn restart(&mut self) {
         self.kill();
-        let command = command(&self.program, self.port, self.folder.path());
+        let command = command(&self.program, self.port);
         let server = Server::start(command, || answers(&self.url));
         self.server = Some(server.expect("its port is free"));
     }
 }
 
-fn command(program: &Path, port: u16, folder: &Path) -> Command {
+fn command(program: &Path, port: u16) -> Command {
     let mut command = leashed(program);
     command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder);
+    // Nothing is saved, so nothing is written there.
+    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(env::temp_dir());
     command
 }
 

@@ -18,7 +18,7 @@
     reason = "a benchmark has a clock, may stop at the first fault, and talks to people"
 )]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/on_temporal/common/mod.rs"]
 mod common;
 
 use std::time::Instant;

@@ -1,28 +1,18 @@
 //! Whole batches on a real Temporal server, with scripted activities.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::{
-    Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server,
-    until, with_worker,
-};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowExecutionStatus;
 use temporalio_protos::temporal::api::{
     common::v1::Payload, history::v1::history_event::Attributes,
 };
 use tidegate_workflows::contract::{CallCounts, FailedDocument, FailureType};
+
+use crate::common::{
+    Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server,
+    until, with_worker,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_document_is_processed_once_and_the_totals_add_up() {

@@ -1,25 +1,15 @@
 //! What users and operators send amiss, and what a batch says after its end.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
-use common::{Batch, Ended, Fake, Gate, input, server, with_worker};
 use serde_json::{Value, json};
 use temporalio_client::{UntypedSignal, WorkflowSignalOptions};
 use temporalio_common::data_converters::RawValue;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
 use tidegate_workflows::contract::FailureType;
 
+use crate::common::{Batch, Ended, Fake, Gate, input, server, with_worker};
+
 async fn signal(batch: &Batch, name: &str, payload: Option<&Value>) {
-    let payloads = RawValue::new(payload.into_iter().map(common::json_payload).collect());
+    let payloads = RawValue::new(payload.into_iter().map(crate::common::json_payload).collect());
     batch
         .handle
         .signal(UntypedSignal::new(name), payloads, WorkflowSignalOptions::default())

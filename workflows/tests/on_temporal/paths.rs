@@ -1,25 +1,14 @@
 //! Documents that do not go one by one and at once: several in a call, in parts, or through their
 //! provider's batch API.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "tests may stop at the first fault, and have a clock"
-)]
-
-mod common;
-
 use std::time::{Duration, SystemTime};
 
-use common::{Act, Ended, Fake, input, server, with_worker};
 use serde_json::json;
 use tidegate_workflows::contract::{
     BatchState, DocumentOutcome, Economy, FailedDocument, LongHow, Parts, Step,
 };
+
+use crate::common::{Act, Ended, Fake, input, server, with_worker};
 
 /// The first pack fails for good, and so each of its documents goes alone; of the others those that
 /// were left out do.

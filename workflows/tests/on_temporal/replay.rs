@@ -3,23 +3,10 @@
 //! A change that decides otherwise than the recorded runs did would break every batch that is under
 //! way when it is rolled out. Where such a change is meant, guard it by a patch, or write down that
 //! batches must have ended, and record again:
-//! `TIDEGATE_RECORD_HISTORIES=1 cargo test -p tidegate-workflows --test replay`.
-
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    reason = "tests may stop at the first fault, and read files"
-)]
-
-mod common;
+//! `TIDEGATE_RECORD_HISTORIES=1 cargo test -p tidegate-workflows replay`.
 
 use std::path::PathBuf;
 
-use common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_protos::temporal::api::history::v1::HistoryEvent;
@@ -31,6 +18,8 @@ use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
     contract::{BatchState, CallCounts, DocumentOutcome, Economy, FailureType, LongHow, Parts},
 };
+
+use crate::common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
 
 const BATCH: &str = "batch.json";
 const SHARD: &str = "shard.json";

@@ -1,23 +1,13 @@
 //! Batches whose histories are cut short: Temporal suggests continuing as new after 100 events.
 
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "tests may stop at the first fault"
-)]
-
-mod common;
-
 use std::sync::OnceLock;
 
-use common::{Act, Fake, Gate, assert_each_once, input, outcome, until, with_worker};
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
 use tidegate_testkit::Temporal;
 use tidegate_workflows::contract::{CallCounts, FailureType};
+
+use crate::common::{Act, Fake, Gate, assert_each_once, input, outcome, until, with_worker};
 
 const SUGGEST_AT: usize = 100;
 
