@@ -1,13 +1,13 @@
 //! A Redis in memory.
 
 use std::{
-    env,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
 };
 
 use redis::{Client, Connection, RedisResult};
+use tempfile::TempDir;
 
 use crate::{
     server::{Server, leashed, on_path},
@@ -35,7 +35,8 @@ impl Redis {
             );
             return None;
         };
-        let command = |[port]: &[u16; 1]| command(&program, *port);
+        let folder = folder();
+        let command = |[port]: &[u16; 1]| command(&program, *port, &folder);
         let (server, [port]) = Server::on_free_ports(command, |[port]| answers(&url(*port)));
         Some(Self { url: url(port), server: Some(server), program, port })
     }
@@ -68,17 +69,23 @@ impl Redis {
     /// Another program has taken the port.
     pub fn restart(&mut self) {
         self.kill();
-        let command = command(&self.program, self.port);
+        let folder = folder();
+        let command = command(&self.program, self.port, &folder);
         let server = Server::start(command, || answers(&self.url));
         self.server = Some(server.expect("its port is free"));
     }
 }
 
-fn command(program: &Path, port: u16) -> Command {
+/// An empty one, so that there is nothing to load. Nothing is saved there either, so that it can go
+/// when the server has started; a `static` would never remove it.
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn command(program: &Path, port: u16, folder: &TempDir) -> Command {
     let mut command = leashed(program);
     command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
-    // Nothing is saved, so nothing is written there.
-    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(env::temp_dir());
+    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(folder.path());
     command
 }
 

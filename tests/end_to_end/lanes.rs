@@ -9,7 +9,7 @@ use crate::fleet::{Fleet, MODEL, fleet};
 const OTHER: &str = "anthropic:claude-haiku-4-5";
 
 /// One call takes this long.
-const CALL: Duration = Duration::from_secs(12);
+const CALL: Duration = Duration::from_secs(16);
 
 /// All slots that a batch can get are in long calls, which began together, and more of its
 /// documents wait. A document of a lane above it begins at once: it does not wait until they end.
@@ -17,7 +17,11 @@ const CALL: Duration = Duration::from_secs(12);
 async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
     let settings =
         format!("[models.\"{MODEL}\"]\ntpm = 2_000_000\n[worker]\nmax-concurrent-documents = 6\n");
-    let Some(mut fleet) = fleet("[latency]\nbase = \"12s\"\n", &settings).await else { return };
+    let Some(mut fleet) =
+        fleet(&format!("[latency]\nbase = \"{}s\"\n", CALL.as_secs()), &settings).await
+    else {
+        return;
+    };
     fleet.documents(60, 60);
     fleet.worker();
     let mut batch = fleet.batch("out");
