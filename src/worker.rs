@@ -158,14 +158,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         routes: config.routes()?,
         queues: tidegate_activities::call::route::Queues::default(),
         warmth: Arc::default(),
-        guard: Guard {
-            quota,
-            backoff: config.backoff(),
-            stopped: Arc::default(),
-            breakers: Arc::default(),
-            waiting: Arc::default(),
-            call_stats: Arc::default(),
-        },
+        guard: Guard::new(quota, config.backoff()),
         shards: tidegate_activities::batch::job::Shards::default(),
     })
 }
@@ -236,7 +229,7 @@ async fn boxed_worker(
             .max_heartbeat_throttle_interval(BEAT)
             .default_heartbeat_throttle_interval(BEAT)
             .graceful_shutdown_period(*config.worker.shutdown_grace)
-            .register_activities(DocumentActivities::shared(&process.services))
+            .register_activities(DocumentActivities::new(Arc::clone(&process.services)))
     };
     let batches = common(config.temporal.task_queue.clone())
         .register_workflow::<ProcessDocuments>()?

@@ -1,36 +1,90 @@
-//! What each failure means to Temporal: the only place that decides it.
+//! What each failure means to Temporal, and whether and when it is tried again: the only place
+//! that decides it.
 //!
 //! | what happened | type | retried | delay of the next attempt |
 //! |---|---|---|---|
-//! | 429 for a limit that refills | `RateLimited` | yes | full jitter, at least Retry-After |
-//! | no quota for longer than a slot may be held; gate closed | `QuotaWait`, benign | yes | the turn, a little early |
-//! | 529, 503 | `Overloaded` | yes | full jitter, at least Retry-After |
-//! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | full jitter, at least Retry-After |
-//! | the object store fails | `Transient` | yes | full jitter |
+//! | 429 for a limit that refills | `RateLimited` | yes | grows with the 429s, at least Retry-After |
+//! | no quota for longer than a slot may be held | `QuotaWait`, benign | yes | the turn, a little early |
+//! | the gate is closed | `QuotaWait`, benign | yes | until it opens |
+//! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
+//! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
+//! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
+//! | the object store or a document's reader fails | `Transient` | yes | grows with the attempts |
+//! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
-//! | Redis is away and a budget must be kept | `Transient` | yes | full jitter |
-//! | the answer does not satisfy the schema | `InvalidOutput` | once | none |
+//! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |
 //! | refused, too large, unreadable, wrong key, bad input | by name | no | |
+//! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
+//! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!
-//! No delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the
-//! document waits there.
+//! A delay that grows has full jitter: anything up to [`Backoff::base`] × 2ⁿ. No delay is longer
+//! than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
 
 use std::time::Duration;
 
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
-use tidegate_providers as providers;
-use tidegate_quota::{Refused, budget::BudgetRefused};
-use tidegate_workflows::contract::{CallCounts, FailureType};
+use tidegate_providers::{self as providers, Kind};
+use tidegate_quota::{
+    Dimension, Refused,
+    budget::{BudgetRefused, Unheld},
+    store::Binding,
+};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{CallCounts, FailureDetails, FailureType, WaitsFor};
+
+use crate::storage;
 
 /// Calls that a document may spend on faults of the provider before it is given up. Refusals for
 /// quota do not count.
 pub const MAX_FAULTS: u32 = 8;
 
+/// Answers of one document that may fail the schema: the model may keep to it the next time.
+pub const MAX_INVALID_OUTPUTS: u32 = 2;
+
+/// Attempts to hand in a provider's batch. After these the workflow waits, which knows of pauses,
+/// of deadlines and of cancellation.
+pub const MAX_BATCH_SUBMITS: u32 = 3;
+
+/// Attempts to cancel a provider's batch. One that goes on is waited for all the same.
+pub const MAX_BATCH_CANCELS: u32 = 3;
+
+/// Attempts to collect a provider's batch: an hour of a provider that does not give out what it
+/// has. Then the documents take the direct path.
+pub const MAX_BATCH_COLLECTS: u32 = 60;
+
+/// A document that goes on to another model comes back within this time, by chance, so that
+/// documents that failed together do not ask the next model together.
+pub const REROUTED: Duration = Duration::from_secs(2);
+
+/// A model whose key was refused is asked again after this long.
+pub const KEY_REFUSED: Duration = Duration::from_secs(30);
+
+/// A spent account says when its day or month ends, or nothing. Then one call finds out again after
+/// this long, unless an operator opens the gate sooner.
+pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
+
+/// A budget's refusal is remembered for this long: the documents behind it fail without taking
+/// quota. Then one asks again, because calls that cost less than was held give the rest back.
+pub const BUDGET_REFUSED: Duration = Duration::from_secs(5);
+
+/// Different documents in a row whose calls fail, until a model's circuit opens. A single one may
+/// itself be what the provider fails at.
+pub const CIRCUIT_FAULTS: usize = 5;
+
+/// A circuit stays open this long, then twice as long each time that the probe fails, up to the
+/// longest.
+pub const CIRCUIT_OPEN: Duration = Duration::from_secs(5);
+/// The longest time for which a circuit stays open.
+pub const MAX_CIRCUIT_OPEN: Duration = Duration::from_secs(60);
+
+/// The second chance comes at once; zero would mean Temporal's own delay.
+const AT_ONCE: Duration = Duration::from_millis(100);
+
 /// A document that waits for its turn elsewhere comes back a little early and waits the rest in
 /// place: turns move up when calls use less than was reserved, and a turn must not pass while
 /// Temporal dispatches it. By a part of the wait, because turns move the more the further off they
-/// are; but not by more than seconds, because who waits long would ask too often.
+/// are; but not by more than seconds, because a long wait would then be asked about too often.
 const EARLY: Duration = Duration::from_millis(500);
 const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Duration = Duration::from_secs(10);
@@ -38,7 +92,7 @@ const MAX_EARLY: Duration = Duration::from_secs(10);
 /// Longest message in a history.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// How delays grow.
+/// How delays grow: `[gate]` in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// Bound of the first delay. Default 10 s.
@@ -55,11 +109,46 @@ impl Default for Backoff {
 
 impl Backoff {
     /// Full jitter: anything up to `base × 2^before`, at least `floor`, never above `max`.
-    #[must_use]
-    pub fn delay(&self, before: u32, floor: Option<Duration>) -> Duration {
+    fn jittered(&self, before: u32, floor: Duration) -> Duration {
         let bound = self.base.saturating_mul(2_u32.saturating_pow(before.min(16))).min(self.max);
-        let jittered = bound.mul_f64(rand::random());
-        jittered.max(floor.unwrap_or_default()).min(self.max)
+        bound.mul_f64(rand::random()).max(floor).min(self.max)
+    }
+}
+
+/// When an activity is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// Never: the failure is final.
+    Never,
+    /// After this long.
+    After(Duration),
+    /// After this long, and by chance up to as long again, within [`Backoff::base`].
+    AfterSpread(Duration),
+    /// The more faults there were before, the later.
+    ByFaults {
+        /// Faults of this document before this one.
+        before: u32,
+        /// What the provider asks for.
+        at_least: Duration,
+    },
+    /// The more attempts there were before, the later.
+    ByAttempts,
+}
+
+impl Retry {
+    /// The delay before the next attempt; `None` never. `attempt` is this one, counted from 1.
+    #[must_use]
+    pub fn delay(self, backoff: Backoff, attempt: u32) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::After(delay) => Some(delay.min(backoff.max)),
+            Self::AfterSpread(delay) => {
+                let spread = backoff.jittered(0, Duration::ZERO).min(delay);
+                Some(delay.saturating_add(spread).min(backoff.max))
+            }
+            Self::ByFaults { before, at_least } => Some(backoff.jittered(before, at_least)),
+            Self::ByAttempts => Some(backoff.jittered(attempt.saturating_sub(1), Duration::ZERO)),
+        }
     }
 }
 
@@ -71,15 +160,21 @@ pub struct Failure {
     pub kind: FailureType,
     /// A sentence for people.
     pub message: String,
-    /// `None` never, else after this long.
-    pub retry_after: Option<Duration>,
+    /// When it is tried again.
+    pub retry: Retry,
+    /// What a document without quota waits for.
+    pub waits_for: Option<WaitsFor>,
 }
 
 impl Failure {
+    fn new(kind: FailureType, message: impl Into<String>, retry: Retry) -> Self {
+        Self { kind, message: message.into(), retry, waits_for: None }
+    }
+
     /// Final.
     #[must_use]
     pub fn never(kind: FailureType, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), retry_after: None }
+        Self::new(kind, message, Retry::Never)
     }
 
     /// Bad input, final: the sentence says what to change.
@@ -88,35 +183,41 @@ impl Failure {
         Self::never(FailureType::InvalidInput, message)
     }
 
-    /// A fault that has nothing to do with the document.
+    /// A fault of this worker or of what it works with, and not of the document.
     #[must_use]
-    pub fn transient(message: impl Into<String>, backoff: Backoff, before: u32) -> Self {
-        Self {
-            kind: FailureType::Transient,
-            message: message.into(),
-            retry_after: Some(backoff.delay(before, None)),
-        }
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self::new(FailureType::Transient, message, Retry::ByAttempts)
     }
 
     /// The limiter gave no permit; no call was made.
     #[must_use]
-    pub fn refused(refused: &Refused, backoff: Backoff) -> Self {
+    pub fn refused(refused: &Refused) -> Self {
         let message = refused.to_string();
         match refused {
-            Refused::Wait { wait, .. } => {
+            Refused::Wait { wait, binding, .. } => {
                 let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
-                let delay = wait.saturating_sub(early).max(Duration::from_secs(1)).min(backoff.max);
-                Self { kind: FailureType::QuotaWait, message, retry_after: Some(delay) }
+                let delay = wait.saturating_sub(early).max(Duration::from_secs(1));
+                Self::quota_wait(message, delay, waits_for(*binding))
             }
-            Refused::Paused { wait, .. } => Self {
-                kind: FailureType::QuotaWait,
-                message,
-                retry_after: Some((*wait).min(backoff.max)),
-            },
+            Refused::Paused { wait, .. } => Self::quota_wait(message, *wait, WaitsFor::Gate),
             Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
             Refused::NeverFits { .. } => Self::never(FailureType::TooLarge, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
         }
+    }
+
+    fn quota_wait(message: String, delay: Duration, waits_for: WaitsFor) -> Self {
+        let waits_for = Some(waits_for);
+        Self { waits_for, ..Self::new(FailureType::QuotaWait, message, Retry::After(delay)) }
+    }
+
+    /// A model whose circuit stays open for so long; no call was made.
+    #[must_use]
+    pub fn circuit_open(model: &ModelId, open: Duration) -> Self {
+        let message = format!(
+            "{model} has failed several times in a row; one call tries it again in {open:.0?}"
+        );
+        Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
     }
 
     /// A budget has too little left; no call was made.
@@ -125,49 +226,148 @@ impl Failure {
         Self::never(FailureType::BudgetExceeded, refused.to_string())
     }
 
-    /// A provider call failed. `effort` counts it already.
+    /// A provider call failed. `counts` has it already.
     #[must_use]
-    pub fn from_provider(error: &providers::Error, effort: &CallCounts, backoff: Backoff) -> Self {
-        use providers::Kind;
-        let kind = match error.kind {
-            Kind::RateLimited => FailureType::RateLimited,
-            Kind::Overloaded => FailureType::Overloaded,
-            Kind::Transient | Kind::Timeout => FailureType::Transient,
-            Kind::QuotaExhausted => FailureType::QuotaExhausted,
-            Kind::Unauthorized => FailureType::Unauthorized,
-            Kind::InvalidRequest => FailureType::InvalidRequest,
-            Kind::TooLarge => FailureType::TooLarge,
-            Kind::ContentRefused => FailureType::ContentRefused,
-            Kind::InvalidOutput => FailureType::InvalidOutput,
-        };
-        let faults = effort.provider_calls.saturating_sub(effort.rate_limited);
+    pub fn from_provider(error: &providers::Error, counts: &CallCounts) -> Self {
+        let kind = provider_failure(error.kind);
+        let faults = counts.provider_calls.saturating_sub(counts.rate_limited);
         if !error.kind.is_retryable() {
             return Self::never(kind, &error.message);
         }
         if faults >= MAX_FAULTS {
             return Self::never(kind, format!("given up after {faults} calls: {}", error.message));
         }
-        let before = if error.kind == Kind::RateLimited { effort.rate_limited } else { faults };
-        let retry_after = Some(backoff.delay(before.saturating_sub(1), error.retry_after));
-        Self { kind, message: error.message.clone(), retry_after }
+        let so_far = if error.kind == Kind::RateLimited { counts.rate_limited } else { faults };
+        let (before, at_least) = (so_far.saturating_sub(1), error.retry_after.unwrap_or_default());
+        Self::new(kind, &error.message, Retry::ByFaults { before, at_least })
     }
 
-    /// As Temporal takes it: with type, delay, and what the document has taken so far.
+    /// A step of a provider's batch failed. Whatever it is, it may pass: how often it is tried is
+    /// the step's own.
     #[must_use]
-    pub fn into_application_failure(self, effort: CallCounts) -> ApplicationFailure {
+    pub fn from_batch_api(error: &providers::Error, attempt: u32) -> Self {
+        let provider_calls = attempt.min(MAX_FAULTS - 1);
+        let failure =
+            Self::from_provider(error, &CallCounts { provider_calls, ..CallCounts::default() });
+        let retry = if failure.is_retried() { failure.retry } else { Retry::After(Duration::MAX) };
+        Self { retry, ..failure }
+    }
+
+    /// An answer does not satisfy the schema; `count` of this document's answers did not.
+    #[must_use]
+    pub fn invalid_output(reason: &str, count: u32) -> Self {
+        let message = format!("the answer does not satisfy the schema: {reason}");
+        let again = count < MAX_INVALID_OUTPUTS;
+        let retry = if again { Retry::After(AT_ONCE) } else { Retry::Never };
+        Self::new(FailureType::InvalidOutput, message, retry)
+    }
+
+    /// An answer was cut and therefore does not satisfy the schema: it would be cut again.
+    #[must_use]
+    pub fn cut_output(reason: &str) -> Self {
+        let message = format!(
+            "the answer was cut at max_output_tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
+        );
+        Self::never(FailureType::InvalidOutput, message)
+    }
+
+    /// The same, where another model of the route is asked next.
+    #[must_use]
+    pub fn at_another_model(self) -> Self {
+        Self { retry: Retry::After(REROUTED.mul_f64(rand::random())), ..self }
+    }
+
+    /// Whether the same attempt may succeed later.
+    #[must_use]
+    pub fn is_retried(&self) -> bool {
+        self.retry != Retry::Never
+    }
+
+    /// Whether the model cannot be asked at all for now, so that another one should be.
+    #[must_use]
+    pub fn model_is_gone(&self) -> bool {
+        matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
+    }
+
+    /// Whether the model had no room or failed, so that after some of these another one should be
+    /// asked.
+    #[must_use]
+    pub fn model_is_short(&self) -> bool {
+        matches!(
+            self.kind,
+            FailureType::RateLimited
+                | FailureType::QuotaWait
+                | FailureType::Overloaded
+                | FailureType::Transient
+        )
+    }
+
+    /// As Temporal takes it: with type, delay, and what the document has taken so far. `attempt` is
+    /// the activity's, counted from 1.
+    #[must_use]
+    pub fn into_application_failure(
+        self,
+        counts: CallCounts,
+        backoff: Backoff,
+        attempt: u32,
+    ) -> ApplicationFailure {
         let message: String = self.message.chars().take(MAX_MESSAGE_CHARS).collect();
         let benign = self.kind == FailureType::QuotaWait;
+        let delay = self.retry.delay(backoff, attempt);
         ApplicationFailure::builder(Message(message))
             .type_name(self.kind.as_str().to_owned())
-            .non_retryable(self.retry_after.is_none())
-            .maybe_next_retry_delay(self.retry_after)
+            .non_retryable(delay.is_none())
+            .maybe_next_retry_delay(delay)
             .category(if benign {
                 ApplicationErrorCategory::Benign
             } else {
                 ApplicationErrorCategory::Unspecified
             })
-            .details(effort)
+            .details(FailureDetails { counts, waits_for: self.waits_for })
             .build()
+    }
+}
+
+/// A store that fails may work later.
+impl From<storage::Error> for Failure {
+    fn from(error: storage::Error) -> Self {
+        Self::transient(error.to_string())
+    }
+}
+
+/// A budget without its price or its Redis.
+impl From<Unheld> for Failure {
+    fn from(unheld: Unheld) -> Self {
+        match unheld {
+            Unheld::Refused(refused) => Self::over_budget(&refused),
+            unknown @ Unheld::Unknown(_) => Self::transient(unknown.to_string()),
+        }
+    }
+}
+
+fn provider_failure(kind: Kind) -> FailureType {
+    match kind {
+        Kind::RateLimited => FailureType::RateLimited,
+        Kind::Overloaded => FailureType::Overloaded,
+        Kind::Transient | Kind::Timeout => FailureType::Transient,
+        Kind::QuotaExhausted => FailureType::QuotaExhausted,
+        Kind::Unauthorized => FailureType::Unauthorized,
+        Kind::InvalidRequest => FailureType::InvalidRequest,
+        Kind::TooLarge => FailureType::TooLarge,
+        Kind::ContentRefused => FailureType::ContentRefused,
+        Kind::InvalidOutput => FailureType::InvalidOutput,
+    }
+}
+
+fn waits_for(binding: Binding) -> WaitsFor {
+    match binding {
+        Binding::Limit(Dimension::Requests) => WaitsFor::Requests,
+        Binding::Limit(Dimension::Input) => WaitsFor::Input,
+        Binding::Limit(Dimension::Output) => WaitsFor::Output,
+        Binding::Limit(Dimension::Combined) => WaitsFor::Tokens,
+        Binding::InFlight => WaitsFor::InFlight,
+        Binding::Turn => WaitsFor::Turn,
+        Binding::Canary => WaitsFor::Canary,
     }
 }
 
@@ -176,91 +376,4 @@ impl Failure {
 struct Message(String);
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn delays_keep_their_bounds() {
-        let backoff = Backoff::default();
-        for before in 0..40 {
-            for _ in 0..50 {
-                assert!(backoff.delay(before, None) <= backoff.max);
-                let floored = backoff.delay(before, Some(Duration::from_secs(7)));
-                assert!((Duration::from_secs(7)..=backoff.max).contains(&floored));
-                assert_eq!(backoff.delay(before, Some(Duration::from_secs(900))), backoff.max);
-            }
-        }
-        assert!(
-            (0..200).any(|_| backoff.delay(0, None) < Duration::from_secs(3)),
-            "jitter is full"
-        );
-    }
-
-    #[test]
-    fn every_kind_of_provider_error_has_its_row() {
-        use providers::Kind;
-        let effort = |provider_calls, rate_limited| CallCounts {
-            provider_calls,
-            rate_limited,
-            deferrals: 0,
-        };
-        let error = |kind| providers::Error {
-            kind,
-            message: "m".to_owned(),
-            retry_after: None,
-            charged: providers::Charged::No,
-            status: None,
-            observed: Box::default(),
-        };
-        #[rustfmt::skip]
-        let cases = [
-            // kind                 calls so far   expected type                     retried
-            (Kind::RateLimited,     effort(1, 1),  FailureType::RateLimited,       true),
-            (Kind::RateLimited,     effort(90, 90), FailureType::RateLimited,      true),
-            (Kind::Overloaded,      effort(1, 0),  FailureType::Overloaded,         true),
-            (Kind::Overloaded,      effort(8, 0),  FailureType::Overloaded,         false),
-            (Kind::Transient,       effort(7, 0),  FailureType::Transient,          true),
-            (Kind::Timeout,         effort(12, 4), FailureType::Transient,          false),
-            (Kind::QuotaExhausted,  effort(1, 0),  FailureType::QuotaExhausted,    false),
-            (Kind::Unauthorized,    effort(1, 0),  FailureType::Unauthorized,       false),
-            (Kind::InvalidRequest,  effort(1, 0),  FailureType::InvalidRequest,    false),
-            (Kind::TooLarge,        effort(1, 0),  FailureType::TooLarge,          false),
-            (Kind::ContentRefused,  effort(1, 0),  FailureType::ContentRefused,    false),
-            (Kind::InvalidOutput,   effort(1, 0),  FailureType::InvalidOutput,     false),
-        ];
-        for (kind, effort, expected, retried) in cases {
-            let failure = Failure::from_provider(&error(kind), &effort, Backoff::default());
-            assert_eq!(
-                (failure.kind, failure.retry_after.is_some()),
-                (expected, retried),
-                "{kind:?}"
-            );
-            let sent = failure.into_application_failure(effort);
-            assert_eq!(
-                (sent.type_name(), sent.is_non_retryable()),
-                (Some(expected.as_str()), !retried)
-            );
-        }
-    }
-
-    #[test]
-    fn waiting_for_quota_is_benign_and_ends_in_time() {
-        let refused = Refused::Paused {
-            model: "a:b".parse().unwrap(),
-            wait: Duration::from_secs(500),
-            ticket: None,
-        };
-        let sent = Failure::refused(&refused, Backoff::default())
-            .into_application_failure(CallCounts::default());
-        assert_eq!(sent.next_retry_delay(), Some(Duration::from_secs(60)));
-        assert_eq!(sent.category(), ApplicationErrorCategory::Benign);
-        assert!(!sent.is_non_retryable());
-    }
-
-    #[test]
-    fn messages_are_cut() {
-        let long = Failure::never(FailureType::Transient, "ä".repeat(5_000))
-            .into_application_failure(CallCounts::default());
-        assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
-    }
-}
+mod tests;

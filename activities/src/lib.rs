@@ -1,15 +1,15 @@
 //! The activities: plan a batch, process one document or a part of it behind the quota, seal a
 //! shard, finish.
 //!
-//! Where documents lie is nobody's business but [`storage`]'s; what a failure means to Temporal is
-//! decided in one table, [`failure`]; the heart is [`guard`]: admit, one call, settle.
+//! Only [`storage`] knows where documents lie; what a failure means to Temporal is decided in one
+//! table, [`failure`]; the heart is [`call::guard`]: admit, one call, settle.
 //!
 //! # Layout
 //!
-//! * [`activities`]: the activities as Temporal sees them, each one line
+//! * [`activities`]: the activities as Temporal sees them; [`heartbeat`]: the frame around their work
 //! * [`batch`]: plan, forecast, source, job, seal, finish
 //! * [`document`]: a document in one call, part by part, or several in a call; its result
-//! * [`call`]: guard, prompt, route, attempt, budget, health, waiting
+//! * [`call`]: guard, admission, ask, prompt, route, attempt, budget, health, waiting
 //! * [`provider_batch`]: documents that go through their provider's batch API
 //! * [`failure`]: error kind → Temporal failure
 //! * [`storage`]: roots and objects; [`metrics`]: every metric of this crate, by name
@@ -20,6 +20,8 @@ pub mod batch;
 pub mod call;
 pub mod document;
 pub mod failure;
+mod hash;
+pub mod heartbeat;
 pub mod metrics;
 pub mod provider_batch;
 pub mod services;

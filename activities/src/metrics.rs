@@ -2,18 +2,17 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
 use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tidegate_providers::Kind;
 use tidegate_quota::budget::Payer;
 use tidegate_types::{ModelId, Tenant, Usage};
-
-use crate::document::result::DocumentResult;
 
 const CALLS: &str = "tidegate_provider_calls_total";
 const CALL_SECONDS: &str = "tidegate_provider_call_seconds";
@@ -79,8 +78,8 @@ struct ModelSums {
 
 static SUMS: LazyLock<Mutex<Sums>> = LazyLock::new(Mutex::default);
 
-fn sums() -> std::sync::MutexGuard<'static, Sums> {
-    SUMS.lock().unwrap_or_else(PoisonError::into_inner)
+fn sums() -> MutexGuard<'static, Sums> {
+    SUMS.lock()
 }
 
 /// One provider call under way.
@@ -93,6 +92,10 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn start(model: &ModelId) -> Self {
         Self { model: model.clone(), started: Instant::now() }
+    }
+
+    pub(crate) fn started(&self) -> Instant {
+        self.started
     }
 
     pub(crate) fn succeeded(self, usage: Option<&Usage>) {
@@ -167,16 +170,12 @@ pub(crate) fn batch_answer(
     }
     sums().calls += 1.0;
     if failed.is_none() {
-        paid(model, cost_usd, tenant);
+        answered(model, cost_usd, tenant);
     }
 }
 
-pub(crate) fn answered(result: &DocumentResult, tenant: &Tenant) {
-    paid(&result.model, result.cost_usd, tenant);
-}
-
 /// A document has its answer, at this price.
-fn paid(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) {
+pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) {
     if let Some(cost) = cost_usd {
         gauge!(COST, "model" => model.to_string(), "tenant" => tenant.to_string()).increment(cost);
     }

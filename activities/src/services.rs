@@ -7,6 +7,7 @@ use tidegate_providers::{Prices, Providers};
 
 use crate::{
     batch::job::Shards,
+    call::ask::Caller,
     call::budget::Budgets,
     call::guard::Guard,
     call::route::{Queues, Routes},
@@ -21,7 +22,7 @@ pub struct Services {
     pub storage: Storage,
     /// From their bytes to text.
     pub reader: Reader,
-    /// Who answers.
+    /// The APIs that answer.
     pub providers: Providers,
     /// What it costs.
     pub prices: Prices,
@@ -31,10 +32,17 @@ pub struct Services {
     pub queues: Queues,
     /// Prompt caches that are warm.
     pub warmth: Arc<Warmth>,
-    /// Who must not spend more.
+    /// What tenants and batches may spend.
     pub budgets: Budgets,
     /// Stands before every call.
     pub guard: Guard,
     /// Manifests at hand.
     pub shards: Shards,
+}
+
+impl Services {
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        let Self { providers, queues, warmth, budgets, guard, .. } = self;
+        Caller { providers, queues, warmth, budgets, guard }
+    }
 }

@@ -22,7 +22,7 @@ use tidegate_activities::{
     call::attempt::{Attempt, AttemptState},
     call::budget::Budgets,
     call::guard::Guard,
-    failure::{Backoff, Failure},
+    failure::{Backoff, Failure, Retry},
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider,
@@ -107,14 +107,7 @@ impl Rig {
         let quota =
             ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
                 .unwrap();
-        let guard = Guard {
-            quota: Quota::in_memory([quota], Options::default()),
-            backoff: Backoff::default(),
-            stopped: Arc::default(),
-            breakers: Arc::default(),
-            waiting: Arc::default(),
-            call_stats: Arc::default(),
-        };
+        let guard = Guard::new(Quota::in_memory([quota], Options::default()), Backoff::default());
         let store = Store::open(&redis.url, "test", Duration::from_secs(300)).unwrap();
         let ledger = tidegate_quota::Budgets::new(Some(store));
         let daily_usd: HashMap<_, _> =
@@ -183,7 +176,7 @@ async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
     let (done, failed): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
     assert_eq!((done.len(), failed.len(), rig.calls()), (3, 7, 3));
     for failure in failed.into_iter().map(Result::unwrap_err) {
-        assert_eq!((failure.kind, failure.retry_after), (FailureType::BudgetExceeded, None));
+        assert_eq!((failure.kind, failure.retry), (FailureType::BudgetExceeded, Retry::Never));
         let sentence = "tenant \"default\" may spend 0.006 USD a day; 0.00 USD is left and this call may cost 0.002 USD; the next day begins in ";
         assert!(failure.message.starts_with(sentence), "{failure}");
         assert!(failure.message.ends_with(" min, at 00:00 UTC"), "{failure}");
@@ -273,7 +266,7 @@ async fn without_redis_a_budget_is_closed_and_the_document_comes_back() {
     redis.kill();
     let failure = rig.call(0).await.unwrap_err();
     assert_eq!(
-        (failure.kind, failure.retry_after.is_some(), rig.calls()),
+        (failure.kind, failure.is_retried(), rig.calls()),
         (FailureType::Transient, true, 0)
     );
     assert!(
@@ -312,7 +305,7 @@ async fn a_budget_wants_a_price() {
     rig.budgets.check(&job, [&other], "night").unwrap();
     job.budget_usd = Some(1.0);
     let failure = rig.budgets.check(&job, [&priced, &other], "night").unwrap_err();
-    assert_eq!((failure.kind, failure.retry_after), (FailureType::InvalidInput, None));
+    assert_eq!((failure.kind, failure.retry), (FailureType::InvalidInput, Retry::Never));
     assert!(
         failure.message.starts_with("no price is known for test:other, so the budget of batch \"night\" cannot be kept; add price")
     );

@@ -20,7 +20,7 @@ use std::{
 
 use tidegate_activities::{
     call::attempt::Attempt, call::attempt::AttemptState, call::budget::Budgets, call::guard::Guard,
-    failure::Backoff, failure::Failure,
+    failure::Backoff, failure::Failure, failure::Retry,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Provider, Request as Call,
@@ -28,7 +28,7 @@ use tidegate_providers::{
 };
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::FailureType;
+use tidegate_workflows::contract::{FailureType, WaitsFor};
 
 /// Answers from a list, and counts.
 #[derive(Debug, Default)]
@@ -91,14 +91,7 @@ impl Rig {
             jitter: Duration::from_secs(3),
             ..Options::default()
         };
-        let guard = Guard {
-            quota: Quota::in_memory([quota], options),
-            backoff: Backoff::default(),
-            stopped: Arc::default(),
-            breakers: Arc::default(),
-            waiting: Arc::default(),
-            call_stats: Arc::default(),
-        };
+        let guard = Guard::new(Quota::in_memory([quota], options), Backoff::default());
         let provider = Scripted { answers: Mutex::new(answers.into()), calls: AtomicU32::new(0) };
         Self {
             guard,
@@ -113,7 +106,7 @@ impl Rig {
         self.calls += 1;
         let request = Request::new(self.model.clone(), format!("r{}", self.calls))
             .tokens(input, max_output)
-            .ticket(self.attempt.notes().ticket);
+            .ticket(self.attempt.state().ticket);
         let call = Call {
             model: "model",
             instructions: "",
@@ -136,12 +129,17 @@ impl Rig {
     }
 }
 
+/// Seconds until the next attempt, of a failure that has one.
+fn delay(failure: &Failure) -> u64 {
+    failure.retry.delay(Backoff::default(), 1).unwrap().as_secs()
+}
+
 #[tokio::test]
 async fn an_admitted_call_is_made_once_and_settled_with_what_it_used() {
     let mut rig = Rig::new(10_000, vec![answered(700, 50)]);
     assert_eq!(rig.call(1_000, 500).await.unwrap().answer, "answer");
     assert_eq!((rig.used().await, rig.provider_calls()), (750, 1));
-    assert_eq!(rig.attempt.effort().provider_calls, 1);
+    assert_eq!(rig.attempt.counts().provider_calls, 1);
 }
 
 #[tokio::test]
@@ -149,25 +147,16 @@ async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::RateLimited, Some(20), Charged::No)]);
     let failure = rig.call(1_000, 500).await.unwrap_err();
     assert_eq!(failure.kind, FailureType::RateLimited);
-    assert!(
-        failure.retry_after.is_some_and(
-            |delay| delay >= Duration::from_secs(20) && delay <= Duration::from_secs(60)
-        ),
-        "{failure:?}"
-    );
+    assert!((20..=60).contains(&delay(&failure)), "{failure:?}");
     assert_eq!(rig.used().await, 0, "a refused call used no tokens");
 
     let failure = rig.call(1, 1).await.unwrap_err();
     assert_eq!(failure.kind, FailureType::QuotaWait);
-    assert!(
-        failure.retry_after.is_some_and(|delay| (Duration::from_secs(19)
-            ..=Duration::from_secs(23))
-            .contains(&delay)),
-        "{failure:?}"
-    );
-    let effort = rig.attempt.effort();
+    assert!((19..=23).contains(&delay(&failure)), "{failure:?}");
+    assert_eq!(failure.waits_for, Some(WaitsFor::Gate));
+    let counts = rig.attempt.counts();
     assert_eq!(
-        (effort.provider_calls, effort.rate_limited, effort.deferrals, rig.provider_calls()),
+        (counts.provider_calls, counts.rate_limited, counts.deferrals, rig.provider_calls()),
         (1, 1, 1, 1)
     );
 }
@@ -178,13 +167,10 @@ async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
     rig.call(800, 100).await.unwrap();
     let failure = rig.call(800, 100).await.unwrap_err();
     assert_eq!(failure.kind, FailureType::QuotaWait);
-    let delay = failure.retry_after.unwrap();
-    assert!(
-        (Duration::from_secs(25)..=Duration::from_secs(60)).contains(&delay),
-        "{delay:?} {failure:?}"
-    );
-    assert!(rig.attempt.notes().ticket.is_some());
-    assert_eq!((rig.attempt.effort().deferrals, rig.provider_calls()), (1, 1));
+    assert!((25..=60).contains(&delay(&failure)), "{failure:?}");
+    assert_eq!(failure.waits_for, Some(WaitsFor::Tokens));
+    assert!(rig.attempt.state().ticket.is_some());
+    assert_eq!((rig.attempt.counts().deferrals, rig.provider_calls()), (1, 1));
 }
 
 #[tokio::test]
@@ -192,7 +178,7 @@ async fn credit_that_is_gone_is_asked_for_once() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::QuotaExhausted, None, Charged::No)]);
     for _ in 0..5 {
         let failure = rig.call(10, 10).await.unwrap_err();
-        assert_eq!((failure.kind, failure.retry_after), (FailureType::QuotaExhausted, None));
+        assert_eq!((failure.kind, failure.retry), (FailureType::QuotaExhausted, Retry::Never));
     }
     assert_eq!(rig.provider_calls(), 1);
 }
@@ -217,37 +203,46 @@ async fn what_can_never_fit_fails_for_good_without_a_call() {
     let mut rig = Rig::new(1_000, Vec::new());
     let failure = rig.call(5_000, 100).await.unwrap_err();
     assert_eq!(
-        (failure.kind, failure.retry_after, rig.provider_calls()),
-        (FailureType::TooLarge, None, 0)
+        (failure.kind, failure.retry, rig.provider_calls()),
+        (FailureType::TooLarge, Retry::Never, 0)
     );
     assert!(failure.message.contains("1000 is the most"), "{}", failure.message);
 }
 
+/// What drops do is done by tasks of their own.
+async fn settle_drops() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test]
-async fn a_call_that_is_dropped_before_it_leaves_is_given_back() {
+async fn a_call_that_is_dropped_before_it_leaves_is_given_back_and_after_it_stays_charged() {
     let rig = Rig::new(1_000, Vec::new());
-    let permit = rig
-        .guard
-        .quota
-        .admit(&Request::new(rig.model.clone(), "x").tokens(500, 100))
-        .await
-        .unwrap();
+    let budgets = Budgets::default();
+    let request = |name: &str| Request::new(rig.model.clone(), name).tokens(500, 100);
+    let (first, second) = (request("x"), request("y"));
+
+    let budget = budgets.call_budget(&rig.attempt, &first, None).unwrap();
+    let admitted = rig.guard.admit(&rig.attempt, &first, &budget).await.unwrap();
     assert_eq!(rig.used().await, 500 + 34);
-    drop(permit);
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
+    drop(admitted);
+    settle_drops().await;
+    assert_eq!((rig.used().await, rig.attempt.counts().provider_calls), (0, 0));
+
+    let budget = budgets.call_budget(&rig.attempt, &second, None).unwrap();
+    let sent = rig.guard.admit(&rig.attempt, &second, &budget).await.unwrap().sent();
+    drop(sent);
+    settle_drops().await;
+    assert_eq!((rig.used().await, rig.attempt.counts().provider_calls), (500 + 34, 1));
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_not_tried_again_by_the_documents_behind_it() {
+    let mut rig = Rig::new(10_000, vec![refused(Kind::Unauthorized, None, Charged::No)]);
+    for message in ["unauthorized", "test:model is not asked for now: unauthorized"] {
+        let failure = rig.call(10, 10).await.unwrap_err();
+        assert_eq!((failure.kind, failure.message.as_str()), (FailureType::Unauthorized, message));
     }
-    assert_eq!(rig.used().await, 0);
-    let mut permit = rig
-        .guard
-        .quota
-        .admit(&Request::new(rig.model.clone(), "y").tokens(500, 100))
-        .await
-        .unwrap();
-    permit.sent();
-    drop(permit);
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(rig.used().await, 500 + 34, "after it was sent it stays charged");
+    assert_eq!(rig.provider_calls(), 1);
 }

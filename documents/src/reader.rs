@@ -28,7 +28,7 @@ const MEMORY: u64 = 2 << 30;
 #[derive(Debug, Clone)]
 pub struct Reader {
     limits: Limits,
-    helper: Option<Helper>,
+    helper: Helper,
     /// Reading takes a whole core: more children than cores would only wait for each other.
     children: Arc<Semaphore>,
 }
@@ -48,12 +48,6 @@ struct Task {
 }
 
 impl Reader {
-    /// Reads in this very process: for trusted documents and tests.
-    #[must_use]
-    pub fn in_process(limits: Limits) -> Self {
-        Self { limits, helper: None, children: Arc::new(Semaphore::new(1)) }
-    }
-
     /// Reads whatever needs a parser in a process of its own. `program` with `arguments` must do
     /// nothing but call [`serve`].
     #[must_use]
@@ -64,7 +58,7 @@ impl Reader {
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helper = Helper { program: program.into(), arguments: arguments.into_iter().collect() };
-        Self { limits, helper: Some(helper), children: Arc::new(Semaphore::new(cores)) }
+        Self { limits, helper, children: Arc::new(Semaphore::new(cores)) }
     }
 
     /// How much is read of a document.
@@ -88,15 +82,11 @@ impl Reader {
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
-        let Some(helper) = &self.helper else {
-            let (name, limits) = (name.to_owned(), self.limits);
-            return tokio::task::spawn_blocking(move || extract(&bytes, &name, &limits))
-                .await
-                .map_err(std::io::Error::other);
-        };
-        // It cannot be closed: nobody closes it.
+        // It is never closed.
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
-        match tokio::time::timeout(self.limits.time, helper.read(bytes, name, self.limits)).await {
+        match tokio::time::timeout(self.limits.time, self.helper.read(bytes, name, self.limits))
+            .await
+        {
             Ok(Ok(Some(result))) => Ok(result),
             Ok(Ok(None)) => Ok(Err(Unreadable::damaged(format, "its parser crashed"))),
             Ok(Err(error)) => Err(error),

@@ -16,7 +16,7 @@ use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{FailureType, Job, Pack};
 
 use crate::{
-    batch::source::Document, call::estimate, call::route::Route, document::pack, document::process,
+    batch::source::Document, call::prompt, call::route::Route, document::pack, document::process,
     failure::Failure, services::Services,
 };
 
@@ -112,13 +112,13 @@ impl Forecast {
         while let Some(read) = read.next().await {
             match read {
                 Ok(content) => {
-                    tokens.push(float(estimate::input_tokens(
+                    tokens.push(float(prompt::input_tokens(
                         &job.instructions,
                         content.tokens(),
                         job.schema.as_ref(),
                     )));
                 }
-                Err(failure) if failure.retry_after.is_some() => return Err(failure),
+                Err(failure) if failure.is_retried() => return Err(failure),
                 Err(_) => {}
             }
         }

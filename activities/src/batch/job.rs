@@ -4,12 +4,10 @@
 //! manifest what sealing the shard leaves for the end: `results-00000.jsonl` and
 //! `failures-00000.jsonl`.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use jsonschema::Validator;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
@@ -17,9 +15,11 @@ use tidegate_workflows::contract::{DocumentTask, Job};
 use crate::{
     batch::forecast::Forecast,
     batch::source::{Document, store_failure},
+    call::prompt::{Content, Question},
     call::route::Route,
     document::schema,
     failure::Failure,
+    hash::hash,
     storage::{Location, Storage},
 };
 
@@ -103,6 +103,15 @@ pub struct Shard {
     pub documents: Vec<Document>,
 }
 
+impl Shard {
+    /// What is asked about one of its documents.
+    pub(crate) fn question<'a>(&'a self, content: &'a Content) -> Question<'a> {
+        let question = Question::of(&self.job, self.template, content);
+        let asked_once = self.documents.len() == 1 && self.job.long.is_none();
+        if asked_once { question.uncached() } else { question }
+    }
+}
+
 /// Shards that this worker has read lately. They never change once written.
 #[derive(Debug, Default)]
 pub struct Shards(Mutex<VecDeque<Arc<Shard>>>);
@@ -140,21 +149,17 @@ impl Shards {
         number: u32,
     ) -> Result<Arc<Shard>, Failure> {
         let known =
-            self.lock().iter().find(|shard| shard.number == number && shard.uri == uri).cloned();
+            self.0.lock().iter().find(|shard| shard.number == number && shard.uri == uri).cloned();
         if let Some(shard) = known {
             return Ok(shard);
         }
         let shard = Arc::new(read(storage, uri, number).await?);
-        let mut shards = self.lock();
+        let mut shards = self.0.lock();
         if shards.len() >= REMEMBERED_SHARDS {
             shards.pop_front();
         }
         shards.push_back(Arc::clone(&shard));
         Ok(shard)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Shard>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -192,13 +197,4 @@ fn template(job: &Job) -> u64 {
         b"\0",
         job.max_output_tokens.to_string().as_bytes(),
     ])
-}
-
-/// FNV-1a.
-#[must_use]
-pub fn hash<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u64 {
-    let bytes = pieces.into_iter().flatten();
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }

@@ -9,7 +9,7 @@ use tidegate_workflows::contract::{Job, Source};
 
 use crate::{
     batch::records,
-    failure::{Backoff, Failure},
+    failure::Failure,
     storage::{Error, Location, Storage},
 };
 
@@ -202,11 +202,7 @@ pub(crate) fn input_or_store_failure(field: &str, error: Error) -> Failure {
 
 /// A store that fails may work later.
 pub(crate) fn store_failure(error: Error) -> Failure {
-    Failure::transient(
-        error.to_string(),
-        Backoff { base: std::time::Duration::from_secs(2), ..Backoff::default() },
-        0,
-    )
+    error.into()
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! What one attempt at a document tells the next, through Temporal's heartbeat details.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{sync::Arc, time::SystemTime};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tidegate_quota::Ticket;
+use temporalio_sdk::activities::ActivityContext;
+use tidegate_quota::{Request, Ticket};
+use tidegate_types::ModelId;
 use tidegate_workflows::contract::CallCounts;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AttemptState {
-    /// How often the document asked so far.
+    /// Calls and waits of the document so far.
     #[serde(flatten)]
-    pub effort: CallCounts,
+    pub counts: CallCounts,
     /// Its turn in the queue for quota.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
@@ -22,14 +25,15 @@ pub struct AttemptState {
     pub step: u32,
     /// Refusals in a row on that step.
     pub refusals: u32,
-    /// The model, by its place in the route, that was asked last: the turn belongs to it.
-    pub asked: u32,
+    /// The model that was asked last, by its place in the route: the turn belongs to it.
+    #[serde(rename = "asked")]
+    pub model: u32,
     /// Answers that did not satisfy the schema.
     #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
 }
 
-/// One attempt at one document. Clones share the notes: one works, the other beats.
+/// One attempt at one document. Clones share the state: one works, the other beats.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     /// Names this attempt and no other, for the limiter.
@@ -39,7 +43,7 @@ pub struct Attempt {
     /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
     /// from then on.
     pub scheduled_millis: i64,
-    notes: Arc<Mutex<AttemptState>>,
+    state: Arc<Mutex<AttemptState>>,
 }
 
 impl Attempt {
@@ -49,9 +53,30 @@ impl Attempt {
         reservation: String,
         batch: String,
         scheduled_millis: i64,
-        notes: AttemptState,
+        state: AttemptState,
     ) -> Self {
-        Self { reservation, batch, scheduled_millis, notes: Arc::new(Mutex::new(notes)) }
+        Self { reservation, batch, scheduled_millis, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The running attempt at an activity. `work` names what it does among its run's activities;
+    /// no document's name belongs there.
+    #[must_use]
+    pub fn of(ctx: &ActivityContext, work: &str) -> Self {
+        let info = ctx.info();
+        let run = info.workflow_run_id.as_deref().unwrap_or_default();
+        let state = ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten();
+        Self::new(
+            format!("{run}#{work}.{}", info.attempt),
+            batch(ctx),
+            millis(info.scheduled_time),
+            state.unwrap_or_default(),
+        )
+    }
+
+    /// A call of this attempt, in the turn that the attempt before was given.
+    #[must_use]
+    pub fn request(&self, model: ModelId) -> Request {
+        Request::new(model, self.reservation.clone()).ticket(self.state().ticket)
     }
 
     /// Names the document's step, whatever the attempt.
@@ -60,43 +85,43 @@ impl Attempt {
         self.reservation.rsplit_once('.').map_or(&self.reservation, |(document, _)| document)
     }
 
-    /// A copy of the notes.
+    /// A copy of the state.
     #[must_use]
-    pub fn notes(&self) -> AttemptState {
-        *self.lock()
+    pub fn state(&self) -> AttemptState {
+        *self.state.lock()
     }
 
-    /// How often the document asked so far.
+    /// Calls and waits of the document so far.
     #[must_use]
-    pub fn effort(&self) -> CallCounts {
-        self.lock().effort
+    pub fn counts(&self) -> CallCounts {
+        self.state.lock().counts
     }
 
     /// A call is about to leave. Counted before, so that a crash cannot hide it.
     pub fn calling(&self) {
-        let mut notes = self.lock();
-        notes.effort.provider_calls += 1;
-        notes.ticket = None;
+        let mut state = self.state.lock();
+        state.counts.provider_calls += 1;
+        state.ticket = None;
     }
 
     /// The call was answered 429.
     pub fn rate_limited(&self) {
-        self.lock().effort.rate_limited += 1;
+        self.state.lock().counts.rate_limited += 1;
     }
 
     /// The document goes back to Temporal to wait, and keeps its turn.
     pub fn deferred(&self, ticket: Option<Ticket>) {
-        let mut notes = self.lock();
-        notes.effort.deferrals += 1;
-        notes.ticket = ticket;
+        let mut state = self.state.lock();
+        state.counts.deferrals += 1;
+        state.ticket = ticket;
     }
 
     /// The model at this place of the route is asked; a turn at another is given up.
     pub fn asks(&self, place: u32) {
-        let mut notes = self.lock();
-        if notes.asked != place {
-            notes.asked = place;
-            notes.ticket = None;
+        let mut state = self.state.lock();
+        if state.model != place {
+            state.model = place;
+            state.ticket = None;
         }
     }
 
@@ -104,41 +129,49 @@ impl Attempt {
     /// row.
     #[must_use]
     pub fn refused(&self) -> (u32, u32) {
-        let mut notes = self.lock();
-        notes.refusals += 1;
-        (notes.step, notes.refusals)
+        let mut state = self.state.lock();
+        state.refusals += 1;
+        (state.step, state.refusals)
     }
 
     /// The document goes on to the next step of its route.
-    pub fn goes_on(&self) {
-        let mut notes = self.lock();
-        notes.step += 1;
-        notes.refusals = 0;
-        notes.ticket = None;
+    pub fn next_step(&self) {
+        let mut state = self.state.lock();
+        state.step += 1;
+        state.refusals = 0;
+        state.ticket = None;
     }
 
     /// An answer did not satisfy the schema; how many did not.
     #[must_use]
-    pub fn answered_invalidly(&self) -> u32 {
-        let mut notes = self.lock();
-        notes.invalid_outputs += 1;
-        notes.invalid_outputs
+    pub fn invalid_output(&self) -> u32 {
+        let mut state = self.state.lock();
+        state.invalid_outputs += 1;
+        state.invalid_outputs
     }
 
-    /// Whether the next call is one beyond the first that nobody has paid for yet.
+    /// Whether the next call is one beyond the first that the retry budget has not paid for yet.
     #[must_use]
     pub fn must_pay_for_retry(&self) -> bool {
-        let notes = self.lock();
-        notes.effort.provider_calls > notes.paid_retries
+        let state = self.state.lock();
+        state.counts.provider_calls > state.paid_retries
     }
 
     /// The retry budget has paid for the next call.
     pub fn paid_for_retry(&self) {
-        let mut notes = self.lock();
-        notes.paid_retries = notes.effort.provider_calls;
+        let mut state = self.state.lock();
+        state.paid_retries = state.counts.provider_calls;
     }
+}
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, AttemptState> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The workflow id of the batch that an activity belongs to, or its shard.
+pub(crate) fn batch(ctx: &ActivityContext) -> String {
+    let workflow = ctx.info().workflow_id.as_deref().unwrap_or_default();
+    workflow.rsplit_once("/shard-").map_or(workflow, |(batch, _)| batch).to_owned()
+}
+
+fn millis(time: Option<SystemTime>) -> i64 {
+    let since =
+        time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

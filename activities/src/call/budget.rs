@@ -1,12 +1,8 @@
-//! Who pays for a document's call: its tenant's day, its batch, both, or mostly nobody who counts.
+//! What pays for a document's call: its tenant's budget of the day, its batch's, both, or neither.
 //!
 //! Only a call that a budget applies to asks anything of Redis.
 
-use std::{
-    collections::HashMap,
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::collections::HashMap;
 
 use chrono::Utc;
 use futures::future::{join_all, try_join_all};
@@ -20,16 +16,10 @@ use tidegate_workflows::contract::Job;
 
 use crate::{
     call::attempt::Attempt,
-    failure::{Backoff, Failure},
+    call::health::Cooldown,
+    failure::{BUDGET_REFUSED, Failure},
     metrics,
 };
-
-/// A refusal is remembered for this long: the documents behind it fail without taking quota. Then
-/// one asks again, because calls that cost less than was held give the rest back.
-const REMEMBERED: Duration = Duration::from_secs(5);
-
-/// Refusals are forgotten all at once beyond this many. Each costs one question more then.
-const MAX_REMEMBERED: usize = 1_000;
 
 /// The budgets that this worker knows.
 #[derive(Debug, Default)]
@@ -37,7 +27,7 @@ pub struct Budgets {
     ledger: tidegate_quota::Budgets,
     daily_usd: HashMap<Tenant, f64>,
     prices: Prices,
-    refused: Mutex<HashMap<Payer, (Instant, BudgetRefused)>>,
+    refused: Cooldown<Payer, BudgetRefused>,
 }
 
 impl Budgets {
@@ -48,7 +38,7 @@ impl Budgets {
         daily_usd: HashMap<Tenant, f64>,
         prices: Prices,
     ) -> Self {
-        Self { ledger, daily_usd, prices, refused: Mutex::default() }
+        Self { ledger, daily_usd, prices, refused: Cooldown::default() }
     }
 
     /// Whether the budgets of a batch can be kept.
@@ -85,34 +75,26 @@ impl Budgets {
             ..Usage::default()
         };
         let bound_usd = self.bound(&budgets, &request.model, &usage)?;
-        Ok(CallBudget { worker: self, request, budgets, bound_usd })
+        Ok(CallBudget { source: self, request, budgets, bound_usd })
     }
 
     /// Holds what a batch of the provider's may cost, in every budget that applies or in none. It
     /// stays held until [`Self::settle_batch`]; `id` names the batch and no other.
     ///
     /// # Errors
-    /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
+    /// `BudgetExceeded` when one has too little left; `Transient` when Redis cannot be asked.
     pub async fn hold_batch(
         &self,
         job: &Job,
         batch: &str,
         id: &str,
         usd: f64,
-        backoff: Backoff,
     ) -> Result<(), Failure> {
         let budgets = self.applying(&job.tenant, batch, job.budget_usd);
         let reserve = |budget| self.ledger.reserve(budget, id, usd);
-        match try_join_all(budgets.iter().map(reserve)).await {
-            Ok(mut holds) => {
-                holds.iter_mut().for_each(Hold::sent);
-                Ok(())
-            }
-            Err(Unheld::Refused(refused)) => Err(Failure::over_budget(&refused)),
-            Err(unknown @ Unheld::Unknown(_)) => {
-                Err(Failure::transient(unknown.to_string(), backoff, 0))
-            }
-        }
+        let mut holds = try_join_all(budgets.iter().map(reserve)).await?;
+        holds.iter_mut().for_each(Hold::sent);
+        Ok(())
     }
 
     /// What a batch of the provider's has cost.
@@ -143,34 +125,22 @@ impl Budgets {
     }
 
     fn remember(&self, refused: &BudgetRefused) {
-        let until =
-            Instant::now() + refused.reset.map_or(REMEMBERED, |reset| reset.min(REMEMBERED));
-        let mut all = self.lock();
-        if all.len() >= MAX_REMEMBERED {
-            all.clear();
-        }
-        all.insert(refused.payer.clone(), (until, refused.clone()));
+        let length = refused.reset.map_or(BUDGET_REFUSED, |reset| reset.min(BUDGET_REFUSED));
+        self.refused.remember(refused.payer.clone(), refused.clone(), length);
     }
 
     /// What `budget` would say again, if it lately refused as much.
     fn remembered(&self, budget: &Budget, needed_usd: f64) -> Option<BudgetRefused> {
-        let all = self.lock();
-        let (until, refused) = all.get(&budget.payer)?;
-        let holds = Instant::now() < *until
-            && refused.budget_usd >= budget.usd
-            && refused.left_usd < needed_usd;
-        holds.then(|| BudgetRefused { needed_usd, ..refused.clone() })
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Payer, (Instant, BudgetRefused)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        let refused = self.refused.get(&budget.payer)?;
+        let stands = refused.budget_usd >= budget.usd && refused.left_usd < needed_usd;
+        stands.then_some(BudgetRefused { needed_usd, ..refused })
     }
 }
 
-/// What pays for one call. Empty for most.
+/// What pays for one call. Most calls have no budget.
 #[derive(Debug)]
 pub struct CallBudget<'a> {
-    worker: &'a Budgets,
+    source: &'a Budgets,
     request: &'a Request,
     budgets: Vec<Budget>,
     bound_usd: f64,
@@ -183,21 +153,17 @@ impl CallBudget<'_> {
     /// `BudgetExceeded`.
     pub fn check(&self) -> Result<(), Failure> {
         let refused =
-            self.budgets.iter().find_map(|budget| self.worker.remembered(budget, self.bound_usd));
+            self.budgets.iter().find_map(|budget| self.source.remembered(budget, self.bound_usd));
         refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
     }
 
     /// Holds in every budget what the call may cost: in all of them or in none.
     ///
     /// # Errors
-    /// `BudgetExceeded` when one has too little left; `Transient` when nobody knows.
-    pub async fn hold(
-        &self,
-        attempt: &Attempt,
-        backoff: Backoff,
-    ) -> Result<BudgetHolds<'_>, Failure> {
+    /// `BudgetExceeded` when one has too little left; `Transient` when Redis cannot be asked.
+    pub async fn hold(&self, attempt: &Attempt) -> Result<BudgetHolds<'_>, Failure> {
         let reserve =
-            |budget| self.worker.ledger.reserve(budget, &self.request.reservation, self.bound_usd);
+            |budget| self.source.ledger.reserve(budget, &self.request.reservation, self.bound_usd);
         match try_join_all(self.budgets.iter().map(reserve)).await {
             Ok(holds) => {
                 for (budget, hold) in self.budgets.iter().zip(&holds) {
@@ -205,15 +171,15 @@ impl CallBudget<'_> {
                 }
                 Ok(BudgetHolds { call_budget: self, holds })
             }
-            Err(Unheld::Refused(refused)) => {
-                metrics::budget_left(&refused.payer, refused.left_usd);
-                self.worker.remember(&refused);
-                Err(Failure::over_budget(&refused))
-            }
-            Err(unknown @ Unheld::Unknown(_)) => {
-                let before = attempt.effort().deferrals;
-                attempt.deferred(None);
-                Err(Failure::transient(unknown.to_string(), backoff, before))
+            Err(unheld) => {
+                match &unheld {
+                    Unheld::Refused(refused) => {
+                        metrics::budget_left(&refused.payer, refused.left_usd);
+                        self.source.remember(refused);
+                    }
+                    Unheld::Unknown(_) => attempt.deferred(None),
+                }
+                Err(unheld.into())
             }
         }
     }
@@ -237,7 +203,7 @@ impl BudgetHolds<'_> {
     /// The call is over and used this much; unknown use stays charged with what was held.
     pub async fn settle(self, usage: Option<&Usage>) {
         let cost_usd = usage.and_then(|usage| {
-            self.call_budget.worker.cost_usd(&self.call_budget.request.model, usage)
+            self.call_budget.source.cost_usd(&self.call_budget.request.model, usage)
         });
         if let Some(cost_usd) = cost_usd {
             join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;

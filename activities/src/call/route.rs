@@ -1,29 +1,25 @@
 //! Which model answers a document: one, or the best of a configured list.
 //!
 //! A route is walked in steps. Its first step is the first model and those marked equivalent to it:
-//! of them, whichever can take the document soonest. Each further model is a step of its own, taken
-//! after so many refusals in a row, or when nobody on the steps before can be asked at all.
+//! of them, the one that can take the document soonest. Each further model is a step of its own,
+//! taken after so many refusals in a row, or when no model on the steps before can be asked.
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_quota::Quota;
 use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::contract::{FailureType, Target};
+use tidegate_workflows::contract::Target;
 
 use crate::{call::attempt::Attempt, call::guard::Guard, failure::Failure};
 
 /// What is known of a model's queue is used for this long: one question a second, whatever the
 /// number of documents.
 const FRESH: Duration = Duration::from_secs(1);
-
-/// A document that goes on to another model comes back within this time, by chance: what fell
-/// together does not go together.
-const SPREAD: Duration = Duration::from_secs(2);
 
 /// All configured routes, by name.
 pub type Routes = BTreeMap<String, Route>;
@@ -97,20 +93,18 @@ impl Route {
         if let [only] = self.models.as_slice() {
             return Some(only);
         }
-        let notes = attempt.notes();
-        let kept = notes.ticket.and_then(|_| self.models.get(notes.asked as usize));
-        let (mut step, now) = (notes.step, Instant::now());
-        let can_be_asked = |model: &ModelId| {
-            guard.stopped.check(model).is_ok() && !guard.breakers.is_open(model, now)
-        };
+        let state = attempt.state();
+        let kept = state.ticket.and_then(|_| self.models.get(state.model as usize));
+        let (mut step, now) = (state.step, Instant::now());
+        let can_be_asked = |model: &ModelId| guard.health.can_be_asked(model, now);
         if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
             return Some(kept);
         }
         let chosen = loop {
             let models = self.step(step);
             if models.is_empty() {
-                // Nobody can be asked: the first of this document's own step says why.
-                break self.step(notes.step).first().copied();
+                // None can be asked: the first of this document's own step says why.
+                break self.step(state.step).first().copied();
             }
             let open: Vec<&ModelId> =
                 models.into_iter().filter(|model| can_be_asked(model)).collect();
@@ -129,15 +123,8 @@ impl Route {
     /// What a failed attempt means for the next: the same step, or the one after it.
     #[must_use]
     pub fn fall_back(&self, attempt: &Attempt, failure: Failure) -> Failure {
-        let gone = matches!(failure.kind, FailureType::QuotaExhausted | FailureType::Unauthorized);
-        let refused = matches!(
-            failure.kind,
-            FailureType::RateLimited
-                | FailureType::QuotaWait
-                | FailureType::Overloaded
-                | FailureType::Transient
-        );
-        if !gone && !refused {
+        let gone = failure.model_is_gone();
+        if !gone && !failure.model_is_short() {
             return failure;
         }
         let (step, refusals) = attempt.refused();
@@ -147,9 +134,9 @@ impl Route {
         let onward = (gone || refusals >= self.after_refusals) && !self.step(step + 1).is_empty();
         if same_step || onward {
             if !same_step {
-                attempt.goes_on();
+                attempt.next_step();
             }
-            return Failure { retry_after: Some(SPREAD.mul_f64(rand::random())), ..failure };
+            return failure.at_another_model();
         }
         failure
     }
@@ -160,8 +147,8 @@ impl Route {
 pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Duration)>>);
 
 impl Queues {
-    /// The model whose queue is the shortest, the first of several. One that nobody can tell of
-    /// counts as free.
+    /// The model whose queue is the shortest, the first of several. A queue that is not known
+    /// counts as empty.
     async fn soonest<'a>(
         &self,
         quota: &Quota,
@@ -180,7 +167,7 @@ impl Queues {
 
     async fn wait(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> Duration {
         let key = (model.clone(), lane.clone());
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        let known = self.0.lock().get(&key).copied();
         if let Some((seen, wait)) = known
             && seen.elapsed() < FRESH
         {
@@ -203,7 +190,7 @@ impl Queues {
             }
             Err(_) => Duration::ZERO,
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (Instant::now(), wait));
+        self.0.lock().insert(key, (Instant::now(), wait));
         wait
     }
 }
@@ -211,8 +198,14 @@ impl Queues {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
+    use tidegate_quota::Refused;
+    use tidegate_workflows::contract::FailureType;
+
     use super::*;
-    use crate::call::attempt::AttemptState;
+    use crate::{
+        call::attempt::AttemptState,
+        failure::{REROUTED, Retry},
+    };
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
         let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
@@ -241,33 +234,29 @@ mod tests {
     #[test]
     fn a_document_goes_on_after_so_many_refusals_or_when_a_model_is_gone() {
         let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
-        let wait = Failure {
-            kind: FailureType::QuotaWait,
-            message: String::new(),
-            retry_after: Some(Duration::from_secs(50)),
+        let paused = Refused::Paused {
+            model: "a:1".parse().unwrap(),
+            wait: Duration::from_secs(50),
+            ticket: None,
         };
+        let wait = Failure::refused(&paused);
+        let another = |retry| matches!(retry, Retry::After(delay) if delay <= REROUTED);
         let route = route(&["a:1", "b:2"], &[], true);
         let refused = attempt();
-        assert_eq!(route.fall_back(&refused, wait.clone()).retry_after, wait.retry_after);
-        assert!(route.fall_back(&refused, wait.clone()).retry_after.unwrap() <= SPREAD);
-        assert_eq!(refused.notes().step, 1);
+        assert_eq!(route.fall_back(&refused, wait.clone()), wait);
+        assert!(another(route.fall_back(&refused, wait.clone()).retry));
+        assert_eq!(refused.state().step, 1);
         // The last step has no next.
         for _ in 0..5 {
-            assert_eq!(route.fall_back(&refused, wait.clone()).retry_after, wait.retry_after);
+            assert_eq!(route.fall_back(&refused, wait.clone()), wait);
         }
         let gone = Failure::never(FailureType::QuotaExhausted, "no credit");
         let exhausted = attempt();
-        assert!(
-            route.fall_back(&exhausted, gone.clone()).retry_after.is_some(),
-            "the next model is asked"
-        );
-        assert_eq!(
-            route.fall_back(&exhausted, gone.clone()).retry_after,
-            None,
-            "there is no other"
-        );
+        let next = route.fall_back(&exhausted, gone.clone());
+        assert!(another(next.retry), "the next model is asked");
+        assert_eq!(route.fall_back(&exhausted, gone.clone()), gone, "there is no other");
         let single = Route::single("a:1".parse().unwrap());
-        assert_eq!(single.fall_back(&attempt(), gone).retry_after, None);
+        assert_eq!(single.fall_back(&attempt(), gone.clone()), gone);
         let refusal = Failure::never(FailureType::ContentRefused, "no");
         assert_eq!(route.fall_back(&attempt(), refusal.clone()), refusal);
     }

@@ -2,22 +2,18 @@
 //!
 //! An attempt that waits in place starts the moment its turn comes; one that goes back to Temporal
 //! keeps its turn too, by its ticket, and holds no slot. So a few may wait here, and the others
-//! leave the slots to whoever can use them: a model that is paused or has no quota fills at most
-//! half of what its lane could use, a second one half of the rest.
+//! leave the slots to documents of other models: a model that is paused or has no quota fills at
+//! most half of what its lane could use, a second one half of the rest.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId};
 
 type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
 
-/// Who waits in this worker.
+/// How many attempts wait for quota in this worker, by lane and model.
 #[derive(Default)]
 pub struct WaitingRoom {
     slots: Option<Box<Slots>>,
@@ -31,19 +27,19 @@ impl fmt::Debug for WaitingRoom {
 }
 
 impl WaitingRoom {
-    /// A room for lanes that could use this many slots now. [`Self::default`] has room for
-    /// everybody.
+    /// A room for lanes that could use this many slots now. [`Self::default`] has room for every
+    /// attempt.
     #[must_use]
     pub fn new(slots: impl Fn(&Lane) -> usize + Send + Sync + 'static) -> Self {
         Self { slots: Some(Box::new(slots)), waiting: Mutex::default() }
     }
 
-    /// The same request, with the time that it may wait in place, and its place: to be dropped when
-    /// it waits no more. Whoever finds the room full asks without waiting.
+    /// The same request, with the time that it may wait in place, and its slot: to be dropped when
+    /// it waits no more. An attempt that finds the room full asks without waiting.
     pub fn enter(self: &Arc<Self>, request: &Request) -> (Request, Option<WaitSlot>) {
         let key = (request.lane.clone(), request.model.clone());
         let slots = self.slots.as_ref().map_or(usize::MAX, |slots| slots(&request.lane));
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let others: usize = waiting
             .iter()
             .filter(|((lane, model), _)| *lane == key.0 && *model != key.1)
@@ -56,15 +52,11 @@ impl WaitingRoom {
         *mine += 1;
         (request.clone().max_wait(Duration::MAX), Some(WaitSlot { room: Arc::clone(self), key }))
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(Lane, ModelId), usize>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// A place in the room, until it is dropped.
+/// A slot that an attempt waits in, until this is dropped.
 #[derive(Debug)]
-#[must_use = "a place is given up when it is dropped"]
+#[must_use = "a slot is given up when it is dropped"]
 pub struct WaitSlot {
     room: Arc<WaitingRoom>,
     key: (Lane, ModelId),
@@ -72,7 +64,7 @@ pub struct WaitSlot {
 
 impl Drop for WaitSlot {
     fn drop(&mut self) {
-        let mut waiting = self.room.lock();
+        let mut waiting = self.room.waiting.lock();
         let left = waiting.get(&self.key).map_or(0, |count| count.saturating_sub(1));
         if left == 0 {
             waiting.remove(&self.key);
@@ -91,7 +83,7 @@ mod tests {
         Request::new(model.parse().unwrap(), "r")
     }
 
-    /// Comes until somebody finds the room full.
+    /// Enters until the room is full.
     fn fill(room: &Arc<WaitingRoom>, model: &str) -> Vec<WaitSlot> {
         std::iter::from_fn(|| room.enter(&request(model)).1).collect()
     }
@@ -105,7 +97,7 @@ mod tests {
         assert_eq!(room.enter(&request("a:one")).0.max_wait, Some(Duration::ZERO));
         drop(one);
         assert_eq!(fill(&room, "a:two").len(), 8);
-        assert!(room.lock().is_empty());
+        assert!(room.waiting.lock().is_empty());
     }
 
     #[test]

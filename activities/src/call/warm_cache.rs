@@ -7,10 +7,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tidegate_types::ModelId;
 use tokio::sync::watch;
 
@@ -20,7 +21,7 @@ const MIN_PREFIX_BYTES: usize = 3_072;
 /// Caches are kept for five minutes from their last use.
 const KEPT: Duration = Duration::from_secs(300);
 
-/// Nobody waits longer for the first: a slot is worth more than a cached prefix. As long as for
+/// No call waits longer for the first: a slot is worth more than a cached prefix. As long as for
 /// quota.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
@@ -54,7 +55,7 @@ impl Warmth {
         }
         let key = (model.clone(), template);
         let mut first = {
-            let mut known = self.lock();
+            let mut known = self.0.lock();
             match known.get_mut(&key) {
                 Some(prefix) if prefix.used.elapsed() < KEPT => {
                     prefix.used = Instant::now();
@@ -79,10 +80,6 @@ impl Warmth {
         let _ = tokio::time::timeout(MAX_WAIT, first.changed()).await;
         None
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Prefix>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The first call with its instructions, until this is dropped.
@@ -106,7 +103,7 @@ impl Drop for First {
     /// A first call that failed warmed nothing: the next one goes first.
     fn drop(&mut self) {
         if !self.warm {
-            self.warmth.lock().remove(&self.key);
+            self.warmth.0.lock().remove(&self.key);
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     document::process::answer,
     document::result::{self, DocumentResult},
     failure::Failure,
+    hash::hash,
     metrics,
     services::Services,
     storage::Location,
@@ -61,7 +62,7 @@ pub async fn begin(
         );
         return Err(Failure::never(FailureType::TooLarge, message));
     }
-    let hash = job::hash([
+    let hash = hash([
         &shard.template.to_le_bytes()[..],
         &long.chunk_tokens.to_le_bytes(),
         text.as_bytes(),
@@ -108,7 +109,7 @@ pub async fn process(
             let (text, reduce) = question(&folder, step, &task.parts).await?;
             let done =
                 answer(services, attempt, &shard, document, &Content::Text(text), reduce).await?;
-            let outcome = done.outcome(attempt.effort());
+            let outcome = done.outcome(attempt.counts());
             (done, outcome)
         }
     };
@@ -119,7 +120,7 @@ pub async fn process(
     }
     done.create(&object).await?;
     if ends {
-        metrics::answered(&done, &shard.job.tenant);
+        metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
         clean(&folder, &task.parts).await;
     }
     Ok(outcome)
@@ -134,11 +135,11 @@ fn done_before(
     ends: bool,
 ) -> DocumentOutcome {
     let ours = done.completed_millis() >= attempt.scheduled_millis;
-    let outcome = if ours { done.outcome(attempt.effort()) } else { DocumentOutcome::default() };
+    let outcome = if ours { done.outcome(attempt.counts()) } else { DocumentOutcome::default() };
     // A result holds the sums of all steps, of which those before this one are counted.
     let before = if ours && ends { task.spent } else { DocumentOutcome::default() };
     DocumentOutcome {
-        effort: attempt.effort(),
+        effort: attempt.counts(),
         input_tokens: outcome.input_tokens.saturating_sub(before.input_tokens),
         cached_input_tokens: outcome.cached_input_tokens.saturating_sub(before.cached_input_tokens),
         output_tokens: outcome.output_tokens.saturating_sub(before.output_tokens),

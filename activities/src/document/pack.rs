@@ -17,14 +17,15 @@ use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{CallCounts, Job, PackOutcome, PackTask};
 
 use crate::{
-    batch::job::{self, Shard},
+    batch::job::Shard,
     batch::source::{Document, resolve, store_failure},
     call::attempt::Attempt,
-    call::prompt::{self, Content, Question},
+    call::prompt::Content,
     document::process,
     document::result::{self, DocumentResult},
     document::schema,
     failure::Failure,
+    hash::hash,
     metrics,
     services::Services,
     storage::Location,
@@ -99,22 +100,23 @@ pub async fn process(
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
-        outcome.spent.effort = attempt.effort();
+        outcome.spent.effort = attempt.counts();
         return Ok(outcome);
     }
     let salt =
-        job::hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()])
-            & 0xffff;
+        hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
         Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
     let each = shard.job.max_output_tokens.saturating_add(FRAME_TOKENS);
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
         .saturating_add(FRAME_TOKENS);
-    let question = Question::of(&shard, &content)
-        .beside(TOGETHER)
+    let question = shard
+        .question(&content)
+        .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
-    let (model, completion) = prompt::ask(services, attempt, &shard, &question).await?;
+    let (model, completion) =
+        services.caller().ask(attempt, &shard.job, &shard.route, &question).await?;
 
     let mut answers =
         members::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
@@ -142,13 +144,13 @@ pub async fn process(
     metrics::documents(results.len().saturating_sub(1), "succeeded");
     for result in &results {
         outcome.spent.add(&result.outcome(CallCounts::default()));
-        metrics::answered(result, &shard.job.tenant);
+        metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json =
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
     kept.write(json).await.map_err(store_failure)?;
     spread(&shard, &kept, results).await?;
-    outcome.spent.effort = attempt.effort();
+    outcome.spent.effort = attempt.counts();
     Ok(outcome)
 }
 
@@ -203,7 +205,7 @@ fn results(
     let usage = completion.usage.unwrap_or_default();
     let cost_usd = cost(services, model, completion);
     let all: u64 = answered.iter().map(|(member, _)| member.tokens.max(1)).sum();
-    let (mut before, mut calls) = (0, attempt.effort().provider_calls);
+    let (mut before, mut calls) = (0, attempt.counts().provider_calls);
     let mut results = BTreeMap::new();
     for (member, answer) in answered {
         let after = before + member.tokens.max(1);

@@ -7,11 +7,11 @@ use crate::{
     batch::job::Shard,
     batch::source::{Document, store_failure},
     call::attempt::Attempt,
-    call::prompt::{self, Content, Question},
+    call::prompt::Content,
     document::long,
     document::result::DocumentResult,
     document::schema,
-    failure::{Backoff, Failure},
+    failure::Failure,
     metrics,
     services::Services,
     storage::Error,
@@ -32,7 +32,7 @@ pub async fn process(
         // An attempt of this very activity may have written it and died before it could say so.
         let ours = result.completed_millis() >= attempt.scheduled_millis;
         return Ok(if ours {
-            result.outcome(attempt.effort())
+            result.outcome(attempt.counts())
         } else {
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
@@ -45,8 +45,8 @@ pub async fn process(
     }
     let result = answer(services, attempt, &shard, document, &content, None).await?;
     result.create(&location).await?;
-    metrics::answered(&result, &shard.job.tenant);
-    Ok(result.outcome(attempt.effort()))
+    metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
+    Ok(result.outcome(attempt.counts()))
 }
 
 /// A document's content, for streams.
@@ -85,13 +85,8 @@ async fn content(
     let attached = attach_pdf && matches!(Format::of(&bytes, location.name()), Ok(Format::Pdf));
     let read = services.reader.read(bytes.clone(), location.name()).await;
     // No process for the parser: this worker's trouble, not the document's.
-    let no_reader = |error| {
-        Failure::transient(
-            format!("the document's reader cannot be started: {error}"),
-            Backoff::default(),
-            0,
-        )
-    };
+    let no_reader =
+        |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
     match read.map_err(no_reader)? {
         Ok(read) if attached => Ok(Content::Pdf(bytes, read.pages.unwrap_or(1))),
         Ok(read) => Ok(Content::Text(read.text)),
@@ -121,15 +116,16 @@ pub(crate) async fn answer(
     content: &Content,
     beside: Option<&str>,
 ) -> Result<DocumentResult, Failure> {
-    let question = Question::of(shard, content);
+    let question = shard.question(content);
     let question =
-        if let Some(beside) = beside { question.beside(beside).uncached() } else { question };
-    let (model, completion) = prompt::ask(services, attempt, shard, &question).await?;
+        if let Some(beside) = beside { question.with_note(beside).uncached() } else { question };
+    let (model, completion) =
+        services.caller().ask(attempt, &shard.job, &shard.route, &question).await?;
     if let Some(validator) = &shard.validator {
         schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
     }
     let cost_usd = completion
         .usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
-    Ok(DocumentResult::new(document, model, completion, cost_usd, attempt.effort().provider_calls))
+    Ok(DocumentResult::new(document, model, completion, cost_usd, attempt.counts().provider_calls))
 }

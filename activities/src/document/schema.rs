@@ -1,19 +1,13 @@
 //! Whether an answer satisfies the batch's JSON Schema.
 
-use std::time::Duration;
-
 use jsonschema::Validator;
 use serde_json::Value;
 use tidegate_providers::StopReason;
-use tidegate_workflows::contract::FailureType;
 
 use crate::{call::attempt::Attempt, failure::Failure};
 
 /// Longest part of a message that says what is wrong: it may quote the answer.
 const MAX_REASON_CHARS: usize = 200;
-
-/// The second chance comes at once; zero would mean Temporal's own delay.
-const AGAIN: Duration = Duration::from_millis(100);
 
 /// Reads a schema.
 ///
@@ -43,15 +37,9 @@ pub fn check(
 ) -> Result<(), Failure> {
     let Err(reason) = valid(validator, answer) else { return Ok(()) };
     if *stop_reason == StopReason::MaxTokens {
-        let message = format!(
-            "the answer was cut at max_output_tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
-        );
-        return Err(Failure::never(FailureType::InvalidOutput, message));
+        return Err(Failure::cut_output(&reason));
     }
-    let again = attempt.answered_invalidly() == 1;
-    let message = format!("the answer does not satisfy the schema: {reason}");
-    let failure = Failure::never(FailureType::InvalidOutput, message);
-    Err(if again { Failure { retry_after: Some(AGAIN), ..failure } } else { failure })
+    Err(Failure::invalid_output(&reason, attempt.invalid_output()))
 }
 
 /// What is wrong with an answer, if anything is. Quotes nothing of it.
@@ -73,6 +61,7 @@ fn cut(text: &str) -> String {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use serde_json::json;
+    use tidegate_workflows::contract::FailureType;
 
     use super::*;
     use crate::call::attempt::AttemptState;
@@ -94,10 +83,7 @@ mod tests {
             [("{\"n\":\"secret words\"}", "at /n", true), ("no JSON", "not JSON", false)]
         {
             let failure = check(&validator, answer, &end, &attempt).unwrap_err();
-            assert_eq!(
-                (failure.kind, failure.retry_after.is_some()),
-                (FailureType::InvalidOutput, again)
-            );
+            assert_eq!((failure.kind, failure.is_retried()), (FailureType::InvalidOutput, again));
             assert!(
                 failure.message.contains(reason) && !failure.message.contains("secret"),
                 "{failure}"
@@ -110,7 +96,7 @@ mod tests {
         let validator = compile(&json!({"type":"object"})).unwrap();
         let failure = check(&validator, "{\"n\":", &StopReason::MaxTokens, &attempt()).unwrap_err();
         assert!(
-            failure.retry_after.is_none() && failure.message.contains("raise max_output_tokens"),
+            !failure.is_retried() && failure.message.contains("raise max_output_tokens"),
             "{failure}"
         );
     }

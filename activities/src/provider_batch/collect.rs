@@ -5,19 +5,15 @@ use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{CollectedBatch, FailedDocument, FailureType, ProviderBatch};
 
-use super::{desk, forget, later, submission};
+use super::{desk, forget, submission};
 use crate::{
     batch::job::Shard,
     document::result::{self, DocumentResult},
     document::schema,
-    failure::Failure,
+    failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     services::Services,
 };
-
-/// An hour of a provider that does not give out what it has. Then the documents take the direct
-/// path.
-const ATTEMPTS: u32 = 60;
 
 /// What came of one request.
 #[derive(Debug)]
@@ -50,7 +46,7 @@ pub async fn collect(
     let mut answers = match batches.answers(&batch.batch).await {
         Ok(answers) => Some(answers),
         Err(error) => {
-            give_up(services, batch, &error, attempt)?;
+            give_up(batch, &error, attempt)?;
             given_up = true;
             None
         }
@@ -60,7 +56,7 @@ pub async fn collect(
             Ok(Some(answer)) => answer,
             Ok(None) => break,
             Err(error) => {
-                give_up(services, batch, &error, attempt)?;
+                give_up(batch, &error, attempt)?;
                 given_up = true;
                 break;
             }
@@ -115,14 +111,9 @@ pub async fn collect(
 }
 
 /// A provider that fails is asked again, for an hour; one that has nothing is not.
-fn give_up(
-    services: &Services,
-    batch: &ProviderBatch,
-    error: &Error,
-    attempt: u32,
-) -> Result<(), Failure> {
-    if attempt < ATTEMPTS && error.kind != Kind::InvalidRequest {
-        return Err(later(services, error, attempt));
+fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Failure> {
+    if attempt < MAX_BATCH_COLLECTS && error.kind != Kind::InvalidRequest {
+        return Err(Failure::from_batch_api(error, attempt));
     }
     tracing::warn!(batch = batch.batch, %error, "the answers of a batch cannot be had; their documents take the direct path");
     Ok(())

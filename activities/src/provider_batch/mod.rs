@@ -17,7 +17,7 @@ use chrono::{TimeDelta, Utc};
 use tidegate_providers::{BatchApi, Kind, batch};
 use tidegate_types::ModelId;
 use tidegate_workflows::{
-    contract::{BatchState, CallCounts, Deadline, Economy, Job, OpenBatches, ProviderBatch},
+    contract::{BatchState, Deadline, Economy, Job, OpenBatches, ProviderBatch},
     economy::STOPPING,
 };
 
@@ -25,9 +25,9 @@ use crate::{
     batch::forecast::Forecast,
     batch::job::Shard,
     batch::source::resolve,
-    call::prompt,
+    call::ask::no_provider,
     call::route::Route,
-    failure::{Failure, MAX_FAULTS},
+    failure::{Failure, MAX_BATCH_CANCELS},
     provider_batch::submission::Submission,
     services::Services,
 };
@@ -123,7 +123,7 @@ fn desk<'a>(
 ) -> Result<(&'a ModelId, &'a dyn BatchApi), Failure> {
     let model = model(services, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
-    let provider = services.providers.get(model).ok_or_else(|| prompt::no_provider(model))?;
+    let provider = services.providers.get(model).ok_or_else(|| no_provider(model))?;
     let batches = provider
         .batches()
         .ok_or_else(|| Failure::invalid_input(format!("{} has no batch API", model.provider())))?;
@@ -213,23 +213,13 @@ pub async fn cancel(
     }
     match batches.cancel(&batch.batch).await {
         Err(error)
-            if error.kind.is_retryable() && error.status != Some(409) && attempt < CANCELLING =>
+            if error.kind.is_retryable()
+                && error.status != Some(409)
+                && attempt < MAX_BATCH_CANCELS =>
         {
-            Err(later(services, &error, attempt))
+            Err(Failure::from_batch_api(&error, attempt))
         }
         // It has ended by itself, or goes on: it is waited for all the same.
         _ => Ok(()),
     }
-}
-
-/// So often the provider is asked to stop.
-const CANCELLING: u32 = 3;
-
-/// Whatever it is, it may pass.
-fn later(services: &Services, error: &tidegate_providers::Error, attempt: u32) -> Failure {
-    let backoff = services.guard.backoff;
-    let effort =
-        CallCounts { provider_calls: attempt.min(MAX_FAULTS - 1), ..CallCounts::default() };
-    let failure = Failure::from_provider(error, &effort, backoff);
-    Failure { retry_after: Some(failure.retry_after.unwrap_or(backoff.max)), ..failure }
 }

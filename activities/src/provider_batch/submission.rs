@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
-use crate::{batch::job, batch::source::store_failure, failure::Failure, storage::Location};
+use crate::{batch::source::store_failure, failure::Failure, hash::hash, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {
@@ -81,7 +81,7 @@ fn location(folder: &Location, task: &SubmitBatch) -> Location {
 /// that pay for it.
 pub(super) fn key(task: &SubmitBatch) -> String {
     let place = [task.shard, task.from, task.round].map(u32::to_le_bytes);
-    format!("{:016x}", job::hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
+    format!("{:016x}", hash([task.job.as_bytes(), &place[0], &place[1], &place[2]]))
 }
 
 /// Names what a batch of so many requests holds of a budget. With their number: what a larger one

@@ -9,16 +9,16 @@ use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
 use tokio::sync::Semaphore;
 
 use super::{
-    desk, later,
+    desk,
     submission::{self, Submission},
 };
 use crate::{
     batch::job::Shard,
     batch::source::{Document, resolve},
-    call::prompt::{Content, Question},
+    call::prompt::Content,
     document::process,
     document::result::DocumentResult,
-    failure::Failure,
+    failure::{Failure, MAX_BATCH_SUBMITS},
     services::Services,
     storage::Location,
 };
@@ -32,9 +32,6 @@ static IN_MEMORY: Semaphore = Semaphore::const_new(2);
 
 /// Documents that are read at once.
 const READ_AHEAD: usize = 8;
-
-/// A provider that fails so often in a row has no time now.
-const FAULTS: u32 = 3;
 
 /// One document's request.
 #[derive(Debug)]
@@ -59,7 +56,7 @@ pub async fn submit(
     match try_to(services, workflow, task, attempt).await {
         // The workflow waits better than an activity does: it knows of pauses, of deadlines and of
         // cancellation.
-        Err(failure) if failure.retry_after.is_some() && attempt >= FAULTS => {
+        Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
             tracing::warn!(%failure, "a batch cannot be handed in now");
             let folder = resolve(&services.storage, "job", &task.job)?;
             let unsure =
@@ -81,15 +78,11 @@ async fn try_to(
     let (model, batches) = desk(services, &shard)?;
     let noted = Submission::read(&folder, task).await?;
     if let Some(submission) = noted.clone()
-        && let Some(submission) =
-            handed_in(services, batches, &folder, submission, &key, attempt).await?
+        && let Some(submission) = handed_in(batches, &folder, submission, &key, attempt).await?
     {
         // Whoever handed it in may have given the money back, not knowing.
         let hold = submission::hold(&key, submission.requests);
-        let held = services
-            .budgets
-            .hold_batch(&shard.job, workflow, &hold, submission.usd, services.guard.backoff)
-            .await;
+        let held = services.budgets.hold_batch(&shard.job, workflow, &hold, submission.usd).await;
         if let Err(failure) = held {
             tracing::warn!(%failure, "a batch that was handed in is not held in its budget");
         }
@@ -119,11 +112,7 @@ async fn try_to(
         }
         let usd = lines.iter().map(|line| line.usd).sum();
         let hold = submission::hold(&key, count(&lines));
-        match services
-            .budgets
-            .hold_batch(&shard.job, workflow, &hold, usd, services.guard.backoff)
-            .await
-        {
+        match services.budgets.hold_batch(&shard.job, workflow, &hold, usd).await {
             Ok(()) => break (hold, usd),
             // Where not even one fits, each says so on the direct path.
             Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
@@ -151,14 +140,13 @@ async fn try_to(
                 Submission::remove(&folder, task).await;
                 services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
             }
-            refused(services, &shard, model, task, &error, attempt)
+            refused(&shard, model, task, &error, attempt)
         }
     }
 }
 
 /// What a refusal means: later, never, or the direct path.
 fn refused(
-    services: &Services,
     shard: &Shard,
     model: &ModelId,
     task: &SubmitBatch,
@@ -170,7 +158,7 @@ fn refused(
         return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
     }
     if error.kind.is_retryable() {
-        return Err(later(services, error, attempt));
+        return Err(Failure::from_batch_api(error, attempt));
     }
     if error.kind == Kind::InvalidRequest && shard.job.economy {
         return Err(Failure::invalid_input(format!(
@@ -206,7 +194,6 @@ async fn known(submission: &Submission, folder: &Location, task: &SubmitBatch) -
 
 /// The batch that an attempt before this one handed in, whether or not it knew its id.
 async fn handed_in(
-    services: &Services,
     batches: &dyn BatchApi,
     folder: &Location,
     submission: Submission,
@@ -220,7 +207,7 @@ async fn handed_in(
         Ok(found) => found,
         // Not every compatible server keeps a list.
         Err(error) if error.kind == Kind::InvalidRequest => Vec::new(),
-        Err(error) => return Err(later(services, &error, attempt)),
+        Err(error) => return Err(Failure::from_batch_api(&error, attempt)),
     };
     if !batches.takes_notes() && !found.is_empty() {
         let taken = submission::taken(folder).await?;
@@ -259,7 +246,7 @@ async fn gather(
     );
     while let Some((index, content)) = read.next().await {
         let Some(content) = content? else { continue };
-        let question = Question::of(shard, &content);
+        let question = shard.question(&content);
         // A request that cannot be written is refused by name on the direct path.
         let Ok(json) = batches.line(&submission::custom_id(key, index), &question.call(model))
         else {
@@ -288,7 +275,7 @@ async fn content(
     document: Document,
     attempt: u32,
 ) -> Result<Option<Content>, Failure> {
-    let not_now = |failure: &Failure| failure.retry_after.is_some() && attempt < FAULTS;
+    let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
     match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
         Ok(None) => {}
         Err(failure) if not_now(&failure) => return Err(failure),

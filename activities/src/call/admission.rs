@@ -1,0 +1,129 @@
+//! An admitted call, from its leave to its settlement: the quota's permit, what the budgets hold,
+//! the circuit breaker and the metrics as one.
+//!
+//! ```text
+//! admit ──► Admitted ──sent──► Sent ──┬─ settled   answered: what it used
+//!              │                 │    └─ refused   failed: what it cost, and what it means for the fleet
+//!              │ dropped         │ dropped
+//!              ▼                 ▼
+//!          given back       stays charged: the provider may have done the work
+//! ```
+
+use std::time::{Duration, Instant};
+
+use tidegate_providers::{Charged, Error, Kind, Observed};
+use tidegate_quota::{ModelQuota, Permit, Request, call_stats::CallStats, store::Meter};
+use tidegate_types::Usage;
+
+use crate::{
+    call::attempt::Attempt,
+    call::budget::BudgetHolds,
+    call::health::{BreakerGuard, Health},
+    failure::{Failure, UNKNOWN_RESET},
+    metrics,
+};
+
+/// Leave for one call. Dropped before [`Self::sent`], everything is given back.
+#[derive(Debug)]
+#[must_use = "an admission that is dropped is given back"]
+pub struct Admitted<'a> {
+    pub(super) attempt: &'a Attempt,
+    pub(super) request: &'a Request,
+    pub(super) permit: Permit,
+    pub(super) holds: BudgetHolds<'a>,
+    pub(super) breaker: BreakerGuard,
+    pub(super) health: &'a Health,
+    pub(super) call_stats: &'a CallStats,
+    /// The model's limits, and what its provider counts.
+    pub(super) model: Option<&'a ModelQuota>,
+    /// How long a 429 without a Retry-After closes the gate.
+    pub(super) least_pause: Duration,
+}
+
+impl<'a> Admitted<'a> {
+    /// The request is about to leave. Counted before, so that a crash cannot hide it.
+    pub fn sent(mut self) -> Sent<'a> {
+        let timer = metrics::Call::start(&self.request.model);
+        self.call_stats.begun(&self.request.model, timer.started());
+        self.attempt.calling();
+        self.permit.sent();
+        self.holds.sent();
+        Sent { admitted: self, timer }
+    }
+}
+
+/// A call under way. Dropped before it is settled or refused, everything stays charged.
+#[derive(Debug)]
+#[must_use = "a call that is dropped stays charged with all that was reserved"]
+pub struct Sent<'a> {
+    admitted: Admitted<'a>,
+    timer: metrics::Call,
+}
+
+impl Sent<'_> {
+    /// The provider answered. Unknown use stays charged with what was reserved.
+    pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
+        let Self { admitted, timer } = self;
+        let Admitted { request, mut permit, holds, breaker, call_stats, model, .. } = admitted;
+        breaker.succeeded();
+        let took = timer.started().elapsed();
+        timer.succeeded(usage);
+        permit.observed(meter(observed));
+        if let Some((model, usage)) = model.zip(usage) {
+            let used = model.used(usage, request.max_output_tokens);
+            call_stats.ended(&request.model, took, used, Instant::now());
+        }
+        match usage {
+            Some(usage) => permit.settle(usage).await,
+            None => permit.keep_charged().await,
+        }
+        holds.settle(usage).await;
+    }
+
+    /// The provider refused or failed. What that has cost, and what it means for the fleet, is
+    /// settled in the same step: a 429 closes the gate, an overload lowers the number of calls in
+    /// flight, and a spent account or day closes the gate until its reset.
+    pub async fn refused(self, error: &Error) -> Failure {
+        let Self { admitted, timer } = self;
+        let Admitted { attempt, request, mut permit, holds, breaker, health, least_pause, .. } =
+            admitted;
+        breaker.failed(error.kind, attempt.document(), Instant::now());
+        timer.failed(error.kind);
+        permit.observed(meter(&error.observed));
+        if error.kind == Kind::RateLimited {
+            attempt.rate_limited();
+        }
+        let failure = Failure::from_provider(error, &attempt.counts());
+        if error.kind == Kind::Unauthorized {
+            health.key_refused(&request.model, &failure);
+        }
+        match (error.kind, &error.charged) {
+            (Kind::RateLimited, _) => {
+                permit.refused(error.retry_after.unwrap_or(least_pause), "rate_limited").await;
+            }
+            (Kind::Overloaded, _) => permit.overloaded().await,
+            (Kind::QuotaExhausted, _) => {
+                let wait = error.retry_after.unwrap_or(UNKNOWN_RESET);
+                permit.exhausted(wait, &error.message).await;
+            }
+            (_, Charged::No) => permit.settle_unused().await,
+            (_, Charged::Usage(usage)) => permit.settle(usage).await,
+            (_, Charged::Unknown) => permit.keep_charged().await,
+        }
+        holds.settle_failure(&error.charged).await;
+        failure
+    }
+}
+
+/// The provider's own count, in the limiter's order. Where input is told apart, Anthropic's
+/// `tokens` repeats the tightest of the others.
+fn meter(observed: &Observed) -> Meter {
+    let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
+    let windows = [observed.requests, observed.input_tokens, observed.output_tokens, combined];
+    Meter {
+        used: windows.map(|window| {
+            window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))
+        }),
+        limits: windows.map(|window| window.and_then(|window| window.limit)),
+    }
+}

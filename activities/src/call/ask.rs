@@ -1,0 +1,92 @@
+//! A question's way to its answer: choose the model, pay for a retry, warm the cache, admit, call.
+
+use std::sync::Arc;
+
+use tidegate_providers::{Completion, Providers};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{FailureType, Job};
+
+use crate::{
+    call::attempt::Attempt,
+    call::budget::Budgets,
+    call::guard::Guard,
+    call::prompt::Question,
+    call::route::{Queues, Route},
+    call::warm_cache::Warmth,
+    failure::Failure,
+};
+
+/// What a worker asks with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) providers: &'a Providers,
+    pub(crate) queues: &'a Queues,
+    pub(crate) warmth: &'a Arc<Warmth>,
+    pub(crate) budgets: &'a Budgets,
+    pub(crate) guard: &'a Guard,
+}
+
+impl Caller<'_> {
+    /// Asks once; the model that answered, and its answer.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says whether and when to try again.
+    pub(crate) async fn ask<'r>(
+        &self,
+        attempt: &Attempt,
+        job: &Job,
+        route: &'r Route,
+        question: &Question<'_>,
+    ) -> Result<(&'r ModelId, Completion), Failure> {
+        let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
+        let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
+        let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
+        self.pay_for_retry(attempt, job.retry_budget).await?;
+        let request = attempt
+            .request(model.clone())
+            .lane(job.lane.clone())
+            .tenant(job.tenant.clone())
+            .tokens(question.input_tokens(), u64::from(question.max_output_tokens))
+            .template(question.template);
+        let call = question.call(model);
+        let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
+        let first = if question.cache {
+            self.warmth.enter(model, question.template, &question.instructions).await
+        } else {
+            None
+        };
+        let answered = self.guard.call(attempt, provider, &request, &call, &budget).await;
+        let completion = answered.map_err(|failure| route.fall_back(attempt, failure))?;
+        if let Some(first) = first {
+            first.succeeded();
+        }
+        Ok((model, completion))
+    }
+
+    /// Calls beyond a document's first come out of the batch's retry budget. An attempt that only
+    /// waits for quota and returns has been counted already, so the count is taken when the call
+    /// before has been made since.
+    async fn pay_for_retry(&self, attempt: &Attempt, budget: Option<u64>) -> Result<(), Failure> {
+        let Some(budget) = budget.filter(|_| attempt.must_pay_for_retry()) else { return Ok(()) };
+        match self.guard.quota.count_retry(&attempt.batch).await {
+            Some(spent) if spent > budget => Err(Failure::never(
+                FailureType::BudgetExceeded,
+                format!(
+                    "the batch's retry budget of {budget} provider calls beyond the first of each document is spent"
+                ),
+            )),
+            // While Redis is away the bound on each document's own faults must do.
+            _ => {
+                attempt.paid_for_retry();
+                Ok(())
+            }
+        }
+    }
+}
+
+pub(crate) fn no_provider(model: &ModelId) -> Failure {
+    Failure::invalid_input(format!(
+        "this worker has no provider \"{}\"; give all workers the same configuration",
+        model.provider()
+    ))
+}

@@ -1,0 +1,235 @@
+//! Which models should not be asked for a while.
+//!
+//! A key that is not accepted stops a model: one call finds out, the rest of this worker's
+//! documents fail with the same sentence and cost nothing.
+//!
+//! Faults open its circuit: after those of some documents in a row no call is made for a while,
+//! then one call finds out. It is about providers that are down, not about quota: a 429 closes the
+//! gate for the whole fleet, an overload lowers the calls in flight; this spares the documents
+//! behind them the same fault, each in its own worker.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use tidegate_providers::Kind;
+use tidegate_types::ModelId;
+
+use crate::failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, KEY_REFUSED, MAX_CIRCUIT_OPEN};
+
+/// Refusals are forgotten all at once beyond this many. Each costs one question more then.
+const MAX_REMEMBERED: usize = 1_000;
+
+/// What was refused lately, so that it need not be asked again for a while.
+#[derive(Debug)]
+pub(crate) struct Cooldown<K, V>(Mutex<HashMap<K, (Instant, V)>>);
+
+impl<K, V> Default for Cooldown<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> Cooldown<K, V> {
+    pub(crate) fn remember(&self, key: K, refusal: V, length: Duration) {
+        let mut all = self.0.lock();
+        if all.len() >= MAX_REMEMBERED {
+            all.clear();
+        }
+        all.insert(key, (Instant::now() + length, refusal));
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
+        let mut all = self.0.lock();
+        match all.get(key) {
+            Some((until, refusal)) if Instant::now() < *until => Some(refusal.clone()),
+            Some(_) => {
+                all.remove(key);
+                None
+            }
+            None => None,
+        }
+    }
+}
+
+/// How the models are, as this worker has seen.
+#[derive(Debug, Default)]
+pub struct Health {
+    stopped: Cooldown<ModelId, Failure>,
+    circuits: Mutex<HashMap<ModelId, Circuit>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Circuit {
+    /// Documents whose calls have failed since one last succeeded.
+    failing: Vec<String>,
+    /// How often it has been opened since a call last succeeded.
+    opened: u32,
+    /// No call is made before; without it the circuit is closed.
+    open_until: Option<Instant>,
+    /// Half open: a call is finding out.
+    probing: bool,
+}
+
+impl Health {
+    /// The model's key was refused: it is not asked for a while, then one call may find out anew.
+    pub fn key_refused(&self, model: &ModelId, failure: &Failure) {
+        let message = format!("{model} is not asked for now: {}", failure.message);
+        let refusal = Failure::never(failure.kind, message);
+        self.stopped.remember(model.clone(), refusal, KEY_REFUSED);
+    }
+
+    /// # Errors
+    /// The failure that stopped the model, while it is stopped.
+    pub fn check(&self, model: &ModelId) -> Result<(), Failure> {
+        self.stopped.get(model).map_or(Ok(()), Err)
+    }
+
+    /// A way through the model's circuit.
+    ///
+    /// # Errors
+    /// `Overloaded` while it is open.
+    pub fn enter(self: &Arc<Self>, model: &ModelId, now: Instant) -> Result<BreakerGuard, Failure> {
+        let mut guard =
+            BreakerGuard { health: Arc::clone(self), model: model.clone(), probe: false };
+        if let Some(circuit) = self.circuits.lock().get_mut(model)
+            && let Some(until) = circuit.open_until
+        {
+            if now < until {
+                return Err(Failure::circuit_open(model, until - now));
+            }
+            if circuit.probing {
+                return Err(Failure::circuit_open(model, CIRCUIT_OPEN));
+            }
+            circuit.probing = true;
+            guard.probe = true;
+        }
+        Ok(guard)
+    }
+
+    /// Whether the model is neither stopped nor its circuit open or half open: else another model
+    /// should be asked, if there is one.
+    #[must_use]
+    pub fn can_be_asked(&self, model: &ModelId, now: Instant) -> bool {
+        let open = |circuit: &Circuit| {
+            circuit.open_until.is_some_and(|until| now < until || circuit.probing)
+        };
+        self.check(model).is_ok() && !self.circuits.lock().get(model).is_some_and(open)
+    }
+}
+
+/// One call's way through a circuit. Dropped before the call has ended (no quota, cancelled), it
+/// leaves the circuit as it was.
+#[derive(Debug)]
+#[must_use = "a probe that is dropped lets the next one in"]
+pub struct BreakerGuard {
+    health: Arc<Health>,
+    model: ModelId,
+    probe: bool,
+}
+
+impl BreakerGuard {
+    /// The provider answered, if only to refuse: the circuit is closed.
+    pub fn succeeded(self) {
+        self.health.circuits.lock().remove(&self.model);
+    }
+
+    /// The call failed, for this document.
+    pub fn failed(self, kind: Kind, document: &str, now: Instant) {
+        if !matches!(kind, Kind::Overloaded | Kind::Transient | Kind::Timeout) {
+            return self.succeeded();
+        }
+        let mut circuits = self.health.circuits.lock();
+        let circuit = circuits.entry(self.model.clone()).or_default();
+        if circuit.failing.len() < CIRCUIT_FAULTS
+            && !circuit.failing.iter().any(|failing| failing == document)
+        {
+            circuit.failing.push(document.to_owned());
+        }
+        let trips = self.probe || circuit.failing.len() >= CIRCUIT_FAULTS;
+        // Calls that were under way when it opened fail too, and do not prolong it.
+        if trips && (self.probe || circuit.open_until.is_none()) {
+            let length = CIRCUIT_OPEN.saturating_mul(2_u32.saturating_pow(circuit.opened.min(8)));
+            circuit.open_until = Some(now + length.min(MAX_CIRCUIT_OPEN));
+            circuit.opened += 1;
+        }
+    }
+}
+
+impl Drop for BreakerGuard {
+    fn drop(&mut self) {
+        if self.probe
+            && let Some(circuit) = self.health.circuits.lock().get_mut(&self.model)
+        {
+            circuit.probing = false;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use tidegate_workflows::contract::FailureType;
+
+    use super::*;
+    use crate::failure::Retry;
+
+    #[test]
+    fn closed_open_half_open_and_closed_again() {
+        let (health, model) = (Arc::new(Health::default()), "a:b".parse().unwrap());
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let open_for = |seconds| health.enter(&model, at(seconds)).unwrap_err().retry;
+        let after = |seconds| Retry::AfterSpread(Duration::from_secs(seconds));
+        for document in ["1", "2", "3", "4", "4", "5"] {
+            health.enter(&model, at(0)).unwrap().failed(Kind::Overloaded, document, at(0));
+        }
+        assert_eq!(open_for(2), after(3));
+        assert!(!health.can_be_asked(&model, at(2)) && health.can_be_asked(&model, at(5)));
+        // One probe, and no call beside it.
+        let probe = health.enter(&model, at(5)).unwrap();
+        assert!(health.enter(&model, at(5)).is_err() && !health.can_be_asked(&model, at(5)));
+        probe.failed(Kind::Timeout, "1", at(6));
+        assert_eq!(open_for(6), after(10), "twice as long");
+        // A probe that found no quota tells nothing, and the next may try.
+        drop(health.enter(&model, at(16)).unwrap());
+        health.enter(&model, at(16)).unwrap().succeeded();
+        for _ in 0..3 {
+            drop(health.enter(&model, at(16)).unwrap());
+        }
+    }
+
+    #[test]
+    fn only_faults_of_several_documents_in_a_row_count_and_refusals_are_none() {
+        let (health, model) = (Arc::new(Health::default()), "a:b".parse().unwrap());
+        let now = Instant::now();
+        for (number, kind) in
+            [Kind::Overloaded, Kind::RateLimited].repeat(20).into_iter().enumerate()
+        {
+            health.enter(&model, now).unwrap().failed(kind, &number.to_string(), now);
+        }
+        for poison in ["a", "b"].repeat(20) {
+            health.enter(&model, now).unwrap().failed(Kind::Transient, poison, now);
+        }
+        assert!(
+            health.can_be_asked(&model, now),
+            "two documents that the provider fails at stop no other"
+        );
+        assert!(health.enter(&"c:d".parse().unwrap(), now).is_ok(), "another model has its own");
+    }
+
+    #[test]
+    fn a_refused_key_stops_its_model_and_no_other() {
+        let (health, model) = (Health::default(), "a:b".parse().unwrap());
+        health.key_refused(&model, &Failure::never(FailureType::Unauthorized, "no such key"));
+        let failure = health.check(&model).unwrap_err();
+        assert_eq!(failure.message, "a:b is not asked for now: no such key");
+        assert_eq!((failure.kind, failure.retry), (FailureType::Unauthorized, Retry::Never));
+        assert!(!health.can_be_asked(&model, Instant::now()));
+        assert!(health.can_be_asked(&"a:c".parse().unwrap(), Instant::now()));
+    }
+}

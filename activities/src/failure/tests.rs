@@ -1,0 +1,153 @@
+use tidegate_quota::Ticket;
+
+use super::*;
+
+fn counts(provider_calls: u32, rate_limited: u32) -> CallCounts {
+    CallCounts { provider_calls, rate_limited, deferrals: 0 }
+}
+
+fn error(kind: Kind) -> providers::Error {
+    providers::Error {
+        kind,
+        message: "m".to_owned(),
+        retry_after: None,
+        charged: providers::Charged::No,
+        status: None,
+        observed: Box::default(),
+    }
+}
+
+/// The longest of many delays of an attempt.
+fn longest(failure: &Failure, backoff: Backoff, attempt: u32) -> Duration {
+    (0..200).filter_map(|_| failure.retry.delay(backoff, attempt)).max().unwrap()
+}
+
+#[test]
+fn delays_keep_their_bounds() {
+    let backoff = Backoff::default();
+    let seven = Duration::from_secs(7);
+    for before in 0..40 {
+        for _ in 0..50 {
+            assert!(backoff.jittered(before, Duration::ZERO) <= backoff.max);
+            assert!((seven..=backoff.max).contains(&backoff.jittered(before, seven)));
+            assert_eq!(backoff.jittered(before, Duration::from_secs(900)), backoff.max);
+        }
+    }
+    assert!(
+        (0..200).any(|_| backoff.jittered(0, Duration::ZERO) < Duration::from_secs(3)),
+        "jitter is full"
+    );
+}
+
+#[test]
+fn a_store_that_stays_away_is_asked_ever_less_often_as_configured() {
+    let failure = || Failure::from(storage::Error::Failed("the store is away".to_owned()));
+    let backoff = Backoff { base: Duration::from_secs(40), max: Duration::from_secs(300) };
+    assert!(longest(&failure(), backoff, 1) <= backoff.base);
+    assert!(longest(&failure(), backoff, 1) > Duration::from_secs(30), "the base is [gate]'s");
+    assert!(longest(&failure(), backoff, 3) > Duration::from_secs(120), "and grows");
+    assert!(longest(&failure(), backoff, 4) > Duration::from_secs(240), "to its bound");
+    let delays: Vec<_> = (0..200)
+        .map(|_| failure().into_application_failure(CallCounts::default(), backoff, 9))
+        .map(|sent| sent.next_retry_delay().unwrap())
+        .collect();
+    assert!(delays.iter().all(|delay| *delay <= backoff.max));
+    assert!(delays.iter().any(|delay| *delay > Duration::from_secs(240)), "as Temporal is told");
+}
+
+#[test]
+fn every_kind_of_provider_error_has_its_row() {
+    #[rustfmt::skip]
+    let cases = [
+        // kind                 calls so far   expected type                retried
+        (Kind::RateLimited,     counts(1, 1),  FailureType::RateLimited,    true),
+        (Kind::RateLimited,     counts(90, 90), FailureType::RateLimited,   true),
+        (Kind::Overloaded,      counts(1, 0),  FailureType::Overloaded,     true),
+        (Kind::Overloaded,      counts(8, 0),  FailureType::Overloaded,     false),
+        (Kind::Transient,       counts(7, 0),  FailureType::Transient,      true),
+        (Kind::Timeout,         counts(12, 4), FailureType::Transient,      false),
+        (Kind::QuotaExhausted,  counts(1, 0),  FailureType::QuotaExhausted, false),
+        (Kind::Unauthorized,    counts(1, 0),  FailureType::Unauthorized,   false),
+        (Kind::InvalidRequest,  counts(1, 0),  FailureType::InvalidRequest, false),
+        (Kind::TooLarge,        counts(1, 0),  FailureType::TooLarge,       false),
+        (Kind::ContentRefused,  counts(1, 0),  FailureType::ContentRefused, false),
+        (Kind::InvalidOutput,   counts(1, 0),  FailureType::InvalidOutput,  false),
+    ];
+    for (kind, counts, expected, retried) in cases {
+        let failure = Failure::from_provider(&error(kind), &counts);
+        assert_eq!((failure.kind, failure.is_retried()), (expected, retried), "{kind:?}");
+        let sent = failure.into_application_failure(counts, Backoff::default(), 1);
+        assert_eq!(
+            (sent.type_name(), sent.is_non_retryable()),
+            (Some(expected.as_str()), !retried)
+        );
+    }
+}
+
+#[test]
+fn a_providers_faults_grow_by_their_own_count() {
+    let backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60) };
+    let first = Failure::from_provider(&error(Kind::Transient), &counts(1, 0));
+    assert!(longest(&first, backoff, 30) <= backoff.base, "attempts that only waited do not count");
+    let fourth = Failure::from_provider(&error(Kind::Transient), &counts(9, 5));
+    let delay = longest(&fourth, backoff, 1);
+    assert!((Duration::from_secs(6)..=Duration::from_secs(8)).contains(&delay), "{delay:?}");
+    let asked = providers::Error { retry_after: Some(backoff.max * 9), ..error(Kind::RateLimited) };
+    let asked = Failure::from_provider(&asked, &counts(1, 1));
+    assert_eq!(asked.retry.delay(backoff, 1), Some(backoff.max));
+}
+
+#[test]
+fn a_batch_apis_failure_is_never_final() {
+    let backoff = Backoff::default();
+    for attempt in [1, 3, 80] {
+        let refused = Failure::from_batch_api(&error(Kind::InvalidRequest), attempt);
+        assert_eq!(refused.retry.delay(backoff, attempt), Some(backoff.max));
+        assert!(Failure::from_batch_api(&error(Kind::Overloaded), attempt).is_retried());
+    }
+}
+
+#[test]
+fn an_open_circuit_is_come_back_to_when_it_may_be_tried() {
+    let open = Duration::from_secs(5);
+    let failure = Failure::circuit_open(&"a:b".parse().unwrap(), open);
+    for _ in 0..50 {
+        let delay = failure.retry.delay(Backoff::default(), 1).unwrap();
+        assert!((open..=open * 2).contains(&delay), "{delay:?}");
+    }
+}
+
+#[test]
+fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
+    let model: ModelId = "a:b".parse().unwrap();
+    let paused =
+        Refused::Paused { model: model.clone(), wait: Duration::from_secs(500), ticket: None };
+    let details = |refused: &Refused, delay: Duration| {
+        let failure = Failure::refused(refused);
+        let sent =
+            failure.clone().into_application_failure(CallCounts::default(), Backoff::default(), 7);
+        assert_eq!(sent.next_retry_delay(), Some(delay));
+        assert_eq!(sent.category(), ApplicationErrorCategory::Benign);
+        assert!(!sent.is_non_retryable());
+        failure.waits_for
+    };
+    assert_eq!(details(&paused, Duration::from_secs(60)), Some(WaitsFor::Gate));
+    let bindings = Dimension::ALL.map(Binding::Limit).into_iter().chain([
+        Binding::InFlight,
+        Binding::Turn,
+        Binding::Canary,
+    ]);
+    for binding in bindings {
+        let (wait, ticket) = (Duration::from_secs(20), Ticket { epoch: 1, position: 1 });
+        let refused = Refused::Wait { model: model.clone(), wait, binding, deficit: 1, ticket };
+        let told = details(&refused, Duration::from_millis(16_300)).unwrap();
+        assert_eq!(told.as_str(), binding.name());
+    }
+}
+
+#[test]
+fn messages_are_cut() {
+    let long = Failure::never(FailureType::Transient, "ä".repeat(5_000));
+    let long = long.into_application_failure(CallCounts::default(), Backoff::default(), 1);
+    assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
+}
