@@ -1,4 +1,4 @@
-//! Your own workflow and activity behind the fleet's limiter, without any of tidegate's.
+//! Your own workflow and activity behind the fleet's limiter, without any of tidegate's workflows.
 //!
 //! With `temporal server start-dev`, a Redis, and a provider or its stand-in:
 //!
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Starts a worker and one workflow that asks forty questions at once, of which two a second are
-//! allowed. What matters is in
-//! [`Questions::ask`]: admit, one call, settle. A refusal becomes a failure with a delay, so Temporal alone retries, and the
-//! turn that was given travels in the last heartbeat to the attempt that comes back.
+//! allowed. What matters is in [`Questions::ask`]: say what the call needs, admit it, send it, and
+//! settle what it used or say how it failed. A refusal becomes a failure with a delay, so Temporal
+//! alone retries, and the turn that was given travels in the last heartbeat to the next attempt.
 
 #![allow(
     clippy::print_stdout,
@@ -19,7 +19,7 @@
     reason = "an example talks to people, and the macros want what they read to be public"
 )]
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -29,12 +29,18 @@ use temporalio_client::{
 };
 use temporalio_macros::{activities, workflow, workflow_methods};
 use temporalio_sdk::{
-    ApplicationFailure, Worker, WorkerOptions,
+    Worker, WorkerOptions,
     activities::{ActivityContext, ActivityError},
     runtime::Runtime,
 };
 use temporalio_workflow::{ActivityOptions, WorkflowContext, WorkflowResult, workflows};
-use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Options, Quota, Refused, Request, Ticket};
+use tidegate_activities::{
+    call::{attempt::Attempt, budget::Budgets, guard::Guard},
+    failure::Backoff,
+    heartbeat,
+};
+use tidegate_providers::{Charged, Error, Kind, Observed, Prices};
+use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Options, Quota};
 use tidegate_types::Usage;
 
 const MODEL: &str = "anthropic:claude-sonnet-5";
@@ -43,7 +49,8 @@ const QUESTIONS: u32 = 40;
 const MAX_OUTPUT: u64 = 64;
 
 pub struct Questions {
-    quota: Quota,
+    guard: Guard,
+    budgets: Budgets,
     http: reqwest::Client,
     api: String,
     key: String,
@@ -57,78 +64,60 @@ impl Questions {
         ctx: ActivityContext,
         question: String,
     ) -> Result<String, ActivityError> {
-        // A reservation belongs to one attempt; a ticket to whoever comes back for the same
-        // question.
-        let info = ctx.info();
-        let attempt = format!(
-            "{}#{}.{}",
-            info.workflow_run_id.as_deref().unwrap_or_default(),
-            info.activity_id,
-            info.attempt
-        );
-        let ticket =
-            ctx.heartbeat_details().deserialize::<Option<Ticket>>().ok().flatten().flatten();
-        let tokens = question.len() as u64 / 4;
-        let request = Request::new(model_id(), attempt).tokens(tokens, MAX_OUTPUT).ticket(ticket);
-        let mut permit = match self.quota.admit(&request).await {
-            Ok(permit) => permit,
-            Err(Refused::Wait { wait, ticket, .. }) => {
-                ctx.record_heartbeat(Some(ticket)).await.ok();
-                return Err(again(wait, "not my turn yet"));
-            }
-            Err(Refused::Paused { wait, ticket, .. }) => {
-                ctx.record_heartbeat(ticket).await.ok();
-                return Err(again(wait, "everybody waits"));
-            }
-            Err(refused) => return Err(ApplicationFailure::non_retryable(refused).into()),
-        };
-        permit.sent();
-        let answer = match self.call(&question).await {
-            Ok(answer) => answer,
-            Err(error) => {
-                permit.keep_charged().await;
-                return Err(again(Duration::from_secs(5), &error.to_string()));
+        let attempt = Attempt::of(&ctx, &ctx.info().activity_id);
+        let work = async {
+            let request = attempt.request(model_id()).tokens(question.len() as u64 / 4, MAX_OUTPUT);
+            let budget = self.budgets.call_budget(&attempt, &request, None)?;
+            let call = self.guard.admit(&attempt, &request, &budget).await?.sent();
+            match self.call(&question).await {
+                Ok((answer, usage)) => {
+                    call.settled(Some(&usage), &Observed::default()).await;
+                    Ok(answer)
+                }
+                Err(error) => Err(call.refused(&error).await),
             }
         };
-        match answer.status().as_u16() {
-            200 => {
-                let answer: Value = answer.json().await.map_err(ApplicationFailure::new)?;
-                let count = |kind: &str| answer["usage"][kind].as_u64().unwrap_or(0);
-                let (input, output) = (count("input_tokens"), count("output_tokens"));
-                permit.settle(&Usage { uncached_input: input, output, ..Usage::default() }).await;
-                Ok(answer["content"][0]["text"].as_str().unwrap_or_default().to_owned())
-            }
-            429 => {
-                permit.refused(Duration::from_secs(10), "rate_limited").await;
-                Err(again(
-                    Duration::from_secs(10),
-                    "the provider said 429; nobody calls for a while",
-                ))
-            }
-            status => {
-                permit.settle_unused().await;
-                Err(again(Duration::from_secs(5), &format!("the provider said {status}")))
-            }
-        }
+        heartbeat::beating(&ctx, Some(&attempt), self.guard.backoff, work).await
     }
 }
 
 impl Questions {
     /// One request, and no retry in the client: Temporal is the only one that retries.
-    async fn call(&self, question: &str) -> reqwest::Result<reqwest::Response> {
+    async fn call(&self, question: &str) -> Result<(String, Usage), Error> {
         let body = json!({
             "model": "claude-sonnet-5", "max_tokens": MAX_OUTPUT, "messages": [{ "role": "user", "content": question }],
         });
         let request =
             self.http.post(format!("{}/v1/messages", self.api)).header("x-api-key", &self.key);
-        request.header("anthropic-version", "2023-06-01").json(&body).send().await
+        let request = request.header("anthropic-version", "2023-06-01").json(&body);
+        // The provider may have done the work of what is lost on the way.
+        let lost =
+            |error: reqwest::Error| failed(Kind::Timeout, error.to_string(), Charged::Unknown);
+        let answer = request.send().await.map_err(lost)?;
+        let kind = match answer.status().as_u16() {
+            200 => {
+                let answer: Value = answer.json().await.map_err(lost)?;
+                let count = |kind: &str| answer["usage"][kind].as_u64().unwrap_or(0);
+                let (input, output) = (count("input_tokens"), count("output_tokens"));
+                let usage = Usage { uncached_input: input, output, ..Usage::default() };
+                return Ok((
+                    answer["content"][0]["text"].as_str().unwrap_or_default().into(),
+                    usage,
+                ));
+            }
+            429 => Kind::RateLimited,
+            503 | 529 => Kind::Overloaded,
+            401 | 403 => Kind::Unauthorized,
+            400..500 => Kind::InvalidRequest,
+            _ => Kind::Transient,
+        };
+        Err(failed(kind, format!("the provider said {}", answer.status()), Charged::No))
     }
 }
 
-/// A failure that Temporal answers with another attempt after `delay`, at most a minute.
-fn again(delay: Duration, why: &str) -> ActivityError {
-    let delay = delay.clamp(Duration::from_secs(1), Duration::from_mins(1));
-    ApplicationFailure::builder(anyhow::anyhow!("{why}")).next_retry_delay(delay).build().into()
+/// What went wrong, and what it has cost: the rest is decided by what tidegate knows of each kind.
+fn failed(kind: Kind, message: String, charged: Charged) -> Error {
+    Error { kind, message, retry_after: None, charged, status: None, observed: Box::default() }
 }
 
 #[workflow]
@@ -166,13 +155,13 @@ async fn main() -> anyhow::Result<()> {
 
     let limits = Limits { requests: Some(120), ..Limits::default() };
     let model = ModelQuota::new(model_id(), limits, Charge::default(), Arc::new(Lanes::single()))?;
+    // A longer wait is Temporal's: it holds no slot.
+    let options = Options { max_slot_wait: Duration::from_secs(2), ..Options::default() };
+    let quota = Quota::with_redis(&redis, [model], options)?;
     let questions = Questions {
-        // A longer wait is Temporal's: it holds no slot.
-        quota: Quota::with_redis(
-            &redis,
-            [model],
-            Options { max_slot_wait: Duration::from_secs(2), ..Options::default() },
-        )?,
+        // Without prices and daily budgets nothing is held.
+        budgets: Budgets::new(quota.budgets(), HashMap::new(), Prices::default()),
+        guard: Guard::new(quota, Backoff::default()),
         http: reqwest::Client::builder().retry(reqwest::retry::never()).build()?,
         api,
         key: std::env::var("API_KEY").context("set API_KEY to your provider's key")?,

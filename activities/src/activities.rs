@@ -57,6 +57,7 @@ impl DocumentActivities {
         attempt: &Attempt,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, ActivityError> {
+        let work = Box::pin(work);
         let counted = async {
             let result = work.await;
             metrics::attempt_ended(

@@ -15,4 +15,4 @@ mod pending;
 pub(crate) use batch::json;
 pub use batch::{Batch, Ending, NoProgress, Status};
 pub use connection::{Temporal, connect};
-pub use pending::Pending;
+pub use pending::{LastFailure, Pending};

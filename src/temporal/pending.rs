@@ -8,10 +8,13 @@ use temporalio_client::{
     WorkflowDescribeOptions, WorkflowFetchHistoryOptions, errors::WorkflowInteractionError,
 };
 use temporalio_common::protos::temporal::api::{
-    enums::v1::PendingActivityState, failure::v1::failure::FailureInfo,
-    history::v1::history_event::Attributes, workflow::v1::PendingActivityInfo,
+    enums::v1::PendingActivityState,
+    failure::v1::{Failure, failure::FailureInfo},
+    history::v1::history_event::Attributes,
+    workflow::v1::PendingActivityInfo,
     workflowservice::v1::DescribeWorkflowExecutionResponse,
 };
+use tidegate_workflows::contract::FailureDetails;
 
 use super::{batch::unknown, connection::Temporal};
 
@@ -27,8 +30,18 @@ pub struct Pending {
     pub started: bool,
     /// When the next attempt is due, if it is not now.
     pub next: Option<SystemTime>,
-    /// Type and message of the last attempt's failure.
-    pub failure: Option<(String, String)>,
+    /// Why the last attempt ended, if there was one.
+    pub failure: Option<LastFailure>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastFailure {
+    /// One of [`FailureType`](tidegate_workflows::contract::FailureType), or Temporal's own, such
+    /// as `Timeout`.
+    pub kind: String,
+    /// What tidegate's failures carry beside their sentence; empty in others.
+    pub details: FailureDetails,
 }
 
 impl Temporal {
@@ -98,14 +111,6 @@ impl From<PendingActivityInfo> for Pending {
                 | PendingActivityState::CancelRequested
                 | PendingActivityState::PauseRequested
         );
-        let failure = seen.last_failure.map(|failure| {
-            let kind = match failure.failure_info {
-                Some(FailureInfo::ApplicationFailureInfo(info)) => info.r#type,
-                Some(FailureInfo::TimeoutFailureInfo(_)) => "Timeout".to_owned(),
-                _ => String::new(),
-            };
-            (kind, failure.message)
-        });
         let next = seen.next_attempt_schedule_time.and_then(|time| {
             let since =
                 Duration::new(u64::try_from(time.seconds).ok()?, u32::try_from(time.nanos).ok()?);
@@ -115,7 +120,64 @@ impl From<PendingActivityInfo> for Pending {
             activity: seen.activity_type.map(|kind| kind.name).unwrap_or_default(),
             started,
             next: next.filter(|next| !started && *next > SystemTime::now()),
-            failure,
+            failure: seen.last_failure.map(LastFailure::from),
         }
+    }
+}
+
+impl From<Failure> for LastFailure {
+    fn from(failure: Failure) -> Self {
+        match failure.failure_info {
+            Some(FailureInfo::ApplicationFailureInfo(info)) => {
+                let details = info.details.and_then(|details| details.payloads.into_iter().next());
+                let details =
+                    details.and_then(|details| serde_json::from_slice(&details.data).ok());
+                Self { kind: info.r#type, details: details.unwrap_or_default() }
+            }
+            Some(FailureInfo::TimeoutFailureInfo(_)) => {
+                Self { kind: "Timeout".to_owned(), ..Self::default() }
+            }
+            _ => Self::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use temporalio_common::protos::temporal::api::{
+        common::v1::{Payload, Payloads},
+        failure::v1::ApplicationFailureInfo,
+    };
+    use tidegate_workflows::contract::WaitsFor;
+
+    use super::*;
+
+    #[test]
+    fn what_a_document_waits_for_is_in_its_failures_details() {
+        let waits_for = |details: Option<&str>| {
+            let payloads = details.map(|details| Payloads {
+                payloads: vec![Payload { data: details.into(), ..Payload::default() }],
+            });
+            let info = ApplicationFailureInfo {
+                r#type: "QuotaWait".to_owned(),
+                details: payloads,
+                ..ApplicationFailureInfo::default()
+            };
+            let failure = Failure {
+                message: "a sentence for people".to_owned(),
+                failure_info: Some(FailureInfo::ApplicationFailureInfo(info)),
+                ..Failure::default()
+            };
+            let seen = PendingActivityInfo { last_failure: Some(failure), ..Default::default() };
+            let failure = Pending::from(seen).failure.unwrap();
+            assert_eq!(failure.kind, "QuotaWait");
+            failure.details.waits_for
+        };
+        let new = r#"{"provider_calls":1,"rate_limited":0,"deferrals":4,"waits_for":"tokens"}"#;
+        assert_eq!(waits_for(Some(new)), Some(WaitsFor::Tokens));
+        let of_an_earlier_version = r#"{"provider_calls":1,"rate_limited":0,"deferrals":4}"#;
+        assert_eq!(waits_for(Some(of_an_earlier_version)), None);
+        assert_eq!(waits_for(Some("of another program")), None);
+        assert_eq!(waits_for(None), None);
     }
 }

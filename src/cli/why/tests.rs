@@ -1,0 +1,57 @@
+use std::sync::Arc;
+
+use tidegate_quota::{Charge, Lanes, Limits};
+use tidegate_workflows::contract::Totals;
+
+use super::*;
+
+#[test]
+fn the_gravest_cause_is_given() {
+    let limits = Limits { combined: Some(1_000), ..Limits::default() };
+    let model = ModelQuota::new(
+        "a:b".parse().unwrap(),
+        limits,
+        Charge::default(),
+        Arc::new(Lanes::single()),
+    )
+    .unwrap();
+    let class = class(&json!({ "model": "a:b", "lane": "interactive" }));
+    assert_eq!(class.lane.as_str(), "interactive");
+    let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
+    let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
+    let why = |waits: &Waits, snapshot: &Snapshot| {
+        answer(&class, waits, None, None, Some((&model, snapshot)))
+    };
+    assert_eq!(why(&turn, &snapshot), "it waits for quota: tokens");
+    let slot = Waits { slot: 3, ..Waits::default() };
+    assert!(why(&slot, &snapshot).contains("raise worker.max-concurrent-documents"));
+    (snapshot.pause, snapshot.reason) = (Duration::from_secs(60), "holiday".to_owned());
+    assert_eq!(
+        why(&turn, &snapshot),
+        "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now"
+    );
+    let totals = Totals { in_flight: 40, ..Totals::default() };
+    let progress = Progress { totals, ..Progress::default() };
+    let waiting =
+        |waits: &Waits| answer(&class, waits, Some(&progress), None, Some((&model, &snapshot)));
+    assert!(
+        waiting(&Waits::default())
+            .starts_with("the provider works on 40 documents in its batch API")
+    );
+    assert!(waiting(&turn).contains("it waits for the gate"), "not while documents wait here");
+    assert_eq!(
+        answer(&class, &turn, None, Some("no worker".into()), Some((&model, &snapshot))),
+        "no worker"
+    );
+}
+
+#[test]
+fn a_run_that_continued_as_new_has_its_class_too() {
+    let class = class(
+        &json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }),
+    );
+    assert_eq!(
+        (class.model.unwrap().as_str(), class.lane.as_str(), class.tenant.as_str()),
+        ("a:b", "standard", "x")
+    );
+}

@@ -1,0 +1,138 @@
+//! A batch's documents, counted by what they wait for.
+
+use std::{collections::BTreeMap, time::SystemTime};
+
+use tidegate_workflows::contract::{FailureType, WaitsFor};
+
+use crate::temporal::Pending;
+
+/// The activities of documents begin so: whole ones, parts, and several in a call.
+const DOCUMENTS: &str = "tidegate.process_";
+
+/// Those of the provider's batches end so.
+const BATCHES: [&str; 2] = ["_batch", "_batches"];
+
+/// Documents by what they wait for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Waits {
+    /// With a worker: calling, or waiting in place for a turn that is near.
+    pub(super) working: u64,
+    /// For their turn.
+    pub(super) turn: u64,
+    /// After a failure, by its type.
+    pub(super) backing_off: BTreeMap<String, u64>,
+    /// For a worker's slot.
+    pub(super) slot: u64,
+    /// What bound most of those that wait for their turn. That others come first says nothing of
+    /// what the first of them waits for, and counts where nothing else is known.
+    pub(super) binding: Option<WaitsFor>,
+    /// When the first and the last of those that wait are tried again.
+    pub(super) next: Option<(SystemTime, SystemTime)>,
+}
+
+impl Waits {
+    pub(super) fn of(pending: &[Pending]) -> Self {
+        let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
+        for step in pending.iter().filter(|step| is_of_documents(step)) {
+            if step.started {
+                waits.working += 1;
+                continue;
+            }
+            let Some(next) = step.next else {
+                waits.slot += 1;
+                continue;
+            };
+            let (first, last) = waits.next.unwrap_or((next, next));
+            waits.next = Some((first.min(next), last.max(next)));
+            match &step.failure {
+                Some(failure) if failure.kind == FailureType::QuotaWait.as_str() => {
+                    waits.turn += 1;
+                    if let Some(binding) = failure.details.waits_for {
+                        *bindings.entry(binding).or_default() += 1;
+                    }
+                }
+                failure => {
+                    let kind = failure.as_ref().map_or("a lost worker", |failure| &failure.kind);
+                    *waits.backing_off.entry(kind.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        waits.binding = bindings
+            .into_iter()
+            .max_by_key(|(binding, documents)| (*binding != WaitsFor::Turn, *documents))
+            .map(|(binding, _)| binding);
+        waits
+    }
+}
+
+/// Whether documents wait for this step. Those of the provider's batches count where they fail:
+/// they are few, and else the provider works.
+fn is_of_documents(step: &Pending) -> bool {
+    let of_batch = BATCHES.iter().any(|end| step.activity.ends_with(end));
+    step.activity.starts_with(DOCUMENTS) || (of_batch && step.next.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_workflows::contract::FailureDetails;
+
+    use super::*;
+    use crate::temporal::LastFailure;
+
+    fn failed(next: u64, kind: &str, waits_for: Option<WaitsFor>) -> Pending {
+        let details = FailureDetails { waits_for, ..FailureDetails::default() };
+        Pending {
+            activity: "tidegate.process_document".to_owned(),
+            next: Some(SystemTime::now() + Duration::from_secs(next)),
+            failure: Some(LastFailure { kind: kind.to_owned(), details }),
+            ..Pending::default()
+        }
+    }
+
+    #[test]
+    fn documents_are_counted_by_what_they_wait_for() {
+        let bare =
+            Pending { activity: "tidegate.process_document".to_owned(), ..Pending::default() };
+        let seen = Waits::of(&[
+            failed(20, "QuotaWait", Some(WaitsFor::Tokens)),
+            failed(40, "QuotaWait", Some(WaitsFor::Tokens)),
+            failed(30, "QuotaWait", Some(WaitsFor::Gate)),
+            failed(5, "RateLimited", None),
+            Pending { started: true, ..bare.clone() },
+            bare,
+            Pending {
+                activity: "tidegate.check_batches".to_owned(),
+                started: true,
+                ..Pending::default()
+            },
+            Pending {
+                activity: "tidegate.submit_batch".to_owned(),
+                ..failed(9, "Transient", None)
+            },
+            Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() },
+        ]);
+        assert_eq!(
+            (seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]),
+            (1, 3, 1, 1)
+        );
+        assert_eq!(
+            seen.backing_off["Transient"], 1,
+            "steps of the provider's batches count where they fail"
+        );
+        assert_eq!(seen.binding, Some(WaitsFor::Tokens));
+        let (first, last) = seen.next.unwrap();
+        assert!((34..=36).contains(&last.duration_since(first).unwrap().as_secs()));
+    }
+
+    #[test]
+    fn a_limit_says_more_than_the_turns_behind_it() {
+        let turn = || failed(20, "QuotaWait", Some(WaitsFor::Turn));
+        let tokens = failed(20, "QuotaWait", Some(WaitsFor::Tokens));
+        assert_eq!(Waits::of(&[turn(), turn()]).binding, Some(WaitsFor::Turn));
+        assert_eq!(Waits::of(&[turn(), tokens, turn()]).binding, Some(WaitsFor::Tokens));
+        let of_an_earlier_version = Waits::of(&[failed(20, "QuotaWait", None)]);
+        assert_eq!((of_an_earlier_version.turn, of_an_earlier_version.binding), (1, None));
+    }
+}
