@@ -103,7 +103,7 @@ impl Bar {
     }
 
     fn show(&mut self, progress: &Progress) {
-        self.set(done(progress), progress.documents, &words(progress, SystemTime::now()));
+        self.set(progress.totals.ended(), progress.documents, &words(progress, SystemTime::now()));
     }
 
     /// Documents that are done, of how many, and what else to say.
@@ -133,10 +133,6 @@ impl Bar {
     }
 }
 
-fn done(progress: &Progress) -> u64 {
-    progress.totals.succeeded + progress.totals.failed + progress.totals.skipped
-}
-
 fn words(progress: &Progress, now: SystemTime) -> String {
     if progress.documents == 0 {
         return "listing the source".to_owned();
@@ -148,11 +144,9 @@ fn words(progress: &Progress, now: SystemTime) -> String {
     if progress.paused {
         words.push("paused".to_owned());
     }
-    words.extend(
-        elapsed.and_then(|elapsed| figures::rate(totals.succeeded + totals.failed, elapsed)),
-    );
+    words.extend(elapsed.and_then(|elapsed| figures::rate(totals.worked(), elapsed)));
     words.push(format!("{} in flight", totals.in_flight));
-    words.push(format!("{} × 429", totals.rate_limited));
+    words.push(format!("{} × 429", totals.spend.rate_limited));
     if totals.failed > 0 {
         words.push(format!("{} failed", totals.failed));
     }
@@ -175,13 +169,13 @@ mod tests {
         assert_eq!(words(&progress, now), "listing the source");
         progress.documents = 100;
         progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
-        progress.totals =
-            Totals { succeeded: 40, in_flight: 12, rate_limited: 1, ..Totals::default() };
+        progress.totals = Totals { succeeded: 40, in_flight: 12, ..Totals::default() };
+        progress.totals.spend.rate_limited = 1;
         assert_eq!(words(&progress, now), "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s");
         progress.paused = true;
         progress.totals.failed = 2;
         progress.eta = None;
         assert_eq!(words(&progress, now), "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed");
-        assert_eq!(done(&progress), 42);
+        assert_eq!(progress.totals.ended(), 42);
     }
 }

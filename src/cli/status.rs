@@ -126,12 +126,10 @@ async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Resul
                 batch.status.as_str()
             }
             .to_owned(),
-            figure(|progress| {
-                progress.totals.succeeded + progress.totals.failed + progress.totals.skipped
-            }),
+            figure(|progress| progress.totals.ended()),
             figure(|progress| progress.documents),
             figure(|progress| progress.totals.failed),
-            figure(|progress| progress.totals.rate_limited),
+            figure(|progress| progress.totals.spend.rate_limited),
             batch.started.map_or_else(dash, figures::stamp),
             took(batch).map_or_else(dash, figures::span),
             match known {

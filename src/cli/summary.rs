@@ -16,16 +16,19 @@ use super::{
 /// Names and values for [`output::pairs`].
 pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static str, String)> {
     let totals = &progress.totals;
-    let answered = totals.succeeded + totals.failed;
+    let spend = &totals.spend;
     let mut rows = vec![("documents", documents(progress))];
-    rows.push(("calls per document", format!("{:.2}", ratio(totals.provider_calls, answered))));
-    rows.push(("429s", count(totals.rate_limited)));
-    rows.push(("waits in Temporal", count(totals.deferrals)));
+    rows.push((
+        "calls per document",
+        format!("{:.2}", ratio(spend.provider_calls, totals.worked())),
+    ));
+    rows.push(("429s", count(spend.rate_limited)));
+    rows.push(("waits in Temporal", count(spend.deferrals)));
     rows.push(("tokens", tokens(progress)));
     rows.push((
         "cost",
-        if totals.cost_usd > 0.0 {
-            dollars(totals.cost_usd)
+        if spend.cost_usd > 0.0 {
+            dollars(spend.cost_usd)
         } else {
             "unknown (no price for this model)".to_owned()
         },
@@ -49,7 +52,7 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
     let time = forecast.seconds.map(|range| {
         let [from, to] = [range.from, range.to]
             .map(|seconds| span(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)));
-        if forecast.economy {
+        if forecast.provider_batch {
             format!("{from} to {to}, through the provider's batch API")
         } else {
             format!("{from} with all of the limits, {to} with the lane's own share")
@@ -123,17 +126,18 @@ fn documents(progress: &Progress) -> String {
 }
 
 fn tokens(progress: &Progress) -> String {
-    let totals = &progress.totals;
-    let cached = if totals.cached_input_tokens > 0 {
-        format!(" ({} cached)", count(totals.cached_input_tokens))
+    let spend = &progress.totals.spend;
+    let cached = if spend.cached_input_tokens > 0 {
+        format!(" ({} cached)", count(spend.cached_input_tokens))
     } else {
         String::new()
     };
-    format!("{} in{cached}, {} out", count(totals.input_tokens), count(totals.output_tokens))
+    format!("{} in{cached}, {} out", count(spend.input_tokens), count(spend.output_tokens))
 }
 
 #[cfg(test)]
 mod tests {
+    use tidegate_types::Spend;
     use tidegate_workflows::contract::Totals;
 
     use super::*;
@@ -144,9 +148,12 @@ mod tests {
             succeeded: 97,
             failed: 3,
             skipped: 20,
-            provider_calls: 110,
-            input_tokens: 1_500,
-            output_tokens: 10,
+            spend: Spend {
+                provider_calls: 110,
+                input_tokens: 1_500,
+                output_tokens: 10,
+                ..Spend::default()
+            },
             ..Totals::default()
         };
         let progress = Progress {

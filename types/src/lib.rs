@@ -8,15 +8,18 @@
 //! * [`document_id`]: a stable name for a document, safe as an object name
 //! * [`charge`]: what a provider counts towards its limits, and when
 //! * [`usage`]: tokens that one provider call used, in one meaning for all providers
+//! * [`spend`]: what calls took, added up
 
 pub mod charge;
 pub mod document_id;
 pub mod model_id;
 pub mod name;
+pub mod spend;
 pub mod usage;
 
 pub use charge::{Charge, OutputHold};
 pub use document_id::DocumentId;
 pub use model_id::ModelId;
 pub use name::{InvalidName, Lane, Tenant};
+pub use spend::Spend;
 pub use usage::Usage;

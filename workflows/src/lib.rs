@@ -9,19 +9,19 @@
 //! * [`request`]: from the batch's raw input to a checked [`contract::Job`]
 //! * [`process_documents`]: a batch: plan, shards, finish
 //! * [`process_shard`]: a sliding window over one shard's documents
-//! * `parts`: a document that is read in parts; [`economy`]: documents that wait in their
+//! * `parts`: a document that is read in parts; [`provider_batch`]: documents that wait in their
 //!   provider's batches
 //! * [`policy`]: time-outs, retries and priorities of every activity
-//! * [`tally`]: adding up what documents came to
+//! * `failure`: what failures say, and how they become the workflow's own
 
 pub mod contract;
-pub mod economy;
+mod failure;
 mod parts;
 pub mod policy;
 pub mod process_documents;
 pub mod process_shard;
+pub mod provider_batch;
 pub mod request;
-pub mod tally;
 
 pub use process_documents::ProcessDocuments;
 pub use process_shard::ProcessShard;

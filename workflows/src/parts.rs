@@ -3,34 +3,32 @@
 
 use std::cell::{Cell, RefCell};
 
-use temporalio_workflow::{ActivityExecutionError, WorkflowContext, workflows};
+use temporalio_workflow::{ActivityExecutionError, ActivityOptions, WorkflowContext, workflows};
+use tidegate_types::Spend;
 
-use crate::{
-    contract::{
-        Activities, DocumentOutcome, DocumentTask, FAN_IN, LongHow, PARTS_AT_ONCE, PartTask, Parts,
-        Step,
-    },
-    process_shard::ProcessShard,
+use crate::contract::{
+    Activities, DocumentTask, FAN_IN, LongHow, PARTS_AT_ONCE, PartTask, Parts, Step,
 };
 
-/// Answers every part, and makes one result of the answers. `spent` is what the steps came to, in
-/// whichever way they ended.
-pub(crate) async fn read(
-    ctx: &WorkflowContext<ProcessShard>,
+/// Answers every part, and makes one result of the answers. `spend` is what the steps took, in
+/// whichever way they ended; `options` are those of each step's activity.
+pub(crate) async fn read<W>(
+    ctx: &WorkflowContext<W>,
+    options: impl Fn() -> ActivityOptions + Copy,
     document: &DocumentTask,
     parts: Parts,
-    spent: &mut DocumentOutcome,
+    spend: &mut Spend,
 ) -> Result<(), ActivityExecutionError> {
-    level(ctx, document, parts, spent, (0..parts.count).map(Step::Part).collect()).await?;
+    level(ctx, options, document, parts, spend, (0..parts.count).map(Step::Part).collect()).await?;
     match parts.how {
-        LongHow::PerChunk => level(ctx, document, parts, spent, vec![Step::Join]).await,
+        LongHow::PerChunk => level(ctx, options, document, parts, spend, vec![Step::Join]).await,
         LongHow::MapReduce => {
             let (mut of, mut above) = (parts.count, 1);
             loop {
                 let groups = of.div_ceil(FAN_IN);
                 let steps =
                     (0..groups).map(|group| Step::Reduce { level: above, group, of }).collect();
-                level(ctx, document, parts, spent, steps).await?;
+                level(ctx, options, document, parts, spend, steps).await?;
                 if groups <= 1 {
                     return Ok(());
                 }
@@ -41,30 +39,28 @@ pub(crate) async fn read(
 }
 
 /// Some steps that do not need each other, a few at a time. After a failure no more begin.
-async fn level(
-    ctx: &WorkflowContext<ProcessShard>,
+async fn level<W>(
+    ctx: &WorkflowContext<W>,
+    options: impl Fn() -> ActivityOptions + Copy,
     document: &DocumentTask,
     parts: Parts,
-    spent: &mut DocumentOutcome,
+    spend: &mut Spend,
     steps: Vec<Step>,
 ) -> Result<(), ActivityExecutionError> {
-    let before = *spent;
-    let (failed, sum) = (RefCell::new(None), RefCell::new(DocumentOutcome::default()));
+    let before = *spend;
+    let (failed, sum) = (RefCell::new(None), RefCell::new(Spend::default()));
     let next = Cell::new(0);
     let lane = async || {
         while failed.borrow().is_none() {
             let Some(step) = steps.get(next.replace(next.get() + 1)) else { return };
             let task = PartTask { document: document.clone(), parts, step: *step, spent: before };
-            match ctx
-                .execute_activity(Activities::process_part, task, ProcessShard::options(ctx))
-                .await
-            {
-                Ok(outcome) => sum.borrow_mut().add(&outcome),
+            match ctx.execute_activity(Activities::process_part, task, options()).await {
+                Ok(outcome) => *sum.borrow_mut() += outcome.spend,
                 Err(error) => *failed.borrow_mut() = Some(error),
             }
         }
     };
     workflows::join_all((0..PARTS_AT_ONCE).map(|_| lane()).collect::<Vec<_>>()).await;
-    spent.add(&sum.borrow());
+    *spend += *sum.borrow();
     failed.into_inner().map_or(Ok(()), Err)
 }

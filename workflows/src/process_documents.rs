@@ -9,26 +9,23 @@
 use std::{collections::BTreeMap, time::SystemTime};
 
 use serde::{Deserialize, Serialize};
-use temporalio_common::{
-    data_converters::RawValue,
-    error::{ApplicationFailure, IncomingError},
-};
+use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ActivityExecutionError, ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy,
-    SignalWorkflowOptions, SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext,
-    WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
+    ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, SignalWorkflowOptions,
+    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
+    WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
     contract::{
-        Activities, ECONOMY_SHARDS_AT_ONCE, FailureType, Finish, Job, Plan, Progress,
-        SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
+        self, Activities, FailureType, Finish, Job, Plan, Progress, SHARDS_AT_ONCE,
+        SLEEPING_SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
     },
+    failure::{self, failed, termination},
     policy,
     process_shard::ProcessShard,
     request::{self, Batch},
-    tally,
 };
 
 /// One batch of documents.
@@ -54,10 +51,10 @@ pub struct ProcessDocuments {
 struct Running {
     /// What it last reported.
     totals: Totals,
-    /// It exists. A signal that comes earlier finds nobody and is lost.
+    /// It exists. A signal that comes earlier finds no workflow and is lost.
     started: bool,
-    /// The paused flag that it was started with, or told since.
-    told_paused: bool,
+    /// The paused flag that it was started with, or sent since.
+    sent_paused: bool,
 }
 
 /// What a continued run begins with.
@@ -133,7 +130,7 @@ impl ProcessDocuments {
             workflows::join_all(lanes).await;
             ctx.state_mut(|batch| batch.over = true);
         };
-        workflows::join!(lanes, Self::pass_pause_on(ctx.clone()));
+        workflows::join!(lanes, Self::send_pause(ctx.clone()));
 
         let cancelled = ctx.cancellation_token().is_cancelled();
         let more =
@@ -151,8 +148,8 @@ impl ProcessDocuments {
         }
     }
 
-    /// Hand out no more documents. Those in flight go on. Takes whatever somebody sends along, such
-    /// as a reason: a signal that does not decode would fail the workflow task for ever, as the
+    /// Hand out no more documents. Those in flight go on. Takes whatever is sent along, such as a
+    /// reason: a signal that does not decode would fail the workflow task for ever, as the
     /// input would.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
@@ -233,16 +230,16 @@ impl ProcessDocuments {
                 running.started = true;
             }
         });
-        started
-            .result()
-            .await
-            .map_err(|error| error.reason().map_or_else(|| error.to_string(), tally::root_message))
+        started.result().await.map_err(|error| {
+            error.reason().map_or_else(|| error.to_string(), failure::root_message)
+        })
     }
 
     /// Never more shards than documents may be in flight: each hands out one at least.
     fn at_once(&self, plan: &Plan) -> u32 {
         let in_flight = self.state().map_or(1, |state| state.max_in_flight);
-        let most = if plan.economy.is_some() { ECONOMY_SHARDS_AT_ONCE } else { SHARDS_AT_ONCE };
+        let most =
+            if plan.provider_batching.is_some() { SLEEPING_SHARDS_AT_ONCE } else { SHARDS_AT_ONCE };
         most.min(plan.shards()).min(in_flight).max(1)
     }
 
@@ -264,7 +261,7 @@ impl ProcessDocuments {
         state.next_shard += 1;
         self.running.insert(
             shard,
-            Running { totals: Totals::default(), started: false, told_paused: state.paused },
+            Running { totals: Totals::default(), started: false, sent_paused: state.paused },
         );
         Some(ShardInput {
             job: plan.job.clone(),
@@ -275,7 +272,7 @@ impl ProcessDocuments {
             tenant: state.job.tenant.clone(),
             parent: parent.to_owned(),
             paused: state.paused,
-            economy: plan.economy,
+            provider_batching: plan.provider_batching,
             pack: plan.pack,
             ..ShardInput::default()
         })
@@ -294,22 +291,22 @@ impl ProcessDocuments {
             }
         };
         if let Ok(state) = &mut self.input {
-            state.totals.add_totals(&Totals { in_flight: 0, ..totals });
+            state.totals += Totals { in_flight: 0, ..totals };
         }
     }
 
-    /// Running shards are told of a pause and of its end; those that start later begin with it.
-    async fn pass_pause_on(ctx: WorkflowContext<Self>) {
+    /// Signals a pause and its end to running shards; those that start later begin with it.
+    async fn send_pause(ctx: WorkflowContext<Self>) {
         loop {
-            if ctx.wait_condition(|batch| batch.over || batch.untold().is_some()).await.is_err()
+            if ctx.wait_condition(|batch| batch.over || batch.unsent().is_some()).await.is_err()
                 || ctx.state(|batch| batch.over)
             {
                 return;
             }
-            let Some((shard, paused)) = ctx.state_mut(Self::tell) else { continue };
+            let Some((shard, paused)) = ctx.state_mut(Self::next_signal) else { continue };
             let child = ctx.external_workflow(shard_id(ctx.workflow_id(), shard), None);
             let options = SignalWorkflowOptions::default();
-            // A shard that has ended meanwhile needs to be told nothing.
+            // A shard that has ended meanwhile needs no signal.
             let _ = if paused {
                 child.signal(ProcessShard::pause, RawValue::default(), options).await
             } else {
@@ -318,19 +315,19 @@ impl ProcessDocuments {
         }
     }
 
-    /// A shard that can be told of the paused flag, and has not been.
-    fn untold(&self) -> Option<u32> {
+    /// A shard that can be sent the paused flag, and has not been.
+    fn unsent(&self) -> Option<u32> {
         let paused = self.paused();
         self.running
             .iter()
-            .find(|(_, running)| running.started && running.told_paused != paused)
+            .find(|(_, running)| running.started && running.sent_paused != paused)
             .map(|(shard, _)| *shard)
     }
 
-    /// Whom to tell what.
-    fn tell(&mut self) -> Option<(u32, bool)> {
-        let (shard, paused) = (self.untold()?, self.paused());
-        self.running.get_mut(&shard)?.told_paused = paused;
+    /// The shard that is signalled next, and the paused flag that it is sent.
+    fn next_signal(&mut self) -> Option<(u32, bool)> {
+        let (shard, paused) = (self.unsent()?, self.paused());
+        self.running.get_mut(&shard)?.sent_paused = paused;
         Some((shard, paused))
     }
 
@@ -372,19 +369,18 @@ impl ProcessDocuments {
         let Some(state) = self.state() else { return Progress::default() };
         let mut totals = state.totals;
         for running in self.running.values() {
-            totals.add_totals(&running.totals);
+            totals += running.totals;
         }
         let documents = state.plan.as_ref().map_or(0, |plan| plan.documents);
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
-            let (worked, left) =
-                (totals.succeeded + totals.failed, documents.saturating_sub(totals.ended()));
-            tally::eta(started, now, worked, left)
+            let left = documents.saturating_sub(totals.ended());
+            contract::eta(started, now, totals.worked(), left)
         });
         Progress {
             documents,
             totals,
-            started_at: state.started_at.map(tally::rfc3339),
-            eta: eta.map(tally::rfc3339),
+            started_at: state.started_at.map(contract::rfc3339),
+            eta: eta.map(contract::rfc3339),
             output: state.job.output.clone(),
             done: self.done,
             paused: state.paused,
@@ -395,26 +391,4 @@ impl ProcessDocuments {
 /// The workflow id of a shard.
 fn shard_id(batch: &str, shard: u32) -> String {
     format!("{batch}/shard-{shard:05}")
-}
-
-fn failed(kind: &str, message: &str) -> WorkflowTermination {
-    let failure = ApplicationFailure::builder(anyhow::anyhow!(message.to_owned()))
-        .type_name(kind.to_owned())
-        .non_retryable(true)
-        .build();
-    WorkflowTermination::failed_application(failure)
-}
-
-/// An activity's own failure becomes the workflow's, with the same type and sentence.
-fn termination(error: ActivityExecutionError) -> WorkflowTermination {
-    match error.reason() {
-        Some(IncomingError::Application(failure)) => {
-            let message = failure
-                .failure()
-                .map_or_else(|| failure.to_string(), |failure| failure.message.clone());
-            failed(failure.type_name().unwrap_or("Unknown"), &message)
-        }
-        _ if error.as_cancelled().is_some() => WorkflowTermination::cancelled(),
-        _ => failed("Unknown", &error.to_string()),
-    }
 }

@@ -15,15 +15,14 @@ use temporalio_workflow::{
     SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
     WorkflowResult, WorkflowTermination, workflows,
 };
+use tidegate_types::Spend;
 
 use crate::{
     contract::{
         Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput,
-        ShardReport, Totals,
+        ShardProgress, ShardReport, Totals,
     },
-    economy, parts, policy,
-    process_documents::ProcessDocuments,
-    request, tally,
+    failure, parts, policy, provider_batch, request,
 };
 
 /// A shard tells its batch how far it is this many times: each report costs the batch a workflow
@@ -37,7 +36,7 @@ pub struct ProcessShard {
     pub(crate) input: ShardInput,
     /// No more documents are handed out in this run: its history is long enough.
     draining: bool,
-    /// What the batch was last told.
+    /// What the last report said.
     reported: Totals,
     /// Every window lane has ended.
     over: bool,
@@ -54,8 +53,8 @@ impl ProcessShard {
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
         let work = async {
-            if let Some(economy) = ctx.state(|shard| shard.input.economy) {
-                economy::run(ctx, economy).await?;
+            if let Some(batching) = ctx.state(|shard| shard.input.provider_batching) {
+                provider_batch::run(ctx, batching).await?;
             }
             let places = ctx.state(Self::places);
             workflows::join_all((0..places).map(|_| Self::place(ctx.clone())).collect::<Vec<_>>())
@@ -141,14 +140,16 @@ impl ProcessShard {
             index,
         });
         let options = Self::options(ctx);
-        let (mut spent, mut ended) = (
-            DocumentOutcome::default(),
+        let (mut spend, mut ended) = (
+            Spend::default(),
             ctx.execute_activity(Activities::process_document, task.clone(), options).await,
         );
         if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
-            ended = parts::read(ctx, &task, parts, &mut spent).await.map(|()| spent);
+            ended = parts::read(ctx, || Self::options(ctx), &task, parts, &mut spend)
+                .await
+                .map(|()| DocumentOutcome { spend, ..DocumentOutcome::default() });
         }
-        ctx.state_mut(|shard| shard.record(index, &ended, &spent))
+        ctx.state_mut(|shard| shard.record(index, &ended, spend))
     }
 
     /// How a document's activities are run.
@@ -209,7 +210,7 @@ impl ProcessShard {
                     totals.in_flight.saturating_sub(u64::from(packed.succeeded + packed.skipped));
                 totals.succeeded += u64::from(packed.succeeded);
                 totals.skipped += u64::from(packed.skipped);
-                totals.add_spent(&packed.spent);
+                totals.spend += packed.spent;
                 Some(packed.left)
             }
             Err(error) if error.as_cancelled().is_some() => {
@@ -217,19 +218,20 @@ impl ProcessShard {
                 None
             }
             Err(error) => {
-                let (_, effort) = tally::failed_document(taken.start, &error);
-                totals.add_spent(&DocumentOutcome { effort, ..DocumentOutcome::default() });
+                let (_, calls) = failure::failed_document(taken.start, &error);
+                totals.spend += calls;
                 Some(taken.collect())
             }
         }
     }
 
-    /// Whether to go on. `spent` is what a document came to whose parts did not all succeed.
+    /// Whether to go on. `spend` is what the parts took of a document whose parts did not all
+    /// succeed.
     fn record(
         &mut self,
         index: u32,
         ended: &Result<DocumentOutcome, ActivityExecutionError>,
-        spent: &DocumentOutcome,
+        spend: Spend,
     ) -> bool {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
@@ -237,11 +239,11 @@ impl ProcessShard {
             Ok(outcome) => totals.add(outcome),
             Err(error) if error.as_cancelled().is_some() => return false,
             Err(error) => {
-                let (mut failed, effort) = tally::failed_document(index, error);
-                let mut all = DocumentOutcome { effort, ..DocumentOutcome::default() };
-                all.add(spent);
-                failed.provider_calls = all.effort.provider_calls;
-                totals.add_failed(&all.effort);
+                let (mut failed, calls) = failure::failed_document(index, error);
+                let calls = calls + spend.calls();
+                failed.provider_calls = calls.provider_calls;
+                totals.failed += 1;
+                totals.spend += calls;
                 self.input.failures.push(failed);
             }
         }
@@ -267,8 +269,8 @@ impl ProcessShard {
     /// comes back: the batch's number of documents in flight would else be wrong for as long as
     /// nothing ends.
     fn report_is_due(&self, step: u64) -> bool {
-        let (now, told) = (&self.input.totals, &self.reported);
-        now.ended() >= told.ended() + step || (now.in_flight == 0) != (told.in_flight == 0)
+        let (now, then) = (&self.input.totals, &self.reported);
+        now.ended() >= then.ended() + step || (now.in_flight == 0) != (then.in_flight == 0)
     }
 
     /// A batch that is gone needs no report.
@@ -282,7 +284,7 @@ impl ProcessShard {
             .build();
         let _ = ctx
             .external_workflow(input.parent.clone(), None)
-            .signal(ProcessDocuments::shard_progress, report, options)
+            .signal(ShardProgress, report, options)
             .await;
     }
 

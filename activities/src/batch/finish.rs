@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, Spend};
 use tidegate_workflows::contract::{Finish, Progress};
 use tokio::io::AsyncWriteExt;
 
@@ -59,6 +59,19 @@ pub struct ModelTotals {
     pub cost_usd: f64,
 }
 
+impl From<(u64, Spend)> for ModelTotals {
+    fn from((documents, spend): (u64, Spend)) -> Self {
+        Self {
+            documents,
+            provider_calls: spend.provider_calls,
+            input_tokens: spend.input_tokens,
+            cached_input_tokens: spend.cached_input_tokens,
+            output_tokens: spend.output_tokens,
+            cost_usd: spend.cost_usd,
+        }
+    }
+}
+
 /// Gathers the parts. Can be repeated. A part is read whole (a shard holds at most 500 documents),
 /// the rest streams.
 ///
@@ -67,13 +80,17 @@ pub struct ModelTotals {
 pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure> {
     let output = crate::batch::source::resolve(&services.storage, "output", &finish.output)?;
     let folder = crate::batch::source::resolve(&services.storage, "job", &finish.plan.job)?;
-    let mut models = BTreeMap::new();
+    let mut models: BTreeMap<ModelId, (u64, Spend)> = BTreeMap::new();
     let mut results = output.child("results.jsonl").writer();
     let mut failures = output.child("failures.jsonl").writer();
     for shard in 0..finish.plan.shards() {
         let part = part(&job::results_part(&folder, shard)).await?;
         for line in part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            add(&mut models, line);
+            let Ok(result) = serde_json::from_slice::<DocumentResult>(line) else { continue };
+            let spend = result.spend();
+            let (documents, sum) = models.entry(result.model).or_default();
+            *documents += 1;
+            *sum += spend;
         }
         results.write_all(&part).await.map_err(write_failure)?;
         let part = self::part(&job::failures_part(&folder, shard)).await?;
@@ -83,22 +100,22 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     failures.shutdown().await.map_err(write_failure)?;
 
     let finished_at = result::now();
-    let (totals, duration_seconds) = (
-        &finish.progress.totals,
+    let (spend, duration_seconds) = (
+        finish.progress.totals.spend,
         seconds_between(finish.progress.started_at.as_deref(), &finished_at),
     );
     let report = Report {
         duration_seconds,
-        cache_hit_ratio: ratio(totals.cached_input_tokens, totals.input_tokens),
+        cache_hit_ratio: ratio(spend.cached_input_tokens, spend.input_tokens),
         tokens_per_minute: if duration_seconds > 0.0 {
-            float(totals.input_tokens + totals.output_tokens) * 60.0 / duration_seconds
+            float(spend.input_tokens + spend.output_tokens) * 60.0 / duration_seconds
         } else {
             0.0
         },
         finished_at,
         // A report without it is better than none.
         forecast: Stored::read(&folder).await.ok().and_then(|stored| stored.forecast),
-        models,
+        models: models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
         progress: finish.progress.clone(),
     };
     let json = serde_json::to_vec_pretty(&report)
@@ -109,17 +126,6 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
 /// A part that was never sealed (a cancelled batch) is empty.
 async fn part(location: &Location) -> Result<Bytes, Failure> {
     Ok(location.read_if_there().await.map_err(store_failure)?.unwrap_or_default())
-}
-
-fn add(models: &mut BTreeMap<ModelId, ModelTotals>, line: &[u8]) {
-    let Ok(result) = serde_json::from_slice::<DocumentResult>(line) else { return };
-    let totals = models.entry(result.model).or_default();
-    totals.documents += 1;
-    totals.provider_calls += u64::from(result.provider_calls);
-    totals.input_tokens += result.input_tokens;
-    totals.cached_input_tokens += result.cached_input_tokens;
-    totals.output_tokens += result.output_tokens;
-    totals.cost_usd += result.cost_usd.unwrap_or(0.0);
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

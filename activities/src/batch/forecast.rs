@@ -76,8 +76,8 @@ pub struct Forecast {
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub pack: u32,
     /// The documents go through their provider's batch API.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub economy: bool,
+    #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
+    pub provider_batch: bool,
 }
 
 fn one() -> u32 {
@@ -141,18 +141,18 @@ impl Forecast {
             cost_usd: cost(services, route, input, output).map(|each| each.times(calls)),
             seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
             pack,
-            economy: false,
+            provider_batch: false,
         })
     }
 
     /// The same, through the provider's batch API: its price, and its time, of which no more is
     /// known than its bound.
     #[must_use]
-    pub fn in_economy(self) -> Self {
+    pub fn in_provider_batch(self) -> Self {
         Self {
             cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
             seconds: Some(Range { from: BATCH_SECONDS.0, to: BATCH_SECONDS.1 }),
-            economy: true,
+            provider_batch: true,
             ..self
         }
     }
@@ -369,7 +369,7 @@ mod tests {
             cost_usd: Some(Range { from: 2.0, to: 5.0 }),
             seconds: None,
             pack: 1,
-            economy: false,
+            provider_batch: false,
         };
         assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
         let failure = forecast.check(Some(1.0)).unwrap_err();

@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Economy, Job, Plan, SHARDS_AT_ONCE};
+use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARDS_AT_ONCE};
 
 use crate::{
     batch::forecast::Forecast,
@@ -39,7 +39,7 @@ pub async fn plan(
 ) -> Result<Plan, Failure> {
     let (route, output, documents) = survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
-    let (forecast, economy) = estimate(services, job, &route, &documents).await?;
+    let (forecast, provider_batching) = estimate(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
     let pack = forecast.pack;
     let folder = job::folder(&output, workflow_id, run_id);
@@ -72,7 +72,7 @@ pub async fn plan(
         job: folder.uri(),
         documents: count,
         shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX),
-        economy,
+        provider_batching,
         pack,
     })
 }
@@ -92,10 +92,10 @@ async fn estimate(
     job: &Job,
     route: &Route,
     documents: &[Document],
-) -> Result<(Forecast, Option<Economy>), Failure> {
+) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
     let forecast = Forecast::of(services, job, route, documents).await?;
-    let economy = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
-    Ok((if economy.is_some() { forecast.in_economy() } else { forecast }, economy))
+    let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
+    Ok((if batching.is_some() { forecast.in_provider_batch() } else { forecast }, batching))
 }
 
 /// Everything that can be known without reading a document: who answers, where the results go, and

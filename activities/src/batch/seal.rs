@@ -30,7 +30,7 @@ pub struct FailureLine {
     /// What went wrong.
     pub message: String,
     /// Provider calls that were spent on it.
-    pub provider_calls: u32,
+    pub provider_calls: u64,
 }
 
 /// Gathers what a shard's documents left. Can be repeated.

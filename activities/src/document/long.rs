@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use tidegate_documents::{Split, split};
+use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     DocumentOutcome, FAN_IN, FailureType, Long, LongHow, PartTask, Parts, Step,
 };
@@ -114,9 +115,8 @@ pub async fn process(
         }
     };
     if ends {
-        let mut all = task.spent;
-        all.add(&outcome);
-        done = all_of(done, &all);
+        let has_price = done.cost_usd.is_some();
+        done = done.with_spend(task.spent + outcome.spend, has_price);
     }
     done.create(&object).await?;
     if ends {
@@ -134,18 +134,13 @@ fn done_before(
     task: &PartTask,
     ends: bool,
 ) -> DocumentOutcome {
-    let ours = done.completed_millis() >= attempt.scheduled_millis;
-    let outcome = if ours { done.outcome(attempt.counts()) } else { DocumentOutcome::default() };
-    // A result holds the sums of all steps, of which those before this one are counted.
-    let before = if ours && ends { task.spent } else { DocumentOutcome::default() };
-    DocumentOutcome {
-        effort: attempt.counts(),
-        input_tokens: outcome.input_tokens.saturating_sub(before.input_tokens),
-        cached_input_tokens: outcome.cached_input_tokens.saturating_sub(before.cached_input_tokens),
-        output_tokens: outcome.output_tokens.saturating_sub(before.output_tokens),
-        cost_usd: (outcome.cost_usd - before.cost_usd).max(0.0),
-        ..outcome
+    let mut spend = Spend::from(attempt.counts());
+    if done.is_of(attempt) {
+        // A result holds the sums of all steps, of which those before this one are counted.
+        let before = if ends { task.spent } else { Spend::default() };
+        spend += done.spend().beyond(before).tokens();
     }
+    DocumentOutcome { spend, ..DocumentOutcome::default() }
 }
 
 fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
@@ -233,18 +228,6 @@ async fn join(
         completed_at: result::now(),
         ..last
     })
-}
-
-/// A result with the sums of all its steps.
-fn all_of(result: DocumentResult, all: &DocumentOutcome) -> DocumentResult {
-    DocumentResult {
-        input_tokens: all.input_tokens,
-        cached_input_tokens: all.cached_input_tokens,
-        output_tokens: all.output_tokens,
-        cost_usd: result.cost_usd.map(|_| all.cost_usd),
-        provider_calls: all.effort.provider_calls,
-        ..result
-    }
 }
 
 /// The result is there: nobody needs the steps. What stays behind does no harm.

@@ -12,9 +12,9 @@ mod members;
 use std::collections::BTreeMap;
 
 use tidegate_documents::tokens;
-use tidegate_providers::{Completion, Observed, StopReason};
-use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{CallCounts, Job, PackOutcome, PackTask};
+use tidegate_providers::{Completion, StopReason};
+use tidegate_types::{ModelId, Spend, Usage};
+use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
 
 use crate::{
     batch::job::Shard,
@@ -22,7 +22,7 @@ use crate::{
     call::attempt::Attempt,
     call::prompt::Content,
     document::process,
-    document::result::{self, DocumentResult},
+    document::result::DocumentResult,
     document::schema,
     failure::Failure,
     hash::hash,
@@ -100,7 +100,7 @@ pub async fn process(
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
-        outcome.spent.effort = attempt.counts();
+        outcome.spent += attempt.counts().into();
         return Ok(outcome);
     }
     let salt =
@@ -136,21 +136,20 @@ pub async fn process(
     let results: Vec<DocumentResult> = results.into_values().collect();
     outcome.succeeded += u32::try_from(results.len()).unwrap_or(u32::MAX);
     if results.is_empty() {
-        outcome
-            .spent
-            .add(&result::spent(completion.usage.as_ref(), cost(services, model, &completion)));
+        let usage = completion.usage.unwrap_or_default();
+        outcome.spent += Spend::of_tokens(&usage, cost(services, model, &completion));
     }
     // The attempt itself is counted as one.
     metrics::documents(results.len().saturating_sub(1), "succeeded");
     for result in &results {
-        outcome.spent.add(&result.outcome(CallCounts::default()));
+        outcome.spent += result.spend().tokens();
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     }
     let json =
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
     kept.write(json).await.map_err(store_failure)?;
     spread(&shard, &kept, results).await?;
-    outcome.spent.effort = attempt.counts();
+    outcome.spent += attempt.counts().into();
     Ok(outcome)
 }
 
@@ -167,9 +166,9 @@ async fn gather(
         if let Some(result) =
             DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await?
         {
-            if result.completed_millis() >= attempt.scheduled_millis {
+            if result.is_of(attempt) {
                 outcome.succeeded += 1;
-                outcome.spent.add(&result.outcome(CallCounts::default()));
+                outcome.spent += result.spend().tokens();
             } else {
                 outcome.skipped += 1;
             }
@@ -178,8 +177,8 @@ async fn gather(
         match process::content_owned(services, document.clone(), shard.job.attach_pdf).await {
             Ok(Content::Text(text)) => {
                 let tokens = tokens::estimate(&text);
-                let long = shard.job.long.is_some_and(|long| tokens > u64::from(long.chunk_tokens));
-                if !long && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
+                let whole = shard.job.in_parts(tokens).is_none();
+                if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
                     sum += tokens;
                     members.push(Member { index, document: document.clone(), text, tokens });
                 } else {
@@ -205,7 +204,7 @@ fn results(
     let usage = completion.usage.unwrap_or_default();
     let cost_usd = cost(services, model, completion);
     let all: u64 = answered.iter().map(|(member, _)| member.tokens.max(1)).sum();
-    let (mut before, mut calls) = (0, attempt.counts().provider_calls);
+    let (mut before, mut calls) = (0, attempt.counts().provider_calls.into());
     let mut results = BTreeMap::new();
     for (member, answer) in answered {
         let after = before + member.tokens.max(1);
@@ -219,22 +218,10 @@ fn results(
         #[expect(clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
         // An answer that is whole in a cut list is whole.
-        let one = Completion {
-            answer,
-            stop_reason: StopReason::EndTurn,
-            usage: Some(own),
-            observed: Observed::default(),
-        };
-        results.insert(
-            member.index,
-            DocumentResult::new(
-                member.document.clone(),
-                model,
-                one,
-                cost,
-                std::mem::take(&mut calls),
-            ),
-        );
+        let result =
+            DocumentResult::new(member.document.clone(), model, answer, &StopReason::EndTurn)
+                .taking(std::mem::take(&mut calls), Some(own), cost);
+        results.insert(member.index, result);
         before = after;
     }
     results

@@ -1,6 +1,6 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
-use tidegate_documents::{Format, Unreadable, tokens};
+use tidegate_documents::{Format, Unreadable};
 use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, FailureType};
 
 use crate::{
@@ -29,17 +29,15 @@ pub async fn process(
     let (shard, document) = services.shards.find(&services.storage, task).await?;
     let location = DocumentResult::location(&shard.output, &document.id);
     if let Some(result) = DocumentResult::read(&location).await? {
-        // An attempt of this very activity may have written it and died before it could say so.
-        let ours = result.completed_millis() >= attempt.scheduled_millis;
-        return Ok(if ours {
+        return Ok(if result.is_of(attempt) {
             result.outcome(attempt.counts())
         } else {
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
     }
     let content = content(services, &document, shard.job.attach_pdf).await?;
-    if let (Content::Text(text), Some(long)) = (&content, shard.job.long)
-        && tokens::estimate(text) > u64::from(long.chunk_tokens)
+    if let Content::Text(text) = &content
+        && let Some(long) = shard.job.in_parts(content.tokens())
     {
         return long::begin(&shard, &document, text, long).await;
     }
@@ -127,5 +125,6 @@ pub(crate) async fn answer(
     let cost_usd = completion
         .usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
-    Ok(DocumentResult::new(document, model, completion, cost_usd, attempt.counts().provider_calls))
+    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason);
+    Ok(result.taking(attempt.counts().provider_calls.into(), completion.usage, cost_usd))
 }

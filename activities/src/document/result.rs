@@ -2,12 +2,13 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
-use tidegate_providers::Completion;
-use tidegate_types::{DocumentId, ModelId, Usage};
+use tidegate_providers::StopReason;
+use tidegate_types::{DocumentId, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{CallCounts, DocumentOutcome};
 
 use crate::{
     batch::source::{Document, store_failure},
+    call::attempt::Attempt,
     failure::Failure,
     storage::{Error, Location},
 };
@@ -39,35 +40,66 @@ pub struct DocumentResult {
     pub cost_usd: Option<f64>,
     /// Calls that it took, the last one included; of documents that shared a call, the first has it
     /// and the others none.
-    pub provider_calls: u32,
+    pub provider_calls: u64,
     /// RFC 3339.
     pub completed_at: String,
 }
 
 impl DocumentResult {
-    /// A completion as a document's result.
+    /// An answer as a document's result, completed now. What it took is added by [`Self::taking`].
     #[must_use]
     pub fn new(
         document: Document,
         model: &ModelId,
-        completion: Completion,
-        cost_usd: Option<f64>,
-        provider_calls: u32,
+        answer: String,
+        stop_reason: &StopReason,
     ) -> Self {
-        let usage = completion.usage.unwrap_or_default();
         Self {
             id: document.id,
             uri: document.uri,
             model: model.clone(),
-            answer: completion.answer,
+            answer,
             parts: None,
-            stop_reason: completion.stop_reason.as_str().to_owned(),
-            input_tokens: usage.input(),
-            cached_input_tokens: usage.cache_read,
-            output_tokens: usage.output,
-            cost_usd,
-            provider_calls,
+            stop_reason: stop_reason.as_str().to_owned(),
+            input_tokens: 0,
+            cached_input_tokens: 0,
+            output_tokens: 0,
+            cost_usd: None,
+            provider_calls: 0,
             completed_at: now(),
+        }
+    }
+
+    /// The same, which took so many calls, and these tokens at this price.
+    #[must_use]
+    pub fn taking(self, provider_calls: u64, usage: Option<Usage>, cost_usd: Option<f64>) -> Self {
+        let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+        self.with_spend(Spend { provider_calls, ..tokens }, cost_usd.is_some())
+    }
+
+    /// The same, which took this; its price counts only where it is known.
+    #[must_use]
+    pub fn with_spend(self, spend: Spend, has_price: bool) -> Self {
+        Self {
+            input_tokens: spend.input_tokens,
+            cached_input_tokens: spend.cached_input_tokens,
+            output_tokens: spend.output_tokens,
+            cost_usd: has_price.then_some(spend.cost_usd),
+            provider_calls: spend.provider_calls,
+            ..self
+        }
+    }
+
+    /// What it took.
+    #[must_use]
+    pub fn spend(&self) -> Spend {
+        Spend {
+            provider_calls: self.provider_calls,
+            input_tokens: self.input_tokens,
+            cached_input_tokens: self.cached_input_tokens,
+            output_tokens: self.output_tokens,
+            cost_usd: self.cost_usd.unwrap_or(0.0),
+            ..Spend::default()
         }
     }
 
@@ -109,37 +141,19 @@ impl DocumentResult {
         }
     }
 
-    /// When it was completed, in milliseconds since 1970.
+    /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
+    /// before it could say so. Any other result was there already, and is not counted.
     #[must_use]
-    pub fn completed_millis(&self) -> i64 {
-        DateTime::parse_from_rfc3339(&self.completed_at).map_or(0, |time| time.timestamp_millis())
+    pub fn is_of(&self, attempt: &Attempt) -> bool {
+        let completed = DateTime::parse_from_rfc3339(&self.completed_at);
+        completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
     }
 
-    /// What the workflow is told.
+    /// What an attempt that ends with it returns to the workflow: the calls are the activity's own.
     #[must_use]
-    pub fn outcome(&self, effort: CallCounts) -> DocumentOutcome {
-        DocumentOutcome {
-            skipped: false,
-            parts: None,
-            effort,
-            input_tokens: self.input_tokens,
-            cached_input_tokens: self.cached_input_tokens,
-            output_tokens: self.output_tokens,
-            cost_usd: self.cost_usd.unwrap_or(0.0),
-        }
-    }
-}
-
-/// What a call took, apart from any document.
-#[must_use]
-pub fn spent(usage: Option<&Usage>, cost_usd: Option<f64>) -> DocumentOutcome {
-    let usage = usage.copied().unwrap_or_default();
-    DocumentOutcome {
-        input_tokens: usage.input(),
-        cached_input_tokens: usage.cache_read,
-        output_tokens: usage.output,
-        cost_usd: cost_usd.unwrap_or(0.0),
-        ..DocumentOutcome::default()
+    pub fn outcome(&self, counts: CallCounts) -> DocumentOutcome {
+        let spend = Spend::from(counts) + self.spend().tokens();
+        DocumentOutcome { spend, ..DocumentOutcome::default() }
     }
 }
 

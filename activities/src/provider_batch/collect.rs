@@ -2,13 +2,13 @@
 
 use chrono::Utc;
 use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
-use tidegate_types::{ModelId, Usage};
+use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{CollectedBatch, FailedDocument, FailureType, ProviderBatch};
 
 use super::{desk, forget, submission};
 use crate::{
     batch::job::Shard,
-    document::result::{self, DocumentResult},
+    document::result::DocumentResult,
     document::schema,
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
@@ -72,8 +72,8 @@ pub async fn collect(
             },
         };
         let cost_usd = usage.and_then(|usage| cost(services, model, &usage));
-        collected.spent.add(&result::spent(usage.as_ref(), cost_usd));
-        collected.spent.effort.provider_calls += 1;
+        let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+        collected.spent += Spend { provider_calls: 1, ..tokens };
         let failed = result.as_ref().err().map(|error| error.kind);
         let disposition = disposition(&shard, model, index, result, cost_usd).await?;
         let done = matches!(disposition, Disposition::Done);
@@ -163,7 +163,8 @@ async fn disposition(
     else {
         return Ok(Disposition::Open);
     };
-    let result = DocumentResult::new(document, model, completion, cost_usd, 1);
+    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
+        .taking(1, completion.usage, cost_usd);
     result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
     Ok(Disposition::Done)
 }

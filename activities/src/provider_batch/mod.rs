@@ -17,8 +17,10 @@ use chrono::{TimeDelta, Utc};
 use tidegate_providers::{BatchApi, Kind, batch};
 use tidegate_types::ModelId;
 use tidegate_workflows::{
-    contract::{BatchState, Deadline, Economy, Job, OpenBatches, ProviderBatch},
-    economy::STOPPING,
+    contract::{
+        BatchState, Deadline, Job, OpenBatches, ProviderBatch, ProviderBatching,
+    },
+    provider_batch::STOPPING,
 };
 
 use crate::{
@@ -60,7 +62,7 @@ pub fn choose(
     route: &Route,
     forecast: &Forecast,
     now: SystemTime,
-) -> Result<Option<Economy>, Failure> {
+) -> Result<Option<ProviderBatching>, Failure> {
     let deadline = match job.deadline {
         Some(Deadline::At(seconds)) => {
             SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
@@ -87,11 +89,11 @@ pub fn choose(
     let latest =
         deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(SystemTime::UNIX_EPOCH));
     Ok(match latest {
-        None if job.economy => Some(Economy { until: None }),
+        None if job.economy => Some(ProviderBatching { until: None }),
         Some(latest) if model.is_some() && latest >= now + MIN_DEADLINE => {
             // Then the provider is asked to stop, which takes a while.
             let until = latest - STOPPING;
-            Some(Economy {
+            Some(ProviderBatching {
                 until: Some(
                     until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs(),
                 ),

@@ -284,12 +284,7 @@ async fn content(
     }
     match process::content_owned(services, document, shard.job.attach_pdf).await {
         // Its parts are steps of their own.
-        Ok(Content::Text(text))
-            if shard
-                .job
-                .long
-                .is_some_and(|long| tokens::estimate(&text) > u64::from(long.chunk_tokens)) =>
-        {
+        Ok(Content::Text(text)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)
         }
         Ok(content) => Ok(Some(content)),

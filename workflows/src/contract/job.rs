@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use tidegate_types::{Lane, ModelId, Tenant};
 
-use super::{Deadline, Long, Pack, is_false};
-
 /// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store
 /// for the documents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,10 +40,10 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
     /// PDFs go to the provider as they are, not as text.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attach_pdf: bool,
     /// The documents go through their provider's batch API.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub economy: bool,
     /// When they must be done; where that is far enough, they go through their provider's batch
     /// API.
@@ -54,6 +52,14 @@ pub struct Job {
     /// Small documents share calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pack: Option<Pack>,
+}
+
+impl Job {
+    /// How a text of so many tokens is divided; `None` where it goes whole.
+    #[must_use]
+    pub fn in_parts(&self, tokens: u64) -> Option<Long> {
+        self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
+    }
 }
 
 /// Which fields of a record say what.
@@ -88,4 +94,43 @@ pub enum Source {
     Documents(Vec<String>),
     /// The URI of a JSONL object with `{"id","uri"}` lines.
     Manifest(String),
+}
+
+/// How long documents are read in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Long {
+    /// What becomes of the parts' answers.
+    pub how: LongHow,
+    /// Estimated tokens of a part at most. A document of no more than that is not long.
+    pub chunk_tokens: u32,
+}
+
+/// What becomes of the answers to a document's parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LongHow {
+    /// The model makes one answer of them.
+    MapReduce,
+    /// They stand side by side in the result.
+    PerChunk,
+}
+
+/// When a batch must be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deadline {
+    /// In seconds since 1970.
+    At(u64),
+    /// Seconds from the moment at which it is planned.
+    Within(u64),
+}
+
+/// How many documents go into one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pack {
+    /// As many as it takes for the limit of requests to bind no longer; one, where it does not.
+    Fitting,
+    /// So many at most.
+    Of(u32),
 }

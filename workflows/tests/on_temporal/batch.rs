@@ -31,9 +31,12 @@ async fn each_document_is_processed_once_and_the_totals_add_up() {
             ),
             (120, 120, 0, 0)
         );
-        assert_eq!((result.totals.in_flight, result.totals.provider_calls), (0, 120));
-        assert_eq!((result.totals.input_tokens, result.totals.output_tokens), (12_000, 1_200));
-        assert!((result.totals.cost_usd - 30.0).abs() < 1e-6, "{result:?}");
+        assert_eq!((result.totals.in_flight, result.totals.spend.provider_calls), (0, 120));
+        assert_eq!(
+            (result.totals.spend.input_tokens, result.totals.spend.output_tokens),
+            (12_000, 1_200)
+        );
+        assert!((result.totals.spend.cost_usd - 30.0).abs() < 1e-6, "{result:?}");
         assert_eq!(result.output, "file:///data/out/");
 
         assert_each_once(&calls, 3, 40);
@@ -95,14 +98,18 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
         assert!(result.done);
         assert_eq!((result.totals.succeeded, result.totals.failed), (37, 3));
         assert_eq!(
-            (result.totals.provider_calls, result.totals.rate_limited, result.totals.deferrals),
+            (
+                result.totals.spend.provider_calls,
+                result.totals.spend.rate_limited,
+                result.totals.spend.deferrals
+            ),
             (37 + 3, 1, 3)
         );
 
         let mut seals = rig.fake.calls().seals;
         seals.sort_by_key(|seal| seal.shard);
         let failed =
-            |shard: u32, index: u32, kind: FailureType, provider_calls: u32| FailedDocument {
+            |shard: u32, index: u32, kind: FailureType, provider_calls: u64| FailedDocument {
                 index,
                 error_type: kind.as_str().to_owned(),
                 message: format!("document {index} of shard {shard}"),
@@ -264,7 +271,7 @@ async fn a_cancelled_batch_seals_and_reports_what_it_has() {
         };
         let totals = finish.progress.totals;
         assert_eq!(
-            (totals.succeeded, totals.failed, totals.in_flight, totals.provider_calls),
+            (totals.succeeded, totals.failed, totals.in_flight, totals.spend.provider_calls),
             (10, 0, 0, 10)
         );
         assert!(!finish.progress.done);

@@ -36,7 +36,10 @@ async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new()
             (result.documents, result.totals.succeeded, result.totals.failed),
             (320, 310, 10)
         );
-        assert_eq!((result.totals.provider_calls, result.totals.input_tokens), (320, 31_000));
+        assert_eq!(
+            (result.totals.spend.provider_calls, result.totals.spend.input_tokens),
+            (320, 31_000)
+        );
 
         let calls = rig.fake.calls();
         assert_each_once(&calls, 10, 32);

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::json;
 use tidegate_workflows::contract::{
-    BatchState, DocumentOutcome, Economy, FailedDocument, LongHow, Parts, Step,
+    BatchState, DocumentOutcome, FailedDocument, LongHow, Parts, ProviderBatching, Step,
 };
 
 use crate::common::{Act, Ended, Fake, input, server, with_worker};
@@ -29,7 +29,7 @@ async fn documents_that_share_a_call_are_counted_one_by_one() {
         alone.sort_unstable();
         assert_eq!(alone, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 23]);
         // A call for each pack, the failed one too, and one for each that went alone.
-        assert_eq!(result.totals.provider_calls, 3 + 12);
+        assert_eq!(result.totals.spend.provider_calls, 3 + 12);
     })
     .await;
 }
@@ -38,19 +38,20 @@ async fn documents_that_share_a_call_are_counted_one_by_one() {
 /// there, odd ones directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_providers_batch_has_not_answered_goes_directly() {
-    let fake = Fake::willing(20, 20).in_economy(Economy { until: None }, |batch, times| {
-        match (batch.submitted.from, times) {
+    let fake = Fake::willing(20, 20).in_provider_batches(
+        ProviderBatching { until: None },
+        |batch, times| match (batch.submitted.from, times) {
             (10, 1) if batch.submitted.round == 0 => BatchState::Full,
             (_, 1) => BatchState::Running,
             _ => BatchState::Ended,
-        }
-    });
+        },
+    );
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
         rig.fake.until("both are handed in", |calls| calls.submitted.len() == 2).await;
         let result = batch.result().await.unwrap();
         assert_eq!(
-            (result.totals.succeeded, result.totals.in_flight, result.totals.provider_calls),
+            (result.totals.succeeded, result.totals.in_flight, result.totals.spend.provider_calls),
             (20, 0, 20),
             "{result:?}"
         );
@@ -76,10 +77,12 @@ async fn a_deadline_ends_the_wait() {
     let until =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
     // Asked for the first time after 5 s, for the second when time is up.
-    let fake =
-        Fake::willing(6, 6).in_economy(Economy { until: Some(until.as_secs()) }, |_, times| {
+    let fake = Fake::willing(6, 6).in_provider_batches(
+        ProviderBatching { until: Some(until.as_secs()) },
+        |_, times| {
             if times < 3 { BatchState::Running } else { BatchState::Ended }
-        });
+        },
+    );
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         let result = batch.result().await.unwrap();
@@ -96,7 +99,9 @@ async fn what_nobody_is_sure_of_is_looked_for() {
     let until =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
     let fake = Fake::willing(6, 6)
-        .in_economy(Economy { until: Some(until.as_secs()) }, |_, _| BatchState::Ended)
+        .in_provider_batches(ProviderBatching { until: Some(until.as_secs()) }, |_, _| {
+            BatchState::Ended
+        })
         .never_sure();
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
@@ -116,9 +121,10 @@ async fn what_nobody_is_sure_of_is_looked_for() {
 /// A cancelled batch stops its provider, keeps what was answered, and asks nothing more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_batch_collects_what_is_paid_for() {
-    let fake = Fake::willing(10, 10).in_economy(Economy { until: None }, |_, times| {
-        if times < 2 { BatchState::Running } else { BatchState::Ended }
-    });
+    let fake =
+        Fake::willing(10, 10).in_provider_batches(ProviderBatching { until: None }, |_, times| {
+            if times < 2 { BatchState::Running } else { BatchState::Ended }
+        });
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         rig.fake.until("it is handed in", |calls| calls.submitted.len() == 1).await;
@@ -134,7 +140,8 @@ async fn a_cancelled_batch_collects_what_is_paid_for() {
 /// Whatever the provider will not do goes directly.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_that_fails_as_a_whole_goes_directly() {
-    let fake = Fake::willing(3, 3).in_economy(Economy { until: None }, |_, _| BatchState::Failed);
+    let fake = Fake::willing(3, 3)
+        .in_provider_batches(ProviderBatching { until: None }, |_, _| BatchState::Failed);
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 3);
@@ -147,7 +154,7 @@ async fn a_batch_that_fails_as_a_whole_goes_directly() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_does_not_abandon_what_is_paid_for() {
     let fake = Fake::willing(20, 20)
-        .in_economy(Economy { until: None }, |_, _| BatchState::Ended)
+        .in_provider_batches(ProviderBatching { until: None }, |_, _| BatchState::Ended)
         .without_batches_from(10);
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
@@ -170,7 +177,8 @@ async fn a_refusal_does_not_abandon_what_is_paid_for() {
 /// resume.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_keeps_documents_from_the_provider() {
-    let fake = Fake::willing(11, 11).in_economy(Economy { until: None }, |_, _| BatchState::Full);
+    let fake = Fake::willing(11, 11)
+        .in_provider_batches(ProviderBatching { until: None }, |_, _| BatchState::Full);
     with_worker(server(), fake, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
         rig.fake.until("all are handed in", |calls| calls.submitted.len() == 2).await;
@@ -198,7 +206,7 @@ async fn a_long_document_takes_its_steps_in_order() {
         let result = batch.result().await.unwrap();
         // Twelve parts, two groups and one of the groups; twelve parts.
         assert_eq!(
-            (result.totals.succeeded, result.totals.provider_calls),
+            (result.totals.succeeded, result.totals.spend.provider_calls),
             (2, 15 + 12),
             "{result:?}"
         );

@@ -16,7 +16,9 @@ use temporalio_sdk::workflow_replayer::{
 use tidegate_testkit::Temporal;
 use tidegate_workflows::{
     ProcessDocuments, ProcessShard,
-    contract::{BatchState, CallCounts, DocumentOutcome, Economy, FailureType, LongHow, Parts},
+    contract::{
+        BatchState, CallCounts, DocumentOutcome, FailureType, LongHow, Parts, ProviderBatching,
+    },
 };
 
 use crate::common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
@@ -238,7 +240,7 @@ async fn record_other_paths() {
     });
     with_worker(server(), long, async |rig| {
         let batch = rig.start(&input(&json!({}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.provider_calls, 14 + 1);
+        assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 14 + 1);
         save(SHARD_PARTS, &batch.shard_history(0).await);
     })
     .await;
@@ -248,14 +250,14 @@ async fn record_other_paths() {
         save(SHARD_PACKED, &batch.shard_history(0).await);
     })
     .await;
-    let economy =
-        Fake::willing(24, 24).in_economy(Economy { until: None }, |batch, times| {
-            match (batch.submitted.from, times) {
-                (10, 1) if batch.submitted.round == 0 => BatchState::Full,
-                (_, 1) => BatchState::Running,
-                _ => BatchState::Ended,
-            }
-        });
+    let economy = Fake::willing(24, 24).in_provider_batches(
+        ProviderBatching { until: None },
+        |batch, times| match (batch.submitted.from, times) {
+            (10, 1) if batch.submitted.round == 0 => BatchState::Full,
+            (_, 1) => BatchState::Running,
+            _ => BatchState::Ended,
+        },
+    );
     with_worker(server(), economy, async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 24);

@@ -8,10 +8,11 @@ use temporalio_sdk::{
     ApplicationFailure,
     activities::{ActivityContext, ActivityError},
 };
+use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, Economy, FailureType,
-    Finish, Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard,
-    Step, SubmitBatch, SubmittedBatch, markers,
+    BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, FailureType, Finish,
+    Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, ProviderBatching,
+    SealShard, Step, SubmitBatch, SubmittedBatch, markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -89,13 +90,21 @@ pub struct Fake {
     calls: Arc<watch::Sender<Calls>>,
 }
 
+/// What a document that fails at its first call has made.
+pub fn one_call() -> CallCounts {
+    CallCounts { provider_calls: 1, ..CallCounts::default() }
+}
+
 /// What a document that succeeds takes.
 pub fn outcome() -> DocumentOutcome {
     DocumentOutcome {
-        effort: CallCounts { provider_calls: 1, ..CallCounts::default() },
-        input_tokens: 100,
-        output_tokens: 10,
-        cost_usd: 0.25,
+        spend: Spend {
+            provider_calls: 1,
+            input_tokens: 100,
+            output_tokens: 10,
+            cost_usd: 0.25,
+            ..Spend::default()
+        },
         ..DocumentOutcome::default()
     }
 }
@@ -110,7 +119,7 @@ impl Fake {
             job: "file:///data/out/.tidegate/job-1/".to_owned(),
             documents,
             shard_size,
-            economy: None,
+            provider_batching: None,
             pack: 0,
         };
         Self {
@@ -127,12 +136,12 @@ impl Fake {
 
     /// The same, through a provider's batch API, which says this. A batch holds ten documents, and
     /// answers those that are even.
-    pub fn in_economy(
+    pub fn in_provider_batches(
         mut self,
-        economy: Economy,
+        batching: ProviderBatching,
         provider: impl Fn(&ProviderBatch, usize) -> BatchState + Send + Sync + 'static,
     ) -> Self {
-        self.plan = self.plan.map(|plan| Plan { economy: Some(economy), ..plan });
+        self.plan = self.plan.map(|plan| Plan { provider_batching: Some(batching), ..plan });
         Self { provider: Arc::new(provider), ..self }
     }
 
@@ -250,11 +259,7 @@ impl Fake {
     ) -> Result<PackOutcome, ActivityError> {
         self.note(|calls| calls.packs.push(task.clone()));
         if task.from == 0 {
-            return Err(failure(
-                FailureType::InvalidInput,
-                "these do not go together",
-                outcome().effort,
-            ));
+            return Err(failure(FailureType::InvalidInput, "these do not go together", one_call()));
         }
         let (left, answered): (Vec<u32>, Vec<u32>) =
             (task.from..task.to).partition(|index| index % 10 == 3);
@@ -262,7 +267,7 @@ impl Fake {
             succeeded: u32::try_from(answered.len()).unwrap(),
             skipped: 0,
             left,
-            spent: outcome(),
+            spent: outcome().spend,
         })
     }
 
@@ -330,8 +335,8 @@ impl Fake {
         let done: Vec<u32> =
             (batch.submitted.from..batch.submitted.to).filter(|index| index % 2 == 0).collect();
         self.note(|calls| calls.collected.push(batch));
-        let mut spent = DocumentOutcome::default();
-        done.iter().for_each(|_| spent.add(&outcome()));
+        let mut spent = Spend::default();
+        done.iter().for_each(|_| spent += outcome().spend);
         Ok(CollectedBatch { done, failed: Vec::new(), spent })
     }
 

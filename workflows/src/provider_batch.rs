@@ -13,7 +13,8 @@ use temporalio_workflow::{
 
 use crate::{
     contract::{
-        Activities, BatchState, Economy, OpenBatches, ProviderBatch, SubmitBatch, SubmittedBatch,
+        Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
+        SubmittedBatch,
     },
     policy,
     process_shard::ProcessShard,
@@ -39,9 +40,9 @@ const HALVINGS: u32 = 4;
 /// also after the workflow was cancelled: what has been paid for by then is collected.
 pub(crate) async fn run(
     ctx: &WorkflowContext<ProcessShard>,
-    economy: Economy,
+    batching: ProviderBatching,
 ) -> Result<(), ActivityExecutionError> {
-    let until = economy.until.map_or_else(
+    let until = batching.until.map_or_else(
         || now(ctx) + PATIENCE,
         |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until),
     );
@@ -80,7 +81,7 @@ pub(crate) async fn run(
     // Those that are given up are not in flight any more.
     ctx.state_mut(|shard| {
         shard.input.totals.in_flight = 0;
-        shard.input.economy = None;
+        shard.input.provider_batching = None;
         shard.skip_done();
     });
     run.refused.map_or(Ok(()), Err)
@@ -205,7 +206,7 @@ impl Run {
             let input = &mut shard.input;
             input.totals.succeeded += collected.done.len() as u64;
             input.totals.failed += collected.failed.len() as u64;
-            input.totals.add_spent(&collected.spent);
+            input.totals.spend += collected.spent;
             input.done.extend(
                 collected
                     .done

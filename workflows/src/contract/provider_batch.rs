@@ -1,22 +1,13 @@
 //! Documents that go through their provider's batch API: later, at a lower price.
 
 use serde::{Deserialize, Serialize};
+use tidegate_types::Spend;
 
-use super::{DocumentOutcome, FailedDocument};
-
-/// When a batch must be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Deadline {
-    /// In seconds since 1970.
-    At(u64),
-    /// Seconds from the moment at which it is planned.
-    Within(u64),
-}
+use super::document::FailedDocument;
 
 /// A batch whose documents go through their provider's batch API first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Economy {
+pub struct ProviderBatching {
     /// From then on, in seconds since 1970, what has no answer takes the direct path; without it,
     /// when the provider gives up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,7 +28,7 @@ pub struct SubmitBatch {
     /// How often the provider had no room for them.
     pub round: u32,
     /// Nothing is handed in any more; but what an earlier attempt may have handed in is looked for.
-    #[serde(default, skip_serializing_if = "super::is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_find: bool,
 }
 
@@ -52,10 +43,10 @@ pub struct SubmittedBatch {
     /// The first document after it.
     pub next: u32,
     /// The provider cannot take it now: hand in the same documents later.
-    #[serde(default, skip_serializing_if = "super::is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
     /// It may have taken it all the same, and nobody knows its name.
-    #[serde(default, skip_serializing_if = "super::is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
 }
 
@@ -100,5 +91,5 @@ pub struct CollectedBatch {
     /// Documents that will never have one: asked again, they would be refused again, and paid for.
     pub failed: Vec<FailedDocument>,
     /// What all of it took, answers that were of no use included.
-    pub spent: DocumentOutcome,
+    pub spent: Spend,
 }

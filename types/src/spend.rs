@@ -1,0 +1,130 @@
+//! What work has taken: calls, tokens and money, which add up over steps, documents and shards.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+use crate::usage::Usage;
+
+/// Calls, tokens and their price. The fields lie flat in every payload that holds one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spend {
+    /// Provider calls made.
+    pub provider_calls: u64,
+    /// Of these, answered 429.
+    pub rate_limited: u64,
+    /// Attempts that went back to Temporal to wait for quota; no call was made.
+    pub deferrals: u64,
+    /// All input tokens, cached or not.
+    pub input_tokens: u64,
+    /// Input tokens read from a prompt cache.
+    pub cached_input_tokens: u64,
+    /// Output tokens, reasoning included.
+    pub output_tokens: u64,
+    /// US dollars; 0 where no price is known.
+    pub cost_usd: f64,
+}
+
+impl Spend {
+    /// The tokens of a call and their price, without the call itself.
+    #[must_use]
+    pub fn of_tokens(usage: &Usage, cost_usd: Option<f64>) -> Self {
+        Self {
+            input_tokens: usage.input(),
+            cached_input_tokens: usage.cache_read,
+            output_tokens: usage.output,
+            cost_usd: cost_usd.unwrap_or(0.0),
+            ..Self::default()
+        }
+    }
+
+    /// What it is beyond another.
+    #[must_use]
+    pub fn beyond(self, before: Self) -> Self {
+        Self {
+            provider_calls: self.provider_calls.saturating_sub(before.provider_calls),
+            rate_limited: self.rate_limited.saturating_sub(before.rate_limited),
+            deferrals: self.deferrals.saturating_sub(before.deferrals),
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            cached_input_tokens: self
+                .cached_input_tokens
+                .saturating_sub(before.cached_input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+        }
+    }
+
+    /// Only the tokens and their price, without the calls.
+    #[must_use]
+    pub fn tokens(self) -> Self {
+        Self { provider_calls: 0, rate_limited: 0, deferrals: 0, ..self }
+    }
+
+    /// Only the calls, without tokens and price.
+    #[must_use]
+    pub fn calls(self) -> Self {
+        Self { input_tokens: 0, cached_input_tokens: 0, output_tokens: 0, cost_usd: 0.0, ..self }
+    }
+}
+
+impl AddAssign for Spend {
+    fn add_assign(&mut self, other: Self) {
+        // Destructured, so that a new field cannot be forgotten here.
+        let Self {
+            provider_calls,
+            rate_limited,
+            deferrals,
+            input_tokens,
+            cached_input_tokens,
+            output_tokens,
+            cost_usd,
+        } = other;
+        self.provider_calls += provider_calls;
+        self.rate_limited += rate_limited;
+        self.deferrals += deferrals;
+        self.input_tokens += input_tokens;
+        self.cached_input_tokens += cached_input_tokens;
+        self.output_tokens += output_tokens;
+        self.cost_usd += cost_usd;
+    }
+}
+
+impl Add for Spend {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_is_added() {
+        let one = Spend {
+            provider_calls: 1,
+            rate_limited: 2,
+            deferrals: 3,
+            input_tokens: 4,
+            cached_input_tokens: 5,
+            output_tokens: 6,
+            cost_usd: 0.5,
+        };
+        let two = Spend {
+            provider_calls: 2,
+            rate_limited: 4,
+            deferrals: 6,
+            input_tokens: 8,
+            cached_input_tokens: 10,
+            output_tokens: 12,
+            cost_usd: 1.0,
+        };
+        assert_eq!(one + one, two);
+        assert_eq!(one.calls() + one.tokens(), one);
+        assert_eq!((two.beyond(one), one.beyond(two)), (one, Spend::default()));
+    }
+}

@@ -1,0 +1,133 @@
+//! A batch as it is planned, its shards, and how it ends.
+
+use serde::{Deserialize, Serialize};
+use temporalio_common::{SignalDefinition, UntypedWorkflow, data_converters::RawValue};
+use tidegate_types::{Lane, Tenant};
+
+use super::{
+    document::FailedDocument,
+    progress::{Progress, Totals},
+    provider_batch::ProviderBatching,
+};
+
+/// What `tidegate.plan` wrote: the job object, and one manifest object per shard beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// URI of the folder that holds `job.json` and the shards' manifests. Every later activity
+    /// finds its work by it.
+    pub job: String,
+    /// Documents in all.
+    pub documents: u64,
+    /// Documents in each full shard; the last may hold fewer.
+    pub shard_size: u32,
+    /// They go through their provider's batch API first.
+    #[serde(rename = "economy", default, skip_serializing_if = "Option::is_none")]
+    pub provider_batching: Option<ProviderBatching>,
+    /// Documents in one call at most; 0 and 1 are the same.
+    #[serde(default)]
+    pub pack: u32,
+}
+
+impl Plan {
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(&self) -> u32 {
+        u32::try_from(self.documents.div_ceil(u64::from(self.shard_size.max(1))))
+            .unwrap_or(u32::MAX)
+    }
+
+    /// How many documents shard `shard` holds, counted from 0.
+    #[must_use]
+    pub fn shard_documents(&self, shard: u32) -> u32 {
+        let size = u64::from(self.shard_size.max(1));
+        let before = u64::from(shard) * size;
+        u32::try_from(self.documents.saturating_sub(before).min(size)).unwrap_or(u32::MAX)
+    }
+}
+
+/// What a shard works on, and what it has come to before it continued as new.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShardInput {
+    /// [`Plan::job`].
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// How many documents it holds.
+    pub documents: u32,
+    /// Documents in flight at once.
+    pub window: u32,
+    /// The class of traffic.
+    pub lane: Lane,
+    /// Whose budget pays.
+    pub tenant: Tenant,
+    /// The batch's workflow id, which is told how far the shard is.
+    pub parent: String,
+    /// The next document, counted from 0.
+    pub next: u32,
+    /// What the documents before it came to.
+    pub totals: Totals,
+    /// Those that were given up.
+    pub failures: Vec<FailedDocument>,
+    /// Hand out no documents until `resume`.
+    pub paused: bool,
+    /// They go through their provider's batch API first; `None` when they have.
+    #[serde(rename = "economy", skip_serializing_if = "Option::is_none")]
+    pub provider_batching: Option<ProviderBatching>,
+    /// Those that need nothing more after it, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<u32>,
+    /// Documents in one call at most; 0 and 1 are the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pack: u32,
+}
+
+/// How far a shard is: cumulative, so that a report that comes twice or late does no harm.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShardReport {
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// What its documents came to so far.
+    pub totals: Totals,
+}
+
+/// The signal that carries a [`ShardReport`] to the batch. Not the definition that the batch's own
+/// workflow has, so that a shard can send it without knowing that workflow.
+#[derive(Debug, Clone, Copy)]
+pub struct ShardProgress;
+
+impl SignalDefinition for ShardProgress {
+    type Workflow = UntypedWorkflow;
+    type Input = RawValue;
+
+    fn name(&self) -> &str {
+        "shard_progress"
+    }
+}
+
+/// Closes a shard, or a part of one: its results and failures are gathered into one object each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealShard {
+    /// [`Plan::job`].
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// The documents of this shard that were given up, in the order of their indices.
+    pub failures: Vec<FailedDocument>,
+}
+
+/// Ends a batch: gathers the shards' parts and writes the report.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finish {
+    /// The plan that was carried out.
+    pub plan: Plan,
+    /// The prefix for the results, as in the input.
+    pub output: String,
+    /// The workflow's result so far.
+    pub progress: Progress,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}

@@ -1,0 +1,148 @@
+//! One document: the task, its parts and its packs, and what became of it.
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::Spend;
+
+use super::job::LongHow;
+
+/// One document of one shard; the manifest says which.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentTask {
+    /// [`Plan::job`].
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// The document's line in the shard's manifest, counted from 0.
+    pub index: u32,
+}
+
+/// What became of one document, and what it took over all attempts of its activity.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DocumentOutcome {
+    /// A result of an earlier run was there already, and nothing was called.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+    /// Nothing was called yet: the document is to be read in parts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Parts>,
+    /// What it took.
+    #[serde(flatten)]
+    pub spend: Spend,
+}
+
+/// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
+/// failure.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallCounts {
+    /// Provider calls made.
+    pub provider_calls: u32,
+    /// Of these, answered 429.
+    pub rate_limited: u32,
+    /// Attempts that went back to Temporal to wait for quota; no call was made.
+    pub deferrals: u32,
+}
+
+impl From<CallCounts> for Spend {
+    fn from(counts: CallCounts) -> Self {
+        let CallCounts { provider_calls, rate_limited, deferrals } = counts;
+        Self {
+            provider_calls: provider_calls.into(),
+            rate_limited: rate_limited.into(),
+            deferrals: deferrals.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// A document that was given up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedDocument {
+    /// The document's line in the shard's manifest, counted from 0.
+    pub index: u32,
+    /// One of [`failure_type`], or Temporal's own: `Timeout`, `Panic`.
+    pub error_type: String,
+    /// What went wrong; at most 500 characters.
+    pub message: String,
+    /// Provider calls that were spent on it.
+    pub provider_calls: u64,
+}
+
+/// So many answers are made into one at a time.
+pub const FAN_IN: u32 = 10;
+
+/// Parts of one document that are called at once.
+pub const PARTS_AT_ONCE: u32 = 4;
+
+/// A document that is read in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    /// How many.
+    pub count: u32,
+    /// Names the text and the way in which it was divided.
+    pub text: u64,
+    /// What becomes of their answers.
+    pub how: LongHow,
+}
+
+/// One step of a document that is read in parts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PartTask {
+    /// The document.
+    #[serde(flatten)]
+    pub document: DocumentTask,
+    /// Its parts.
+    pub parts: Parts,
+    /// Which step.
+    pub step: Step,
+    /// What the steps before took.
+    pub spent: Spend,
+}
+
+/// A step on the way from parts to a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Answers one part, counted from 0.
+    Part(u32),
+    /// Makes up to [`FAN_IN`] answers of the level below into one; the only one of its level is the
+    /// result.
+    Reduce {
+        /// Counted from 1; level 0 are the parts' own answers.
+        level: u32,
+        /// Counted from 0.
+        group: u32,
+        /// How many answers the level below has.
+        of: u32,
+    },
+    /// Puts the parts' answers side by side. No call is made.
+    Join,
+}
+
+/// Some documents of one shard, to be answered together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackTask {
+    /// [`Plan::job`](super::Plan::job).
+    pub job: String,
+    /// The shard, counted from 0.
+    pub shard: u32,
+    /// The first document, counted from 0.
+    pub from: u32,
+    /// The document after the last.
+    pub to: u32,
+}
+
+/// What became of them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PackOutcome {
+    /// Documents with a result of this run.
+    pub succeeded: u32,
+    /// Documents that had a result before this run.
+    pub skipped: u32,
+    /// Documents without an answer, to be sent alone: too large for company, unreadable, or left
+    /// out of the answer.
+    pub left: Vec<u32>,
+    /// What the call took.
+    pub spent: Spend,
+}

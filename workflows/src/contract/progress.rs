@@ -1,0 +1,125 @@
+//! How far a batch is: the answer of its query, and in the end its result.
+
+use std::{
+    ops::AddAssign,
+    time::{Duration, SystemTime},
+};
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::Spend;
+
+use super::document::DocumentOutcome;
+
+/// What documents came to, added up.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Totals {
+    /// Documents with a result of this run.
+    pub succeeded: u64,
+    /// Documents given up.
+    pub failed: u64,
+    /// Documents that had a result before this run.
+    pub skipped: u64,
+    /// Documents whose activity is open now, waiting or working.
+    pub in_flight: u64,
+    /// What the documents that have ended took.
+    #[serde(flatten)]
+    pub spend: Spend,
+}
+
+impl Totals {
+    /// Documents that this run has worked on to their end, whether or not they have a result.
+    #[must_use]
+    pub fn worked(&self) -> u64 {
+        self.succeeded + self.failed
+    }
+
+    /// Documents that have ended, in whichever way.
+    #[must_use]
+    pub fn ended(&self) -> u64 {
+        self.worked() + self.skipped
+    }
+
+    /// A document has an outcome.
+    pub fn add(&mut self, outcome: &DocumentOutcome) {
+        if outcome.skipped {
+            self.skipped += 1;
+        } else {
+            self.succeeded += 1;
+        }
+        self.spend += outcome.spend;
+    }
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        // Destructured, so that a new field cannot be forgotten here.
+        let Self { succeeded, failed, skipped, in_flight, spend } = other;
+        self.succeeded += succeeded;
+        self.failed += failed;
+        self.skipped += skipped;
+        self.in_flight += in_flight;
+        self.spend += spend;
+    }
+}
+
+/// The answer of the `progress` query, and with `done` the workflow's result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// Documents in all; 0 while the source is still being listed.
+    pub documents: u64,
+    /// What has come of them.
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// RFC 3339, from the workflow's own clock.
+    pub started_at: Option<String>,
+    /// RFC 3339: when the batch will be done at the pace so far; absent before the first document
+    /// and after the last.
+    pub eta: Option<String>,
+    /// The prefix for the results.
+    pub output: String,
+    /// No more documents are open, and the report is written.
+    pub done: bool,
+    /// New documents are held back by the `pause` signal.
+    pub paused: bool,
+}
+
+/// RFC 3339, in whole seconds.
+#[must_use]
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// When the rest will be done at the pace so far.
+#[must_use]
+pub(crate) fn eta(
+    started: SystemTime,
+    now: SystemTime,
+    worked: u64,
+    left: u64,
+) -> Option<SystemTime> {
+    let elapsed = now.duration_since(started).ok()?;
+    if worked == 0 || left == 0 {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of documents lie far below 2^53")]
+    let rest = elapsed.as_secs_f64() * left as f64 / worked as f64;
+    now.checked_add(Duration::try_from_secs_f64(rest).ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_pace_says() {
+        let start = SystemTime::UNIX_EPOCH;
+        let now = start + Duration::from_secs(100);
+        assert_eq!(eta(start, now, 50, 25), Some(now + Duration::from_secs(50)));
+        assert_eq!(eta(start, now, 0, 25), None);
+        assert_eq!(eta(start, now, 50, 0), None);
+        assert_eq!(eta(now, start, 1, 1), None);
+        assert_eq!(rfc3339(now), "1970-01-01T00:01:40Z");
+    }
+}

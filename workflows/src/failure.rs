@@ -1,0 +1,66 @@
+//! What failures of activities and children say, and how they become the workflow's own.
+
+use temporalio_common::error::{ApplicationFailure, IncomingError};
+use temporalio_workflow::{ActivityExecutionError, WorkflowTermination};
+use tidegate_types::Spend;
+
+use crate::contract::{CallCounts, FailedDocument};
+
+/// Longest message of a failure that is carried along.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// What a failed activity says about its document, and the calls that it says it made.
+pub(crate) fn failed_document(
+    index: u32,
+    error: &ActivityExecutionError,
+) -> (FailedDocument, Spend) {
+    let (error_type, message, counts) = match error.reason() {
+        Some(IncomingError::Application(failure)) => (
+            failure.type_name().unwrap_or("Unknown").to_owned(),
+            failure
+                .failure()
+                .map_or_else(|| failure.to_string(), |failure| failure.message.clone()),
+            failure.details::<CallCounts>().ok().flatten().unwrap_or_default(),
+        ),
+        Some(IncomingError::Timeout(timeout)) => {
+            ("Timeout".to_owned(), timeout.failure().message.clone(), CallCounts::default())
+        }
+        _ => ("Unknown".to_owned(), error.to_string(), CallCounts::default()),
+    };
+    let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
+    let spend = Spend::from(counts);
+    (FailedDocument { index, error_type, message, provider_calls: spend.provider_calls }, spend)
+}
+
+/// The sentence at the bottom of a failure: those above it only say that something below has
+/// failed.
+pub(crate) fn root_message(error: &IncomingError) -> String {
+    let mut root = error;
+    while let Some(cause) = root.cause() {
+        root = cause;
+    }
+    root.failure().message.chars().take(MAX_MESSAGE_CHARS).collect()
+}
+
+/// Ends a workflow for good, with this type and sentence.
+pub(crate) fn failed(kind: &str, message: &str) -> WorkflowTermination {
+    let failure = ApplicationFailure::builder(anyhow::anyhow!(message.to_owned()))
+        .type_name(kind.to_owned())
+        .non_retryable(true)
+        .build();
+    WorkflowTermination::failed_application(failure)
+}
+
+/// An activity's own failure becomes the workflow's, with the same type and sentence.
+pub(crate) fn termination(error: ActivityExecutionError) -> WorkflowTermination {
+    match error.reason() {
+        Some(IncomingError::Application(failure)) => {
+            let message = failure
+                .failure()
+                .map_or_else(|| failure.to_string(), |failure| failure.message.clone());
+            failed(failure.type_name().unwrap_or("Unknown"), &message)
+        }
+        _ if error.as_cancelled().is_some() => WorkflowTermination::cancelled(),
+        _ => failed("Unknown", &error.to_string()),
+    }
+}
