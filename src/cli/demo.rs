@@ -12,8 +12,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, bail};
-use serde_json::{Value, json};
-use tidegate_workflows::contract::Progress;
+use tidegate_workflows::{contract::Progress, input::BatchInput};
 
 use super::{
     exit::Outcome,
@@ -154,23 +153,23 @@ fn report(
 }
 
 /// The workflow's input, as `temporal workflow start` would take it.
-fn input(samples: &Samples, folder: &Path) -> anyhow::Result<Value> {
-    let mut input = json!({
-        "output": place::output(&folder.to_string_lossy())?,
-        "instructions": INSTRUCTIONS,
-        "model": DEMO.id(),
-        "max_output_tokens": MAX_OUTPUT_TOKENS,
-    });
-    let source = if samples.all {
-        ("source", json!(place::source(&samples.folder.to_string_lossy())?))
+fn input(samples: &Samples, folder: &Path) -> anyhow::Result<BatchInput> {
+    let (mut source, mut documents) = (None, None);
+    if samples.all {
+        source = Some(place::source(&samples.folder.to_string_lossy())?);
     } else {
         let uris = samples.documents.iter().map(|path| place::source(&path.to_string_lossy()));
-        ("documents", json!(uris.collect::<anyhow::Result<Vec<_>>>()?))
-    };
-    if let Some(object) = input.as_object_mut() {
-        object.insert(source.0.to_owned(), source.1);
+        documents = Some(uris.collect::<anyhow::Result<Vec<_>>>()?);
     }
-    Ok(input)
+    Ok(BatchInput {
+        source,
+        documents,
+        output: place::output(&folder.to_string_lossy())?,
+        instructions: INSTRUCTIONS.to_owned(),
+        model: Some(DEMO.id().parse()?),
+        max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+        ..BatchInput::default()
+    })
 }
 
 fn absolute(folder: &Path) -> anyhow::Result<PathBuf> {

@@ -5,9 +5,10 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
+use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::{
-    contract::{Job, Records},
-    request,
+    contract::{Deadline, Job, LongHow, Pack, Records},
+    input::{self, Attach, BatchInput, Mode, word},
 };
 
 use crate::{
@@ -42,16 +43,16 @@ pub(super) struct Args {
         required_unless_present = "route",
         conflicts_with = "route"
     )]
-    model: Option<String>,
+    model: Option<ModelId>,
     /// A configured list of models in place of one
     #[arg(long, value_name = "ROUTE")]
     route: Option<String>,
     /// The class of traffic: interactive, standard, batch, or a configured lane [default: batch]
     #[arg(long)]
-    lane: Option<String>,
+    lane: Option<Lane>,
     /// Whose budget pays [default: default]
     #[arg(long)]
-    tenant: Option<String>,
+    tenant: Option<Tenant>,
     /// Output tokens per document at most [default: 1024]
     #[arg(long, value_name = "N")]
     max_output_tokens: Option<u32>,
@@ -73,8 +74,8 @@ pub(super) struct Args {
     #[arg(long, conflicts_with_all = ["follow", "detach"])]
     dry_run: bool,
     /// How documents are read that are too long for one call: map_reduce or per_chunk
-    #[arg(long, value_name = "HOW")]
-    long: Option<String>,
+    #[arg(long, value_name = "HOW", value_parser = word::<LongHow>)]
+    long: Option<LongHow>,
     /// Tokens of a part of a long document at most [default: 20000]
     #[arg(long, value_name = "N", requires = "long")]
     chunk_tokens: Option<u32>,
@@ -88,16 +89,16 @@ pub(super) struct Args {
     #[arg(long, value_name = "FIELD", requires = "records")]
     record_text: Option<String>,
     /// How PDFs go to the provider: text, or native for models that read the pages themselves
-    #[arg(long, value_name = "HOW")]
-    attach: Option<String>,
+    #[arg(long, value_name = "HOW", value_parser = word::<Attach>)]
+    attach: Option<Attach>,
     /// economy: through the provider's batch API, at half the price and within a day [default:
     /// direct]
-    #[arg(long, value_name = "MODE")]
-    mode: Option<String>,
+    #[arg(long, value_name = "MODE", value_parser = word::<Mode>)]
+    mode: Option<Mode>,
     /// When the batch must be done, such as 12h or 2026-12-01T08:00:00Z. With time to spare, it
     /// costs half
-    #[arg(long, value_name = "WHEN")]
-    deadline: Option<String>,
+    #[arg(long, value_name = "WHEN", value_parser = word::<Deadline>)]
+    deadline: Option<Deadline>,
     /// Small documents share calls: so many in each, or as many as spare requests are worth
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     pack: Option<u32>,
@@ -118,11 +119,11 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let input = input(&args)?;
-    let batch = request::parse(&temporal::json(&input)).map_err(usage)?;
+    let batch = input::parse(&temporal::json(&input)).map_err(usage)?;
     if args.dry_run {
         return dry_run(&args, &batch.job, config).await;
     }
-    let source = input["source"].as_str().unwrap_or_default().to_owned();
+    let source = input.source.clone().unwrap_or_default();
     let id =
         args.workflow_id.clone().unwrap_or_else(|| place::batch_id(&source, chrono::Utc::now()));
     let temporal = Temporal::open(config).await?;
@@ -146,12 +147,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             summary::completed(&id, &progress, args.json)
         }
         Followed::Ended(Ending::Broken(why)) => {
-            let hint = place::roots_hint(
-                &why,
-                config,
-                &source,
-                input["output"].as_str().unwrap_or_default(),
-            );
+            let hint = place::roots_hint(&why, config, &source, &input.output);
             Err(anyhow!("{why}{}", hint.unwrap_or_default())
                 .context(format!("the batch {id} has not been finished")))
         }
@@ -183,44 +179,44 @@ fn detached(args: &Args, id: &str) -> anyhow::Result<Outcome> {
 }
 
 /// The workflow's input; what is not given keeps the workflow's own default.
-fn input(args: &Args) -> anyhow::Result<Value> {
+fn input(args: &Args) -> anyhow::Result<BatchInput> {
     let instructions = match args.instructions.strip_prefix('@') {
         Some(file) => read("--instructions", file)?,
         None => args.instructions.clone(),
     };
-    let mut fields = Map::new();
-    let mut set = |name: &str, value: Option<Value>| {
-        fields.extend(value.map(|value| (name.to_owned(), value)))
-    };
-    set("source", Some(place::source(&args.source)?.into()));
-    set("output", Some(place::output(&args.output)?.into()));
-    set("instructions", Some(instructions.into()));
-    set("model", args.model.clone().map(Value::from));
-    set("route", args.route.clone().map(Value::from));
-    set("lane", args.lane.clone().map(Value::from));
-    set("tenant", args.tenant.clone().map(Value::from));
-    set("max_output_tokens", args.max_output_tokens.map(Value::from));
-    set("max_in_flight", args.max_in_flight.map(Value::from));
-    set("retry_budget", args.retry_budget.map(Value::from));
-    set("long", args.long.clone().map(Value::from));
-    set("chunk_tokens", args.chunk_tokens.map(Value::from));
+    let schema = args.schema.as_deref().map(schema).transpose()?;
     let records = Records { id: args.record_id.clone(), text: args.record_text.clone() };
-    set("records", args.records.then(|| json!(records)));
-    set("attach", args.attach.clone().map(Value::from));
-    set("mode", args.mode.clone().map(Value::from));
-    set("deadline", args.deadline.clone().map(Value::from));
-    set(
-        "pack",
-        args.pack.map(|documents| if documents == 0 { true.into() } else { documents.into() }),
-    );
-    set("budget_usd", args.budget_usd.map(Value::from));
-    if let Some(file) = &args.schema {
-        let text = read("--schema", file)?;
-        let schema = serde_json::from_str(&text)
-            .map_err(|error| usage(format!("--schema: {file} is not JSON: {error}")))?;
-        set("schema", Some(schema));
+    let pack = |documents| if documents == 0 { Pack::Fitting } else { Pack::Of(documents) };
+    Ok(BatchInput {
+        source: Some(place::source(&args.source)?),
+        output: place::output(&args.output)?,
+        instructions,
+        model: args.model.clone(),
+        route: args.route.clone(),
+        lane: args.lane.clone(),
+        tenant: args.tenant.clone(),
+        max_output_tokens: args.max_output_tokens,
+        schema,
+        max_in_flight: args.max_in_flight,
+        retry_budget: args.retry_budget,
+        budget_usd: args.budget_usd,
+        long: args.long,
+        chunk_tokens: args.chunk_tokens,
+        records: args.records.then_some(records),
+        attach: args.attach,
+        mode: args.mode,
+        deadline: args.deadline,
+        pack: args.pack.map(pack),
+        ..BatchInput::default()
+    })
+}
+
+fn schema(file: &str) -> anyhow::Result<Map<String, Value>> {
+    match serde_json::from_str(&read("--schema", file)?) {
+        Ok(Value::Object(schema)) => Ok(schema),
+        Ok(_) => Err(usage(format!("--schema: {file} must hold a JSON Schema object"))),
+        Err(error) => Err(usage(format!("--schema: {file} is not JSON: {error}"))),
     }
-    Ok(fields.into())
 }
 
 /// Not a number and infinity would vanish on their way through JSON, and with them the budget.
@@ -255,70 +251,55 @@ mod tests {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
+    /// What is sent for these words; a percent sign stands for a space in one.
+    fn sent(line: &str) -> Value {
+        let words: Vec<String> = line.split(' ').map(|word| word.replace('%', " ")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let input = input(&args(&words)).unwrap();
+        input::parse(&temporal::json(&input)).unwrap();
+        serde_json::to_value(input).unwrap()
+    }
+
     #[test]
     fn only_what_is_given_is_sent() {
-        let sent = input(&args(&["--instructions", "Sum up."])).unwrap();
+        let least = json!({"source": "s3://b/in/", "output": "s3://b/out/", "instructions": "Sum up.", "model": "a:b"});
+        assert_eq!(sent("-i Sum%up."), least);
+        let some = sent("-i x --lane standard --max-in-flight 9 --retry-budget 0");
         assert_eq!(
-            sent,
-            json!({"source": "s3://b/in/", "output": "s3://b/out/", "instructions": "Sum up.", "model": "a:b"})
-        );
-        let sent = input(&args(&[
-            "-i",
-            "x",
-            "--lane",
-            "standard",
-            "--max-in-flight",
-            "9",
-            "--retry-budget",
-            "0",
-        ]))
-        .unwrap();
-        assert_eq!(
-            (&sent["lane"], &sent["max_in_flight"], &sent["retry_budget"]),
+            (&some["lane"], &some["max_in_flight"], &some["retry_budget"]),
             (&json!("standard"), &json!(9), &json!(0))
         );
-        request::parse(&temporal::json(&sent)).unwrap();
-        let sent = input(&args(&[
-            "-i",
-            "x",
-            "--records",
-            "--record-id",
-            "n",
-            "--long",
-            "per_chunk",
-            "--attach",
-            "text",
-        ]))
-        .unwrap();
-        assert_eq!((&sent["records"], &sent["long"]), (&json!({"id": "n"}), &json!("per_chunk")));
-        request::parse(&temporal::json(&sent)).unwrap();
-        let sent = input(&args(&["-i", "x", "--pack", "--deadline", "2h"])).unwrap();
-        assert_eq!((&sent["pack"], &sent["deadline"]), (&json!(true), &json!("2h")));
+        let some = sent("-i x --records --record-id n --long per_chunk --attach text");
         assert_eq!(
-            input(&args(&["-i", "x", "--pack", "7", "--mode", "direct"])).unwrap()["pack"],
-            json!(7)
+            (&some["records"], &some["long"], &some["attach"]),
+            (&json!({"id": "n"}), &json!("per_chunk"), &json!("text"))
         );
-        request::parse(&temporal::json(&sent)).unwrap();
-        let sent = input(&args(&["-i", "x", "--budget-usd", "2.50"])).unwrap();
-        assert_eq!(sent["budget_usd"], json!(2.5));
-        for bad in ["nan", "inf", "$2"] {
-            let line = [
-                "x",
-                "s3://b/in/",
-                "--output",
-                "s3://b/out/",
-                "--model",
-                "a:b",
-                "-i",
-                "x",
-                "--budget-usd",
-                bad,
-            ];
-            assert!(
-                Line::try_parse_from(line)
-                    .is_err_and(|error| error.to_string().contains("write US dollars")),
-                "{bad}"
-            );
+        let some = sent("-i x --pack --deadline 2h --budget-usd 2.50");
+        assert_eq!(
+            (&some["pack"], &some["deadline"], &some["budget_usd"]),
+            (&json!(true), &json!("2h"), &json!(2.5))
+        );
+        let some = sent("-i x --pack 7 --mode direct --deadline 2026-12-01T08:00:00Z");
+        assert_eq!(
+            (&some["pack"], &some["mode"], &some["deadline"]),
+            (&json!(7), &json!("direct"), &json!("2026-12-01T08:00:00Z"))
+        );
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_what_it_must_be() {
+        for (option, bad, expected) in [
+            ("--budget-usd", "nan", "write US dollars"),
+            ("--budget-usd", "inf", "write US dollars"),
+            ("--budget-usd", "$2", "write US dollars"),
+            ("--mode", "cheap", "must be \"direct\" or, for half the price"),
+            ("--deadline", "tomorrow", "or a span such as \"12h\", not \"tomorrow\""),
+            ("--lane", "a b", "lane \"a b\" is not usable"),
+        ] {
+            let line = ["x", "s3://b/in/", "--output", "s3://b/out/", "--model", "a:b", "-i", "x"];
+            let refused = Line::try_parse_from(line.iter().chain(&[option, bad]));
+            let message = refused.map(|_| ()).unwrap_err().to_string();
+            assert!(message.contains(expected), "{option} {bad}: {message}");
         }
     }
 
@@ -328,7 +309,7 @@ mod tests {
         let file = folder.path().join("i.txt");
         std::fs::write(&file, "Sum up.").unwrap();
         assert_eq!(
-            input(&args(&["-i", &format!("@{}", file.display())])).unwrap()["instructions"],
+            input(&args(&["-i", &format!("@{}", file.display())])).unwrap().instructions,
             "Sum up."
         );
         let error = input(&args(&["-i", "@/no/such"])).unwrap_err().to_string();

@@ -13,7 +13,10 @@ use temporalio_client::{
     },
 };
 use temporalio_common::data_converters::{PayloadConverter, RawValue};
-use tidegate_workflows::contract::{PROCESS_DOCUMENTS, Progress};
+use tidegate_workflows::{
+    contract::{PROCESS_DOCUMENTS, Progress},
+    input::BatchInput,
+};
 
 use super::connection::{Temporal, plain};
 
@@ -122,7 +125,7 @@ impl Temporal {
     pub fn start<'a>(
         &'a self,
         id: &'a str,
-        input: &'a serde_json::Value,
+        input: &'a BatchInput,
     ) -> BoxFuture<'a, anyhow::Result<()>> {
         async move {
             let options = WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();

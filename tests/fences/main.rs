@@ -125,6 +125,7 @@ fn workflows_name_only_what_is_written_here() {
         "humantime",
         "serde",
         "serde_json",
+        "serde_path_to_error",
         "strsim",
         "temporalio-common-wasm",
         "temporalio-protos",

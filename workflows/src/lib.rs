@@ -6,7 +6,7 @@
 //! # Layout
 //!
 //! * [`contract`]: what workflows and activities say to each other, and every persisted name
-//! * [`request`]: from the batch's raw input to a checked [`contract::Job`]
+//! * [`input`]: from the batch's raw input to a checked [`contract::Job`]; `payload`: raw payloads
 //! * [`process_documents`]: a batch: plan, shards, finish
 //! * [`process_shard`]: a sliding window over one shard's documents
 //! * `parts`: a document that is read in parts; [`provider_batch`]: documents that wait in their
@@ -16,12 +16,13 @@
 
 pub mod contract;
 mod failure;
+pub mod input;
 mod parts;
+mod payload;
 pub mod policy;
 pub mod process_documents;
 pub mod process_shard;
 pub mod provider_batch;
-pub mod request;
 
 pub use process_documents::ProcessDocuments;
 pub use process_shard::ProcessShard;

@@ -23,9 +23,9 @@ use crate::{
         SLEEPING_SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
     },
     failure::{self, failed, termination},
-    policy,
+    input::{self, Batch},
+    payload, policy,
     process_shard::ProcessShard,
-    request::{self, Batch},
 };
 
 /// One batch of documents.
@@ -93,11 +93,11 @@ impl ProcessDocuments {
     /// again, never the workflow.
     #[init]
     pub fn new(ctx: &WorkflowContextView, input: RawValue) -> Self {
-        let input = match ctx.continued_from_run_id().and_then(|_| request::continued(&input)) {
+        let input = match ctx.continued_from_run_id().and_then(|_| payload::continued(&input)) {
             Some(state) => Ok(state),
             // Started by a user, or run again by a retry policy or a schedule, which pass the first
             // input on.
-            None => request::parse(&input).map(State::new),
+            None => input::parse(&input).map(State::new),
         };
         let input = input.map(|state: State| State {
             started_at: state.started_at.or_else(|| ctx.start_time()),
@@ -138,7 +138,7 @@ impl ProcessDocuments {
         let broken = ctx.state(|batch| batch.broken.clone());
         if more && !cancelled && broken.is_none() {
             let state = ctx.state(|batch| batch.state().cloned());
-            ctx.continue_as_new(request::continue_with(&state)?, ContinueAsNewOptions::default())?;
+            ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
         let progress = Self::finish(ctx, plan, !cancelled && broken.is_none()).await?;
         match broken {
@@ -165,7 +165,7 @@ impl ProcessDocuments {
     /// A shard tells how far it is. A report that comes after the shard's end is not counted.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
-        let Some(report) = request::decode::<ShardReport>(&report) else { return };
+        let Some(report) = payload::decode::<ShardReport>(&report) else { return };
         if let Some(running) = self.running.get_mut(&report.shard) {
             running.totals = report.totals;
         }

@@ -22,7 +22,7 @@ use crate::{
         Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput,
         ShardProgress, ShardReport, Totals,
     },
-    failure, parts, policy, provider_batch, request,
+    failure, parts, payload, policy, provider_batch,
 };
 
 /// A shard tells its batch how far it is this many times: each report costs the batch a workflow
@@ -275,7 +275,7 @@ impl ProcessShard {
 
     /// A batch that is gone needs no report.
     async fn report(ctx: &WorkflowContext<Self>, input: &ShardInput) {
-        let Ok(report) = request::encode(&ShardReport { shard: input.shard, totals: input.totals })
+        let Ok(report) = payload::encode(&ShardReport { shard: input.shard, totals: input.totals })
         else {
             return;
         };

@@ -1,6 +1,13 @@
 use proptest::prelude::*;
 
+use serde_json::json;
+use temporalio_common::protos::temporal::api::common::v1::Payload;
+
 use super::*;
+use crate::payload::{continue_with, continued};
+
+/// Ten years less a second, in seconds.
+const MAX_SPAN: u64 = 10 * 365 * 86_400 - 1;
 
 fn raw(encoding: &str, data: &[u8]) -> RawValue {
     let metadata = [("encoding".to_owned(), encoding.as_bytes().to_vec())].into_iter().collect();
@@ -80,6 +87,8 @@ fn every_fault_has_its_sentence() {
         (with("records", json!({"name": "x"})),     "unknown field `name`"),
         (with("attach", json!("pdf")),              "attach must be \"native\" or \"text\", not \"pdf\""),
         (with("route", json!("default")),           "give only one of model, route"),
+        (with("documents", json!("file:///a")),     "documents must be a list of URIs, such as [\"file:///data/a.txt\"]"),
+        (with("model", json!(7)),                   "model must be a text such as anthropic:claude-sonnet-5, not a number"),
         (with("lane", json!("a b")),                "lane \"a b\" is not usable"),
         (with("tenant", json!("")),                 "tenant \"\" is not usable: it is empty"),
         (with("max_output_tokens", json!(0)),       "max_output_tokens must be a whole number from 1 to 1000000, not 0"),
@@ -110,6 +119,39 @@ fn what_is_no_json_at_all_has_its_sentence_too() {
     assert!(parse(&two).unwrap_err().contains("not 2 values"));
 }
 
+/// What the command line builds arrives as what was meant.
+#[test]
+fn an_input_that_is_built_is_read_as_it_was() {
+    let mut input = BatchInput {
+        source: Some("file:///in/".to_owned()),
+        output: "file:///out/".to_owned(),
+        instructions: "Summarise.".to_owned(),
+        model: Some("a:b".parse().unwrap()),
+        lane: Some(Lane::new("standard").unwrap()),
+        max_output_tokens: Some(7),
+        schema: Some(Map::new()),
+        retry_budget: Some(0),
+        budget_usd: Some(2.5),
+        long: Some(LongHow::PerChunk),
+        chunk_tokens: Some(9_000),
+        records: Some(Records { id: Some("n".to_owned()), text: None }),
+        attach: Some(Attach::Text),
+        mode: Some(Mode::Direct),
+        ..BatchInput::default()
+    };
+    for (pack, deadline) in [
+        (Pack::Fitting, Deadline::At(1_796_112_000)),
+        (Pack::Of(7), Deadline::Within(5_400)),
+        (Pack::Of(50), Deadline::Within(MAX_SPAN)),
+    ] {
+        (input.pack, input.deadline) = (Some(pack), Some(deadline));
+        let json = serde_json::to_value(&input).unwrap();
+        assert_eq!(serde_json::from_value::<BatchInput>(json.clone()).unwrap(), input, "{json}");
+        let job = parsed(&json).unwrap().job;
+        assert_eq!((job.pack, job.max_output_tokens), (Some(pack), 7), "{json}");
+    }
+}
+
 #[test]
 fn what_is_continued_comes_back_whole() {
     let mut input = with("retry_budget", json!(7));
@@ -123,10 +165,11 @@ fn what_is_continued_comes_back_whole() {
 
 proptest! {
     #[test]
-    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..FIELDS.len(), text in ".{0,20}", number in any::<i64>()) {
+    fn no_input_panics(data in proptest::collection::vec(any::<u8>(), 0..200), field in 0..fields::names::<BatchInput>().len(), text in ".{0,20}", number in any::<i64>()) {
         let _ = parse(&raw("json/plain", &data));
-        let _ = parsed(&with(FIELDS[field], json!(text)));
-        let _ = parsed(&with(FIELDS[field], json!(number)));
+        let field = fields::names::<BatchInput>()[field];
+        let _ = parsed(&with(field, json!(text)));
+        let _ = parsed(&with(field, json!(number)));
         let _ = parsed(&with(&text, json!([number])));
     }
 }

@@ -1,0 +1,231 @@
+//! A batch's input: what is typed after `--input`, what the command line builds, and the checked
+//! [`Job`] that it becomes.
+//!
+//! Each field is read by a function of [`read`](mod@self::read) whose errors say what the field must
+//! be; [`serde_path_to_error`] says which field it is.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use temporalio_common::data_converters::RawValue;
+use tidegate_types::{Lane, ModelId, Tenant};
+
+use crate::{
+    contract::{Deadline, Job, Long, LongHow, Pack, Records, Source, Target},
+    payload,
+};
+
+mod fields;
+mod read;
+
+pub use read::{Attach, MAX_PACK, Mode, Word, word};
+
+/// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities
+/// per workflow.
+pub const MAX_IN_FLIGHT: u32 = 500;
+
+const DEFAULT_MAX_OUTPUT_TOKENS: u32 = 1_024;
+const MAX_OUTPUT: u64 = 1_000_000;
+
+/// Fits every model of today, and leaves a minute's quota room for others.
+const DEFAULT_CHUNK_TOKENS: u32 = 20_000;
+const MIN_CHUNK: u64 = 500;
+const MAX_CHUNK: u64 = 1_000_000;
+
+/// A batch's input. What is absent keeps its default.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BatchInput {
+    /// A folder, file, glob or object-store prefix.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Instead of `source`: an explicit list of URIs.
+    #[serde(deserialize_with = "read::uris", skip_serializing_if = "Option::is_none")]
+    pub documents: Option<Vec<String>>,
+    /// Instead of `source`: a JSONL object of `{"id","uri"}` lines.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+    /// A prefix for the results.
+    #[serde(deserialize_with = "read::text")]
+    pub output: String,
+    /// What to do with each document.
+    #[serde(deserialize_with = "read::text")]
+    pub instructions: String,
+    /// Who answers; or
+    #[serde(deserialize_with = "read::model", skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
+    /// a configured list of models.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub route: Option<String>,
+    /// The class of traffic.
+    #[serde(deserialize_with = "read::name", skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
+    /// Whose budget pays.
+    #[serde(deserialize_with = "read::name", skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
+    /// Most output tokens per document.
+    #[serde(
+        deserialize_with = "read::whole::<_, _, 1, MAX_OUTPUT>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_output_tokens: Option<u32>,
+    /// JSON Schema that each answer must satisfy.
+    #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Map<String, Value>>,
+    /// Documents in flight at once; more than [`MAX_IN_FLIGHT`] is that many.
+    #[serde(
+        deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub max_in_flight: Option<u32>,
+    /// Provider calls beyond the first of each document, for the whole batch.
+    #[serde(
+        deserialize_with = "read::whole::<_, _, 0, { u64::MAX }>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retry_budget: Option<u64>,
+    /// US dollars that the batch may spend in all.
+    #[serde(deserialize_with = "read::dollars", skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
+    /// How documents are read that are too long for one call.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongHow>,
+    /// Tokens of a part of a long document at most.
+    #[serde(
+        deserialize_with = "read::whole::<_, _, MIN_CHUNK, MAX_CHUNK>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub chunk_tokens: Option<u32>,
+    /// Each row of a CSV file and each line of a JSONL file is a document.
+    #[serde(deserialize_with = "read::records", skip_serializing_if = "Option::is_none")]
+    pub records: Option<Records>,
+    /// How PDFs go to the provider.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub attach: Option<Attach>,
+    /// Which of the provider's APIs answers.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// When the batch must be done.
+    #[serde(
+        deserialize_with = "read::given",
+        serialize_with = "read::write_deadline",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub deadline: Option<Deadline>,
+    /// Small documents share calls.
+    #[serde(
+        deserialize_with = "read::pack",
+        serialize_with = "read::write_pack",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub pack: Option<Pack>,
+}
+
+/// A checked input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// What is to be done.
+    pub job: Job,
+    /// Documents in flight at once, 1 to [`MAX_IN_FLIGHT`].
+    pub max_in_flight: u32,
+}
+
+/// Reads and checks a batch's input.
+///
+/// # Errors
+/// A sentence that says what is wrong, where, and what to write.
+pub fn parse(input: &RawValue) -> Result<Batch, String> {
+    let mut value = payload::value(input)?;
+    let Some(fields) = value.as_object_mut() else {
+        return Err(format!("the input must be a JSON object, not {}", read::kind(&value)));
+    };
+    let known = fields::names::<BatchInput>();
+    if let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(fields::unknown(unknown, known));
+    }
+    // A field that is null counts as absent.
+    fields.retain(|_, value| !value.is_null());
+    if fields.get("documents").is_some_and(|documents| !documents.is_array()) {
+        return Err("documents must be a list of URIs, such as [\"file:///data/a.txt\"]".to_owned());
+    }
+    let input: BatchInput = serde_path_to_error::deserialize(value)
+        .map_err(|error| format!("{} {}", error.path(), error.inner()))?;
+    input.check()
+}
+
+impl BatchInput {
+    /// What one field cannot tell by itself.
+    fn check(self) -> Result<Batch, String> {
+        if self.output.is_empty() {
+            return Err(
+                "output is missing: a prefix for the results, such as file:///data/out/".to_owned()
+            );
+        }
+        if self.instructions.is_empty() {
+            return Err("instructions is missing: what to do with each document".to_owned());
+        }
+        let source = match (self.source, self.documents, self.manifest) {
+            (Some(prefix), None, None) => Source::Prefix(prefix),
+            (None, Some(uris), None) => Source::Documents(uris),
+            (None, None, Some(uri)) => Source::Manifest(uri),
+            (None, None, None) => {
+                return Err("say where the documents are: source (a folder, file, glob or prefix), documents (a list) or manifest".to_owned());
+            }
+            (source, documents, manifest) => {
+                let given = [
+                    source.map(|_| "source"),
+                    documents.map(|_| "documents"),
+                    manifest.map(|_| "manifest"),
+                ];
+                let given: Vec<&str> = given.into_iter().flatten().collect();
+                return Err(format!("give only one of {}", given.join(", ")));
+            }
+        };
+        let target = match (self.model, self.route) {
+            (Some(model), None) => Target::Model(model),
+            (None, Some(route)) => Target::Route(route),
+            (Some(_), Some(_)) => return Err("give only one of model, route".to_owned()),
+            (None, None) => {
+                return Err("model is missing; write provider:model, such as anthropic:claude-sonnet-5, or name a route".to_owned());
+            }
+        };
+        if self.chunk_tokens.is_some() && self.long.is_none() {
+            return Err(
+                "chunk_tokens is of no use without long; add \"long\": \"map_reduce\"".to_owned()
+            );
+        }
+        let chunk_tokens = self.chunk_tokens.unwrap_or(DEFAULT_CHUNK_TOKENS);
+        let attach_pdf = self.attach == Some(Attach::Native);
+        if attach_pdf && self.long.is_some() {
+            return Err("attach \"native\" and long exclude each other: only text can be divided; leave one out".to_owned());
+        }
+        let economy = self.mode == Some(Mode::Economy);
+        if economy && self.pack.is_some() {
+            return Err("mode \"economy\" and pack exclude each other: a provider's batches have no limit of requests; leave out pack".to_owned());
+        }
+        let job = Job {
+            source,
+            output: self.output,
+            instructions: self.instructions,
+            target,
+            lane: self.lane.unwrap_or_default(),
+            tenant: self.tenant.unwrap_or_default(),
+            max_output_tokens: self.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS),
+            schema: self.schema.map(Value::Object),
+            retry_budget: self.retry_budget,
+            budget_usd: self.budget_usd,
+            long: self.long.map(|how| Long { how, chunk_tokens }),
+            records: self.records,
+            attach_pdf,
+            economy,
+            // With the mode "direct" the author has chosen already.
+            deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
+            pack: self.pack,
+        };
+        let max_in_flight =
+            self.max_in_flight.map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT));
+        Ok(Batch { job, max_in_flight })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! The names of a struct's fields, and what is said of a name that is none of them.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, de::Visitor, forward_to_deserialize_any};
+
+/// The names of all fields of a struct, in its order.
+pub(super) fn names<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
+    match T::deserialize(Names) {
+        Ok(_) => &[],
+        Err(Fields(names)) => names,
+    }
+}
+
+/// Deserialises nothing: it is asked for a struct of these fields, and fails with their names.
+struct Names;
+
+#[derive(Debug)]
+struct Fields(&'static [&'static str]);
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+impl std::error::Error for Fields {}
+
+impl serde::de::Error for Fields {
+    fn custom<T: fmt::Display>(_: T) -> Self {
+        Self(&[])
+    }
+}
+
+impl<'de> Deserializer<'de> for Names {
+    type Error = Fields;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Fields> {
+        Err(Fields(&[]))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Fields> {
+        Err(Fields(fields))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// The sentence for a field that there is not, with the nearest that there is.
+pub(super) fn unknown(field: &str, known: &[&str]) -> String {
+    // Cut before it is compared: the distance takes time and memory in proportion to the length.
+    let field: String = field.chars().take(60).collect();
+    let near = known.iter().map(|known| (strsim::damerau_levenshtein(known, &field), known)).min();
+    let hint = match near {
+        // Half a short name changed is another name.
+        Some((distance, known)) if distance <= 3 && 2 * distance <= known.len() => {
+            format!("; did you mean \"{known}\"?")
+        }
+        _ => ".".to_owned(),
+    };
+    format!("unknown field \"{}\"{hint} The fields are {}", field.escape_debug(), known.join(", "))
+}

@@ -1,0 +1,297 @@
+//! How each kind of field is read. An error says what the field must be, and begins behind the
+//! field's name: "must be a text, not a number".
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
+use serde_json::{Map, Value};
+use tidegate_types::{InvalidName, ModelId};
+
+use crate::contract::{Deadline, LongHow, Pack, Records};
+
+/// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
+/// it.
+pub const MAX_PACK: u64 = 50;
+
+/// Ten years, in seconds: what lies further off is a slip.
+const MAX_DEADLINE: u64 = 10 * 365 * 86_400;
+
+/// How PDFs go to the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attach {
+    /// As their text.
+    Text,
+    /// As they are, for models that read the pages themselves.
+    Native,
+}
+
+/// Which of the provider's APIs answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A call for each document, or for some of them.
+    Direct,
+    /// The batch API.
+    Economy,
+}
+
+/// A text that means one of few things, in the input and on the command line.
+pub trait Word: Sized {
+    /// What it must be, behind "must be".
+    const MUST_BE: &'static str;
+
+    /// The meaning of a text, if it has one.
+    fn read(text: &str) -> Option<Self>;
+}
+
+impl Word for LongHow {
+    const MUST_BE: &'static str = "\"map_reduce\" or \"per_chunk\"";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "map_reduce" => Some(Self::MapReduce),
+            "per_chunk" => Some(Self::PerChunk),
+            _ => None,
+        }
+    }
+}
+
+impl Word for Attach {
+    const MUST_BE: &'static str = "\"native\" or \"text\"";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "native" => Some(Self::Native),
+            "text" => Some(Self::Text),
+            _ => None,
+        }
+    }
+}
+
+impl Word for Mode {
+    const MUST_BE: &'static str = "\"direct\" or, for half the price within a day, \"economy\"";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "direct" => Some(Self::Direct),
+            "economy" => Some(Self::Economy),
+            _ => None,
+        }
+    }
+}
+
+impl Word for Deadline {
+    const MUST_BE: &'static str =
+        "a time such as \"2026-12-01T08:00:00Z\" or a span such as \"12h\"";
+
+    fn read(text: &str) -> Option<Self> {
+        let since_1970 = humantime::parse_rfc3339_weak(text)
+            .ok()
+            .and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        if let Some(at) = since_1970 {
+            return Some(Self::At(at.as_secs()));
+        }
+        let span = humantime::parse_duration(text).ok()?.as_secs();
+        (1..=MAX_DEADLINE).contains(&span).then_some(Self::Within(span))
+    }
+}
+
+/// Reads a word of the command line.
+///
+/// # Errors
+/// A sentence that says what it must be.
+pub fn word<T: Word>(text: &str) -> Result<T, String> {
+    T::read(text).ok_or_else(|| must_be(T::MUST_BE, &text.into()))
+}
+
+pub(super) fn given<'de, D: Deserializer<'de>, T: Word>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    match value.as_str().and_then(T::read) {
+        Some(word) => Ok(Some(word)),
+        None => Err(D::Error::custom(must_be(T::MUST_BE, &value))),
+    }
+}
+
+pub(super) fn text<'de, D: Deserializer<'de>, T: From<String>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) if text.trim().is_empty() => Err(D::Error::custom("is empty")),
+        Value::String(text) => Ok(text.into()),
+        other => Err(D::Error::custom(format!("must be a text, not {}", kind(&other)))),
+    }
+}
+
+/// A lane or a tenant.
+pub(super) fn name<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<String, Error = InvalidName>,
+{
+    named(deserializer, "a text")
+}
+
+pub(super) fn model<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ModelId>, D::Error> {
+    named(deserializer, "a text such as anthropic:claude-sonnet-5")
+}
+
+fn named<'de, D, T>(deserializer: D, meaning: &str) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<String, Error = InvalidName>,
+{
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => {
+            T::try_from(text).map(Some).map_err(|InvalidName { given, reason, .. }| {
+                D::Error::custom(format!("\"{given}\" is not usable: {reason}"))
+            })
+        }
+        other => Err(D::Error::custom(format!("must be {meaning}, not {}", kind(&other)))),
+    }
+}
+
+pub(super) fn uris<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
+    let uris = Vec::<Uri>::deserialize(deserializer)?;
+    if uris.is_empty() {
+        return Err(D::Error::custom("is an empty list; name at least one URI"));
+    }
+    Ok(Some(uris.into_iter().map(|Uri(uri)| uri).collect()))
+}
+
+struct Uri(String);
+
+impl<'de> Deserialize<'de> for Uri {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::String(uri) if !uri.trim().is_empty() => Ok(Self(uri)),
+            other => Err(D::Error::custom(format!("must be a URI, not {}", kind(&other)))),
+        }
+    }
+}
+
+pub(super) fn whole<'de, D, T, const MIN: u64, const MAX: u64>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: TryFrom<u64>,
+{
+    let value = Value::deserialize(deserializer)?;
+    let number = value.as_u64().filter(|number| (MIN..=MAX).contains(number));
+    match number.and_then(|number| T::try_from(number).ok()) {
+        Some(number) => Ok(Some(number)),
+        None => {
+            let bounds = if MAX > u64::from(u32::MAX) {
+                format!("at least {MIN}")
+            } else {
+                format!("from {MIN} to {MAX}")
+            };
+            Err(D::Error::custom(must_be(&format!("a whole number {bounds}"), &value)))
+        }
+    }
+}
+
+pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    match value.as_f64().filter(|usd| *usd > 0.0) {
+        Some(usd) => Ok(Some(usd)),
+        None => Err(D::Error::custom(must_be("a number of US dollars above 0", &value))),
+    }
+}
+
+pub(super) fn schema<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Map<String, Value>>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Object(schema) => Ok(Some(schema)),
+        other => {
+            Err(D::Error::custom(format!("must be a JSON Schema object, not {}", kind(&other))))
+        }
+    }
+}
+
+pub(super) fn records<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Records>, D::Error> {
+    let meaning = "true, or say which fields to take: {\"id\":\"…\",\"text\":\"…\"}";
+    match Value::deserialize(deserializer)? {
+        Value::Bool(false) => Ok(None),
+        Value::Bool(true) => Ok(Some(Records::default())),
+        value @ Value::Object(_) => serde_json::from_value(value)
+            .map(Some)
+            .map_err(|error| D::Error::custom(format!("must be {meaning}; {error}"))),
+        other => Err(D::Error::custom(must_be(meaning, &other))),
+    }
+}
+
+pub(super) fn pack<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pack>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    match value {
+        Value::Bool(false) => return Ok(None),
+        Value::Bool(true) => return Ok(Some(Pack::Fitting)),
+        _ => {}
+    }
+    let number = value.as_u64().filter(|number| (2..=MAX_PACK).contains(number));
+    match number.and_then(|number| u32::try_from(number).ok()) {
+        Some(number) => Ok(Some(Pack::Of(number))),
+        None => Err(D::Error::custom(must_be(
+            &format!("true, or the number of documents in one call, from 2 to {MAX_PACK}"),
+            &value,
+        ))),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+pub(super) fn write_pack<S: Serializer>(
+    pack: &Option<Pack>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match pack {
+        None => serializer.serialize_none(),
+        Some(Pack::Fitting) => serializer.serialize_bool(true),
+        Some(Pack::Of(number)) => serializer.serialize_u32(*number),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+pub(super) fn write_deadline<S: Serializer>(
+    deadline: &Option<Deadline>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match deadline {
+        None => serializer.serialize_none(),
+        Some(Deadline::At(seconds)) => {
+            let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(*seconds));
+            let at = at.ok_or_else(|| ser::Error::custom("the deadline is no time"))?;
+            serializer.collect_str(&humantime::format_rfc3339_seconds(at))
+        }
+        Some(Deadline::Within(seconds)) => {
+            serializer.collect_str(&humantime::format_duration(Duration::from_secs(*seconds)))
+        }
+    }
+}
+
+fn must_be(meaning: &str, value: &Value) -> String {
+    let text = value.to_string();
+    let shown = if text.len() <= 40 { text.as_str() } else { kind(value) };
+    format!("must be {meaning}, not {shown}")
+}
+
+/// What kind of JSON a value is, for people.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
