@@ -4,11 +4,11 @@ use scraper::{Html, Node, node::Element};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
-/// Deeper nesting is no page: building the tree takes time with the square of the depth.
-const DEEPEST: usize = 2_000;
+/// Deeper nesting is refused: building the tree takes time with the square of the depth.
+const MAX_DEPTH: usize = 2_000;
 
 /// What holds no text of the page.
-const SILENT: [&str; 17] = [
+const WITHOUT_TEXT: [&str; 17] = [
     "script", "style", "noscript", "template", "head", "nav", "svg", "math", "iframe", "object",
     "canvas", "audio", "video", "select", "button", "datalist", "form",
 ];
@@ -60,10 +60,10 @@ pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
         }
         _ => encoding::decode(bytes)?,
     };
-    if depth(&text) > DEEPEST {
+    if depth(&text) > MAX_DEPTH {
         return Err(Unreadable::damaged(
             Format::Html,
-            format!("its elements are nested more than {DEEPEST} deep"),
+            format!("its elements are nested more than {MAX_DEPTH} deep"),
         ));
     }
     let mut writer = Writer::default();
@@ -122,7 +122,7 @@ fn walk(page: &Html, writer: &mut Writer) {
 }
 
 fn is_silent(element: &Element) -> bool {
-    SILENT.contains(&element.name())
+    WITHOUT_TEXT.contains(&element.name())
         || element.attr("hidden").is_some()
         || element.attr("aria-hidden") == Some("true")
 }

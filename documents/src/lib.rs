@@ -11,11 +11,12 @@
 //!
 //! A hostile file costs its own document and nothing else: sizes, pages, what an archive unpacks to
 //! and the time are bounded, and parsers run in a process of their own, which may crash. [`Reader`]
-//! does that; [`extract()`] is the same without the safety net.
+//! does that; [`extract()`] is the same in the calling process.
 //!
 //! # Layout
 //!
-//! * [`format`]: what a file is, by its first bytes and its name
+//! * [`format`]: the formats that can be read; `detect`: which of them a file has, by its first
+//!   bytes and its name
 //! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all
 //!   that is text
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
@@ -28,6 +29,7 @@
     allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault")
 )]
 
+mod detect;
 mod docx;
 mod encoding;
 pub mod extract;

@@ -40,7 +40,7 @@ struct Helper {
     arguments: Vec<String>,
 }
 
-/// What the child is told before the document's bytes: one line of JSON.
+/// What the child reads before the document's bytes: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     name: String,
@@ -82,7 +82,7 @@ impl Reader {
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
-        // It is never closed.
+        // The semaphore is never closed.
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
         match tokio::time::timeout(self.limits.time, self.helper.read(bytes, name, self.limits))
             .await

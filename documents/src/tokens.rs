@@ -1,4 +1,4 @@
-//! How many tokens a text will be, before anybody has counted.
+//! How many tokens a text will be, estimated from its bytes.
 
 /// Bytes of UTF-8 per token, a little low for prose (4.2 to 4.7) and high for JSON (3.3) and
 /// Chinese (3.0), measured on o200k over chunks of 4,000 characters. The limiter learns the real

@@ -1,4 +1,4 @@
-//! Documents that go through their provider's batch API: handed in, waited for through days and
+//! Documents that go through their provider's batch API: submitted, waited for through days and
 //! restarts, collected.
 //!
 //! What has no answer in the end takes the direct path, as if there had been no batch: requests
@@ -20,30 +20,30 @@ use crate::{
     process_shard::ProcessShard,
 };
 
-/// The provider is asked how far it is after this long, then ever less often: no batch is late by
-/// more than half of what it took, and a day has some 150 questions.
+/// A batch is checked after this long, then ever less often: no result is late by more than half of
+/// what its batch took, and a day has some 150 checks.
 const FIRST_CHECK: Duration = Duration::from_secs(5);
 const LAST_CHECK: Duration = Duration::from_secs(600);
 
 /// Providers give up after 24 h, and say so by then.
-const PATIENCE: Duration = Duration::from_secs(25 * 60 * 60);
+const MAX_WAIT: Duration = Duration::from_secs(25 * 60 * 60);
 
-/// Who has been asked to stop may finish what is at hand: OpenAI takes up to ten minutes, and
+/// A provider that cancels a batch may finish what is at hand: OpenAI takes up to ten minutes, and
 /// Anthropic waits for requests that are under way.
 pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 
-/// Documents that find no room go in halves so often: the queue may be smaller than they are. Then
-/// it is merely full.
+/// A batch that finds no room is halved so often, because the account's queue may be smaller than
+/// it. After that the queue is full, and the halves are submitted as they are.
 const HALVINGS: u32 = 4;
 
-/// Hands in the shard's documents and waits for their answers. Returns when none is waited for,
+/// Submits the shard's documents and waits for their answers. Returns when none is waited for,
 /// also after the workflow was cancelled: what has been paid for by then is collected.
 pub(crate) async fn run(
     ctx: &WorkflowContext<ProcessShard>,
     batching: ProviderBatching,
 ) -> Result<(), ActivityExecutionError> {
     let until = batching.until.map_or_else(
-        || now(ctx) + PATIENCE,
+        || now(ctx) + MAX_WAIT,
         |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until),
     );
     let mut run = Run {
@@ -59,7 +59,7 @@ pub(crate) async fn run(
             run.stop(ctx).await;
             (stopping, wait) = (Some(now(ctx) + STOPPING), FIRST_CHECK);
         }
-        run.hand_in(ctx, until).await;
+        run.submit(ctx, until).await;
         if run.open.is_empty() && run.waiting.is_empty()
             || stopping.is_some_and(|last| now(ctx) >= last)
         {
@@ -91,21 +91,21 @@ pub(crate) async fn run(
 struct Run {
     /// Batches that the provider works on.
     open: Vec<ProviderBatch>,
-    /// Documents that must yet be handed in.
+    /// Documents that must yet be submitted.
     waiting: Vec<SubmitBatch>,
-    /// Documents that may have been handed in, for all that was heard.
+    /// Documents whose submission may have reached the provider: no answer came.
     unsure: Vec<SubmitBatch>,
-    /// Nothing is handed in any more.
+    /// Nothing is submitted any more.
     stopped: bool,
-    /// Why nothing can be handed in. Told when what was handed in before has been collected.
+    /// Why nothing can be submitted. The shard fails with it once everything else is collected.
     refused: Option<ActivityExecutionError>,
 }
 
 impl Run {
-    /// What must yet be handed in, until the provider has no room, or there is no more time.
-    /// Shielded from the workflow's cancellation: a batch that was handed in and is not known would
+    /// What must yet be submitted, until the provider has no room, or there is no more time.
+    /// Shielded from the workflow's cancellation: a batch that was submitted and is not known would
     /// be paid for, and lost.
-    async fn hand_in(&mut self, ctx: &WorkflowContext<ProcessShard>, until: SystemTime) {
+    async fn submit(&mut self, ctx: &WorkflowContext<ProcessShard>, until: SystemTime) {
         while let Some(task) = self.waiting.pop() {
             if is_over(ctx, until) || is_paused(ctx) {
                 self.waiting.push(task);
@@ -160,20 +160,20 @@ impl Run {
         });
     }
 
-    /// Collects what has ended. A batch that found no room is handed in again, in halves: the queue
+    /// Collects what has ended. A batch that found no room is submitted again, in halves: the queue
     /// may be smaller than it.
     async fn check(&mut self, ctx: &WorkflowContext<ProcessShard>) {
-        let asked = OpenBatches { batches: std::mem::take(&mut self.open) };
-        let states = if asked.batches.is_empty() {
+        let checked = OpenBatches { batches: std::mem::take(&mut self.open) };
+        let states = if checked.batches.is_empty() {
             Vec::new()
         } else {
-            // Whatever is wrong with who asks, the provider goes on.
-            ctx.execute_activity(Activities::check_batches, asked.clone(), shielded())
+            // A failure of this activity says nothing about the batches: the provider goes on.
+            ctx.execute_activity(Activities::check_batches, checked.clone(), shielded())
                 .await
                 .unwrap_or_default()
         };
         let states = states.into_iter().chain(std::iter::repeat(BatchState::Running));
-        for (batch, state) in asked.batches.into_iter().zip(states) {
+        for (batch, state) in checked.batches.into_iter().zip(states) {
             match state {
                 BatchState::Running => {
                     self.open.push(batch);
@@ -195,7 +195,7 @@ impl Run {
         }
     }
 
-    /// Whether it could be done. What is wrong with one worker is not with the next.
+    /// Whether it could be done. What fails on one worker is tried again, maybe on another.
     async fn collect(ctx: &WorkflowContext<ProcessShard>, batch: &ProviderBatch) -> bool {
         let Ok(collected) =
             ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await
@@ -220,8 +220,8 @@ impl Run {
         true
     }
 
-    /// Nothing more is handed in, and the provider is asked to stop. Whether or not it could be
-    /// told, it is waited for.
+    /// Nothing more is submitted, and the provider is asked to cancel. Whether or not it took that,
+    /// its batches are waited for.
     async fn stop(&mut self, ctx: &WorkflowContext<ProcessShard>) {
         self.stopped = true;
         self.waiting.clear();
@@ -253,7 +253,7 @@ fn everything(ctx: &WorkflowContext<ProcessShard>) -> SubmitBatch {
     })
 }
 
-/// The first half last, so that it is handed in first.
+/// The first half last, so that it is submitted first.
 fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
     let length = task.to - task.from;
     let (round, first) =

@@ -61,7 +61,7 @@ pub struct ShardInput {
     pub lane: Lane,
     /// Whose budget pays.
     pub tenant: Tenant,
-    /// The batch's workflow id, which is told how far the shard is.
+    /// The batch's workflow id: the shard's reports go there.
     pub parent: String,
     /// The next document, counted from 0.
     pub next: u32,

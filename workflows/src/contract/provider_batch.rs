@@ -14,7 +14,7 @@ pub struct ProviderBatching {
     pub until: Option<u64>,
 }
 
-/// Hands in some documents of a shard: as many as fit into one batch.
+/// Submits some documents of a shard: as many as fit into one batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmitBatch {
     /// [`Plan::job`](super::Plan::job).
@@ -27,12 +27,12 @@ pub struct SubmitBatch {
     pub to: u32,
     /// How often the provider had no room for them.
     pub round: u32,
-    /// Nothing is handed in any more; but what an earlier attempt may have handed in is looked for.
+    /// Nothing is submitted any more; but what an earlier attempt may have submitted is looked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_find: bool,
 }
 
-/// What was handed in.
+/// What was submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubmittedBatch {
     /// The provider's name for it; `None` where no document needs an answer, or can have one in
@@ -42,10 +42,10 @@ pub struct SubmittedBatch {
     pub requests: u32,
     /// The first document after it.
     pub next: u32,
-    /// The provider cannot take it now: hand in the same documents later.
+    /// The provider cannot take it now: submit the same documents later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub later: bool,
-    /// It may have taken it all the same, and nobody knows its name.
+    /// It may have taken it all the same, under a name that is not known here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsure: bool,
 }
@@ -53,7 +53,7 @@ pub struct SubmittedBatch {
 /// A batch that the provider works on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderBatch {
-    /// As it was handed in.
+    /// As it was submitted.
     #[serde(flatten)]
     pub submitted: SubmitBatch,
     /// The provider's name for it.

@@ -78,7 +78,7 @@ fn every_fault_has_its_sentence() {
         (with("chunk_tokens", json!(9_000)),        "of no use without long"),
         (with("mode", json!("cheap")),              "mode must be \"direct\" or, for half the price within a day, \"economy\", not \"cheap\""),
         (with("deadline", json!("tomorrow")),       "deadline must be a time such as \"2026-12-01T08:00:00Z\" or a span such as \"12h\", not \"tomorrow\""),
-        (with("deadline", json!(9)),                "or a span such as \"12h\", not a number"),
+        (with("deadline", json!(9)),                "or a span such as \"12h\", not 9"),
         (with("deadline", json!("300000000000years")), "deadline must be a time"),
         (with("deadline", json!("0s")),             "deadline must be a time"),
         (with("pack", json!(1)),                    "pack must be true, or the number of documents in one call, from 2 to 50, not 1"),
