@@ -61,7 +61,7 @@ impl From<CallCounts> for Spend {
 pub struct FailedDocument {
     /// The document's line in the shard's manifest, counted from 0.
     pub index: u32,
-    /// One of [`failure_type`], or Temporal's own: `Timeout`, `Panic`.
+    /// One of [`FailureType`](super::FailureType), or Temporal's own: `Timeout`, `Panic`.
     pub error_type: String,
     /// What went wrong; at most 500 characters.
     pub message: String,
