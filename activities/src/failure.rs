@@ -183,6 +183,15 @@ impl Failure {
         Self::never(FailureType::InvalidInput, message)
     }
 
+    /// What is wrong with the place that a field names: the field, or the store.
+    #[must_use]
+    pub fn of_field(field: &str, error: storage::Error) -> Self {
+        match error {
+            storage::Error::Failed(_) => error.into(),
+            error => Self::invalid_input(format!("{field}: {error}")),
+        }
+    }
+
     /// A fault of this worker or of what it works with, and not of the document.
     #[must_use]
     pub fn transient(message: impl Into<String>) -> Self {

@@ -7,11 +7,13 @@ use tidegate_providers::{Prices, Providers};
 
 use crate::{
     batch::job::Shards,
-    call::ask::Caller,
-    call::budget::Budgets,
-    call::guard::Guard,
-    call::route::{Queues, Routes},
-    call::warm_cache::Warmth,
+    call::{
+        ask::Caller,
+        budget::Budgets,
+        guard::Guard,
+        route::{Queues, Routes},
+        warm_cache::Warmth,
+    },
     storage::Storage,
 };
 

@@ -10,10 +10,11 @@ use tidegate_workflows::contract::{Finish, Progress};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    batch::forecast::Forecast,
-    batch::job::{self, Stored},
-    batch::seal::write_failure,
-    batch::source::store_failure,
+    batch::{
+        forecast::Forecast,
+        job::{self, Stored, resolve},
+        seal::write_failure,
+    },
     document::result::{self, DocumentResult},
     failure::Failure,
     services::Services,
@@ -78,8 +79,8 @@ impl From<(u64, Spend)> for ModelTotals {
 /// # Errors
 /// `Transient` when a store fails.
 pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure> {
-    let output = crate::batch::source::resolve(&services.storage, "output", &finish.output)?;
-    let folder = crate::batch::source::resolve(&services.storage, "job", &finish.plan.job)?;
+    let output = resolve(&services.storage, "output", &finish.output)?;
+    let folder = resolve(&services.storage, "job", &finish.plan.job)?;
     let mut models: BTreeMap<ModelId, (u64, Spend)> = BTreeMap::new();
     let mut results = output.child("results.jsonl").writer();
     let mut failures = output.child("failures.jsonl").writer();
@@ -120,12 +121,12 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     };
     let json = serde_json::to_vec_pretty(&report)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
-    output.child("report.json").write(json).await.map_err(store_failure)
+    Ok(output.child("report.json").write(json).await?)
 }
 
 /// A part that was never sealed (a cancelled batch) is empty.
 async fn part(location: &Location) -> Result<Bytes, Failure> {
-    Ok(location.read_if_there().await.map_err(store_failure)?.unwrap_or_default())
+    Ok(location.read_if_there().await?.unwrap_or_default())
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {

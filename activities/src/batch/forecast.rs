@@ -1,42 +1,13 @@
-//! What a batch will take, before anything is spent: from a sample of its documents, the prices and
-//! the limits.
-//!
-//! | figure | lower end | upper end |
-//! |---|---|---|
-//! | input tokens | the sample's mean less two standard errors, and a quarter less for the estimate | the same, more |
-//! | output tokens | a tenth of `max_output_tokens` each | `max_output_tokens` each |
-//! | US dollars | lower input and output at the cheapest model of the route | upper ones at the dearest |
-//! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
+//! What a batch will take, before anything is spent.
 
-use futures::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_providers::batch;
-use tidegate_quota::{Dimension, ModelQuota, call_stats};
-use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{FailureType, Job, Pack};
+use tidegate_workflows::contract::FailureType;
 
-use crate::{
-    batch::source::Document, call::prompt, call::route::Route, document::pack, document::process,
-    failure::Failure, services::Services,
-};
-
-/// So many documents are read, spread over the whole list. All of them, where there are no more.
-const SAMPLE: usize = 40;
-const AT_ONCE: usize = 8;
-
-/// How far a tokenizer lies from the estimate: English prose has a sixth less, with many digits
-/// less still; some newer tokenizers have a third more.
-const ESTIMATE: (f64, f64) = (0.75, 1.3);
-
-/// More documents than this share a call only where the author says so: one mistake in the answer
-/// loses them all.
-const MAX_FITTING: u32 = 20;
+use crate::failure::Failure;
 
 /// A provider's batch: hardly less than a minute, and given up after a day.
 const BATCH_SECONDS: (f64, f64) = (60.0, 86_400.0);
-
-/// Answers rarely use less of their bound.
-const MIN_OUTPUT: f64 = 0.1;
 
 /// A figure that is not known exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -48,7 +19,7 @@ pub struct Range {
 }
 
 impl Range {
-    fn times(self, factor: f64) -> Self {
+    pub(super) fn times(self, factor: f64) -> Self {
         Self { from: self.from * factor, to: self.to * factor }
     }
 }
@@ -90,61 +61,6 @@ fn is_one(number: &u32) -> bool {
 }
 
 impl Forecast {
-    /// Reads a sample of the documents, and reckons.
-    ///
-    /// # Errors
-    /// `Transient` when the store fails.
-    pub async fn of(
-        services: &Services,
-        job: &Job,
-        route: &Route,
-        documents: &[Document],
-    ) -> Result<Self, Failure> {
-        let step = documents.len().div_ceil(SAMPLE).max(1);
-        let sample: Vec<Document> = documents.iter().step_by(step).cloned().collect();
-        let sampled = sample.len() as u64;
-        let mut tokens = Vec::new();
-        let mut read = std::pin::pin!(
-            stream::iter(sample)
-                .map(|document| process::content_owned(services, document, job.attach_pdf))
-                .buffer_unordered(AT_ONCE)
-        );
-        while let Some(read) = read.next().await {
-            match read {
-                Ok(content) => {
-                    tokens.push(float(prompt::input_tokens(
-                        &job.instructions,
-                        content.tokens(),
-                        job.schema.as_ref(),
-                    )));
-                }
-                Err(failure) if failure.is_retried() => return Err(failure),
-                Err(_) => {}
-            }
-        }
-        let each = mean(&tokens, documents.len() <= SAMPLE);
-        let count = float(documents.len() as u64);
-        let readable = if sampled == 0 { 0.0 } else { float(tokens.len() as u64) / float(sampled) };
-        let input = Range { from: each.from * ESTIMATE.0, to: each.to * ESTIMATE.1 };
-        let output = Range {
-            from: f64::from(job.max_output_tokens) * MIN_OUTPUT,
-            to: f64::from(job.max_output_tokens),
-        };
-        let calls = count * readable;
-        let pack = pack(services, job, route, input, output);
-        Ok(Self {
-            documents: documents.len() as u64,
-            sampled,
-            unreadable: sampled - tokens.len() as u64,
-            input_tokens: input.times(calls),
-            output_tokens: output.times(calls),
-            cost_usd: cost(services, route, input, output).map(|each| each.times(calls)),
-            seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
-            pack,
-            provider_batch: false,
-        })
-    }
-
     /// The same, through the provider's batch API: its price, and its time, of which no more is
     /// known than its bound.
     #[must_use]
@@ -175,188 +91,10 @@ impl Forecast {
     }
 }
 
-/// Mean tokens of a document, with two standard errors in either direction where not all were read.
-fn mean(tokens: &[f64], all: bool) -> Range {
-    let count = float(tokens.len() as u64);
-    if tokens.is_empty() {
-        return Range { from: 0.0, to: 0.0 };
-    }
-    let mean = tokens.iter().sum::<f64>() / count;
-    let variance = tokens.iter().map(|tokens| (tokens - mean).powi(2)).sum::<f64>() / count;
-    let error = if all { 0.0 } else { 2.0 * (variance / count).sqrt() };
-    Range { from: (mean - error).max(mean / 2.0), to: mean + error }
-}
-
-fn cost(services: &Services, route: &Route, input: Range, output: Range) -> Option<Range> {
-    let day = chrono::Utc::now().date_naive();
-    let price = |model: &ModelId, input, output| {
-        let usage =
-            Usage { uncached_input: whole(input), output: whole(output), ..Usage::default() };
-        services.prices.cost_usd(model, &usage, day)
-    };
-    let each: Option<Vec<Range>> = route
-        .models
-        .iter()
-        .map(|model| {
-            Some(Range {
-                from: price(model, input.from, output.from)?,
-                to: price(model, input.to, output.to)?,
-            })
-        })
-        .collect();
-    each?
-        .into_iter()
-        .reduce(|one, other| Range { from: one.from.min(other.from), to: one.to.max(other.to) })
-}
-
-/// Seconds for each document, at the limits of the route's first model: what the others take over
-/// is a gain.
-fn time(
-    services: &Services,
-    job: &Job,
-    route: &Route,
-    input: Range,
-    output: Range,
-    pack: u32,
-) -> Option<Range> {
-    let model = first(services, route)?;
-    let share = model
-        .lanes
-        .iter()
-        .find(|(lane, _)| *lane == job.lane)
-        .map_or(1.0, |(_, share)| share.guaranteed);
-    let each = |input, output| {
-        Some(
-            1.0 / call_stats::admission_rate(
-                &model.limits,
-                &used(model, input, output, f64::from(pack)),
-            )?,
-        )
-    };
-    let (fast, slow) = (each(input.from, output.from)?, each(input.to, output.to)?);
-    Some(Range { from: fast, to: slow / if share > 0.0 { share } else { 1.0 } })
-}
-
-/// Documents in one call. Where the author leaves it to us: as many as it takes for the tokens to
-/// bind, and not the requests.
-fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Range) -> u32 {
-    let wanted = match job.pack {
-        None => return 1,
-        Some(Pack::Of(documents)) => documents,
-        Some(Pack::Fitting) => {
-            first(services, route).and_then(|model| fitting(model, input, output)).unwrap_or(1)
-        }
-    };
-    wanted
-        .min(pack::most(job))
-        .min(first(services, route).map_or(u32::MAX, |model| room(model, input, output)))
-}
-
-/// Documents that may ask together without asking for more than a quarter of a minute's tokens,
-/// whatever they turn out to be.
-fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
-    let (used, limits) = (used(model, input.to, output.to, 1.0), model.limits.effective());
-    let tokens = [Dimension::Input, Dimension::Output, Dimension::Combined].into_iter();
-    let stated = tokens.filter(|dimension| {
-        model.limits.get(*dimension).is_some() && used[dimension.index()] > 0.0
-    });
-    let most = stated.map(|dimension| float(limits.get(dimension)) / 4.0 / used[dimension.index()]);
-    // The cast saturates.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it saturates, and is bounded"
-    )]
-    most.min_by(f64::total_cmp).map_or(u32::MAX, |most| (most as u32).max(1))
-}
-
-/// Half of what may be used: as much as it mostly is.
-fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
-    let mut used = used(
-        model,
-        f64::midpoint(input.from, input.to),
-        f64::midpoint(output.from, output.to),
-        1.0,
-    );
-    let all = call_stats::admission_rate(&model.limits, &used)?;
-    used[Dimension::Requests.index()] = 0.0;
-    let tokens = call_stats::admission_rate(&model.limits, &used).unwrap_or(f64::INFINITY);
-    // Rounded, so that a limit of requests that is hardly the tighter one packs nothing. The cast
-    // saturates.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "it saturates, and is bounded"
-    )]
-    Some(((tokens / all).round() as u32).clamp(1, MAX_FITTING))
-}
-
-fn first<'a>(services: &'a Services, route: &Route) -> Option<&'a ModelQuota> {
-    services.guard.quota.models().find(|model| Some(&model.id) == route.models.first())
-}
-
-/// What one document uses of each limit.
-fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> [f64; 4] {
-    let mut used = model.amounts(whole(input), whole(output)).0.map(float);
-    used[Dimension::Requests.index()] /= pack;
-    used
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "tokens are not negative and lie far below 2^53"
-)]
-fn whole(number: f64) -> u64 {
-    number.round().max(0.0) as u64
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
-    use std::sync::Arc;
-
-    use tidegate_quota::{Charge, Lanes, Limits};
-
     use super::*;
-
-    #[test]
-    fn a_small_sample_has_a_wide_range_and_a_whole_one_none() {
-        assert_eq!(mean(&[100.0, 300.0], true), Range { from: 200.0, to: 200.0 });
-        let range = mean(&[100.0, 300.0], false);
-        assert!(range.from >= 100.0 && range.to > 300.0, "{range:?}");
-        assert_eq!(mean(&[], true), Range { from: 0.0, to: 0.0 });
-    }
-
-    #[test]
-    fn calls_are_shared_where_requests_bind_and_tokens_leave_room() {
-        let model = |combined| {
-            let limits =
-                Limits { requests: Some(60), combined: Some(combined), ..Limits::default() };
-            ModelQuota::new(
-                "a:b".parse().unwrap(),
-                limits,
-                Charge::default(),
-                Arc::new(Lanes::single()),
-            )
-            .unwrap()
-        };
-        let each = Range { from: 100.0, to: 100.0 };
-        // 200 tokens a document: 60,000 a minute are 300 documents, five for each of 60 requests.
-        assert_eq!(fitting(&model(60_000), each, each), Some(5));
-        assert_eq!(fitting(&model(6_000), each, each), Some(1), "tokens bind");
-        assert_eq!(fitting(&model(100_000_000), each, each), Some(MAX_FITTING));
-        assert_eq!(
-            (room(&model(6_000), each, each), room(&model(300), each, each)),
-            (7, 1),
-            "a quarter of a minute"
-        );
-    }
 
     #[test]
     fn a_budget_below_the_least_is_refused() {

@@ -14,9 +14,10 @@ use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
     batch::forecast::Forecast,
-    batch::source::{Document, store_failure},
-    call::prompt::{Content, Question},
-    call::route::Route,
+    call::{
+        prompt::{Content, Question},
+        route::Route,
+    },
     document::schema,
     failure::Failure,
     hash::hash,
@@ -28,6 +29,11 @@ pub const FOLDER: &str = "_tidegate";
 
 /// Shards whose manifests a worker keeps at hand: some 60 KB each.
 const REMEMBERED_SHARDS: usize = 64;
+
+/// The place that a field names.
+pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
+    storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
+}
 
 /// The folder of one run of one batch.
 #[must_use]
@@ -75,13 +81,35 @@ impl Stored {
     /// `InvalidInput` when it is damaged; `Transient` when the store fails.
     pub async fn read(folder: &Location) -> Result<Self, Failure> {
         let object = folder.child("job.json");
-        let bytes = object.read().await.map_err(store_failure)?;
+        let bytes = object.read().await?;
         serde_json::from_slice(&bytes).map_err(|error| damaged(&object, &error))
     }
 }
 
 fn damaged(what: &Location, error: &serde_json::Error) -> Failure {
     Failure::invalid_input(format!("{what} is damaged: {error}; start the batch anew"))
+}
+
+/// One line of a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Its stable name.
+    pub id: DocumentId,
+    /// Where it lies; for a record, behind a `#`, which one it is.
+    pub uri: String,
+    /// A record's own text: it was read when the batch was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Why a record has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+}
+
+impl Document {
+    pub(super) fn file(id: DocumentId, uri: String) -> Self {
+        Self { id, uri, text: None, unreadable: None }
+    }
 }
 
 /// One shard, ready to work on.
@@ -164,16 +192,16 @@ impl Shards {
 }
 
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
-    let folder = crate::batch::source::resolve(storage, "job", uri)?;
+    let folder = resolve(storage, "job", uri)?;
     let Stored { job, route, .. } = Stored::read(&folder).await?;
     let object = manifest(&folder, number);
-    let bytes = object.read().await.map_err(store_failure)?;
+    let bytes = object.read().await?;
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let documents = lines
         .map(serde_json::from_slice)
         .collect::<Result<_, _>>()
         .map_err(|error| damaged(&object, &error))?;
-    let output = crate::batch::source::resolve(storage, "output", &job.output)?;
+    let output = resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
     Ok(Shard {
         uri: uri.to_owned(),

@@ -7,12 +7,14 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARDS_AT_ONCE};
 
 use crate::{
-    batch::forecast::Forecast,
-    batch::job::{self, Stored},
-    batch::source::{self, Document, input_or_store_failure, store_failure},
+    batch::{
+        estimate,
+        forecast::Forecast,
+        job::{self, Document, Stored, resolve},
+        source::{self},
+    },
     call::route::Route,
-    document::pack,
-    document::schema,
+    document::{pack, schema},
     failure::Failure,
     provider_batch,
     services::Services,
@@ -39,7 +41,7 @@ pub async fn plan(
 ) -> Result<Plan, Failure> {
     let (route, output, documents) = survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
-    let (forecast, provider_batching) = estimate(services, job, &route, &documents).await?;
+    let (forecast, provider_batching) = expected(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
     let pack = forecast.pack;
     let folder = job::folder(&output, workflow_id, run_id);
@@ -54,7 +56,7 @@ pub async fn plan(
         .child("job.json")
         .write(json)
         .await
-        .map_err(|error| input_or_store_failure("output", error))?;
+        .map_err(|error| Failure::of_field("output", error))?;
 
     let shard_size = count.div_ceil(SHARDS_AT_ONCE.into()).clamp(MIN_SHARD, MAX_SHARD);
     for (number, shard) in
@@ -66,7 +68,7 @@ pub async fn plan(
                 .map_err(|error| Failure::invalid_input(error.to_string()))?;
             lines.push(b'\n');
         }
-        job::manifest(&folder, number).write(lines).await.map_err(store_failure)?;
+        job::manifest(&folder, number).write(lines).await?;
     }
     Ok(Plan {
         job: folder.uri(),
@@ -83,17 +85,17 @@ pub async fn plan(
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, _, documents) = survey(services, job, "").await?;
-    Ok(estimate(services, job, &route, &documents).await?.0)
+    Ok(expected(services, job, &route, &documents).await?.0)
 }
 
 /// What it will take, and whether it goes through the provider's batch API.
-async fn estimate(
+async fn expected(
     services: &Services,
     job: &Job,
     route: &Route,
     documents: &[Document],
 ) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
-    let forecast = Forecast::of(services, job, route, documents).await?;
+    let forecast = estimate::forecast(services, job, route, documents).await?;
     let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
     Ok((if batching.is_some() { forecast.in_provider_batch() } else { forecast }, batching))
 }
@@ -110,7 +112,7 @@ async fn survey(
     job.schema.as_ref().map(schema::compile).transpose()?;
     pack::check(job)?;
     services.budgets.check(job, &route.models, batch)?;
-    let output = source::resolve(&services.storage, "output", &job.output)?;
+    let output = resolve(&services.storage, "output", &job.output)?;
     let documents = source::documents(&services.storage, job, &output).await?;
     Ok((route, output, documents))
 }

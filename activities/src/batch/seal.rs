@@ -7,8 +7,7 @@ use tidegate_workflows::contract::SealShard;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    batch::job,
-    batch::source::store_failure,
+    batch::job::{self, resolve},
     document::result::DocumentResult,
     failure::Failure,
     services::Services,
@@ -39,7 +38,7 @@ pub struct FailureLine {
 /// `Transient` when a store fails.
 pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure> {
     let shard = services.shards.get(&services.storage, &sealed.job, sealed.shard).await?;
-    let folder = crate::batch::source::resolve(&services.storage, "job", &sealed.job)?;
+    let folder = resolve(&services.storage, "job", &sealed.job)?;
 
     let failed = |failure: &tidegate_workflows::contract::FailedDocument| {
         let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;
@@ -57,7 +56,7 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
             .map_err(|error| Failure::invalid_input(error.to_string()))?;
         failures.push(b'\n');
     }
-    job::failures_part(&folder, sealed.shard).write(failures).await.map_err(store_failure)?;
+    job::failures_part(&folder, sealed.shard).write(failures).await?;
 
     let locations: Vec<Location> = shard
         .documents
@@ -78,7 +77,7 @@ async fn read_line(location: Location) -> Result<Vec<u8>, Failure> {
     let bytes = match location.read().await {
         Ok(bytes) => bytes,
         Err(Error::Missing(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(store_failure(error)),
+        Err(error) => return Err(error.into()),
     };
     let mut line: Vec<u8> =
         bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
@@ -87,5 +86,5 @@ async fn read_line(location: Location) -> Result<Vec<u8>, Failure> {
 }
 
 pub(crate) fn write_failure(error: std::io::Error) -> Failure {
-    store_failure(Error::Failed(format!("cannot write: {error}")))
+    Error::Failed(format!("cannot write: {error}")).into()
 }

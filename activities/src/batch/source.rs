@@ -3,37 +3,19 @@
 use std::collections::BTreeMap;
 
 use globset::{GlobBuilder, GlobMatcher};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use tidegate_documents::{Format, Record, RecordFields, Unreadable};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::{Job, Source};
+use tidegate_workflows::contract::{Job, Records, Source};
 
 use crate::{
-    batch::records,
+    batch::job::{self, Document, resolve},
     failure::Failure,
-    storage::{Error, Location, Storage},
+    storage::{Location, Storage},
 };
 
-/// One line of a manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Document {
-    /// Its stable name.
-    pub id: DocumentId,
-    /// Where it lies; for a record, behind a `#`, which one it is.
-    pub uri: String,
-    /// A record's own text: it was read when the batch was planned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// Why a record has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unreadable: Option<String>,
-}
-
-impl Document {
-    fn file(id: DocumentId, uri: String) -> Self {
-        Self { id, uri, text: None, unreadable: None }
-    }
-}
+/// A file of records is read whole, by one worker.
+const MAX_RECORDS_BYTES: u64 = 64 << 20;
 
 /// All documents of a source, ordered by id.
 ///
@@ -53,7 +35,7 @@ pub async fn documents(
     };
     let documents = match &job.records {
         None => documents,
-        Some(fields) => records::of(storage, documents, fields).await?,
+        Some(fields) => records_of(storage, documents, fields).await?,
     };
     let mut by_id: BTreeMap<DocumentId, Document> = BTreeMap::new();
     for document in documents {
@@ -104,12 +86,8 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
             add(&location, &relative);
         }
     })
-    .await
-    .map_err(store_failure)?;
-    if documents.is_empty()
-        && pattern.is_none()
-        && base.size().await.map_err(store_failure)?.is_some()
-    {
+    .await?;
+    if documents.is_empty() && pattern.is_none() && base.size().await?.is_some() {
         let name = base.name().to_owned();
         documents.push(Document::file(DocumentId::from_relative_path(&name), base.uri()));
     }
@@ -126,15 +104,14 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Docu
             "source {uri}: over HTTP nothing can be listed; name each file in documents or in a manifest"
         )));
     }
-    if base.size().await.map_err(store_failure)?.is_none() {
+    if base.size().await?.is_none() {
         return Err(Failure::invalid_input(format!("source {uri}: there is no such file")));
     }
     Ok(vec![Document::file(DocumentId::from_relative_path(base.name()), base.uri())])
 }
 
 fn is_own(location: &Location, output: &Location) -> bool {
-    let ours =
-        ["results", crate::batch::job::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
+    let ours = ["results", job::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
     ours.iter().any(|name| location.is_within(&output.child(name)))
 }
 
@@ -170,7 +147,7 @@ async fn listed(storage: &Storage, uri: &str) -> Result<Vec<Document>, Failure> 
     let bytes = resolve(storage, "manifest", uri)?
         .read()
         .await
-        .map_err(|error| input_or_store_failure("manifest", error))?;
+        .map_err(|error| Failure::of_field("manifest", error))?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")))?;
     let mut documents = Vec::new();
@@ -189,26 +166,64 @@ async fn listed(storage: &Storage, uri: &str) -> Result<Vec<Document>, Failure> 
     Ok(documents)
 }
 
-pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
-    storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
-}
-
-pub(crate) fn input_or_store_failure(field: &str, error: Error) -> Failure {
-    match error {
-        Error::Failed(_) => store_failure(error),
-        error => Failure::invalid_input(format!("{field}: {error}")),
+/// Puts the records of every CSV and JSONL file in the file's place; other files stay as they are.
+/// Their texts lie in the shards' manifests, because a file of records is read once.
+async fn records_of(
+    storage: &Storage,
+    files: Vec<Document>,
+    fields: &Records,
+) -> Result<Vec<Document>, Failure> {
+    let mut documents = Vec::with_capacity(files.len());
+    for file in files {
+        let format = Format::of(b"", file.uri.rsplit('/').next().unwrap_or_default());
+        match format {
+            Ok(format @ (Format::Csv | Format::Jsonl)) => {
+                documents.extend(read_records(storage, &file, format, fields).await?)
+            }
+            _ => documents.push(file),
+        }
     }
+    Ok(documents)
 }
 
-/// A store that fails may work later.
-pub(crate) fn store_failure(error: Error) -> Failure {
-    error.into()
+async fn read_records(
+    storage: &Storage,
+    file: &Document,
+    format: Format,
+    fields: &Records,
+) -> Result<Vec<Document>, Failure> {
+    let location = resolve(storage, "source", &file.uri)?;
+    let refused =
+        |why: &dyn std::fmt::Display| Failure::invalid_input(format!("{location}: {why}"));
+    let size =
+        location.size().await.map_err(|error| Failure::of_field("source", error))?.unwrap_or(0);
+    if size > MAX_RECORDS_BYTES {
+        return Err(refused(&Unreadable::TooLarge {
+            what: "file of records".into(),
+            size,
+            most: MAX_RECORDS_BYTES,
+        }));
+    }
+    let bytes = location.read().await.map_err(|error| Failure::of_field("source", error))?;
+    let wanted = RecordFields { id: fields.id.as_deref(), text: fields.text.as_deref() };
+    let records =
+        tidegate_documents::records(&bytes, format, wanted).map_err(|error| refused(&error))?;
+    let document = |(number, record): (u64, Result<Record, Unreadable>)| {
+        let (name, text, unreadable) = match record {
+            Ok(record) if record.text.trim().is_empty() => {
+                (record.id, None, Some(Unreadable::Empty.to_string()))
+            }
+            Ok(record) => (record.id, Some(record.text), None),
+            Err(error) => (format!("{number:07}"), None, Some(error.to_string())),
+        };
+        let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
+        Document { id, uri: format!("{}#{name}", file.uri), text, unreadable }
+    };
+    Ok((1..).zip(records).map(document).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use tidegate_workflows::contract::Records;
-
     use super::*;
 
     async fn ids(folder: &std::path::Path, source: Source) -> Result<Vec<String>, String> {

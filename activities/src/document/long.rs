@@ -15,12 +15,12 @@ use tidegate_workflows::contract::{
 };
 
 use crate::{
-    batch::job::{self, Shard},
-    batch::source::{Document, store_failure},
-    call::attempt::Attempt,
-    call::prompt::Content,
-    document::process::answer,
-    document::result::{self, DocumentResult},
+    batch::job::{self, Document, Shard},
+    call::{attempt::Attempt, prompt::Content},
+    document::{
+        process::answer,
+        result::{self, DocumentResult},
+    },
     failure::Failure,
     hash::hash,
     metrics,
@@ -76,8 +76,8 @@ pub async fn begin(
     let folder = folder(shard, document, &parts);
     let json =
         serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
-    folder.child("text").write(text.to_owned()).await.map_err(store_failure)?;
-    folder.child("parts.json").write(json).await.map_err(store_failure)?;
+    folder.child("text").write(text.to_owned()).await?;
+    folder.child("parts.json").write(json).await?;
     Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
 }
 
@@ -181,11 +181,11 @@ async fn question(
             Ok((text, Some(REDUCE)))
         }
         Step::Part(part) => {
-            let borders = folder.child("parts.json").read().await.map_err(store_failure)?;
+            let borders = folder.child("parts.json").read().await?;
             let borders: Vec<Range<u64>> =
                 serde_json::from_slice(&borders).map_err(|_| gone(folder))?;
             let range = borders.get(part as usize).cloned().ok_or_else(|| gone(folder))?;
-            let bytes = folder.child("text").read_range(range).await.map_err(store_failure)?;
+            let bytes = folder.child("text").read_range(range).await?;
             let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
             Ok((
                 format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count),

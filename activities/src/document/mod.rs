@@ -1,8 +1,10 @@
 //! One document's way, from its URI to its result.
 //!
+//! * [`content`]: what of a document goes to the provider
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
 //! * [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
 
+pub mod content;
 pub mod long;
 pub mod pack;
 pub mod process;

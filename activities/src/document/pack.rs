@@ -17,13 +17,9 @@ use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
 
 use crate::{
-    batch::job::Shard,
-    batch::source::{Document, resolve, store_failure},
-    call::attempt::Attempt,
-    call::prompt::Content,
-    document::process,
-    document::result::DocumentResult,
-    document::schema,
+    batch::job::{Document, Shard, resolve},
+    call::{attempt::Attempt, prompt::Content},
+    document::{content, result::DocumentResult, schema},
     failure::Failure,
     hash::hash,
     metrics,
@@ -147,7 +143,7 @@ pub async fn process(
     }
     let json =
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
-    kept.write(json).await.map_err(store_failure)?;
+    kept.write(json).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += attempt.counts().into();
     Ok(outcome)
@@ -174,7 +170,7 @@ async fn gather(
             }
             continue;
         }
-        match process::content_owned(services, document.clone(), shard.job.attach_pdf).await {
+        match content::read_owned(services, document.clone(), shard.job.attach_pdf).await {
             Ok(Content::Text(text)) => {
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();
@@ -239,7 +235,7 @@ fn cost(services: &Services, model: &ModelId, completion: &Completion) -> Option
 
 /// What an earlier attempt kept.
 async fn read(kept: &Location) -> Result<Option<Vec<DocumentResult>>, Failure> {
-    let bytes = kept.read_if_there().await.map_err(store_failure)?;
+    let bytes = kept.read_if_there().await?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 

@@ -7,7 +7,7 @@ use tidegate_types::{DocumentId, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{CallCounts, DocumentOutcome};
 
 use crate::{
-    batch::source::{Document, store_failure},
+    batch::job::Document,
     call::attempt::Attempt,
     failure::Failure,
     storage::{Error, Location},
@@ -123,7 +123,7 @@ impl DocumentResult {
                 ))
             }),
             Err(Error::Missing(_)) => Ok(None),
-            Err(error) => Err(store_failure(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -137,7 +137,7 @@ impl DocumentResult {
         match location.create(json).await {
             // Two attempts overlapped, and the other was faster. Its result is as good as ours.
             Ok(()) | Err(Error::Exists(_)) => Ok(()),
-            Err(error) => Err(store_failure(error)),
+            Err(error) => Err(error.into()),
         }
     }
 

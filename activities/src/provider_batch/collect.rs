@@ -5,11 +5,10 @@ use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{CollectedBatch, FailedDocument, FailureType, ProviderBatch};
 
-use super::{desk, forget, submission};
+use super::{check::forget, choose::batch_api, submission};
 use crate::{
     batch::job::Shard,
-    document::result::DocumentResult,
-    document::schema,
+    document::{result::DocumentResult, schema},
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     services::Services,
@@ -39,7 +38,7 @@ pub async fn collect(
 ) -> Result<CollectedBatch, Failure> {
     let task = &batch.submitted;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
-    let (model, batches) = desk(services, &shard)?;
+    let (model, batches) = batch_api(services, &shard)?;
     let (key, mut collected, mut told) =
         (submission::key(task), CollectedBatch::default(), Vec::new());
     let mut given_up = false;

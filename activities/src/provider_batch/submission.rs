@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
-use crate::{batch::source::store_failure, failure::Failure, hash::hash, storage::Location};
+use crate::{failure::Failure, hash::hash, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {
@@ -31,7 +31,7 @@ impl Submission {
         folder: &Location,
         task: &SubmitBatch,
     ) -> Result<Option<Self>, Failure> {
-        let bytes = location(folder, task).read_if_there().await.map_err(store_failure)?;
+        let bytes = location(folder, task).read_if_there().await?;
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
@@ -45,7 +45,7 @@ impl Submission {
     pub(super) async fn write(&self, folder: &Location, task: &SubmitBatch) -> Result<(), Failure> {
         let json =
             serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
-        location(folder, task).write(json).await.map_err(store_failure)
+        Ok(location(folder, task).write(json).await?)
     }
 }
 
@@ -58,10 +58,9 @@ pub(super) async fn taken(folder: &Location) -> Result<BTreeSet<String>, Failure
                 memos.push(location);
             }
         })
-        .await
-        .map_err(store_failure)?;
+        .await?;
     for submission in memos {
-        let bytes = submission.read().await.map_err(store_failure)?;
+        let bytes = submission.read().await?;
         taken.extend(
             serde_json::from_slice::<Submission>(&bytes)
                 .ok()

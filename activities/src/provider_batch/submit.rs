@@ -9,15 +9,13 @@ use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
 use tokio::sync::Semaphore;
 
 use super::{
-    desk,
+    choose::batch_api,
     submission::{self, Submission},
 };
 use crate::{
-    batch::job::Shard,
-    batch::source::{Document, resolve},
+    batch::job::{Document, Shard, resolve},
     call::prompt::Content,
-    document::process,
-    document::result::DocumentResult,
+    document::{content, result::DocumentResult},
     failure::{Failure, MAX_BATCH_SUBMITS},
     services::Services,
     storage::Location,
@@ -75,7 +73,7 @@ async fn try_to(
 ) -> Result<SubmittedBatch, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (folder, key) = (resolve(&services.storage, "job", &task.job)?, submission::key(task));
-    let (model, batches) = desk(services, &shard)?;
+    let (model, batches) = batch_api(services, &shard)?;
     let noted = Submission::read(&folder, task).await?;
     if let Some(submission) = noted.clone()
         && let Some(submission) = handed_in(batches, &folder, submission, &key, attempt).await?
@@ -282,7 +280,7 @@ async fn content(
         // What lies there is told on the direct path.
         Ok(Some(_)) | Err(_) => return Ok(None),
     }
-    match process::content_owned(services, document, shard.job.attach_pdf).await {
+    match content::read_owned(services, document, shard.job.attach_pdf).await {
         // Its parts are steps of their own.
         Ok(Content::Text(text)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)

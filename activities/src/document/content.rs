@@ -1,0 +1,65 @@
+//! What of a document goes to the provider: its text, or its pages.
+
+use tidegate_documents::{Format, Unreadable};
+use tidegate_workflows::contract::FailureType;
+
+use crate::{
+    batch::job::Document, call::prompt::Content, failure::Failure, services::Services,
+    storage::Error,
+};
+
+/// Reads a document: a record's text, or an object's text or pages.
+pub(crate) async fn read(
+    services: &Services,
+    document: &Document,
+    attach_pdf: bool,
+) -> Result<Content, Failure> {
+    let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
+    if let Some(text) = &document.text {
+        return Ok(Content::Text(text.clone()));
+    }
+    if let Some(why) = &document.unreadable {
+        return Err(unreadable(why.clone()));
+    }
+    let location =
+        services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
+    let gone = || unreadable(format!("{location} does not exist any more"));
+    let size = location.size().await?.ok_or_else(gone)?;
+    let most = services.reader.limits().bytes;
+    if size > most {
+        return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
+    }
+    let bytes = location.read().await.map_err(|error| match error {
+        Error::Missing(_) => gone(),
+        error => error.into(),
+    })?;
+    let attached = attach_pdf && matches!(Format::of(&bytes, location.name()), Ok(Format::Pdf));
+    let read = services.reader.read(bytes.clone(), location.name()).await;
+    // No process for the parser: this worker's trouble, not the document's.
+    let no_reader =
+        |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
+    match read.map_err(no_reader)? {
+        Ok(read) if attached => Ok(Content::Pdf(bytes, read.pages.unwrap_or(1))),
+        Ok(read) => Ok(Content::Text(read.text)),
+        // A scan: the model reads pictures.
+        Err(Unreadable::NoTextLayer { pages }) if attached => Ok(Content::Pdf(bytes, pages)),
+        Err(why) => Err(not_read(&why)),
+    }
+}
+
+/// The same as [`read`], for streams.
+pub(crate) async fn read_owned(
+    services: &Services,
+    document: Document,
+    attach_pdf: bool,
+) -> Result<Content, Failure> {
+    read(services, &document, attach_pdf).await
+}
+
+fn not_read(unreadable: &Unreadable) -> Failure {
+    let kind = match unreadable {
+        Unreadable::TooLarge { .. } => FailureType::TooLarge,
+        _ => FailureType::UnreadableDocument,
+    };
+    Failure::never(kind, unreadable.to_string())
+}

@@ -1,0 +1,113 @@
+//! How far the provider is with its batches, and asking it to stop.
+
+use chrono::{TimeDelta, Utc};
+use tidegate_providers::{Batches, Kind, batch};
+use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
+
+use super::{
+    choose::batch_api,
+    submission::{self, Submission},
+};
+use crate::{
+    batch::job::resolve,
+    failure::{Failure, MAX_BATCH_CANCELS},
+    services::Services,
+};
+
+/// A batch that cannot be found so long after it was handed in is gone. Before that, the list may
+/// not have it yet.
+const SETTLED: TimeDelta = TimeDelta::minutes(10);
+
+/// How far the provider is with each. A batch that nobody can tell of now is taken to be under way:
+/// it is asked for again.
+///
+/// # Errors
+/// A [`Failure`] that says when to ask again.
+pub async fn check(
+    services: &Services,
+    workflow: &str,
+    open: &OpenBatches,
+) -> Result<Vec<BatchState>, Failure> {
+    let mut states = Vec::with_capacity(open.batches.len());
+    for batch in &open.batches {
+        states.push(state(services, workflow, batch).await?);
+    }
+    Ok(states)
+}
+
+async fn state(
+    services: &Services,
+    workflow: &str,
+    batch: &ProviderBatch,
+) -> Result<BatchState, Failure> {
+    let shard =
+        services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
+    let (model, batches) = batch_api(services, &shard)?;
+    let (state, why) = match batches.state(&batch.batch).await {
+        Ok(batch::State::Running) => return Ok(BatchState::Running),
+        Ok(batch::State::Ended) => return Ok(BatchState::Ended),
+        Ok(batch::State::Full) => (BatchState::Full, "the account's queue is full".to_owned()),
+        Ok(batch::State::Failed(why)) => (BatchState::Failed, why),
+        Err(error) if error.kind == Kind::InvalidRequest && is_settled(services, batch).await? => {
+            (BatchState::Failed, error.message)
+        }
+        Err(error) => {
+            tracing::warn!(%model, batch = batch.batch, %error, "a provider's batch cannot be asked after; it is taken to be under way");
+            return Ok(BatchState::Running);
+        }
+    };
+    tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
+    // Nothing was spent.
+    let hold = submission::hold(&submission::key(&batch.submitted), batch.requests);
+    services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+    forget(batches, batch).await;
+    Ok(state)
+}
+
+/// Whether a batch was handed in long ago.
+async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, Failure> {
+    let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
+    Ok(Submission::read(&folder, &batch.submitted)
+        .await?
+        .is_none_or(|submission| Utc::now() - submission.at > SETTLED))
+}
+
+/// What stays behind with the provider does no harm to anything but privacy.
+pub(super) async fn forget(batches: &dyn Batches, batch: &ProviderBatch) {
+    if let Err(error) = batches.forget(&batch.batch).await {
+        tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
+    }
+}
+
+/// Asks the provider to stop; what is answered by then is collected.
+///
+/// # Errors
+/// A [`Failure`] that says when to ask again.
+pub async fn cancel(
+    services: &Services,
+    batch: &ProviderBatch,
+    attempt: u32,
+) -> Result<(), Failure> {
+    let shard =
+        services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
+    let (_, batches) = batch_api(services, &shard)?;
+    let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
+    if Submission::read(&folder, &batch.submitted)
+        .await?
+        .is_some_and(|submission| submission.guessed)
+    {
+        // It may be somebody else's.
+        return Ok(());
+    }
+    match batches.cancel(&batch.batch).await {
+        Err(error)
+            if error.kind.is_retryable()
+                && error.status != Some(409)
+                && attempt < MAX_BATCH_CANCELS =>
+        {
+            Err(Failure::from_batch_api(&error, attempt))
+        }
+        // It has ended by itself, or goes on: it is waited for all the same.
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Whether a batch's documents go through their provider's batch API, and which model's.
+
+use std::time::{Duration, SystemTime};
+
+use tidegate_providers::Batches;
+use tidegate_types::ModelId;
+use tidegate_workflows::{
+    contract::{Deadline, Job, ProviderBatching},
+    provider_batch::STOPPING,
+};
+
+use crate::{
+    batch::{forecast::Forecast, job::Shard},
+    call::{ask::no_provider, route::Route},
+    failure::Failure,
+    services::Services,
+};
+
+/// A provider's batch is worth while from this on: Anthropic says that most of its batches end
+/// within an hour.
+const MIN_DEADLINE: Duration = Duration::from_secs(60 * 60);
+
+/// What the direct path is taken to need where no limit by the minute tells.
+const UNKNOWN_DIRECT: Duration = Duration::from_secs(60 * 60);
+
+/// Whether a batch's documents go through their provider's batch API, and until when.
+///
+/// With a deadline they do if it leaves an hour beyond what the direct path would take at the
+/// lane's own share; and that long before it, whatever has no answer takes the direct path. A
+/// deadline that is too near goes before the mode.
+///
+/// # Errors
+/// `InvalidInput` for a deadline that is over, or a provider without a batch API.
+pub fn choose(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+    forecast: &Forecast,
+    now: SystemTime,
+) -> Result<Option<ProviderBatching>, Failure> {
+    let deadline = match job.deadline {
+        Some(Deadline::At(seconds)) => {
+            SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+        }
+        Some(Deadline::Within(seconds)) => now.checked_add(Duration::from_secs(seconds)),
+        None => None,
+    };
+    if deadline.is_some_and(|deadline| deadline <= now) {
+        return Err(Failure::invalid_input(
+            "deadline is over already; name a later one, or leave it out",
+        ));
+    }
+    let model = model(services, route);
+    if job.economy && model.is_none() {
+        let models: Vec<String> = route.models.iter().map(ToString::to_string).collect();
+        return Err(Failure::invalid_input(format!(
+            "mode \"economy\" needs a provider with a batch API, and none is known for {}; leave out mode, or choose a model of anthropic or openai",
+            models.join(", ")
+        )));
+    }
+    let direct = forecast.seconds.map_or(UNKNOWN_DIRECT, |seconds| {
+        Duration::try_from_secs_f64(seconds.to).unwrap_or(Duration::MAX)
+    });
+    let latest =
+        deadline.map(|deadline| deadline.checked_sub(direct).unwrap_or(SystemTime::UNIX_EPOCH));
+    Ok(match latest {
+        None if job.economy => Some(ProviderBatching { until: None }),
+        Some(latest) if model.is_some() && latest >= now + MIN_DEADLINE => {
+            // Then the provider is asked to stop, which takes a while.
+            let until = latest - STOPPING;
+            Some(ProviderBatching {
+                until: Some(
+                    until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs(),
+                ),
+            })
+        }
+        Some(_) if job.economy => {
+            tracing::warn!(
+                "the deadline leaves no time for the provider's batch API; the documents take the direct path"
+            );
+            None
+        }
+        _ => None,
+    })
+}
+
+/// Who answers a route's batches: the first of its best models whose provider has a batch API. A
+/// provider that is not set up here is given the benefit of the doubt: dry runs need no keys.
+fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
+    let has_batches = |model: &&ModelId| {
+        services.providers.get(model).is_none_or(|provider| provider.batches().is_some())
+    };
+    route.step(0).into_iter().find(has_batches)
+}
+
+/// The same, with its provider.
+pub(super) fn batch_api<'a>(
+    services: &'a Services,
+    shard: &'a Shard,
+) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
+    let model = model(services, &shard.route).or_else(|| shard.route.models.first());
+    let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
+    let provider = services.providers.get(model).ok_or_else(|| no_provider(model))?;
+    let batches = provider
+        .batches()
+        .ok_or_else(|| Failure::invalid_input(format!("{} has no batch API", model.provider())))?;
+    Ok((model, batches))
+}
