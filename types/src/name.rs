@@ -115,7 +115,7 @@ name!(
     "batch"
 );
 name!(
-    /// The account that pays: budgets and fairness are counted per tenant.
+    /// The party that pays: budgets and fairness are counted per tenant.
     Tenant,
     "tenant",
     "default"

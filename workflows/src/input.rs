@@ -50,7 +50,7 @@ pub struct BatchInput {
     /// What to do with each document.
     #[serde(deserialize_with = "read::text")]
     pub instructions: String,
-    /// Who answers; or
+    /// The model that answers; or
     #[serde(deserialize_with = "read::model", skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
     /// a configured list of models.

@@ -115,6 +115,9 @@ mod tests {
             failure.kind == FailureType::BudgetExceeded && failure.message.contains("2.00 to 5.00"),
             "{failure}"
         );
-        assert!(Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(), "nobody knows");
+        assert!(
+            Forecast { cost_usd: None, ..forecast }.check(Some(1.0)).is_ok(),
+            "without a price there is nothing to compare"
+        );
     }
 }

@@ -66,7 +66,7 @@ pub struct Stored {
     /// The job.
     #[serde(flatten)]
     pub job: Job,
-    /// Who answers.
+    /// The models that are asked.
     #[serde(rename = "answered_by")]
     pub route: Route,
     /// What it was expected to take.
@@ -119,7 +119,7 @@ pub struct Shard {
     number: u32,
     /// What all documents of the batch share.
     pub job: Job,
-    /// Who answers.
+    /// The models that are asked.
     pub route: Route,
     /// What each answer must satisfy.
     pub validator: Option<Validator>,

@@ -28,20 +28,20 @@ use crate::{
     storage::Location,
 };
 
-/// A document of more parts is a library.
+/// Parts of one document at most: each is a call, and its name and answer are kept until the end.
 const MAX_PARTS: usize = 2_000;
 
 /// Parts have this much of their size in common with the one before: a sentence or two.
 const OVERLAP: u32 = 50;
 
-/// What the model is told beside the batch's instructions when it makes one answer of several.
+/// Added to the batch's instructions when the model makes one answer of several.
 const REDUCE: &str = "The document was too long for one reading. You are given the answers to its parts, in order. \
     Combine them into one answer to the whole document, in the form that was asked for, without mentioning the parts.";
 
 /// Divides a document, and leaves its parts in the store.
 ///
 /// # Errors
-/// `TooLarge` for more parts than anybody wants; `Transient` when the store fails.
+/// `TooLarge` for more than [`MAX_PARTS`] parts; `Transient` when the store fails.
 pub async fn begin(
     shard: &Shard,
     document: &Document,
@@ -230,7 +230,7 @@ async fn join(
     })
 }
 
-/// The result is there: nobody needs the steps. What stays behind does no harm.
+/// Removes the steps once the result is there. What stays behind does no harm.
 async fn clean(folder: &Location, parts: &Parts) {
     let mut names: Vec<String> = vec!["text".to_owned(), "parts.json".to_owned()];
     let (mut of, mut level) = (parts.count, 0);

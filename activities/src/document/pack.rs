@@ -1,7 +1,7 @@
 //! Several small documents in one call, where requests are scarcer than tokens.
 //!
-//! The answers are matched by ids that nobody but the model has seen: a document cannot claim
-//! another's answer. What the model left out, or answered otherwise than the schema says, is sent
+//! The answers are matched by ids that only the model has seen: a document cannot claim another's
+//! answer. What the model left out, or answered otherwise than the schema says, is sent
 //! again alone; so is what is too large for company.
 //!
 //! All results of a call are written in one object first, then each in its place: a crash in
@@ -239,7 +239,7 @@ async fn read(kept: &Location) -> Result<Option<Vec<DocumentResult>>, Failure> {
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// Puts each result in its place. Then nobody needs them together.
+/// Puts each result in its place, and removes the object that held them together.
 async fn spread(
     shard: &Shard,
     kept: &Location,

@@ -115,7 +115,7 @@ impl DocumentResult {
     /// `Transient` when the store fails.
     pub async fn read(location: &Location) -> Result<Option<Self>, Failure> {
         match location.read().await {
-            // A file that is no result of ours was put there by somebody else; it is kept and the
+            // A file that is no result of ours came from another program; it is kept and the
             // document is done anew elsewhere.
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 Failure::invalid_input(format!(

@@ -1,7 +1,7 @@
 //! How far the provider is with its batches, and asking it to stop.
 
 use chrono::{TimeDelta, Utc};
-use tidegate_providers::{Batches, Kind, batch};
+use tidegate_providers::{BatchApi, Kind, batch};
 use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
 
 use super::{
@@ -14,12 +14,12 @@ use crate::{
     services::Services,
 };
 
-/// A batch that cannot be found so long after it was handed in is gone. Before that, the list may
+/// A batch that cannot be found so long after it was submitted is gone. Before that, the list may
 /// not have it yet.
 const SETTLED: TimeDelta = TimeDelta::minutes(10);
 
-/// How far the provider is with each. A batch that nobody can tell of now is taken to be under way:
-/// it is asked for again.
+/// How far the provider is with each. A batch whose state cannot be had now is taken to be under
+/// way: it is checked again.
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
@@ -64,7 +64,7 @@ async fn state(
     Ok(state)
 }
 
-/// Whether a batch was handed in long ago.
+/// Whether a batch was submitted long ago.
 async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, Failure> {
     let folder = resolve(&services.storage, "job", &batch.submitted.job)?;
     Ok(Submission::read(&folder, &batch.submitted)
@@ -73,7 +73,7 @@ async fn is_settled(services: &Services, batch: &ProviderBatch) -> Result<bool, 
 }
 
 /// What stays behind with the provider does no harm to anything but privacy.
-pub(super) async fn forget(batches: &dyn Batches, batch: &ProviderBatch) {
+pub(super) async fn forget(batches: &dyn BatchApi, batch: &ProviderBatch) {
     if let Err(error) = batches.forget(&batch.batch).await {
         tracing::info!(batch = batch.batch, %error, "the requests of a batch stay in the provider's store");
     }
@@ -96,7 +96,7 @@ pub async fn cancel(
         .await?
         .is_some_and(|submission| submission.guessed)
     {
-        // It may be somebody else's.
+        // It may belong to another program with the same account.
         return Ok(());
     }
     match batches.cancel(&batch.batch).await {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tidegate_providers::Batches;
+use tidegate_providers::BatchApi;
 use tidegate_types::ModelId;
 use tidegate_workflows::{
     contract::{Deadline, Job, ProviderBatching},
@@ -84,8 +84,8 @@ pub fn choose(
     })
 }
 
-/// Who answers a route's batches: the first of its best models whose provider has a batch API. A
-/// provider that is not set up here is given the benefit of the doubt: dry runs need no keys.
+/// The model that a route's batches are submitted to: the first of its best models whose provider
+/// has a batch API. A provider that is not set up here is taken to have one: dry runs need no keys.
 fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
     let has_batches = |model: &&ModelId| {
         services.providers.get(model).is_none_or(|provider| provider.batches().is_some())
@@ -97,7 +97,7 @@ fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
 pub(super) fn batch_api<'a>(
     services: &'a Services,
     shard: &'a Shard,
-) -> Result<(&'a ModelId, &'a dyn Batches), Failure> {
+) -> Result<(&'a ModelId, &'a dyn BatchApi), Failure> {
     let model = model(services, &shard.route).or_else(|| shard.route.models.first());
     let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
     let provider = services.providers.get(model).ok_or_else(|| no_provider(model))?;

@@ -1,4 +1,4 @@
-//! Collecting.
+//! Collecting what the provider has answered.
 
 use chrono::Utc;
 use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
@@ -39,7 +39,7 @@ pub async fn collect(
     let task = &batch.submitted;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = batch_api(services, &shard)?;
-    let (key, mut collected, mut told) =
+    let (key, mut collected, mut counted) =
         (submission::key(task), CollectedBatch::default(), Vec::new());
     let mut given_up = false;
     let mut answers = match batches.answers(&batch.batch).await {
@@ -76,7 +76,7 @@ pub async fn collect(
         let failed = result.as_ref().err().map(|error| error.kind);
         let disposition = disposition(&shard, model, index, result, cost_usd).await?;
         let done = matches!(disposition, Disposition::Done);
-        told.push((
+        counted.push((
             usage,
             failed.or(if done { None } else { Some(Kind::InvalidOutput) }),
             cost_usd,
@@ -102,7 +102,7 @@ pub async fn collect(
         services.budgets.settle_batch(&shard.job, workflow, &hold, collected.spent.cost_usd).await;
     }
     // Only now: an attempt that fails on the way is made again.
-    for (usage, failed, cost_usd) in told {
+    for (usage, failed, cost_usd) in counted {
         metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);
     }
     forget(batches, batch).await;

@@ -1,11 +1,11 @@
 //! Documents that go through their provider's batch API: whether a batch does, and the four steps
 //! of one that does.
 //!
-//! A shard's documents are handed in as one batch of the provider's, or several where they are
-//! large. What was handed in stands in the job's folder, so that a crash on the way does not pay
+//! A shard's documents are submitted as one batch of the provider's, or several where they are
+//! large. What was submitted stands in the job's folder, so that a crash on the way does not pay
 //! for it twice: `batch-<shard>-<first document>-<round>.json` is written before, and again with
-//! the provider's id after. The requests' names there are numbers; ids of documents are nobody's
-//! business.
+//! the provider's id after. The requests' names are numbers: the provider does not see ids of
+//! documents.
 //!
 //! * `choose`: whether a batch's documents go through it; `submit`, `check`, `collect`: the steps
 //! * `submission`: what is known of a batch that was submitted

@@ -1,4 +1,4 @@
-//! What is known of a batch that was handed in, or was about to be.
+//! What is known of a batch that was submitted, or was about to be.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::{failure::Failure, hash::hash, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {
-    /// Before it was handed in.
+    /// Before it was submitted.
     pub(super) at: DateTime<Utc>,
     /// Documents in it.
     pub(super) requests: u32,
@@ -35,10 +35,10 @@ impl Submission {
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
-    /// One that stays behind is asked after in vain.
+    /// One that stays behind costs a look-up at the provider that finds nothing.
     pub(super) async fn remove(folder: &Location, task: &SubmitBatch) {
         if let Err(error) = location(folder, task).delete().await {
-            tracing::debug!(%error, "the note of a batch stays behind");
+            tracing::debug!(%error, "the record of a batch's submission stays behind");
         }
     }
 
@@ -51,16 +51,16 @@ impl Submission {
 
 /// The provider's ids of all batches of a job that are known.
 pub(super) async fn taken(folder: &Location) -> Result<BTreeSet<String>, Failure> {
-    let (mut memos, mut taken) = (Vec::new(), BTreeSet::new());
+    let (mut submissions, mut taken) = (Vec::new(), BTreeSet::new());
     folder
         .list(|location| {
             if location.name().starts_with(PREFIX) {
-                memos.push(location);
+                submissions.push(location);
             }
         })
         .await?;
-    for submission in memos {
-        let bytes = submission.read().await?;
+    for object in submissions {
+        let bytes = object.read().await?;
         taken.extend(
             serde_json::from_slice::<Submission>(&bytes)
                 .ok()
@@ -76,7 +76,7 @@ fn location(folder: &Location, task: &SubmitBatch) -> Location {
     folder.child(&format!("{PREFIX}{:05}-{:05}-{}.json", task.shard, task.from, task.round))
 }
 
-/// Names a batch among all: in the provider's notes, in its requests' names, and in the budgets
+/// Names a batch among all: in the provider's metadata, in its requests' names, and in the budgets
 /// that pay for it.
 pub(super) fn key(task: &SubmitBatch) -> String {
     let place = [task.shard, task.from, task.round].map(u32::to_le_bytes);

@@ -1,4 +1,4 @@
-//! Handing in.
+//! Submitting a shard's documents as a batch of the provider's.
 
 use chrono::Utc;
 use futures::{StreamExt, stream};
@@ -40,7 +40,7 @@ struct Line {
     usd: f64,
 }
 
-/// Hands in as many documents as fit into one batch, once. Those that cannot go this way are left
+/// Submits as many documents as fit into one batch, once. Those that cannot go this way are left
 /// out: they take the direct path, which says what is wrong with them.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub async fn submit(
         // The workflow waits better than an activity does: it knows of pauses, of deadlines and of
         // cancellation.
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
-            tracing::warn!(%failure, "a batch cannot be handed in now");
+            tracing::warn!(%failure, "a batch cannot be submitted now");
             let folder = resolve(&services.storage, "job", &task.job)?;
             let unsure =
                 Submission::read(&folder, task).await.is_ok_and(|submission| submission.is_some());
@@ -74,20 +74,21 @@ async fn try_to(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (folder, key) = (resolve(&services.storage, "job", &task.job)?, submission::key(task));
     let (model, batches) = batch_api(services, &shard)?;
-    let noted = Submission::read(&folder, task).await?;
-    if let Some(submission) = noted.clone()
-        && let Some(submission) = handed_in(batches, &folder, submission, &key, attempt).await?
+    let recorded = Submission::read(&folder, task).await?;
+    if let Some(submission) = recorded.clone()
+        && let Some(submission) =
+            find_submitted(batches, &folder, submission, &key, attempt).await?
     {
-        // Whoever handed it in may have given the money back, not knowing.
+        // The attempt that submitted it may have given the money back, not knowing.
         let hold = submission::hold(&key, submission.requests);
         let held = services.budgets.hold_batch(&shard.job, workflow, &hold, submission.usd).await;
         if let Err(failure) = held {
-            tracing::warn!(%failure, "a batch that was handed in is not held in its budget");
+            tracing::warn!(%failure, "a batch that was submitted is not held in its budget");
         }
-        return Ok(known(&submission, &folder, task).await);
+        return Ok(submitted(&submission, &folder, task).await);
     }
     if task.only_find {
-        if let Some(submission) = noted {
+        if let Some(submission) = recorded {
             services
                 .budgets
                 .settle_batch(
@@ -100,7 +101,7 @@ async fn try_to(
         }
         return Ok(nothing(task.to));
     }
-    // It can only be closed, which nobody does.
+    // The semaphore is never closed.
     let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) =
         gather(services, &shard, model, batches, task, &key, attempt).await?;
@@ -129,8 +130,8 @@ async fn try_to(
     let lines: Vec<Vec<u8>> = lines.into_iter().map(|line| line.json).collect();
     match batches.submit(&key, &lines).await {
         Ok(id) => {
-            tracing::info!(%model, batch = id, requests, "documents were handed in to the provider's batch API");
-            Ok(known(&Submission { batch: Some(id), ..submission }, &folder, task).await)
+            tracing::info!(%model, batch = id, requests, "documents were submitted to the provider's batch API");
+            Ok(submitted(&Submission { batch: Some(id), ..submission }, &folder, task).await)
         }
         Err(error) => {
             if error.charged == Charged::No {
@@ -176,10 +177,15 @@ fn nothing(next: u32) -> SubmittedBatch {
     SubmittedBatch { batch: None, requests: 0, next, later: false, unsure: false }
 }
 
-/// The id is in Temporal's history from here on; the memo is for who comes before that.
-async fn known(submission: &Submission, folder: &Location, task: &SubmitBatch) -> SubmittedBatch {
+/// The id is in Temporal's history once this attempt has ended; until then, the record tells the
+/// next attempt.
+async fn submitted(
+    submission: &Submission,
+    folder: &Location,
+    task: &SubmitBatch,
+) -> SubmittedBatch {
     if let Err(failure) = submission.write(folder, task).await {
-        tracing::warn!(%failure, "the id of a batch could not be noted");
+        tracing::warn!(%failure, "the id of a batch could not be recorded");
     }
     SubmittedBatch {
         batch: submission.batch.clone(),
@@ -190,8 +196,8 @@ async fn known(submission: &Submission, folder: &Location, task: &SubmitBatch) -
     }
 }
 
-/// The batch that an attempt before this one handed in, whether or not it knew its id.
-async fn handed_in(
+/// The batch that an attempt before this one submitted, whether or not it knew its id.
+async fn find_submitted(
     batches: &dyn BatchApi,
     folder: &Location,
     submission: Submission,
@@ -211,7 +217,7 @@ async fn handed_in(
         let taken = submission::taken(folder).await?;
         found.retain(|batch| !taken.contains(batch));
     }
-    // Without notes nobody can say which of several it is; with them, any is: they hold the same
+    // Without metadata it cannot be told which of several it is; with it, any is: they hold the same
     // requests.
     let batch = if found.len() == 1 || batches.takes_notes() { found.pop() } else { None };
     Ok(batch.map(|batch| Submission {
@@ -277,7 +283,7 @@ async fn content(
     match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
         Ok(None) => {}
         Err(failure) if not_now(&failure) => return Err(failure),
-        // What lies there is told on the direct path.
+        // The direct path says what lies there.
         Ok(Some(_)) | Err(_) => return Ok(None),
     }
     match content::read_owned(services, document, shard.job.attach_pdf).await {

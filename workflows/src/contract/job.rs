@@ -13,7 +13,7 @@ pub struct Job {
     pub output: String,
     /// What to do with each document.
     pub instructions: String,
-    /// Who answers.
+    /// The model or the route.
     #[serde(flatten)]
     pub target: Target,
     /// The class of traffic.
@@ -74,7 +74,7 @@ pub struct Records {
     pub text: Option<String>,
 }
 
-/// Who answers: exactly one of the two in the input.
+/// What answers: exactly one of the two in the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {

@@ -67,7 +67,7 @@ pub(super) fn unmovable(schema: &Value) -> Option<String> {
 }
 
 /// The answers by the places of their documents. An id that was answered twice has no answer:
-/// nobody knows which is meant. Of an answer that was cut, all entries that are whole count. Where
+/// it cannot be told which is meant. Of an answer that was cut, all entries that are whole count. Where
 /// there is a schema, an answer is JSON, a text among them.
 pub(super) fn matched(
     answer: &str,
