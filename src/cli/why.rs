@@ -56,7 +56,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         None => None,
     };
     let seen = seen.as_ref().map(|(model, snapshot)| (*model, snapshot));
-    let no_worker = matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(&temporal));
+    let no_worker =
+        matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(&temporal));
     let progress = progress.ok();
     let answer = answer(&class, &waits, progress.as_ref(), no_worker, seen);
     if args.json {
