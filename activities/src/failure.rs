@@ -39,6 +39,10 @@ use crate::storage;
 /// quota do not count.
 pub const MAX_FAULTS: u32 = 8;
 
+/// Provider calls beyond the first that a batch may spend for each of its documents, where its
+/// author names no number.
+pub const RETRIES_PER_DOCUMENT: u64 = 3;
+
 /// Answers of one document that may fail the schema: the model may keep to it the next time.
 pub const MAX_INVALID_OUTPUTS: u32 = 2;
 
@@ -344,7 +348,7 @@ impl From<storage::Error> for Failure {
     }
 }
 
-/// A budget without its price or its Redis.
+/// A budget with too little left is final; one that cannot be asked may be asked later.
 impl From<Unheld> for Failure {
     fn from(unheld: Unheld) -> Self {
         match unheld {

@@ -217,7 +217,7 @@ impl HttpConnector for Straight {
 /// Whether the nearest existing ancestor of `file`, all links followed, lies in `folder`.
 fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
     let Ok(folder) = folder.canonicalize() else {
-        // A root that does not exist holds nothing to be led out of; whoever reads finds that out.
+        // A root that does not exist holds nothing to be led out of; the read finds that out.
         return !file.components().any(|part| part == Component::ParentDir);
     };
     file.ancestors()

@@ -1,4 +1,4 @@
-//! Budgets before every call: with a provider that does as it is told, quota in memory and budgets
+//! Budgets before every call: with a scripted provider, quota in memory and budgets
 //! on a real Redis.
 
 #![allow(
@@ -181,11 +181,11 @@ async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
         assert!(failure.message.starts_with(sentence), "{failure}");
         assert!(failure.message.ends_with(" min, at 00:00 UTC"), "{failure}");
     }
-    assert_eq!(rig.requests_in_window(3).await, 3, "who is refused gives the quota back");
+    assert_eq!(rig.requests_in_window(3).await, 3, "a call that is refused gives the quota back");
 }
 
 #[tokio::test]
-async fn who_comes_just_after_a_refusal_fails_without_asking() {
+async fn a_call_just_after_a_refusal_fails_without_asking() {
     let Some(mut redis) = Redis::start() else { return };
     let rig = Rig::new(&redis, Some(COST), as_bounded);
     rig.call(0).await.unwrap();
@@ -276,7 +276,7 @@ async fn without_redis_a_budget_is_closed_and_the_document_comes_back() {
 
     let rig = Rig::new(&redis, None, as_bounded);
     rig.call(0).await.unwrap();
-    assert_eq!(rig.calls(), 1, "where no budget applies, nobody is asked");
+    assert_eq!(rig.calls(), 1, "where no budget applies, Redis is not asked");
 }
 
 #[tokio::test]

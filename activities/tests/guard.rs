@@ -1,4 +1,4 @@
-//! Admit, one call, settle: with a provider that does as it is told, and quota in memory.
+//! Admit, one call, settle: with a scripted provider, and quota in memory.
 
 #![allow(
     missing_docs,

@@ -15,7 +15,7 @@ use crate::{
     },
     call::route::Route,
     document::{pack, schema},
-    failure::Failure,
+    failure::{Failure, RETRIES_PER_DOCUMENT},
     provider_batch,
     services::Services,
     storage::Location,
@@ -24,10 +24,6 @@ use crate::{
 /// Few enough documents for one workflow's history, enough that a small batch is one shard.
 const MIN_SHARD: u64 = 100;
 const MAX_SHARD: u64 = 500;
-
-/// Provider calls beyond the first that a batch may spend for each of its documents, where its
-/// author names no number.
-const RETRIES_PER_DOCUMENT: u64 = 3;
 
 /// Writes a batch's job and manifests.
 ///

@@ -52,7 +52,7 @@ fn a_store_that_stays_away_is_asked_ever_less_often_as_configured() {
         .map(|sent| sent.next_retry_delay().unwrap())
         .collect();
     assert!(delays.iter().all(|delay| *delay <= backoff.max));
-    assert!(delays.iter().any(|delay| *delay > Duration::from_secs(240)), "as Temporal is told");
+    assert!(delays.iter().any(|delay| *delay > Duration::from_secs(240)), "that Temporal gets too");
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
     for binding in bindings {
         let (wait, ticket) = (Duration::from_secs(20), Ticket { epoch: 1, position: 1 });
         let refused = Refused::Wait { model: model.clone(), wait, binding, deficit: 1, ticket };
-        let told = details(&refused, Duration::from_millis(16_300)).unwrap();
-        assert_eq!(told.as_str(), binding.name());
+        let waits_for = details(&refused, Duration::from_millis(16_300)).unwrap();
+        assert_eq!(waits_for.as_str(), binding.name());
     }
 }
 
