@@ -40,7 +40,7 @@ use tidegate_activities::{
     heartbeat,
 };
 use tidegate_providers::{Charged, Error, Kind, Observed, Prices};
-use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Options, Quota};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
 use tidegate_types::Usage;
 
 const MODEL: &str = "anthropic:claude-sonnet-5";
@@ -153,7 +153,7 @@ async fn main() -> anyhow::Result<()> {
     let (temporal, redis, api) =
         (or("127.0.0.1:7233"), or("redis://127.0.0.1:6379"), or("https://api.anthropic.com"));
 
-    let limits = Limits { requests: Some(120), ..Limits::default() };
+    let limits = Limits::default().with(Dimension::Requests, 120);
     let model = ModelQuota::new(model_id(), limits, Charge::default(), Arc::new(Lanes::single()))?;
     // A longer wait is Temporal's: it holds no slot.
     let options = Options { max_slot_wait: Duration::from_secs(2), ..Options::default() };

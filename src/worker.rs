@@ -24,10 +24,7 @@ use tidegate_types::Lane;
 use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
 use tracing::{info, warn};
 
-use self::{
-    slots::{Part, Pool},
-    supplier::LaneSlots,
-};
+use self::{slots::Pool, supplier::LaneSlots};
 use crate::{config::Config, telemetry::Telemetry, temporal};
 
 pub mod backpressure;
@@ -183,11 +180,8 @@ struct Process {
 impl Process {
     fn new(config: &Config) -> Result<Self> {
         let lanes = config.quota_lanes()?;
-        let parts = lanes
-            .iter()
-            .map(|(_, share)| Part { share: share.guaranteed, burst: share.ceiling })
-            .collect();
-        let pool = Arc::new(Pool::new(parts, config.worker.max_concurrent_documents));
+        let shares = lanes.iter().map(|(_, share)| *share).collect();
+        let pool = Arc::new(Pool::new(shares, config.worker.max_concurrent_documents));
         let polls = (0..lanes.iter().len()).map(|lane| pool.polls(lane)).collect();
         let mut services = services(config)?;
         services.guard.waiting = Arc::new(WaitingRoom::new({

@@ -29,7 +29,7 @@ use tidegate_providers::{
     Request as Call, StopReason,
 };
 use tidegate_quota::{
-    Budget, Charge, Lanes, Limits, ModelQuota, Options, Quota, Request,
+    Budget, Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request,
     budget::{BudgetRefused, Unheld},
     redis_store::Store,
 };
@@ -102,8 +102,10 @@ impl Rig {
         answer: fn() -> Result<Completion, Error>,
     ) -> Self {
         let model: ModelId = "test:model".parse().unwrap();
-        let limits =
-            Limits { requests: Some(1_000), burst: Duration::from_secs(60), ..Limits::default() };
+        let limits = Limits {
+            burst: Duration::from_secs(60),
+            ..Limits::default().with(Dimension::Requests, 1_000)
+        };
         let quota =
             ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
                 .unwrap();
@@ -157,7 +159,8 @@ impl Rig {
 
     /// Waits, for ten seconds at most, until what was dropped has been given back.
     async fn requests_in_window(&self, expected: u64) -> u64 {
-        let requests = async || self.guard.quota.inspect(&self.model).await.unwrap().used().0[0];
+        let requests =
+            async || self.guard.quota.inspect(&self.model).await.unwrap().used().requests;
         for _ in 0..1_000 {
             if requests().await == expected {
                 break;

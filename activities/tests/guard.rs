@@ -78,10 +78,9 @@ impl Rig {
     fn new(combined: u64, answers: Vec<Result<Completion, Error>>) -> Self {
         let model: ModelId = "test:model".parse().unwrap();
         let limits = Limits {
-            combined: Some(combined),
             margin: 1.0,
             burst: Duration::from_secs(60),
-            ..Limits::default()
+            ..Limits::default().with(Dimension::Combined, combined)
         };
         let quota =
             ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
@@ -121,7 +120,7 @@ impl Rig {
     }
 
     async fn used(&self) -> u64 {
-        self.guard.quota.inspect(&self.model).await.unwrap().used().get(Dimension::Combined)
+        self.guard.quota.inspect(&self.model).await.unwrap().used().combined
     }
 
     fn provider_calls(&self) -> u32 {

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use common::{START, lanes, limits, model_with_lanes};
 use tidegate_quota::{
-    Amounts, Decision, Limits, ModelQuota, Store, redis_store, store::Ask, store::Settlement,
+    Amounts, Decision, Dimension, ModelQuota, Store, redis_store, store::Ask, store::Settlement,
 };
 use tidegate_testkit::{Redis, unique};
 
@@ -28,11 +28,9 @@ const CALLS: u64 = 1_000;
 const ROUNDS: usize = 20;
 
 fn model() -> ModelQuota {
-    let limits = Limits {
-        requests: Some(1_000_000_000),
-        input: Some(1_000_000_000_000),
-        ..limits(1_000_000_000_000)
-    };
+    let limits = limits(1_000_000_000_000)
+        .with(Dimension::Requests, 1_000_000_000)
+        .with(Dimension::Input, 1_000_000_000_000);
     model_with_lanes(
         limits,
         lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]),
@@ -114,10 +112,7 @@ async fn population(server: &Redis, n: u64) -> (f64, f64) {
     let ask = |number: u64| Ask {
         lane: usize::try_from(number % 3).unwrap(),
         tenant: tidegate_types::Tenant::new("acme").unwrap(),
-        ..common::ask(
-            format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"),
-            Amounts([1, 2_000, 300, 2_300]),
-        )
+        ..common::ask(format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}"), Amounts::call(2_000, 300))
     };
     let mut number = 0;
     let mut reserve = async || {
@@ -139,8 +134,7 @@ async fn population(server: &Redis, n: u64) -> (f64, f64) {
         best_reserve = best_reserve.min(server_micros(&mut connection));
         reset(&mut connection);
         for number in admitted {
-            let settlement =
-                Settlement::used(ask(number).reservation, Amounts([1, 1_900, 250, 2_150]));
+            let settlement = Settlement::used(ask(number).reservation, Amounts::call(1_900, 250));
             store.settle(&model, &settlement).await.unwrap();
         }
         best_settle = best_settle.min(server_micros(&mut connection));

@@ -5,13 +5,13 @@
 
 use std::{sync::Arc, time::Instant};
 
-use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Options, Quota, Request};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::Usage;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "redis://127.0.0.1:6379".to_owned());
-    let limits = Limits { requests: Some(300), ..Limits::default() };
+    let limits = Limits::default().with(Dimension::Requests, 300);
     let model = ModelQuota::new(
         "search:web".parse()?,
         limits,

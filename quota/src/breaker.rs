@@ -1,9 +1,8 @@
 //! Keeps callers from waiting for a Redis that is away.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// After a failure Redis is left alone for this long, doubling up to the longest.
 const FIRST_REST: Duration = Duration::from_millis(500);
@@ -26,7 +25,7 @@ impl Breaker {
     /// Whether to ask now. When the rest is over the first caller probes, and the others go on
     /// resting until it knows.
     pub(crate) fn allows(&self, now: Instant) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match (state.open_until, state.rest) {
             (Some(until), _) if now < until => false,
             (Some(_), Some(rest)) => {
@@ -39,14 +38,14 @@ impl Breaker {
 
     /// An answer came. If the breaker was open before: for how long.
     pub(crate) fn succeeded(&self, now: Instant) -> Option<Duration> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         (state.open_until, state.rest) = (None, None);
         state.since.take().map(|since| now.saturating_duration_since(since))
     }
 
     /// No answer came. True if the breaker was closed before.
     pub(crate) fn failed(&self, now: Instant) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let first = state.rest.is_none();
         let rest = state.rest.map_or(FIRST_REST, |rest| (rest * 2).min(MAX_REST));
         state.rest = Some(rest);
@@ -57,11 +56,7 @@ impl Breaker {
 
     /// Whether Redis is known to be away.
     pub(crate) fn is_open(&self) -> bool {
-        self.lock().rest.is_some()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().rest.is_some()
     }
 }
 

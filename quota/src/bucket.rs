@@ -22,11 +22,9 @@
 mod limit;
 mod refused;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{error::Error, key, redis_store::Store, wire};
@@ -139,7 +137,7 @@ impl Bucket {
     async fn ask(&self, amount: i64, longest: i64) -> Result<Answer, Error> {
         let [outcome, wait, level] = match &self.place {
             Place::Memory(held) => {
-                let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut held = held.lock();
                 self.limit.answer(&mut held, amount, longest, Instant::now())
             }
             Place::Redis { store, key } => {

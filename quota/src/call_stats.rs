@@ -7,15 +7,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
 use crate::{
-    amounts::{Amounts, Dimension},
-    limits::{Limits, ModelQuota},
+    dimension::{Amounts, PerDimension},
+    limits::Limits,
+    model::ModelQuota,
+    number::{float, whole},
+    snapshot::Snapshot,
 };
 
 /// Calls taken in for each call that the limit can use.
@@ -32,21 +35,41 @@ const RECENT: Duration = Duration::from_secs(300);
 pub struct Typical {
     /// Mean seconds from the start of a call to its end.
     pub seconds: f64,
-    /// Mean use of each dimension, in the order of [`Dimension::ALL`].
-    pub used: [f64; 4],
+    /// Mean use of each dimension.
+    pub used: PerDimension<f64>,
+}
+
+/// Little's law: calls in flight where so many begin in a second and each takes so long.
+#[must_use]
+pub fn in_flight(calls_a_second: f64, seconds: f64) -> f64 {
+    calls_a_second * seconds
 }
 
 /// Calls a second that the limits admit when each uses this much: the tightest dimension decides.
 /// `None` where none of the limits is a rate.
 #[must_use]
-pub fn admission_rate(limits: &Limits, used: &[f64; 4]) -> Option<f64> {
-    let window = limits.window.as_secs_f64();
-    let stated = Dimension::ALL.into_iter().filter(|dimension| limits.get(*dimension).is_some());
-    let rates = stated.filter_map(|dimension| {
-        let used = used[dimension.index()];
-        (used > 0.0).then(|| float(limits.effective().get(dimension)) / window / used)
-    });
+pub fn admission_rate(limits: &Limits, used: &PerDimension<f64>) -> Option<f64> {
+    rate(&limits.effective(), limits.window, used)
+}
+
+/// The same for these limits of a window, 0 for none.
+fn rate(limits: &Amounts, window: Duration, used: &PerDimension<f64>) -> Option<f64> {
+    let binding = limits.iter().filter(|(it, limit)| **limit > 0 && used[*it] > 0.0);
+    let rates = binding.map(|(it, limit)| float(*limit) / window.as_secs_f64() / used[it]);
     rates.min_by(f64::total_cmp)
+}
+
+/// Calls in flight that keep the limits in force busy, where calls stay as large and take as long
+/// as those of the window; `None` while there were none.
+#[must_use]
+pub fn kept_busy(window: Duration, snapshot: &Snapshot) -> Option<u64> {
+    let (used, calls) = (snapshot.used(), float(snapshot.used().requests));
+    if snapshot.latency.is_zero() || calls <= 0.0 {
+        return None;
+    }
+    let limits = snapshot.dimensions.map(|seen| seen.limit);
+    let rate = rate(&limits, window, &used.map(|used| float(used) / calls))?;
+    Some(whole(in_flight(rate, snapshot.latency.as_secs_f64()).ceil()))
 }
 
 /// Calls in flight that can be useful: rate × time in system × [`HEADROOM`], and no more than the
@@ -54,7 +77,7 @@ pub fn admission_rate(limits: &Limits, used: &[f64; 4]) -> Option<f64> {
 /// neither.
 #[must_use]
 pub fn max_in_flight(limits: &Limits, typical: &Typical) -> Option<f64> {
-    let flow = admission_rate(limits, &typical.used).map(|rate| rate * typical.seconds);
+    let flow = admission_rate(limits, &typical.used).map(|rate| in_flight(rate, typical.seconds));
     let at_once = limits.concurrent.map(float);
     [flow, at_once].into_iter().flatten().min_by(f64::total_cmp).map(|calls| calls * HEADROOM)
 }
@@ -90,29 +113,29 @@ struct Seen {
 }
 
 impl CallStats {
-    /// A call to this model begins. Until one has ended, nobody knows how many are useful.
+    /// A call to this model begins. Until one has ended, it is not known how many are useful.
     pub fn begun(&self, model: &ModelId, now: Instant) {
-        let mut models = self.lock();
+        let mut models = self.0.lock();
         models.entry(model.clone()).or_insert(Seen { last: now, typical: None }).last = now;
     }
 
     /// A call has ended after `took`, and used this much.
     pub fn ended(&self, model: &ModelId, took: Duration, used: Amounts, now: Instant) {
-        let latest = Typical { seconds: took.as_secs_f64(), used: used.0.map(float) };
-        let mut models = self.lock();
+        let latest = Typical { seconds: took.as_secs_f64(), used: used.map(float) };
+        let mut models = self.0.lock();
         let seen = models.entry(model.clone()).or_insert(Seen { last: now, typical: None });
         let blend = |mean: f64, latest: f64| mean + LATEST * (latest - mean);
         seen.last = now;
         seen.typical = Some(seen.typical.map_or(latest, |mean| Typical {
             seconds: blend(mean.seconds, latest.seconds),
-            used: std::array::from_fn(|index| blend(mean.used[index], latest.used[index])),
+            used: PerDimension::from_fn(|it| blend(mean.used[it], latest.used[it])),
         }));
     }
 
     /// What calls to this model are like, if one has ended.
     #[must_use]
     pub fn typical(&self, model: &ModelId) -> Option<Typical> {
-        self.lock().get(model)?.typical
+        self.0.lock().get(model)?.typical
     }
 
     /// [`max_in_flight`] of each model that was called lately, for the whole fleet; `None` while
@@ -123,7 +146,7 @@ impl CallStats {
         models: impl Iterator<Item = &'a ModelQuota>,
         now: Instant,
     ) -> Vec<(&'a ModelId, Option<f64>)> {
-        let known = self.lock();
+        let known = self.0.lock();
         let recent = models.filter_map(|model| Some((model, known.get(&model.id)?)));
         let recent = recent.filter(|(_, seen)| now.saturating_duration_since(seen.last) < RECENT);
         recent
@@ -132,15 +155,6 @@ impl CallStats {
             })
             .collect()
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ModelId, Seen>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "limits and tokens lie far below 2^53")]
-fn float(amount: u64) -> f64 {
-    amount as f64
 }
 
 #[cfg(test)]
@@ -148,18 +162,20 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Charge, limits::Lanes};
+    use crate::{Charge, Dimension, Lanes};
 
     fn limits() -> Limits {
         Limits {
-            combined: Some(120_000),
             margin: 1.0,
             window: Duration::from_secs(60),
-            ..Limits::default()
+            ..Limits::default().with(Dimension::Combined, 120_000)
         }
     }
 
-    const TYPICAL: Typical = Typical { seconds: 3.0, used: [1.0, 900.0, 100.0, 1_000.0] };
+    const TYPICAL: Typical = Typical {
+        seconds: 3.0,
+        used: PerDimension { requests: 1.0, input: 900.0, output: 100.0, combined: 1_000.0 },
+    };
 
     #[test]
     fn two_calls_a_second_of_three_seconds_can_use_twice_six() {
@@ -169,10 +185,10 @@ mod tests {
 
     #[test]
     fn the_tightest_limit_decides_and_calls_at_once_are_one_of_them() {
-        let requests = Limits { requests: Some(60), ..limits() };
+        let requests = limits().with(Dimension::Requests, 60);
         assert_eq!(max_in_flight(&requests, &TYPICAL), Some(6.0));
         assert_eq!(max_in_flight(&Limits { concurrent: Some(2), ..requests }, &TYPICAL), Some(4.0));
-        assert_eq!(max_in_flight(&Limits { combined: None, ..limits() }, &TYPICAL), None);
+        assert_eq!(max_in_flight(&Limits::default(), &TYPICAL), None);
     }
 
     #[test]
@@ -206,16 +222,11 @@ mod tests {
         call_stats.begun(&model.id, start);
         assert_eq!(in_flight(start), [None]);
         for _ in 0..100 {
-            call_stats.ended(
-                &model.id,
-                Duration::from_secs(3),
-                Amounts([1, 900, 100, 1_000]),
-                start,
-            );
+            call_stats.ended(&model.id, Duration::from_secs(3), Amounts::call(900, 100), start);
         }
         assert!((in_flight(start)[0].unwrap() - 12.0).abs() < 1e-6);
         // Slower calls move the mean, and no single one decides.
-        call_stats.ended(&model.id, Duration::from_secs(13), Amounts([1, 900, 100, 1_000]), start);
+        call_stats.ended(&model.id, Duration::from_secs(13), Amounts::call(900, 100), start);
         assert!((in_flight(start)[0].unwrap() - 16.0).abs() < 1e-6);
         assert!(in_flight(start + RECENT).is_empty());
     }

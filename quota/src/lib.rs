@@ -20,53 +20,61 @@
 //! ```
 //!
 //! What is reserved is what the call is expected to use; what it really used is settled afterwards.
-//! A refused caller gets a [`Ticket`] that keeps its turn, whoever asks next time. A worker that
+//! A refused caller gets a [`Ticket`] that keeps its turn, from whichever process it asks next. A worker that
 //! dies needs no cleaning up: its reservation leaves the window by itself. A permit dropped before
 //! [`Permit::sent`] is given back.
 //!
 //! # Layout
 //!
-//! * [`amounts`]: the dimensions that a provider counts, and amounts of them
-//! * [`limits`]: one model's limits, lanes and charging rules
-//! * [`request`], [`permit`], [`ticket`]: what callers hold
+//! * [`dimension`]: what limits count, and a value for each of it
+//! * [`limits`], [`lanes`], [`model`]: what a provider allows, and to which class of traffic
+//! * [`request`], [`permit`], [`refused`]: what callers ask and get
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
+//! * [`snapshot`]: what a model's quota looks like
 //! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `breaker`, `fleet`: what happens while Redis is away
-//! * `connection`, `key`, `script`, `wire`: how Redis is spoken to
+//! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`call_stats`]: how many calls in flight a limit can use
 //! * [`metrics`]: every metric of this crate, by name
 
-pub mod amounts;
 mod breaker;
 pub mod bucket;
 pub mod budget;
 pub mod call_stats;
 mod connection;
+pub mod dimension;
 pub mod error;
 mod fleet;
 pub mod key;
+pub mod lanes;
 pub mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod model;
+mod number;
 pub mod permit;
 pub mod quota;
 pub mod redis_store;
+pub mod refused;
 pub mod request;
 mod script;
+pub mod snapshot;
 pub mod store;
-pub mod ticket;
 mod wire;
 
-pub use amounts::{Amounts, Dimension};
 pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets};
-pub use error::{Error, Refused};
-pub use limits::{Lanes, LimitError, Limits, ModelQuota, Share};
+pub use dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension, PerLimit};
+pub use error::Error;
+pub use lanes::{Lanes, Share};
+pub use limits::{LimitError, Limits};
+pub use model::ModelQuota;
 pub use permit::Permit;
 pub use quota::{Options, Quota};
-pub use request::Request;
-pub use store::{Decision, Snapshot, Store};
-pub use ticket::Ticket;
+pub use refused::Refused;
+pub use request::{Request, Ticket};
+pub use snapshot::Snapshot;
+pub use store::{Decision, Store};
 pub use tidegate_types::{Charge, OutputHold};

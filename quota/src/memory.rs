@@ -1,7 +1,6 @@
 //! A store in this process: the reference model that the scripts are tested against, and the
 //! worker's own share while Redis is away.
 
-mod number;
 mod state;
 mod tuning;
 
@@ -9,19 +8,22 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
 use crate::{
-    amounts::Amounts,
+    dimension::Amounts,
     error::Error,
-    limits::ModelQuota,
-    store::{Ask, Decision, Expectation, Override, Pause, Settled, Settlement, Snapshot},
+    model::ModelQuota,
+    number::{float, micros},
+    snapshot::Snapshot,
+    store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
 };
 use state::State;
 
@@ -69,26 +71,16 @@ impl Store {
     }
 
     fn now(&self) -> f64 {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "microseconds of a process's life lie far below 2^53"
-        )]
         match &self.clock {
             // As far from 0 as the server's clock is: 0 stands for "never" and "no ticket".
-            Clock::Process(start) => start.elapsed().as_micros() as f64 + 1e12,
-            Clock::Test(micros) => micros.load(Ordering::SeqCst) as f64,
+            Clock::Process(start) => micros(start.elapsed()).floor() + 1e12,
+            Clock::Test(micros) => float(micros.load(Ordering::SeqCst)),
         }
-    }
-
-    /// A panic while the lock was held cannot leave a state half written in a way that matters more
-    /// than going on.
-    fn models(&self) -> MutexGuard<'_, HashMap<ModelId, State>> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(&self, model: &ModelQuota, work: impl FnOnce(&mut State, f64) -> T) -> T {
         let clock = self.now();
-        let mut models = self.models();
+        let mut models = self.models.lock();
         let state = models.entry(model.id.clone()).or_insert_with(|| State::new(clock));
         let now = state.advance(model, clock);
         state.expire(model, now);
@@ -129,8 +121,8 @@ impl crate::store::Store for Store {
         Ok(())
     }
 
-    async fn set_limits(&self, model: &ModelQuota, limits: &Override) -> Result<(), Error> {
-        self.with(model, |state, now| state.set_limits(model, limits, now));
+    async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
+        self.with(model, |state, now| state.set_limits(model, changes, now));
         Ok(())
     }
 

@@ -6,9 +6,7 @@ use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gau
 use tidegate_types::{Lane, ModelId};
 
 use crate::{
-    amounts::Dimension,
-    limits::ModelQuota,
-    store::{Binding, Snapshot},
+    dimension::Dimension, model::ModelQuota, number::float, snapshot::Snapshot, store::Binding,
 };
 
 const IN_FLIGHT: &str = "tidegate_in_flight";
@@ -68,8 +66,7 @@ pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {
     for dimension in Dimension::ALL {
         let state = snapshot.get(dimension);
         if state.limit > 0 {
-            #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-            let (used, limit) = (state.used as f64, state.limit as f64);
+            let (used, limit) = (float(state.used), float(state.limit));
             gauge!(QUOTA_USED, "model" => model.id.to_string(), "dimension" => dimension.name())
                 .set(used);
             gauge!(QUOTA_LIMIT, "model" => model.id.to_string(), "dimension" => dimension.name())

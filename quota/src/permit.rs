@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use tidegate_types::{Lane, Usage};
 
 use crate::{
-    amounts::Amounts,
-    limits::ModelQuota,
+    dimension::Amounts,
     metrics,
+    model::ModelQuota,
     quota::{Backend, Shared},
     store::{Meter, Pause, ProviderSignal, Settlement, Store as _, UsageSample},
 };
@@ -72,7 +72,7 @@ impl Permit {
         self.unused(ProviderSignal::None, None).await;
     }
 
-    /// Nobody knows what the call used (a time-out, a dropped connection): everything reserved
+    /// What the call used cannot be known (a time-out, a dropped connection): everything reserved
     /// stays charged, and the call is no longer in flight.
     pub async fn keep_charged(self) {
         let reserved = self.reserved;
@@ -103,7 +103,7 @@ impl Permit {
     }
 
     /// The provider gives nothing more for `wait`, which is until its day ends or until it is worth
-    /// trying again: the gate closes for the whole fleet until then, or until somebody opens it.
+    /// trying again: the gate closes for the whole fleet until then, or until an operator opens it.
     pub async fn exhausted(self, wait: Duration, reason: &str) {
         metrics::paused(&self.model.id, "exhausted");
         self.unused(
@@ -198,7 +198,8 @@ mod tests {
     /// Requests and tokens in the window after a call for which the provider did no work.
     async fn used_after(charge: Charge, end: impl AsyncFnOnce(Permit)) -> [u64; 2] {
         let id = "test:model".parse().unwrap();
-        let limits = Limits { requests: Some(10), combined: Some(1_000), ..Limits::default() };
+        let limits =
+            Limits::default().with(Dimension::Requests, 10).with(Dimension::Combined, 1_000);
         let model = ModelQuota::new(id, limits, charge, Arc::new(Lanes::single())).unwrap();
         let (id, quota) = (model.id.clone(), Quota::in_memory([model], Options::default()));
         let mut permit =
@@ -206,7 +207,7 @@ mod tests {
         permit.sent();
         end(permit).await;
         let used = quota.inspect(&id).await.unwrap().used();
-        [Dimension::Requests, Dimension::Combined].map(|dimension| used.get(dimension))
+        [used.requests, used.combined]
     }
 
     #[tokio::test]

@@ -2,25 +2,29 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tidegate_types::{ModelId, OutputHold};
 use tracing::{error, info, warn};
 
 use crate::{
-    amounts::Amounts,
     breaker::Breaker,
     budget::Budgets,
-    error::{Error, Refused},
+    dimension::Amounts,
+    error::Error,
     fleet::{self, Fleet},
-    limits::ModelQuota,
     memory, metrics,
+    model::ModelQuota,
+    number::{float, whole},
     permit::{Permit, Renewal, State},
     redis_store,
+    refused::Refused,
     request::Request,
-    store::{Ask, Decision, Expectation, Meter, Override, Pause, Settlement, Snapshot, Store},
+    snapshot::Snapshot,
+    store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settlement, Store},
     wire,
 };
 
@@ -31,12 +35,12 @@ const REMEMBERED_TEMPLATES: usize = 10_000;
 /// The part of a call's bound on output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
 
-/// Whoever waits in place asks again at least this often: a limit may have been raised or a gate
-/// opened.
+/// A caller that waits in place asks again at least this often: a limit may have been raised or a
+/// gate opened.
 const MAX_SLEEP: Duration = Duration::from_mins(1);
 
-/// A closed gate is waited for in place no longer than this: nobody knows whether it will open
-/// then.
+/// A closed gate is waited for in place no longer than this: another refusal may close it again
+/// before it opens.
 const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
 /// How waiting is done.
@@ -49,7 +53,7 @@ pub struct Options {
     pub max_slot_wait: Duration,
     /// Each wake-up after a pause is spread over 0 to this. Default 30 s.
     pub jitter: Duration,
-    /// No pause outlives this, whoever imposed it. Default 5 min.
+    /// No pause outlives this, imposed by a worker or an operator. Default 5 min.
     pub pause_ttl: Duration,
 }
 
@@ -181,7 +185,7 @@ impl Quota {
                     });
                 }
                 Decision::Never { dimension, capacity } => {
-                    let asked = ask.amounts.get(dimension);
+                    let asked = ask.amounts[dimension];
                     return Err(Refused::NeverFits {
                         model: model.id.clone(),
                         dimension,
@@ -272,11 +276,11 @@ impl Quota {
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
-    pub async fn set_limits(&self, model: &ModelId, limits: &Override) -> Result<(), Error> {
+    pub async fn set_limits(&self, model: &ModelId, changes: &LimitChanges) -> Result<(), Error> {
         let model = self.model(model)?;
         match &self.shared.redis {
-            Some(redis) => redis.set_limits(model, limits).await,
-            None => self.shared.local.set_limits(model, limits).await,
+            Some(redis) => redis.set_limits(model, changes).await,
+            None => self.shared.local.set_limits(model, changes).await,
         }
     }
 
@@ -412,19 +416,13 @@ impl Shared {
     /// bound.
     fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
         let expectation = self.expectation(model, request.template);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "tokens lie far below 2^53"
-        )]
         let input = expectation.map_or(request.input_tokens, |known| {
-            (request.input_tokens as f64 * known.input_ratio).ceil() as u64
+            whole((float(request.input_tokens) * known.input_ratio).ceil())
         });
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // Nobody knows yet. The bound is no expectation: answers rarely use a third of it, and
+            // Nothing is known yet. The bound is no expectation: answers rarely use a third of it, and
             // if they do use more, that is a debt for some calls and not a wait for all.
             (OutputHold::Expected, None) => bound.div_ceil(UNKNOWN_OUTPUT),
             (OutputHold::Maximum, known) => {
@@ -435,13 +433,13 @@ impl Shared {
     }
 
     fn expectation(&self, model: &ModelQuota, template: u64) -> Option<Expectation> {
-        let known = self.expectations.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.expectations.lock();
         known.get(&(model.id.clone(), template)).copied()
     }
 
     fn remember(&self, model: &ModelQuota, template: u64, expectation: Option<Expectation>) {
         let Some(expectation) = expectation else { return };
-        let mut known = self.expectations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.expectations.lock();
         if known.len() >= REMEMBERED_TEMPLATES {
             known.clear();
         }
@@ -469,7 +467,7 @@ impl Shared {
                 let name = format!("away:{:016x}", rand::random::<u64>());
                 match redis.charge(model, &name, lane, state.used).await {
                     Ok(()) => info!(
-                        model = %model.id, lane = %state.lane, requests = state.used.0[0], tokens = state.used.0[3],
+                        model = %model.id, lane = %state.lane, requests = state.used.requests, tokens = state.used.combined,
                         "reported what this worker spent in the last window while Redis was away"
                     ),
                     Err(error) => {

@@ -10,13 +10,14 @@ use std::{
 };
 
 use crate::{
-    amounts::Amounts,
     connection::Connection,
+    dimension::Amounts,
     error::Error,
     key::ModelKeys,
-    limits::ModelQuota,
+    model::ModelQuota,
     script::{Script, Scripts},
-    store::{Ask, Decision, Expectation, Override, Pause, Settled, Settlement, Snapshot},
+    snapshot::Snapshot,
+    store::{Ask, Decision, Expectation, LimitChanges, Pause, Settled, Settlement},
     wire,
 };
 
@@ -185,8 +186,8 @@ impl crate::store::Store for Store {
         self.pause(model, &pause).await.map(drop)
     }
 
-    async fn set_limits(&self, model: &ModelQuota, limits: &Override) -> Result<(), Error> {
-        let arguments = [wire::limits(&model.limits, limits, self.clock()), wire::model(model)];
+    async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
+        let arguments = [wire::limits(&model.limits, changes, self.clock()), wire::model(model)];
         self.run(&self.scripts.limits, &self.keys(model).common(), &arguments).await.map(drop)
     }
 

@@ -1,10 +1,9 @@
-//! What a caller asks for.
+//! What a caller asks for, and what keeps its turn.
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tidegate_types::{Lane, ModelId, Tenant};
-
-use crate::ticket::Ticket;
 
 /// One provider call that wants to be admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,4 +83,17 @@ impl Request {
     pub fn max_wait(self, max_wait: Duration) -> Self {
         Self { max_wait: Some(max_wait), ..self }
     }
+}
+
+/// Keeps a caller's turn in its lane: the caller that next asks with it stands where the first one stood.
+///
+/// It means nothing outside the store that gave it: `epoch` tells one life of the store from the
+/// next, so that no ticket waits for ever after a restart. A ticket that is never redeemed holds up
+/// no other caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The life of the store, as its time of birth in microseconds.
+    pub epoch: u64,
+    /// The place in the lane's virtual time, in microseconds.
+    pub position: u64,
 }

@@ -3,13 +3,14 @@
 
 use std::{fmt, future::Future, time::Duration};
 
-use tidegate_types::{Lane, Tenant};
+use tidegate_types::Tenant;
 
 use crate::{
-    amounts::{Amounts, Dimension},
+    dimension::{Amounts, Change, DayLimit, Dimension, PerDimension, PerLimit},
     error::Error,
-    limits::ModelQuota,
-    ticket::Ticket,
+    model::ModelQuota,
+    request::Ticket,
+    snapshot::Snapshot,
 };
 
 /// One question to a store: may this call go?
@@ -86,7 +87,7 @@ pub enum Decision {
         /// The ticket that was shown, if it is still good.
         ticket: Option<Ticket>,
     },
-    /// Nothing before the day ends, or before somebody pays: the gate is closed until then.
+    /// Nothing before the day ends, or before the account is paid: the gate is closed until then.
     Exhausted {
         /// Until the day's end, or until it is worth trying again.
         wait: Duration,
@@ -100,24 +101,6 @@ pub enum Decision {
         /// The most that could be free.
         capacity: u64,
     },
-}
-
-/// A limit that holds for a day.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DayLimit {
-    /// Calls a day.
-    Requests,
-    /// Tokens a day.
-    Tokens,
-}
-
-impl fmt::Display for DayLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Requests => "requests a day",
-            Self::Tokens => "tokens a day",
-        })
-    }
 }
 
 /// What past calls of a template teach about the next.
@@ -168,17 +151,15 @@ impl Settlement {
             meter: Meter::default(),
         }
     }
-}
 
-impl Settlement {
-    /// What is exhausted stays closed until its reset; a pause outlives nobody longer than
-    /// `pause_ttl`.
+    /// What is exhausted stays closed until its reset; any other pause ends after `pause_ttl`, even
+    /// if the worker that imposed it is gone.
     pub(crate) fn longest_pause(&self, pause_ttl: Duration) -> Duration {
         if self.signal == ProviderSignal::Exhausted { MAX_EXHAUSTION } else { pause_ttl }
     }
 }
 
-/// A month's budget resets within a month; whoever pays sooner opens the gate by hand.
+/// A month's budget resets within a month; an operator who has paid sooner opens the gate by hand.
 const MAX_EXHAUSTION: Duration = Duration::from_secs(31 * 86_400);
 
 /// What a provider's answer says about its load.
@@ -192,31 +173,24 @@ pub enum ProviderSignal {
     Refused,
     /// Overloaded: fewer calls in flight for a while.
     Overloaded,
-    /// Nothing more before the day ends or somebody pays.
+    /// Nothing more before the day ends or the account is paid.
     Exhausted,
     /// No answer came: what was reserved stays charged, the call is no longer in flight, and
     /// nothing is learned from it.
     Lost,
 }
 
-/// A provider's own count, as its response headers tell it, in the order of [`Dimension::ALL`].
+/// A provider's own count, as its response headers tell it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Meter {
     /// Use in its window.
-    pub used: [Option<u64>; 4],
+    pub used: PerDimension<Option<u64>>,
     /// Its limits.
-    pub limits: [Option<u64>; 4],
+    pub limits: PerDimension<Option<u64>>,
 }
 
-/// New limits for a running fleet: `None` leaves one as it is, `Some(None)` gives the configured
-/// one back.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Override {
-    /// In the order of [`Dimension::ALL`], as the provider states them.
-    pub limits: [Option<Option<u64>>; 4],
-    /// Calls at once.
-    pub concurrent: Option<Option<u64>>,
-}
+/// New limits for a running fleet, as the provider states them.
+pub type LimitChanges = PerLimit<Change>;
 
 /// One call's tokens, estimated and real.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,88 +223,6 @@ pub enum Settled {
     Unknown,
 }
 
-/// One model's quota at one moment.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Snapshot {
-    /// Until the gate opens; zero when it is open.
-    pub pause: Duration,
-    /// Whether it is closed until the day ends or somebody pays.
-    pub exhausted: bool,
-    /// Why it is closed; empty when it is open.
-    pub reason: String,
-    /// Reservations in the window.
-    pub reservations: u64,
-    /// Mean time from admission to settlement.
-    pub latency: Duration,
-    /// On every limit, after refusals; 1 when there were none lately.
-    pub factor: f64,
-    /// On calls in flight, after overloads.
-    pub cap: Option<u64>,
-    /// Calls of the day; 0 without a limit by the day.
-    pub day_requests: u64,
-    /// Tokens of the day; 0 without a limit by the day.
-    pub day_tokens: u64,
-    /// Until the day ends.
-    pub day_left: Duration,
-    /// Requests, input, output and combined tokens of the window.
-    pub dimensions: [DimensionSnapshot; 4],
-    /// Calls at once.
-    pub in_flight: DimensionSnapshot,
-    /// Each lane, in the order of [`crate::Lanes`].
-    pub lanes: Vec<LaneSnapshot>,
-}
-
-impl Snapshot {
-    /// Use and reservation in the window.
-    #[must_use]
-    pub fn used(&self) -> Amounts {
-        Amounts(self.dimensions.map(|dimension| dimension.used))
-    }
-
-    /// One dimension.
-    #[must_use]
-    pub fn get(&self, dimension: Dimension) -> &DimensionSnapshot {
-        &self.dimensions[dimension.index()]
-    }
-}
-
-/// One dimension of a [`Snapshot`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DimensionSnapshot {
-    /// The limit in force, margin and all; 0 for none.
-    pub limit: u64,
-    /// Use and reservation in the window.
-    pub used: u64,
-    /// Of it: reserved and not settled.
-    pub held: u64,
-    /// Use by others on the same account, as the provider's meter told it.
-    pub others: u64,
-    /// Set while the fleet runs, margin and all.
-    pub set: Option<u64>,
-    /// The provider states less than is configured, margin and all.
-    pub stated: Option<u64>,
-    /// How far the pace clock is ahead.
-    pub ahead: Duration,
-}
-
-/// One lane of a [`Snapshot`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct LaneSnapshot {
-    /// The lane.
-    pub lane: Lane,
-    /// Callers with a ticket that have not been admitted, about: those who died are counted until
-    /// the queue is empty.
-    pub waiting: u64,
-    /// How long the queue is: when the last ticket's turn comes.
-    pub queue: Duration,
-    /// When the head of the queue may go, while it is blocked.
-    pub next: Duration,
-    /// Calls in flight.
-    pub in_flight: u64,
-    /// Use and reservation in the window.
-    pub used: Amounts,
-}
-
 /// Keeps reservations, one atomic step a call.
 pub trait Store: Send + Sync {
     /// Reserves, or says when to come back.
@@ -361,7 +253,7 @@ pub trait Store: Send + Sync {
     fn set_limits(
         &self,
         model: &ModelQuota,
-        limits: &Override,
+        changes: &LimitChanges,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Charges what was used without a reservation, while the store could not be asked.

@@ -5,14 +5,16 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
-    amounts::{Amounts, Dimension},
+    dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension},
     error::Error,
-    limits::{Limits, ModelQuota},
+    limits::Limits,
+    model::ModelQuota,
+    number::float,
+    request::Ticket,
+    snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     store::{
-        Ask, Binding, DayLimit, Decision, DimensionSnapshot, Expectation, LaneSnapshot, Override,
-        ProviderSignal, Settled, Settlement, Snapshot,
+        Ask, Binding, Decision, Expectation, LimitChanges, ProviderSignal, Settled, Settlement,
     },
-    ticket::Ticket,
 };
 
 /// Numbers as packed little-endian doubles.
@@ -21,11 +23,7 @@ pub(crate) struct Packed(Vec<u8>);
 
 impl Packed {
     pub(crate) fn number(self, number: u64) -> Self {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "amounts and microseconds lie far below 2^53"
-        )]
-        self.float(number as f64)
+        self.float(float(number))
     }
 
     fn float(mut self, number: f64) -> Self {
@@ -33,8 +31,9 @@ impl Packed {
         self
     }
 
-    fn numbers(self, numbers: impl IntoIterator<Item = u64>) -> Self {
-        numbers.into_iter().fold(self, Self::number)
+    /// A number of each dimension.
+    fn each(self, numbers: &PerDimension<u64>) -> Self {
+        numbers.iter().fold(self, |packed, (_, number)| packed.number(*number))
     }
 
     pub(crate) fn micros(self, duration: Duration) -> Self {
@@ -52,7 +51,7 @@ pub(crate) fn model(model: &ModelQuota) -> Vec<u8> {
         .micros(limits.window)
         .micros(limits.burst)
         .micros(limits.lease())
-        .numbers(limits.effective().0)
+        .each(&limits.effective())
         .number(limits.concurrent.unwrap_or(0))
         .number(limits.requests_per_day.unwrap_or(0))
         .number(limits.tokens_per_day.unwrap_or(0))
@@ -70,7 +69,7 @@ pub(crate) fn ask(ask: &Ask, clock: u64) -> Vec<u8> {
         .number(ask.lane as u64 + 1)
         .number(ticket.epoch)
         .number(ticket.position)
-        .numbers(ask.amounts.0)
+        .each(&ask.amounts)
         .number(u64::from(ask.curious))
         .number(clock)
         .done()
@@ -107,7 +106,7 @@ pub(crate) fn outcome(
     };
     Packed::default()
         .number(mode)
-        .numbers(settlement.used.unwrap_or_default().0)
+        .each(&settlement.used.unwrap_or_default())
         .number(lane)
         .number(u64::from(model.charge.unused_returns))
         .number(sample.map_or(0, |sample| sample.estimated_input))
@@ -117,9 +116,9 @@ pub(crate) fn outcome(
         .micros(settlement.pause.as_ref().map_or(Duration::ZERO, |pause| pause.length))
         .micros(settlement.longest_pause(pause_ttl))
         .number(clock)
-        .numbers(settlement.meter.used.map(|used| used.map_or(0, |used| used.saturating_add(1))))
-        .numbers(
-            settlement
+        .each(&settlement.meter.used.map(|used| used.map_or(0, |used| used.saturating_add(1))))
+        .each(
+            &settlement
                 .meter
                 .limits
                 .map(|limit| limit.map_or(0, |limit| model.limits.with_margin(limit))),
@@ -127,17 +126,14 @@ pub(crate) fn outcome(
         .done()
 }
 
-pub(crate) fn limits(limits: &Limits, new: &Override, clock: u64) -> Vec<u8> {
-    let code = |set: Option<Option<u64>>, in_force: &dyn Fn(u64) -> u64| match set {
-        None => 0,
-        Some(None) => 1,
-        Some(Some(limit)) => in_force(limit).saturating_add(1),
+pub(crate) fn limits(limits: &Limits, changes: &LimitChanges, clock: u64) -> Vec<u8> {
+    let code = |(limited, change): (Limited, &Change)| match (*change, limited) {
+        (Change::Keep, _) => 0,
+        (Change::Clear, _) => 1,
+        (Change::Set(limit), Limited::Window(_)) => limits.with_margin(limit).saturating_add(1),
+        (Change::Set(limit), Limited::InFlight) => limit.saturating_add(1),
     };
-    Packed::default()
-        .numbers(new.limits.map(|set| code(set, &|limit| limits.with_margin(limit))))
-        .number(code(new.concurrent, &|limit| limit))
-        .number(clock)
-        .done()
+    changes.iter().map(code).fold(Packed::default(), Packed::number).number(clock).done()
 }
 
 pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
@@ -223,15 +219,18 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
             ahead: Duration::from_micros(next()?),
         })
     };
-    for slot in &mut snapshot.dimensions {
-        *slot = dimension()?;
+    for slot in Dimension::ALL {
+        snapshot.dimensions[slot] = dimension()?;
     }
     snapshot.in_flight = dimension()?;
     let mut all = Vec::new();
     for _ in 0..lanes {
         let (waiting, queue, head) =
             (next()?, Duration::from_micros(next()?), Duration::from_micros(next()?));
-        let used = Amounts([next()?, next()?, next()?, next()?]);
+        let mut used = Amounts::default();
+        for dimension in Dimension::ALL {
+            used[dimension] = next()?;
+        }
         all.push((waiting, queue, head, used, next()?));
     }
     let lanes = model.lanes.iter().zip(all);

@@ -23,7 +23,7 @@ both_stores! {
     the_window_holds_exactly_the_limit(model(limits(1_000)));
     a_refusal_names_the_exact_wait(model(limits(1_000)));
     the_pace_lets_no_minute_go_at_once(model(Limits { burst: Duration::from_secs(1), ..limits(6_000) }));
-    every_dimension_binds(model(Limits { requests: Some(10), input: Some(5_000), output: Some(50), ..limits(8_000) }));
+    every_dimension_binds(model(limits(8_000).with(Dimension::Requests, 10).with(Dimension::Input, 5_000).with(Dimension::Output, 50)));
     the_same_reservation_is_admitted_once(model(limits(1_000)));
     a_reservation_is_settled_once(model(limits(1_000)));
     what_is_not_used_is_given_back(model(limits(1_000)));
@@ -52,7 +52,7 @@ fn three_lanes() -> tidegate_quota::ModelQuota {
 }
 
 fn used(reservation: &str, tokens: u64) -> Settlement {
-    Settlement::used(reservation, Amounts([1, tokens, 0, tokens]))
+    Settlement::used(reservation, Amounts::call(tokens, 0))
 }
 
 async fn the_window_holds_exactly_the_limit<S: Store>(rig: &Rig<S>) {
@@ -67,7 +67,7 @@ async fn the_window_holds_exactly_the_limit<S: Store>(rig: &Rig<S>) {
     rig.at(START + 60 * SECOND);
     assert_eq!(rig.reserve(&next).await, Decision::Granted, "the first has left the window");
     rig.refused(&rig.ask(1)).await;
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 1_000);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 1_000);
 }
 
 async fn a_refusal_names_the_exact_wait<S: Store>(rig: &Rig<S>) {
@@ -101,17 +101,20 @@ async fn the_pace_lets_no_minute_go_at_once<S: Store>(rig: &Rig<S>) {
 }
 
 async fn every_dimension_binds<S: Store>(rig: &Rig<S>) {
-    let ask = |amounts| tidegate_quota::store::Ask { amounts: Amounts(amounts), ..rig.ask(0) };
-    assert_eq!(rig.reserve(&ask([1, 0, 41, 41])).await, Decision::Granted);
-    assert_eq!(rig.refused(&ask([1, 0, 10, 10])).await.1, Binding::Limit(Dimension::Output));
+    let ask = |input, output| tidegate_quota::store::Ask {
+        amounts: Amounts::call(input, output),
+        ..rig.ask(0)
+    };
+    assert_eq!(rig.reserve(&ask(0, 41)).await, Decision::Granted);
+    assert_eq!(rig.refused(&ask(0, 10)).await.1, Binding::Limit(Dimension::Output));
     rig.at(START + 200 * SECOND);
-    assert_eq!(rig.reserve(&ask([1, 4_900, 0, 4_900])).await, Decision::Granted);
-    assert_eq!(rig.refused(&ask([1, 101, 0, 101])).await.1, Binding::Limit(Dimension::Input));
+    assert_eq!(rig.reserve(&ask(4_900, 0)).await, Decision::Granted);
+    assert_eq!(rig.refused(&ask(101, 0)).await.1, Binding::Limit(Dimension::Input));
     rig.at(START + 400 * SECOND);
     for _ in 0..10 {
-        assert_eq!(rig.reserve(&ask([1, 1, 1, 2])).await, Decision::Granted);
+        assert_eq!(rig.reserve(&ask(1, 1)).await, Decision::Granted);
     }
-    assert_eq!(rig.refused(&ask([1, 0, 0, 0])).await.1, Binding::Limit(Dimension::Requests));
+    assert_eq!(rig.refused(&ask(0, 0)).await.1, Binding::Limit(Dimension::Requests));
 }
 
 async fn the_same_reservation_is_admitted_once<S: Store>(rig: &Rig<S>) {
@@ -119,7 +122,7 @@ async fn the_same_reservation_is_admitted_once<S: Store>(rig: &Rig<S>) {
     for _ in 0..5 {
         assert_eq!(rig.reserve(&ask).await, Decision::Granted);
     }
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 400);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 400);
 }
 
 async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
@@ -135,13 +138,13 @@ async fn a_reservation_is_settled_once<S: Store>(rig: &Rig<S>) {
     );
     assert_eq!(settle(used("never-reserved", 100)).await, Settled::Unknown);
     let snapshot = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!((snapshot.used().get(Dimension::Combined), snapshot.lanes[0].in_flight), (300, 0));
+    assert_eq!((snapshot.used().combined, snapshot.lanes[0].in_flight), (300, 0));
     let ask = rig.ask(400);
     rig.reserve(&ask).await;
     assert_eq!(settle(Settlement::released(&ask.reservation)).await, Settled::Done);
     assert_eq!(settle(Settlement::released(&ask.reservation)).await, Settled::Unknown);
     assert_eq!(settle(used(&ask.reservation, 9)).await, Settled::Unknown);
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 300);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 300);
 }
 
 async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
@@ -158,7 +161,7 @@ async fn what_is_not_used_is_given_back<S: Store>(rig: &Rig<S>) {
     );
     rig.advance(wait);
     assert_eq!(rig.reserve(&next).await, Decision::Granted);
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 1_000);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 1_000);
 }
 
 async fn an_overshoot_is_a_debt<S: Store>(rig: &Rig<S>) {
@@ -297,7 +300,7 @@ async fn a_clock_that_steps_back_changes_nothing<S: Store>(rig: &Rig<S>) {
     let (wait, ..) = rig.refused(&rig.ask(1)).await;
     assert_eq!(wait, Duration::from_secs(60));
     rig.at(START + 60 * SECOND);
-    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().get(Dimension::Combined), 0);
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 0);
 }
 
 /// Lanes are numbered by name: batch 0, interactive 1, standard 2.
@@ -332,9 +335,9 @@ async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store>(rig: &Rig
         }
     }
     let lanes = rig.store.inspect(&rig.model).await.unwrap().lanes;
-    let share = lanes[1].used.get(Dimension::Combined);
+    let share = lanes[1].used.combined;
     assert!(share >= 580, "interactive has {share} of its 600 ({interactive} in all)");
-    assert!(lanes[0].used.get(Dimension::Combined) >= 80, "batch is not starved: {:?}", lanes[0]);
+    assert!(lanes[0].used.combined >= 80, "batch is not starved: {:?}", lanes[0]);
 }
 
 async fn a_lane_borrows_what_nobody_wants<S: Store>(rig: &Rig<S>) {

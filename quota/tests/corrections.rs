@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use common::{Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
 use tidegate_quota::{
-    Amounts, Decision, Dimension, Limits, ModelQuota, Store,
-    store::{Ask, Binding, DayLimit, Meter, Override, Pause, ProviderSignal, Settlement},
+    Amounts, Change, DayLimit, Decision, Dimension, Limits, ModelQuota, PerDimension, PerLimit,
+    Store,
+    store::{Ask, Binding, LimitChanges, Meter, Pause, ProviderSignal, Settlement},
 };
 use tidegate_types::Tenant;
 
@@ -62,14 +63,14 @@ fn pause(seconds: u64) -> Option<Pause> {
 
 async fn used<S: Store>(rig: &Rig<S>, ask: &Ask, tokens: u64) {
     rig.store
-        .settle(&rig.model, &Settlement::used(&ask.reservation, Amounts([1, tokens, 0, tokens])))
+        .settle(&rig.model, &Settlement::used(&ask.reservation, Amounts::call(tokens, 0)))
         .await
         .unwrap();
 }
 
 async fn refused<S: Store>(rig: &Rig<S>, ask: &Ask, signal: ProviderSignal, pause: Option<Pause>) {
     let settlement =
-        Settlement { signal, pause, ..Settlement::used(&ask.reservation, Amounts([1, 0, 0, 0])) };
+        Settlement { signal, pause, ..Settlement::used(&ask.reservation, Amounts::call(0, 0)) };
     rig.store.settle(&rig.model, &settlement).await.unwrap();
 }
 
@@ -122,20 +123,16 @@ async fn a_call_that_outlives_the_window_is_still_in_flight<S: Store>(rig: &Rig<
     // This provider counts output when the call ends: 70 tokens now, though the call began 150 s
     // ago.
     rig.store
-        .settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100])))
+        .settle(&rig.model, &Settlement::used(&long.reservation, Amounts::call(30, 70)))
         .await
         .unwrap();
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!((seen.in_flight.used, seen.used()), (1, Amounts([1, 1, 70, 71])));
+    assert_eq!((seen.in_flight.used, seen.used()), (1, Amounts::call(1, 70)));
     rig.store
-        .settle(&rig.model, &Settlement::used(&long.reservation, Amounts([1, 30, 70, 100])))
+        .settle(&rig.model, &Settlement::used(&long.reservation, Amounts::call(30, 70)))
         .await
         .unwrap();
-    assert_eq!(
-        rig.store.inspect(&rig.model).await.unwrap().used(),
-        Amounts([1, 1, 70, 71]),
-        "once"
-    );
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used(), Amounts::call(1, 70), "once");
 }
 
 async fn a_lane_has_its_part_of_the_calls_at_once<S: Store>(rig: &Rig<S>) {
@@ -212,9 +209,10 @@ async fn a_call_as_large_as_the_whole_limit_survives_a_refusal<S: Store>(rig: &R
 async fn use_by_others_on_the_account_counts_and_fades<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(100);
     rig.reserve(&ask).await;
-    let meter = Meter { used: [None, None, None, Some(700)], limits: [None; 4] };
+    let used = PerDimension { combined: Some(700), ..PerDimension::default() };
+    let meter = Meter { used, ..Meter::default() };
     let settlement =
-        Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 100, 0, 100])) };
+        Settlement { meter, ..Settlement::used(&ask.reservation, Amounts::call(100, 0)) };
     rig.store.settle(&rig.model, &settlement).await.unwrap();
     let seen = *rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined);
     assert_eq!((seen.used, seen.others), (100, 600));
@@ -233,9 +231,10 @@ async fn a_provider_that_states_less_is_believed<S: Store>(rig: &Rig<S>) {
     let state = async |stated| {
         let ask = rig.ask(1);
         rig.reserve(&ask).await;
-        let meter = Meter { used: [None; 4], limits: [None, None, None, Some(stated)] };
+        let limits = PerDimension { combined: Some(stated), ..PerDimension::default() };
+        let meter = Meter { limits, ..Meter::default() };
         let settlement =
-            Settlement { meter, ..Settlement::used(&ask.reservation, Amounts([1, 1, 0, 1])) };
+            Settlement { meter, ..Settlement::used(&ask.reservation, Amounts::call(1, 0)) };
         rig.store.settle(&rig.model, &settlement).await.unwrap();
         limit(rig).await
     };
@@ -248,13 +247,17 @@ async fn a_provider_that_states_less_is_believed<S: Store>(rig: &Rig<S>) {
     assert_eq!(state(1_000).await, 1_000, "the tier was raised again");
 }
 
+fn combined_alone(change: Change) -> LimitChanges {
+    let window = PerDimension { combined: change, ..PerDimension::default() };
+    PerLimit { window, ..PerLimit::default() }
+}
+
 async fn limits_set_act_at_once_and_keep_what_is_used<S: Store>(rig: &Rig<S>) {
-    let set = async |limit| {
-        let limits = Override { limits: [None, None, None, Some(limit)], concurrent: None };
-        rig.store.set_limits(&rig.model, &limits).await.unwrap();
+    let set = async |change| {
+        rig.store.set_limits(&rig.model, &combined_alone(change)).await.unwrap();
     };
     rig.reserve(&rig.ask(600)).await;
-    set(Some(500)).await;
+    set(Change::Set(500)).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     let combined = seen.get(Dimension::Combined);
     assert_eq!((combined.limit, combined.used, combined.set), (500, 600, Some(500)));
@@ -263,12 +266,12 @@ async fn limits_set_act_at_once_and_keep_what_is_used<S: Store>(rig: &Rig<S>) {
         Duration::from_secs(60),
         "nothing fits until the use has left the window"
     );
-    set(Some(2_000)).await;
+    set(Change::Set(2_000)).await;
     rig.advance(Duration::from_secs(61));
     assert_eq!(rig.reserve(&rig.ask(1_900)).await, Decision::Granted);
     rig.advance(Duration::from_secs(3_600));
     assert_eq!(limit(rig).await, 2_000, "an hour's silence forgets nothing");
-    set(None).await;
+    set(Change::Clear).await;
     assert_eq!(limit(rig).await, 1_000, "as configured");
 }
 
@@ -412,10 +415,21 @@ async fn tenants_of_a_lane_get_equal_parts<S: Store>(rig: &Rig<S>) {
 
 async fn what_was_spent_elsewhere_is_charged_once<S: Store>(rig: &Rig<S>) {
     for _ in 0..3 {
-        rig.store.charge(&rig.model, "away:1", 0, Amounts([4, 300, 100, 400])).await.unwrap();
+        rig.store
+            .charge(
+                &rig.model,
+                "away:1",
+                0,
+                Amounts { requests: 4, input: 300, output: 100, combined: 400 },
+            )
+            .await
+            .unwrap();
     }
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!((seen.used(), seen.in_flight.used), (Amounts([4, 300, 100, 400]), 0));
+    assert_eq!(
+        (seen.used(), seen.in_flight.used),
+        (Amounts { requests: 4, input: 300, output: 100, combined: 400 }, 0)
+    );
     assert_eq!(rig.refused(&rig.ask(601)).await.0, Duration::from_secs(60));
 }
 
@@ -451,8 +465,8 @@ async fn a_raised_limit_moves_the_queue<S: Store>(rig: &Rig<S>) {
         last.ticket = Some(rig.refused(&last).await.2);
     }
     assert!(rig.refused(&last).await.0 > Duration::from_secs(300), "ten minutes of turns");
-    let limits = Override { limits: [None, None, None, Some(Some(600_000))], concurrent: None };
-    rig.store.set_limits(&rig.model, &limits).await.unwrap();
+    let changes = combined_alone(Change::Set(600_000));
+    rig.store.set_limits(&rig.model, &changes).await.unwrap();
     rig.advance(Duration::from_secs(1));
     assert_eq!(rig.reserve(&last).await, Decision::Granted);
 }

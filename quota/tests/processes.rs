@@ -38,12 +38,11 @@ const LATE: Duration = Duration::from_millis(500);
 
 fn model() -> ModelQuota {
     let limits = Limits {
-        input: Some(INPUT),
         concurrent: Some(AT_ONCE),
         margin: 1.0,
         window: WINDOW,
         lease: Duration::from_secs(5),
-        ..Limits::default()
+        ..Limits::default().with(Dimension::Input, INPUT)
     };
     ModelQuota::new(
         "race:model".parse().unwrap(),

@@ -19,7 +19,8 @@ use std::{
 
 use common::{START, in_redis, limits, model};
 use tidegate_quota::{
-    Amounts, Decision, Limits, Options, Quota, Refused, Request, Snapshot, Store as _, Ticket,
+    Amounts, Decision, Limited, Limits, Options, Quota, Refused, Request, Snapshot, Store as _,
+    Ticket,
     store::{Settled, Settlement},
 };
 use tidegate_testkit::{Redis, skip, unique};
@@ -108,7 +109,7 @@ fn written(decision: &Decision) -> String {
 
 /// A snapshot as the agent writes it.
 fn seen(snapshot: &Snapshot) -> String {
-    let dimensions = snapshot.dimensions.iter().chain([&snapshot.in_flight]);
+    let dimensions = Limited::ALL.into_iter().map(|limited| snapshot.of(limited));
     let numbers =
         dimensions.flat_map(|dimension| [dimension.limit, dimension.used, dimension.held]);
     let pause = u64::try_from(snapshot.pause.as_micros()).unwrap();
@@ -168,7 +169,7 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                     let largest = if next(&mut random, 10) == 0 { 2_000 } else { 400 };
                     (format!("r{step}"), 1 + next(&mut random, largest), None)
                 };
-                let ask = common::ask(id.clone(), Amounts([1, tokens, 0, tokens]));
+                let ask = common::ask(id.clone(), Amounts::call(tokens, 0));
                 let decision = rust.reserve(&tidegate_quota::store::Ask { ticket, ..ask }).await;
                 match decision {
                     Decision::Wait { ticket, .. } => waiting.push((id.clone(), tokens, ticket)),
@@ -183,7 +184,7 @@ async fn the_same_history_gets_the_same_answers_in_both_languages() {
                 let used = next(&mut random, 1_000);
                 let (settlement, order) = if kind == 6 {
                     (
-                        Settlement::used(id.clone(), Amounts([1, used, 0, used])),
+                        Settlement::used(id.clone(), Amounts::call(used, 0)),
                         format!("settle {id} {used}"),
                     )
                 } else {
@@ -257,16 +258,19 @@ async fn settlements_and_pauses_are_seen_by_the_other_language() {
 
     assert_eq!(python.reserve("a", 800, None), "granted 0 - 0 0 0");
     let held = rust.store.inspect(&rust.model).await.unwrap();
-    assert_eq!((held.used().0[3], held.dimensions[3].held, held.in_flight.used), (800, 800, 1));
+    assert_eq!(
+        (held.used().combined, held.dimensions.combined.held, held.in_flight.used),
+        (800, 800, 1)
+    );
     assert_eq!(python.tell("settle a 300"), "done");
     let settled = rust.store.inspect(&rust.model).await.unwrap();
     assert_eq!(
-        (settled.used().0[3], settled.dimensions[3].held, settled.in_flight.used),
+        (settled.used().combined, settled.dimensions.combined.held, settled.in_flight.used),
         (300, 0, 0)
     );
     let again = rust
         .store
-        .settle(&rust.model, &Settlement::used("a", Amounts([1, 9, 0, 9])))
+        .settle(&rust.model, &Settlement::used("a", Amounts::call(9, 0)))
         .await
         .unwrap()
         .0;
@@ -313,8 +317,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     let Some(server) = services() else { return };
     let prefix = unique("test");
     let window = Duration::from_secs_f64(WINDOW);
-    let limits =
-        Limits { combined: Some(LIMIT), margin: 1.0, window, burst: window, ..Limits::default() };
+    let limits = Limits { margin: 1.0, window, burst: window, ..common::limits(LIMIT) };
     let options = Options {
         key_prefix: prefix.clone(),
         max_slot_wait: Duration::from_secs(60),
@@ -373,7 +376,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     while ledger.len() < 2 * CALLS {
         entries(&mut connection, &prefix, &mut ledger);
         if let Ok(snapshot) = quota.inspect(&id).await {
-            assert!(snapshot.used().0[3] <= LIMIT, "{snapshot:?}");
+            assert!(snapshot.used().combined <= LIMIT, "{snapshot:?}");
         }
         if rust.is_finished() && child.try_wait().unwrap().is_some() {
             entries(&mut connection, &prefix, &mut ledger);

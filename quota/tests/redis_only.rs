@@ -17,9 +17,9 @@ use std::time::Duration;
 use common::{Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_with_lanes};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
-    Amounts, Decision, Dimension, Limits, ModelQuota, Quota, Request, Store, Ticket, memory,
-    redis_store,
-    store::{Ask, Meter, Override, Pause, ProviderSignal, Settlement, UsageSample},
+    Amounts, Change, Decision, Dimension, Limits, ModelQuota, PerDimension, PerLimit, Quota,
+    Request, Store, Ticket, memory, redis_store,
+    store::{Ask, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::{Redis, unique};
 use tidegate_types::Tenant;
@@ -63,11 +63,11 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn lanes_and_dimensions() -> ModelQuota {
     let limits = Limits {
-        requests: Some(30),
-        input: Some(2_000),
-        output: Some(900),
         burst: Duration::from_secs(2),
         ..limits(2_500)
+            .with(Dimension::Requests, 30)
+            .with(Dimension::Input, 2_000)
+            .with(Dimension::Output, 900)
     };
     model_with_lanes(
         limits,
@@ -92,7 +92,7 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
                 template: u64::from(id % 3),
                 curious: *with_ticket,
                 tenant: Tenant::new(if id % 2 == 0 { "even" } else { "odd" }).unwrap(),
-                ..ask(format!("r{id}"), Amounts([1, *input, *output, input + output]))
+                ..ask(format!("r{id}"), Amounts::call(*input, *output))
             };
             let (decision, expectation) = rig.store.reserve(&rig.model, &ask).await.unwrap();
             if let Decision::Wait { ticket, .. } = decision {
@@ -102,7 +102,7 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
         }
         Step::Settle { id, input, output } => {
             let sample = UsageSample { estimated_input: 100, input: *input, output: *output };
-            let used = Some(Amounts([1, *input, *output, input + output]));
+            let used = Some(Amounts::call(*input, *output));
             format!(
                 "{:?}",
                 rig.store.settle(&rig.model, &settle(*id, used, Some(sample))).await.unwrap()
@@ -117,21 +117,20 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
             let settlement = Settlement {
                 signal: *signal,
                 pause: Some(pause),
-                ..settle(*id, Some(Amounts([1, 0, 0, 0])), None)
+                ..settle(*id, Some(Amounts::call(0, 0)), None)
             };
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
         }
         Step::Meter { id, used, limit } => {
             let meter = Meter {
-                used: [None, None, None, Some(*used)],
-                limits: [None, None, None, Some(*limit)],
+                used: PerDimension { combined: Some(*used), ..PerDimension::default() },
+                limits: PerDimension { combined: Some(*limit), ..PerDimension::default() },
             };
-            let settlement =
-                Settlement { meter, ..settle(*id, Some(Amounts([1, 10, 5, 15])), None) };
+            let settlement = Settlement { meter, ..settle(*id, Some(Amounts::call(10, 5)), None) };
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
         }
         Step::Charge { id, tokens } => {
-            let used = Amounts([1, *tokens, 0, *tokens]);
+            let used = Amounts::call(*tokens, 0);
             format!(
                 "{:?}",
                 rig.store
@@ -144,11 +143,12 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
             format!("{:?}", rig.store.renew(&rig.model, &format!("r{id}")).await.unwrap())
         }
         Step::Limit { combined, concurrent } => {
-            let limits = Override {
-                limits: [None, None, None, Some(*combined)],
-                concurrent: Some(*concurrent),
+            let change = |limit: Option<u64>| limit.map_or(Change::Clear, Change::Set);
+            let changes = PerLimit {
+                window: PerDimension { combined: change(*combined), ..PerDimension::default() },
+                in_flight: change(*concurrent),
             };
-            format!("{:?}", rig.store.set_limits(&rig.model, &limits).await.unwrap())
+            format!("{:?}", rig.store.set_limits(&rig.model, &changes).await.unwrap())
         }
         Step::Pause { seconds } => {
             let pause = Pause { length: Duration::from_secs(*seconds), reason: "test".to_owned() };
@@ -171,11 +171,11 @@ fn totals_equal_the_ledger(
     let key = |what: &str| format!("{prefix}:v1:{{test:model}}:{what}");
     let ids: Vec<String> =
         redis::cmd("ZRANGE").arg(key("ledger")).arg(0).arg(-1).query(connection).unwrap();
-    let mut sum = [0.0_f64; 4];
+    let mut sum = PerDimension::<f64>::default();
     for id in &ids {
         let entry: Vec<u8> =
             redis::cmd("HGET").arg(key("entries")).arg(id).query(connection).unwrap();
-        for (dimension, bytes) in entry[10..].chunks(8).enumerate() {
+        for (dimension, bytes) in Dimension::ALL.into_iter().zip(entry[10..].chunks(8)) {
             sum[dimension] += f64::from_le_bytes(bytes.try_into().unwrap());
         }
     }
@@ -186,12 +186,12 @@ fn totals_equal_the_ledger(
         ids.len() + leases,
         "an entry without a place in the ledger or a lease"
     );
-    for (dimension, sum) in sum.iter().enumerate() {
+    for (dimension, sum) in sum.iter() {
         prop_assert!(
-            (sum - used.0[dimension] as f64).abs() < 0.5,
+            (sum - used[dimension] as f64).abs() < 0.5,
             "ledger {} total {}",
             sum,
-            used.0[dimension]
+            used[dimension]
         );
     }
     Ok(())
@@ -225,7 +225,7 @@ proptest! {
                         prop_assert!(now.used <= before.used || now.used + now.others <= now.limit + 1, "{} over its limit", dimension);
                     }
                     prop_assert!(left.in_flight.limit == 0 || left.in_flight.used <= left.in_flight.limit, "too many at once");
-                    let lanes: u64 = left.lanes.iter().map(|lane| lane.used.get(Dimension::Combined)).sum();
+                    let lanes: u64 = left.lanes.iter().map(|lane| lane.used.combined).sum();
                     prop_assert_eq!(lanes, left.get(Dimension::Combined).used, "lanes add up");
                 }
             }
@@ -251,7 +251,7 @@ async fn every_key_has_a_time_to_live_and_the_model_s_hash_tag() {
     let taught = Settlement {
         sample: Some(sample),
         template: 5,
-        ..Settlement::used(&ask.reservation, Amounts([1, 5, 5, 10]))
+        ..Settlement::used(&ask.reservation, Amounts::call(5, 5))
     };
     rig.store.settle(&rig.model, &taught).await.unwrap();
     let other = rig.ask(10);
@@ -420,11 +420,10 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
 async fn a_race_never_exceeds_the_limit() {
     let Some(server) = Redis::shared() else { return };
     let limits = Limits {
-        combined: Some(5_000),
         margin: 1.0,
         window: Duration::from_secs(1),
         burst: Duration::from_millis(50),
-        ..Limits::default()
+        ..Limits::default().with(Dimension::Combined, 5_000)
     };
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
     let store =
@@ -443,7 +442,7 @@ async fn a_race_never_exceeds_the_limit() {
                     }
                     let ask = Ask {
                         ticket: turn,
-                        ..ask(format!("{task}-{number}"), Amounts([1, 100, 0, 100]))
+                        ..ask(format!("{task}-{number}"), Amounts::call(100, 0))
                     };
                     match store.reserve(&model, &ask).await.unwrap().0 {
                         Decision::Granted => {
@@ -475,7 +474,8 @@ async fn a_race_never_exceeds_the_limit() {
 #[tokio::test]
 async fn while_redis_is_away_a_worker_keeps_to_its_share() {
     let Some(mut server) = Redis::start() else { return };
-    let limits = Limits { requests: Some(600), burst: Duration::from_secs(1), ..limits(1_000_000) };
+    let limits = Limits { burst: Duration::from_secs(1), ..limits(1_000_000) }
+        .with(Dimension::Requests, 600);
     let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
     let quota = Quota::with_redis(
         &server.url,
@@ -509,7 +509,7 @@ async fn the_model_in_memory_runs_on_a_clock_of_its_own() {
         Limits { window: Duration::from_millis(50), ..limits(100) },
         tidegate_quota::Lanes::single(),
     );
-    let ask = |id: &str, ticket| Ask { ticket, ..ask(id, Amounts([1, 100, 0, 100])) };
+    let ask = |id: &str, ticket| Ask { ticket, ..ask(id, Amounts::call(100, 0)) };
     assert_eq!(store.reserve(&model, &ask("a", None)).await.unwrap().0, Decision::Granted);
     let Decision::Wait { wait, ticket, .. } =
         store.reserve(&model, &ask("b", None)).await.unwrap().0

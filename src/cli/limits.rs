@@ -1,9 +1,9 @@
 //! `tidegate limits`.
 
 use anyhow::Context;
-use clap::Subcommand;
+use clap::{Arg, ArgMatches, Command, Subcommand, value_parser};
 use serde_json::{Value, json};
-use tidegate_quota::{Dimension, ModelQuota, Quota, Snapshot, store::Override};
+use tidegate_quota::{Change, Limited, ModelQuota, PerLimit, Quota, Snapshot, store::LimitChanges};
 use tidegate_types::ModelId;
 
 use crate::config::Config;
@@ -20,7 +20,7 @@ use super::{
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
     #[command(subcommand)]
-    change: Option<Change>,
+    action: Option<Action>,
     /// Which model, such as anthropic:claude-sonnet-5 [default: all]
     model: Option<String>,
     /// As JSON
@@ -29,7 +29,7 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Change {
+enum Action {
     /// Set limits for the whole fleet at once
     Set(Set),
     /// Give the configured limits back
@@ -47,61 +47,63 @@ enum Change {
 struct Set {
     /// Such as anthropic:claude-sonnet-5
     model: String,
-    /// Calls a minute
-    #[arg(long, value_name = "N")]
-    rpm: Option<u64>,
-    /// Input and output tokens a minute, counted together
-    #[arg(long, value_name = "N")]
-    tpm: Option<u64>,
-    /// Input tokens a minute
-    #[arg(long, value_name = "N")]
-    itpm: Option<u64>,
-    /// Output tokens a minute
-    #[arg(long, value_name = "N")]
-    otpm: Option<u64>,
-    /// Calls at once
-    #[arg(long, value_name = "N")]
-    concurrent: Option<u64>,
+    #[command(flatten)]
+    flags: Flags,
     /// As JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Set {
-    /// In the order of [`Dimension::ALL`], then calls at once.
-    fn named(&self) -> [(&'static str, Option<u64>); 5] {
-        [
-            ("rpm", self.rpm),
-            ("itpm", self.itpm),
-            ("otpm", self.otpm),
-            ("tpm", self.tpm),
-            ("concurrent", self.concurrent),
-        ]
+/// One flag for each limit, by its key.
+#[derive(Debug, Clone, Default)]
+struct Flags(PerLimit<Option<u64>>);
+
+impl clap::Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        Limited::ALL.into_iter().fold(command, |command, limited| {
+            let flag = Arg::new(limited.key()).long(limited.key()).value_name("N");
+            command.arg(flag.help(limited.about()).value_parser(value_parser!(u64)))
+        })
     }
 
-    fn check(&self) -> anyhow::Result<Override> {
-        let named = self.named();
-        if named.iter().all(|(_, limit)| limit.is_none()) {
-            return Err(usage(
-                "nothing is to be set; give at least one of --rpm, --tpm, --itpm, --otpm, --concurrent",
-            ));
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::FromArgMatches for Flags {
+    fn from_arg_matches(given: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(PerLimit::from_fn(|limited| given.get_one(limited.key()).copied())))
+    }
+
+    fn update_from_arg_matches(&mut self, given: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(given)?;
+        Ok(())
+    }
+}
+
+impl Set {
+    fn check(&self) -> anyhow::Result<LimitChanges> {
+        let given = &self.flags.0;
+        if given.iter().all(|(_, limit)| limit.is_none()) {
+            let flags = Limited::ALL.map(|limited| format!("--{}", limited.key())).join(", ");
+            return Err(usage(format!("nothing is to be set; give at least one of {flags}")));
         }
-        if let Some((name, _)) = named.iter().find(|(_, limit)| *limit == Some(0)) {
-            let model = &self.model;
+        if let Some((limited, _)) = given.iter().find(|(_, limit)| **limit == Some(0)) {
+            let (key, model) = (limited.key(), &self.model);
             return Err(usage(format!(
-                "--{name} is 0, which would admit nothing; use `tidegate pause {model}` to stop the calls"
+                "--{key} is 0, which would admit nothing; use `tidegate pause {model}` to stop the calls"
             )));
         }
-        let [rpm, itpm, otpm, tpm, concurrent] = named.map(|(_, limit)| limit.map(Some));
-        Ok(Override { limits: [rpm, itpm, otpm, tpm], concurrent })
+        Ok(given.map(|limit| limit.map_or(Change::Keep, Change::Set)))
     }
 }
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let limiter = config.quota()?;
-    match args.change {
+    match args.action {
         None => show(&limiter, args.model.as_deref(), args.json).await,
-        Some(Change::Set(set)) => {
+        Some(Action::Set(set)) => {
             let limits = set.check()?;
             let model = quota::known(&limiter, &set.model)?;
             change(&limiter, &model, &limits, set.json).await?;
@@ -113,15 +115,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             }
             Ok(Outcome::Done)
         }
-        Some(Change::Clear { model, json }) => {
+        Some(Action::Clear { model, json }) => {
             let model = quota::known(&limiter, &model)?;
-            change(
-                &limiter,
-                &model,
-                &Override { limits: [Some(None); 4], concurrent: Some(None) },
-                json,
-            )
-            .await?;
+            change(&limiter, &model, &PerLimit::from_fn(|_| Change::Clear), json).await?;
             if !json {
                 output::say(
                     "the configured limits are in force again, for the whole fleet at once; use in the window stays",
@@ -135,11 +131,11 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 async fn change(
     limiter: &Quota,
     model: &ModelId,
-    limits: &Override,
+    changes: &LimitChanges,
     json: bool,
 ) -> anyhow::Result<()> {
     limiter
-        .set_limits(model, limits)
+        .set_limits(model, changes)
         .await
         .with_context(|| format!("the limits of {model} could not be set"))?;
     show(limiter, Some(model.as_str()), json).await.map(|_| ())
@@ -183,55 +179,53 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
 /// Name, as configured, as set (margin and all), and in force (margin and all) of each limit that
 /// there is.
 fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, [Option<u64>; 3])> {
-    let names = ["rpm", "itpm", "otpm", "tpm"];
-    let window = names
-        .into_iter()
-        .zip(Dimension::ALL)
-        .map(|(name, dimension)| (name, model.limits.get(dimension), *snapshot.get(dimension)));
-    window
-        .chain([("concurrent", model.limits.concurrent, snapshot.in_flight)])
-        .map(|(name, configured, seen)| {
-            (name, [configured, seen.set, Some(seen.limit).filter(|limit| *limit > 0)])
-        })
-        .filter(|(_, limits)| limits.iter().any(Option::is_some))
-        .collect()
+    let row = |limited: Limited| {
+        let (configured, seen) = (model.limits.get(limited), snapshot.of(limited));
+        let in_force = Some(seen.limit).filter(|limit| *limit > 0);
+        (limited.key(), [configured, seen.set, in_force])
+    };
+    let all = Limited::ALL.into_iter().map(row);
+    all.filter(|(_, limits)| limits.iter().any(Option::is_some)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use tidegate_quota::{Charge, Lanes, Limits, Options};
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, Options};
 
     use super::*;
 
-    fn set() -> Set {
-        Set {
-            model: "a:b".into(),
-            rpm: None,
-            tpm: None,
-            itpm: None,
-            otpm: None,
-            concurrent: None,
-            json: false,
-        }
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        set: Set,
+    }
+
+    fn set(flags: &[&str]) -> anyhow::Result<LimitChanges> {
+        let line: Line = clap::Parser::parse_from([&["set", "a:b"], flags].concat());
+        line.set.check()
     }
 
     #[test]
     fn what_would_admit_nothing_or_change_nothing_is_refused() {
-        assert!(set().check().unwrap_err().to_string().contains("at least one of --rpm"));
-        let zero = Set { itpm: Some(0), ..set() };
+        let nothing = set(&[]).unwrap_err().to_string();
         assert!(
-            zero.check()
-                .unwrap_err()
-                .to_string()
-                .starts_with("--itpm is 0, which would admit nothing")
+            nothing.ends_with("one of --rpm, --itpm, --otpm, --tpm, --concurrent"),
+            "{nothing}"
+        );
+        let zero = set(&["--itpm", "0"]).unwrap_err().to_string();
+        assert!(zero.starts_with("--itpm is 0, which would admit nothing"), "{zero}");
+        let changes = set(&["--rpm", "5", "--concurrent", "2"]).unwrap();
+        assert_eq!(
+            (changes.window.requests, changes.window.input, changes.in_flight),
+            (Change::Set(5), Change::Keep, Change::Set(2))
         );
     }
 
     #[tokio::test]
     async fn a_limit_is_set_and_cleared() {
-        let limits = Limits { combined: Some(1_000), ..Limits::default() };
+        let limits = Limits::default().with(Dimension::Combined, 1_000);
         let model = ModelQuota::new(
             "a:b".parse().unwrap(),
             limits,
@@ -240,16 +234,10 @@ mod tests {
         )
         .unwrap();
         let limiter = Quota::in_memory([model.clone()], Options::default());
-        limiter
-            .set_limits(&model.id, &Set { tpm: Some(100_000), ..set() }.check().unwrap())
-            .await
-            .unwrap();
+        limiter.set_limits(&model.id, &set(&["--tpm", "100000"]).unwrap()).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
         assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), Some(98_000), Some(98_000)])]);
-        limiter
-            .set_limits(&model.id, &Override { limits: [Some(None); 4], concurrent: Some(None) })
-            .await
-            .unwrap();
+        limiter.set_limits(&model.id, &PerLimit::from_fn(|_| Change::Clear)).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
         assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), None, Some(980)])]);
     }

@@ -4,7 +4,9 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use tidegate_quota::{Dimension, ModelQuota, Quota, Snapshot, store::DimensionSnapshot};
+use tidegate_quota::{
+    DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, snapshot::DimensionSnapshot,
+};
 use tidegate_types::ModelId;
 
 use crate::config::Config;
@@ -71,7 +73,7 @@ pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
 
 /// One row: a dimension of the window, or calls at once.
 struct Row {
-    name: &'static str,
+    limited: Limited,
     configured: Option<u64>,
     seen: DimensionSnapshot,
 }
@@ -89,22 +91,19 @@ impl Row {
 
 /// Every limit that is configured or in force: the four of the window, then calls at once.
 fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<Row> {
-    let window = Dimension::ALL.into_iter().map(|dimension| Row {
-        name: dimension.name(),
-        configured: model.limits.get(dimension),
-        seen: *snapshot.get(dimension),
-    });
-    let at_once =
-        Row { name: IN_FLIGHT, configured: model.limits.concurrent, seen: snapshot.in_flight };
-    window.chain([at_once]).filter(|row| row.configured.is_some() || row.seen.limit > 0).collect()
+    let row = |limited| Row {
+        limited,
+        configured: model.limits.get(limited),
+        seen: *snapshot.of(limited),
+    };
+    let all = Limited::ALL.into_iter().map(row);
+    all.filter(|row| row.configured.is_some() || row.seen.limit > 0).collect()
 }
-
-const IN_FLIGHT: &str = "in_flight";
 
 /// Why the limit in force is not the configured one.
 fn reasons(model: &ModelQuota, snapshot: &Snapshot, row: &Row) -> Vec<String> {
     let mut reasons = Vec::new();
-    let at_once = row.name == IN_FLIGHT;
+    let at_once = row.limited == Limited::InFlight;
     if let Some(set) = row.seen.set {
         reasons.push(format!("set to {} by an operator", count(set)));
     } else if !at_once && model.limits.margin < 1.0 {
@@ -125,28 +124,6 @@ fn reasons(model: &ModelQuota, snapshot: &Snapshot, row: &Row) -> Vec<String> {
     reasons
 }
 
-/// Calls in flight that keep a dimension busy, by Little's law: calls a second × seconds a call.
-fn useful_in_flight(model: &ModelQuota, snapshot: &Snapshot) -> Option<u64> {
-    let calls = snapshot.get(Dimension::Requests).used;
-    if snapshot.latency.is_zero() || calls == 0 {
-        return None;
-    }
-    // What the tightest dimension admits in a window, in calls of the size that the window holds
-    // now.
-    let admitted = Dimension::ALL.into_iter().filter_map(|dimension| {
-        let seen = snapshot.get(dimension);
-        (seen.limit > 0 && seen.used > 0).then(|| ratio(seen.limit, seen.used) * ratio(calls, 1))
-    });
-    let calls = admitted.fold(f64::INFINITY, f64::min);
-    let useful = calls / model.limits.window.as_secs_f64() * snapshot.latency.as_secs_f64();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small number above 0"
-    )]
-    useful.is_finite().then(|| useful.ceil() as u64)
-}
-
 /// From here on a limit is said to bind: pacing keeps the last part free.
 const FULL: f64 = 0.9;
 
@@ -155,13 +132,10 @@ pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
     if snapshot.exhausted || !snapshot.pause.is_zero() {
         return Some(format!("the gate: {}", gate(snapshot)));
     }
-    let days = [
-        ("requests a day", model.limits.requests_per_day, snapshot.day_requests),
-        ("tokens a day", model.limits.tokens_per_day, snapshot.day_tokens),
-    ];
-    let spent = days.iter().find(|(_, limit, used)| limit.is_some_and(|limit| *used >= limit));
-    if let Some((name, _, _)) = spent {
-        return Some(format!("{name}: spent; a new day begins in {}", span(snapshot.day_left)));
+    let spent =
+        |day: &DayLimit| model.limits.day(*day).is_some_and(|limit| snapshot.day(*day) >= limit);
+    if let Some(day) = DayLimit::ALL.into_iter().find(spent) {
+        return Some(format!("{day}: spent; a new day begins in {}", span(snapshot.day_left)));
     }
     let fullest = rows(model, snapshot).into_iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
     let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
@@ -169,7 +143,7 @@ pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
     is_full.then(|| {
         format!(
             "{}: {} used, {} free",
-            fullest.name,
+            fullest.limited.name(),
             percent(fullest.part()),
             count(fullest.free())
         )
@@ -197,9 +171,8 @@ fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
     let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED", "HELD"]);
     let rows = rows(model, snapshot);
     for row in &rows {
-        let name = if row.name == IN_FLIGHT { "calls at once" } else { row.name };
         limits.row(vec![
-            format!("  {name}"),
+            format!("  {}", row.limited.title()),
             row.configured.map_or_else(|| "-".to_owned(), count),
             count(row.seen.used),
             count(row.seen.limit),
@@ -212,7 +185,7 @@ fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
     for row in &rows {
         let reasons = reasons(model, snapshot, row);
         if row.configured != Some(row.seen.limit) && !reasons.is_empty() {
-            text += &styled(FAINT, format_args!("  {}: {}", row.name, reasons.join("; ")));
+            text += &styled(FAINT, format_args!("  {}: {}", row.limited.name(), reasons.join("; ")));
             text.push('\n');
         }
     }
@@ -220,18 +193,16 @@ fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
     if !snapshot.latency.is_zero() {
         text += &format!(", a call takes {}", span(snapshot.latency));
     }
-    if let Some(useful) = useful_in_flight(model, snapshot) {
+    if let Some(useful) = call_stats::kept_busy(model.limits.window, snapshot) {
         text += &format!("; the quota keeps {} busy", count(useful));
     }
     text.push('\n');
-    let days = [
-        ("requests", model.limits.requests_per_day, snapshot.day_requests),
-        ("tokens", model.limits.tokens_per_day, snapshot.day_tokens),
-    ];
-    for (name, limit, used) in days {
-        if let Some(limit) = limit {
-            let (used, limit, left) = (count(used), count(limit), span(snapshot.day_left));
-            text += &format!("  {name} today {used} of {limit}; a new day begins in {left}\n");
+    for day in DayLimit::ALL {
+        if let Some(limit) = model.limits.day(day) {
+            let (used, limit, left) =
+                (count(snapshot.day(day)), count(limit), span(snapshot.day_left));
+            let counts = day.counts();
+            text += &format!("  {counts} today {used} of {limit}; a new day begins in {left}\n");
         }
     }
     let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING", "NEXT"]);
@@ -262,7 +233,7 @@ pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
             "headroom": row.free(),
             "pace_ahead_seconds": row.seen.ahead.as_secs_f64(),
         });
-        (row.name.to_owned(), figures)
+        (row.limited.name().to_owned(), figures)
     });
     let lanes = snapshot.lanes.iter().zip(model.lanes.iter()).map(|(lane, (_, share))| {
         let figures = json!({
@@ -286,7 +257,7 @@ pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
         "overload_cap": snapshot.cap,
         "in_flight": snapshot.in_flight.used,
         "call_seconds": snapshot.latency.as_secs_f64(),
-        "useful_in_flight": useful_in_flight(model, snapshot),
+        "useful_in_flight": call_stats::kept_busy(model.limits.window, snapshot),
         "day": {
             "requests_limit": model.limits.requests_per_day,
             "requests": snapshot.day_requests,
@@ -304,13 +275,14 @@ pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use tidegate_quota::{Charge, Lanes, Limits, Options};
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, Options};
 
     use super::*;
 
     #[tokio::test]
     async fn a_paused_model_in_a_table_and_as_json() {
-        let limits = Limits { requests: Some(100), input: Some(50_000), ..Limits::default() };
+        let limits =
+            Limits::default().with(Dimension::Requests, 100).with(Dimension::Input, 50_000);
         let model = ModelQuota::new(
             "a:b".parse().unwrap(),
             limits,
@@ -321,7 +293,7 @@ mod tests {
         let quota = Quota::in_memory([model.clone()], Options::default());
         quota.pause(&model.id, Duration::from_secs(60), "holiday").await.unwrap();
         let mut snapshot = quota.inspect(&model.id).await.unwrap();
-        snapshot.dimensions[0].used = 49;
+        snapshot.dimensions.requests.used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
         let text = output::plain(&text(&model, &snapshot));
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
@@ -342,10 +314,8 @@ mod tests {
     #[test]
     fn every_reason_for_a_lower_limit_is_named() {
         let limits = Limits {
-            requests: Some(600),
-            combined: Some(60_000),
             tokens_per_day: Some(9_000),
-            ..Limits::default()
+            ..Limits::default().with(Dimension::Requests, 600).with(Dimension::Combined, 60_000)
         };
         let model = ModelQuota::new(
             "a:b".parse().unwrap(),
@@ -361,8 +331,8 @@ mod tests {
             latency: Duration::from_secs(5),
             ..Snapshot::default()
         };
-        snapshot.dimensions[0] = DimensionSnapshot { set: Some(294), ..seen(264, 10) };
-        snapshot.dimensions[3] =
+        snapshot.dimensions.requests = DimensionSnapshot { set: Some(294), ..seen(264, 10) };
+        snapshot.dimensions.combined =
             DimensionSnapshot { stated: Some(49_000), others: 700, ..seen(44_100, 44_000) };
         snapshot.in_flight = seen(8, 3);
         let text = output::plain(&text(&model, &snapshot));

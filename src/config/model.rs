@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tidegate_quota::Limits;
+use tidegate_quota::{Limits, PerDimension};
 
 use super::span::Span;
 
@@ -96,10 +96,12 @@ impl Model {
             Algorithm::TokenBucket => (1.0, Duration::from_secs(60)),
         };
         Limits {
-            requests: self.rpm,
-            input: self.itpm,
-            output: self.otpm,
-            combined: self.tpm,
+            per_minute: PerDimension {
+                requests: self.rpm,
+                input: self.itpm,
+                output: self.otpm,
+                combined: self.tpm,
+            },
             concurrent: self.concurrent,
             requests_per_day: self.rpd,
             tokens_per_day: self.tpd,

@@ -1,6 +1,7 @@
 //! The documents' slots of one worker process: one pool, of which each lane has its part.
 
 use parking_lot::Mutex;
+use tidegate_quota::Share;
 use tokio::sync::Notify;
 
 /// The part of a lane's guaranteed slots that is never lent, so that a document of an idle lane
@@ -10,15 +11,6 @@ const NEVER_LENT: f64 = 0.25;
 /// Most polls of one lane that are open at once; the SDK's own number.
 const POLLS: usize = 5;
 
-/// What one lane may have of the slots, as parts of 1.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Part {
-    /// Guaranteed.
-    pub share: f64,
-    /// The most it may borrow when the others are idle.
-    pub burst: f64,
-}
-
 /// A pool of slots that lanes share.
 ///
 /// Each lane has one slot, and its share of the others. Of these it always finds a quarter free;
@@ -26,7 +18,7 @@ pub struct Part {
 /// their share before any lane borrows.
 #[derive(Debug)]
 pub struct Pool {
-    parts: Vec<Part>,
+    shares: Vec<Share>,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -41,16 +33,16 @@ struct State {
 impl Pool {
     /// A pool of `limit` slots, and never fewer than one for each lane.
     #[must_use]
-    pub fn new(parts: Vec<Part>, limit: usize) -> Self {
-        let lanes = parts.len();
+    pub fn new(shares: Vec<Share>, limit: usize) -> Self {
+        let lanes = shares.len();
         let state =
             State { limit: limit.max(lanes), held: vec![0; lanes], waiting: vec![0; lanes] };
-        Self { parts, state: Mutex::new(state), changed: Notify::new() }
+        Self { shares, state: Mutex::new(state), changed: Notify::new() }
     }
 
     /// Changes the number of slots. What is held above it comes back as documents end.
     pub fn resize(&self, limit: usize) {
-        self.state.lock().limit = limit.max(self.parts.len());
+        self.state.lock().limit = limit.max(self.shares.len());
         self.changed.notify_waiters();
     }
 
@@ -70,7 +62,7 @@ impl Pool {
     #[must_use]
     pub fn reach(&self, lane: usize) -> usize {
         let state = self.state.lock();
-        let others = (0..self.parts.len()).filter(|other| *other != lane);
+        let others = (0..self.shares.len()).filter(|other| *other != lane);
         let taken: usize = others
             .map(|other| state.held[other].max(self.part(state.limit, other, NEVER_LENT)))
             .sum();
@@ -138,7 +130,7 @@ impl Pool {
         if held < self.part(state.limit, lane, NEVER_LENT) {
             return true;
         }
-        let others = (0..self.parts.len()).filter(|other| *other != lane);
+        let others = (0..self.shares.len()).filter(|other| *other != lane);
         let kept: usize = others
             .clone()
             .map(|other| {
@@ -157,11 +149,11 @@ impl Pool {
     /// One slot, and this part of the lane's share of the others: over all lanes never more than
     /// `limit`.
     fn part(&self, limit: usize, lane: usize, part: f64) -> usize {
-        1 + scaled(limit - self.parts.len(), self.parts[lane].share * part)
+        1 + scaled(limit - self.shares.len(), self.shares[lane].guaranteed * part)
     }
 
     fn ceiling(&self, limit: usize, lane: usize) -> usize {
-        scaled(limit, self.parts[lane].burst).max(self.part(limit, lane, 1.0))
+        scaled(limit, self.shares[lane].ceiling).max(self.part(limit, lane, 1.0))
     }
 }
 

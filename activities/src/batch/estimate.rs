@@ -8,7 +8,7 @@
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
-use tidegate_quota::{Dimension, ModelQuota, call_stats};
+use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{Job, Pack};
 
@@ -138,11 +138,7 @@ fn time(
     pack: u32,
 ) -> Option<Range> {
     let model = first(services, route)?;
-    let share = model
-        .lanes
-        .iter()
-        .find(|(lane, _)| *lane == job.lane)
-        .map_or(1.0, |(_, share)| share.guaranteed);
+    let share = model.lanes.share(&job.lane).map_or(1.0, |share| share.guaranteed);
     let each = |input, output| {
         Some(
             1.0 / call_stats::admission_rate(
@@ -174,11 +170,9 @@ fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Ran
 /// whatever they turn out to be.
 fn room(model: &ModelQuota, input: Range, output: Range) -> u32 {
     let (used, limits) = (used(model, input.to, output.to, 1.0), model.limits.effective());
-    let tokens = [Dimension::Input, Dimension::Output, Dimension::Combined].into_iter();
-    let stated = tokens.filter(|dimension| {
-        model.limits.get(*dimension).is_some() && used[dimension.index()] > 0.0
-    });
-    let most = stated.map(|dimension| float(limits.get(dimension)) / 4.0 / used[dimension.index()]);
+    let tokens = limits.iter().filter(|(it, _)| *it != Dimension::Requests);
+    let stated = tokens.filter(|(it, limit)| **limit > 0 && used[*it] > 0.0);
+    let most = stated.map(|(it, limit)| float(*limit) / 4.0 / used[it]);
     // The cast saturates.
     #[expect(
         clippy::cast_possible_truncation,
@@ -197,7 +191,7 @@ fn fitting(model: &ModelQuota, input: Range, output: Range) -> Option<u32> {
         1.0,
     );
     let all = call_stats::admission_rate(&model.limits, &used)?;
-    used[Dimension::Requests.index()] = 0.0;
+    used.requests = 0.0;
     let tokens = call_stats::admission_rate(&model.limits, &used).unwrap_or(f64::INFINITY);
     // Rounded, so that a limit of requests that is hardly the tighter one packs nothing. The cast
     // saturates.
@@ -214,9 +208,9 @@ fn first<'a>(services: &'a Services, route: &Route) -> Option<&'a ModelQuota> {
 }
 
 /// What one document uses of each limit.
-fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> [f64; 4] {
-    let mut used = model.amounts(whole(input), whole(output)).0.map(float);
-    used[Dimension::Requests.index()] /= pack;
+fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> PerDimension<f64> {
+    let mut used = model.amounts(whole(input), whole(output)).map(float);
+    used.requests /= pack;
     used
 }
 
@@ -255,7 +249,7 @@ mod tests {
     fn calls_are_shared_where_requests_bind_and_tokens_leave_room() {
         let model = |combined| {
             let limits =
-                Limits { requests: Some(60), combined: Some(combined), ..Limits::default() };
+                Limits::default().with(Dimension::Requests, 60).with(Dimension::Combined, combined);
             ModelQuota::new(
                 "a:b".parse().unwrap(),
                 limits,

@@ -12,7 +12,9 @@
 use std::time::{Duration, Instant};
 
 use tidegate_providers::{Charged, Error, Kind, Observed};
-use tidegate_quota::{ModelQuota, Permit, Request, call_stats::CallStats, store::Meter};
+use tidegate_quota::{
+    ModelQuota, PerDimension, Permit, Request, call_stats::CallStats, store::Meter,
+};
 use tidegate_types::Usage;
 
 use crate::{
@@ -115,11 +117,16 @@ impl Sent<'_> {
     }
 }
 
-/// The provider's own count, in the limiter's order. Where input is told apart, Anthropic's
+/// The provider's own count. Where input is told apart, Anthropic's
 /// `tokens` repeats the tightest of the others.
 fn meter(observed: &Observed) -> Meter {
     let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
-    let windows = [observed.requests, observed.input_tokens, observed.output_tokens, combined];
+    let windows = PerDimension {
+        requests: observed.requests,
+        input: observed.input_tokens,
+        output: observed.output_tokens,
+        combined,
+    };
     Meter {
         used: windows.map(|window| {
             window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))

@@ -180,12 +180,8 @@ impl Queues {
                     .iter()
                     .find(|known| known.lane == *lane)
                     .map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
-                let ahead = seen
-                    .dimensions
-                    .iter()
-                    .map(|dimension| dimension.ahead)
-                    .max()
-                    .unwrap_or_default();
+                let ahead =
+                    seen.dimensions.iter().map(|(_, seen)| seen.ahead).max().unwrap_or_default();
                 seen.pause.max(queue).max(ahead)
             }
             Err(_) => Duration::ZERO,

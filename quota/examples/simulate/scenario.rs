@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Share};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, PerDimension, Share};
 use tidegate_testkit::Redis;
 use tidegate_types::Lane;
 
@@ -75,10 +75,9 @@ impl Bench<'_> {
 /// The preset for a provider that is known to be a bucket.
 pub(crate) fn known(limit: u64) -> Limits {
     Limits {
-        combined: Some(limit),
         margin: 1.0,
         window: Duration::from_secs(60),
-        ..Limits::default()
+        ..Limits::default().with(Dimension::Combined, limit)
     }
 }
 
@@ -86,9 +85,9 @@ pub(crate) fn known(limit: u64) -> Limits {
 fn safe(kind: Kind, limit: u64) -> Limits {
     if kind == Kind::Split {
         let (input, output) = split(limit, 1.07);
-        return Limits { input: Some(input), output: Some(output), ..Limits::default() };
+        return Limits::default().with(Dimension::Input, input).with(Dimension::Output, output);
     }
-    Limits { combined: Some(limit), ..Limits::default() }
+    Limits::default().with(Dimension::Combined, limit)
 }
 
 fn used(kind: Kind, report: &Report, limit: u64) -> f64 {
@@ -197,8 +196,9 @@ fn asks(bench: &mut Bench<'_>) -> Table {
                 told.then_some(6.0),
             );
             let (input, output) = split(LARGE, 1.0);
-            let limits =
-                Limits { combined: None, input: Some(input), output: Some(output), ..known(LARGE) };
+            let limits = Limits { per_minute: PerDimension::default(), ..known(LARGE) }
+                .with(Dimension::Input, input)
+                .with(Dimension::Output, output);
             let report =
                 bench.run(&plan, Box::new(Split::new(input, output)), limits, Lanes::single());
             asks_row(

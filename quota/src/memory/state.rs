@@ -11,25 +11,23 @@ use std::{
     time::Duration,
 };
 
-use tidegate_types::Tenant;
+use tidegate_types::{Lane, Tenant};
 
 use crate::{
-    amounts::Dimension,
-    limits::ModelQuota,
-    store::{DimensionSnapshot, Expectation, LaneSnapshot, Override, Pause, Snapshot},
+    dimension::{Dimension, Limited, PerDimension, PerLimit},
+    model::ModelQuota,
+    number::{duration, micros, whole},
+    snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
+    store::{Expectation, LimitChanges, Pause},
 };
 
-use super::{
-    number::{duration, micros, whole, wholes},
-    tuning::{self, Tuning},
-};
+use super::tuning::{self, InForce, Tuning};
 
 const PACE_SPEEDUP: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
-const IN_FLIGHT: usize = 4;
 
 /// Everything that is known about one model.
 #[derive(Debug)]
@@ -39,16 +37,37 @@ pub(super) struct State {
     ledger: VecDeque<(f64, String)>,
     entries: HashMap<String, Entry>,
     leases: BTreeMap<String, f64>,
-    total: [f64; 5],
-    held: [f64; 4],
-    pace: [f64; 4],
-    yielded: [Option<f64>; 4],
+    total: PerLimit<f64>,
+    held: PerDimension<f64>,
+    pace: PerDimension<f64>,
+    yielded: PerDimension<Option<f64>>,
     lanes: Vec<LaneState>,
     gate: Option<Gate>,
     canary: Canary,
     latency: Option<f64>,
     tuning: Option<Tuning>,
-    learned: HashMap<u64, [f64; 5]>,
+    learned: HashMap<u64, Learned>,
+}
+
+/// Sums over the calls of a template, of which older ones count less, and the number of calls.
+#[derive(Debug, Clone, Copy, Default)]
+struct Learned {
+    input: f64,
+    estimated: f64,
+    output: f64,
+    weight: f64,
+    calls: f64,
+}
+
+/// Why a gate is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    /// By an operator.
+    Pause,
+    /// The provider refused: one call goes first when the gate opens.
+    Refusal,
+    /// Nothing more before the day ends or the account is paid.
+    Exhaustion,
 }
 
 #[derive(Debug, Clone)]
@@ -77,7 +96,7 @@ struct Entry {
     admitted: f64,
     lane: usize,
     condition: Condition,
-    amounts: [f64; 4],
+    amounts: PerDimension<f64>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -88,7 +107,7 @@ struct LaneState {
     backlogged_at: Option<f64>,
     seen_at: Option<f64>,
     waiting: u64,
-    used: [f64; 5],
+    used: PerLimit<f64>,
     tenants: HashMap<Tenant, f64>,
 }
 
@@ -123,10 +142,10 @@ impl State {
             ledger: VecDeque::new(),
             entries: HashMap::new(),
             leases: BTreeMap::new(),
-            total: [0.0; 5],
-            held: [0.0; 4],
-            pace: [now; 4],
-            yielded: [None; 4],
+            total: PerLimit::default(),
+            held: PerDimension::default(),
+            pace: PerDimension::from_fn(|_| now),
+            yielded: PerDimension::default(),
             lanes: Vec::new(),
             gate: None,
             canary: Canary::None,
@@ -192,20 +211,20 @@ impl State {
         }
     }
 
-    pub(super) fn set_limits(&mut self, model: &ModelQuota, new: &Override, now: f64) {
-        let (before, _) = self.limits(model);
+    pub(super) fn set_limits(&mut self, model: &ModelQuota, changes: &LimitChanges, now: f64) {
+        let before = self.in_force(model).limits;
         let mut tuning = self.tuning.take().unwrap_or_else(|| Tuning::new(now));
-        tuning.set(model, new);
+        tuning.set(model, changes);
         self.tuning = Some(tuning);
-        let (after, _) = self.limits(model);
-        for index in (0..4).filter(|index| before[*index] > 0.0) {
-            let ratio = if after[index] > 0.0 { before[index] / after[index] } else { 0.0 };
-            self.pace[index] = now + (self.pace[index] - now).max(0.0) * ratio;
+        let after = self.in_force(model).limits;
+        let mut slower = 0.0_f64;
+        for (limited, before) in before.iter().filter(|(_, before)| **before > 0.0) {
+            let ratio = if after[limited] > 0.0 { before / after[limited] } else { 0.0 };
+            slower = slower.max(ratio);
+            if let Limited::Window(dimension) = limited {
+                self.pace[dimension] = now + (self.pace[dimension] - now).max(0.0) * ratio;
+            }
         }
-        let raised = before.iter().zip(after).filter(|(before, _)| **before > 0.0);
-        let slower = raised
-            .map(|(before, after)| if after > 0.0 { before / after } else { 0.0 })
-            .fold(0.0, f64::max);
         if slower > 0.0 && slower < 1.0 {
             for lane in &mut self.lanes {
                 let queue = (lane.tail + lane.shift - now).max(0.0);
@@ -214,26 +233,34 @@ impl State {
         }
     }
 
-    fn limits(&self, model: &ModelQuota) -> ([f64; 5], [f64; 5]) {
-        match &self.tuning {
-            Some(tuning) => tuning.limits(model),
-            None => (tuning::configured(model), tuning::configured(model)),
-        }
+    fn in_force(&self, model: &ModelQuota) -> InForce {
+        let untuned = || {
+            let limits = tuning::configured(model);
+            InForce { limits, whole: limits }
+        };
+        self.tuning.as_ref().map_or_else(untuned, |tuning| tuning.in_force(model))
     }
 
-    fn enter(&mut self, id: &str, lane: usize, condition: Condition, amounts: [f64; 4], now: f64) {
+    fn enter(
+        &mut self,
+        id: &str,
+        lane: usize,
+        condition: Condition,
+        amounts: PerDimension<f64>,
+        now: f64,
+    ) {
         self.ledger.push_back((now, id.to_owned()));
         self.entries.insert(id.to_owned(), Entry { admitted: now, lane, condition, amounts });
         self.add(lane, &amounts, 1.0, if condition == Condition::Reserved { 1.0 } else { 0.0 });
     }
 
-    fn yield_of(&self, index: usize) -> f64 {
-        let unknown = if index == Dimension::Output.index() { UNKNOWN_YIELD } else { 1.0 };
-        self.yielded[index].unwrap_or(unknown)
+    fn yield_of(&self, dimension: Dimension) -> f64 {
+        let unknown = if dimension == Dimension::Output { UNKNOWN_YIELD } else { 1.0 };
+        self.yielded[dimension].unwrap_or(unknown)
     }
 
     pub(super) fn expectation(&self, template: u64) -> Option<Expectation> {
-        let [input, estimated, output, weight, calls] = *self.learned.get(&template)?;
+        let Learned { input, estimated, output, weight, calls } = *self.learned.get(&template)?;
         (calls >= ENOUGH && estimated > 0.0 && weight > 0.0).then(|| Expectation {
             input_ratio: (input / estimated * 1e6).ceil() / 1e6,
             output: whole((output / weight).ceil()),
@@ -241,23 +268,17 @@ impl State {
     }
 
     pub(super) fn pause(&mut self, pause: &Pause, ttl: Duration, now: f64) -> Duration {
-        self.close(pause, ttl, false, false, now)
+        self.close(pause, ttl, Closing::Pause, now)
     }
 
-    fn close(
-        &mut self,
-        pause: &Pause,
-        ttl: Duration,
-        exhausted: bool,
-        canary: bool,
-        now: f64,
-    ) -> Duration {
+    fn close(&mut self, pause: &Pause, ttl: Duration, closing: Closing, now: f64) -> Duration {
         let before = self.closed_for(now);
         let length = micros(pause.length).min(micros(ttl));
-        if canary && length > 0.0 {
+        if closing == Closing::Refusal && length > 0.0 {
             self.canary = Canary::Wanted;
         }
         if length > before {
+            let exhausted = closing == Closing::Exhaustion;
             self.gate = Some(Gate { until: now + length, exhausted, reason: pause.reason.clone() });
             self.shift_queues(length - before);
         }
@@ -273,37 +294,32 @@ impl State {
     pub(super) fn snapshot(&self, model: &ModelQuota, now: f64) -> Snapshot {
         let pause = self.closed_for(now);
         let gate = self.gate.as_ref().filter(|_| pause > 0.0);
-        let (limits, _) = self.limits(model);
+        let limits = self.in_force(model).limits;
         let some = |limit: f64| (limit > 0.0).then(|| whole(limit.ceil()));
         let tuning = self.tuning.clone().unwrap_or_else(|| Tuning::new(now));
-        let dimension = |index: usize| DimensionSnapshot {
-            limit: whole(limits[index]),
-            used: whole(self.total[index].ceil()),
-            held: self.held.get(index).map_or(0, |held| whole(held.ceil())),
-            others: tuning::windowed(index).map_or(0, |index| {
-                whole(
-                    tuning
-                        .foreign_use(index, limits[index], micros(model.limits.window), now)
-                        .ceil(),
-                )
-            }),
-            set: some(tuning.set[index]),
-            stated: tuning.stated.get(index).copied().and_then(some),
-            ahead: self
-                .pace
-                .get(index)
-                .map_or(Duration::ZERO, |pace| duration((pace - now).max(0.0))),
+        let (window, above) = (micros(model.limits.window), |amount: f64| whole(amount.ceil()));
+        let limited = |limited: Limited| DimensionSnapshot {
+            limit: whole(limits[limited]),
+            used: above(self.total[limited]),
+            set: some(tuning.set[limited]),
+            ..DimensionSnapshot::default()
         };
-        let lane = |state: &LaneState| {
+        let dimension = |dimension: Dimension| DimensionSnapshot {
+            held: above(self.held[dimension]),
+            others: above(tuning.external_use(dimension, limits.window[dimension], window, now)),
+            stated: some(tuning.stated[dimension]),
+            ahead: duration(self.pace[dimension] - now),
+            ..limited(Limited::Window(dimension))
+        };
+        let lane = |(name, state): (&Lane, &LaneState)| {
             let queue = (state.tail + state.shift - now).max(0.0);
-            let [requests, input, output, combined, in_flight] = state.used;
             LaneSnapshot {
-                lane: tidegate_types::Lane::default(),
+                lane: name.clone(),
                 waiting: if queue > 0.0 { state.waiting } else { 0 },
                 queue: duration(queue),
-                next: duration((state.head - now).max(0.0)),
-                in_flight: whole(in_flight),
-                used: wholes(&[requests, input, output, combined]),
+                next: duration(state.head - now),
+                in_flight: whole(state.used.in_flight),
+                used: state.used.window.map(above),
             }
         };
         Snapshot {
@@ -317,27 +333,22 @@ impl State {
             day_requests: whole(tuning.day_requests),
             day_tokens: whole(tuning.day_tokens.ceil()),
             day_left: duration(tuning::day_left(model, now)),
-            dimensions: [0, 1, 2, 3].map(dimension),
-            in_flight: dimension(IN_FLIGHT),
-            lanes: model
-                .lanes
-                .iter()
-                .zip(&self.lanes)
-                .map(|((name, _), state)| LaneSnapshot { lane: name.clone(), ..lane(state) })
-                .collect(),
+            dimensions: PerDimension::from_fn(dimension),
+            in_flight: limited(Limited::InFlight),
+            lanes: model.lanes.iter().map(|(name, _)| name).zip(&self.lanes).map(lane).collect(),
         }
     }
 
     /// The dimension that is fullest, and so sets the rate at which turns come.
-    fn fullest(&self, limits: &[f64; 5]) -> Option<usize> {
-        let mut fullest: Option<(usize, f64)> = None;
-        for index in (0..4).filter(|index| limits[*index] > 0.0) {
-            let part = self.total[index] / limits[index];
+    fn fullest(&self, limits: &PerDimension<f64>) -> Option<Dimension> {
+        let mut fullest: Option<(Dimension, f64)> = None;
+        for (dimension, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
+            let part = self.total.window[dimension] / limit;
             if fullest.is_none_or(|(_, most)| part > most) {
-                fullest = Some((index, part));
+                fullest = Some((dimension, part));
             }
         }
-        fullest.map(|(index, _)| index)
+        fullest.map(|(dimension, _)| dimension)
     }
 
     fn closed_for(&self, now: f64) -> f64 {
@@ -350,16 +361,19 @@ impl State {
         }
     }
 
-    fn add(&mut self, lane: usize, amounts: &[f64; 4], sign: f64, held: f64) {
-        for (index, amount) in amounts.iter().enumerate() {
-            self.total[index] += sign * amount;
-            self.lanes[lane].used[index] += sign * amount;
-            self.held[index] += held * amount;
+    /// Adds amounts to the totals, or with sign -1 takes them out; `held` likewise to what is not
+    /// settled.
+    fn add(&mut self, lane: usize, amounts: &PerDimension<f64>, sign: f64, held: f64) {
+        for (dimension, amount) in amounts.iter() {
+            self.total.window[dimension] += sign * amount;
+            self.lanes[lane].used.window[dimension] += sign * amount;
+            self.held[dimension] += held * amount;
         }
     }
 
     fn add_in_flight(&mut self, lane: usize, by: f64) {
-        self.total[IN_FLIGHT] = (self.total[IN_FLIGHT] + by).max(0.0);
-        self.lanes[lane].used[IN_FLIGHT] = (self.lanes[lane].used[IN_FLIGHT] + by).max(0.0);
+        for used in [&mut self.total, &mut self.lanes[lane].used] {
+            used.in_flight = (used.in_flight + by).max(0.0);
+        }
     }
 }

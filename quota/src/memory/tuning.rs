@@ -2,11 +2,11 @@
 //! `lua/include/tuning.lua`.
 
 use crate::{
-    limits::ModelQuota,
-    store::{Meter, Override},
+    dimension::{Change, Dimension, Limited, PerDimension, PerLimit},
+    model::ModelQuota,
+    number::{float, micros},
+    store::{LimitChanges, Meter},
 };
-
-use super::number::{float, floats, floor, micros};
 
 const STEP: f64 = 0.02;
 const LOWEST: f64 = 0.5;
@@ -31,9 +31,18 @@ pub(super) struct Tuning {
     day: f64,
     pub(super) day_requests: f64,
     pub(super) day_tokens: f64,
-    foreign: [f64; 4],
-    pub(super) set: [f64; 5],
-    pub(super) stated: [f64; 4],
+    /// Until when use by others on the same account is in the window.
+    external: PerDimension<f64>,
+    pub(super) set: PerLimit<f64>,
+    pub(super) stated: PerDimension<f64>,
+}
+
+/// The limits in force; 0 for none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InForce {
+    pub(super) limits: PerLimit<f64>,
+    /// The same without what refusals and overloads have taken off: what waiting could restore.
+    pub(super) whole: PerLimit<f64>,
 }
 
 impl Tuning {
@@ -47,9 +56,9 @@ impl Tuning {
             day: 0.0,
             day_requests: 0.0,
             day_tokens: 0.0,
-            foreign: [0.0; 4],
-            set: [0.0; 5],
-            stated: [0.0; 4],
+            external: PerDimension::default(),
+            set: PerLimit::default(),
+            stated: PerDimension::default(),
         }
     }
 
@@ -69,44 +78,47 @@ impl Tuning {
         }
     }
 
-    /// The limits in force of the four dimensions and of calls at once, and those that waiting
-    /// could restore.
-    pub(super) fn limits(&self, model: &ModelQuota) -> ([f64; 5], [f64; 5]) {
-        let mut whole = configured(model);
-        for (index, limit) in whole.iter_mut().enumerate() {
-            if self.set[index] > 0.0 {
-                *limit = self.set[index];
+    pub(super) fn in_force(&self, model: &ModelQuota) -> InForce {
+        let configured = configured(model);
+        let whole = PerLimit::from_fn(|limited| {
+            let limit =
+                if self.set[limited] > 0.0 { self.set[limited] } else { configured[limited] };
+            match limited {
+                Limited::Window(dimension) if limit > 0.0 && self.stated[dimension] > 0.0 => {
+                    limit.min(self.stated[dimension])
+                }
+                _ => limit,
             }
-            let stated = self.stated.get(index).copied().unwrap_or(0.0);
-            if *limit > 0.0 && stated > 0.0 {
-                *limit = limit.min(stated);
-            }
-        }
-        let mut limits = whole;
-        for limit in &mut limits[..4] {
-            *limit *= self.factor;
-        }
-        if self.cap > 0.0 && (limits[4] <= 0.0 || self.cap < limits[4]) {
-            limits[4] = self.cap.floor();
-        }
-        (limits, whole)
+        });
+        let capped = self.cap > 0.0 && (whole.in_flight <= 0.0 || self.cap < whole.in_flight);
+        let limits = PerLimit {
+            window: whole.window.map(|limit| limit * self.factor),
+            in_flight: if capped { self.cap.floor() } else { whole.in_flight },
+        };
+        InForce { limits, whole }
     }
 
-    pub(super) fn foreign_use(&self, index: usize, limit: f64, window: f64, now: f64) -> f64 {
-        (self.foreign[index] - now).max(0.0) * limit / window
+    pub(super) fn external_use(
+        &self,
+        dimension: Dimension,
+        limit: f64,
+        window: f64,
+        now: f64,
+    ) -> f64 {
+        (self.external[dimension] - now).max(0.0) * limit / window
     }
 
+    /// Counts towards the day of the admission.
     pub(super) fn add_to_day(
         &mut self,
         model: &ModelQuota,
         admitted: f64,
-        requests: f64,
-        tokens: f64,
+        amounts: &PerDimension<f64>,
     ) {
         #[expect(clippy::float_cmp, reason = "whole numbers")]
         if day(model, admitted) == self.day {
-            self.day_requests = (self.day_requests + requests).max(0.0);
-            self.day_tokens = (self.day_tokens + tokens).max(0.0);
+            self.day_requests = (self.day_requests + amounts.requests).max(0.0);
+            self.day_tokens = (self.day_tokens + amounts.combined).max(0.0);
         }
     }
 
@@ -136,14 +148,14 @@ impl Tuning {
         }
     }
 
-    pub(super) fn set(&mut self, model: &ModelQuota, new: &Override) {
-        for (slot, set) in self.set.iter_mut().zip(new.limits) {
-            if let Some(limit) = set {
-                *slot = limit.map_or(0.0, |limit| float(model.limits.with_margin(limit)));
-            }
-        }
-        if let Some(limit) = new.concurrent {
-            self.set[4] = limit.map_or(0.0, float);
+    pub(super) fn set(&mut self, model: &ModelQuota, changes: &LimitChanges) {
+        for (limited, change) in changes.iter() {
+            self.set[limited] = match (*change, limited) {
+                (Change::Keep, _) => self.set[limited],
+                (Change::Clear, _) => 0.0,
+                (Change::Set(limit), Limited::Window(_)) => float(model.limits.with_margin(limit)),
+                (Change::Set(limit), Limited::InFlight) => float(limit),
+            };
         }
     }
 }
@@ -153,50 +165,46 @@ pub(super) fn observe(
     tuning: &mut Option<Tuning>,
     model: &ModelQuota,
     meter: &Meter,
-    total: &[f64; 4],
+    total: &PerDimension<f64>,
     now: f64,
 ) {
-    let (limits, window) = (floats(model.limits.effective()), micros(model.limits.window));
-    for index in 0..4 {
-        let (limit, stated) = (
-            limits[index],
-            meter.limits[index].map_or(0.0, |stated| float(model.limits.with_margin(stated))),
-        );
-        let observed = meter.used[index].map(float);
+    let (limits, window) = (model.limits.effective().map(float), micros(model.limits.window));
+    for (dimension, limit) in limits.iter() {
+        let limit = *limit;
+        let stated =
+            meter.limits[dimension].map_or(0.0, |stated| float(model.limits.with_margin(stated)));
+        let observed = meter.used[dimension].map(float);
         if limit <= 0.0 || (stated <= 0.0 && observed.is_none()) {
             continue;
         }
         let lower = stated > 0.0 && stated < limit * 0.999;
-        let foreign = observed.map_or(0.0, |observed| observed - total[index]);
-        let others = foreign > NOISE * limit;
+        let external = observed.map_or(0.0, |observed| observed - total[dimension]);
+        let others = external > NOISE * limit;
         if lower || others {
             tuning.get_or_insert_with(|| Tuning::new(now));
         }
         let Some(tuning) = tuning else { continue };
         if stated > 0.0 {
-            tuning.stated[index] = if lower { stated } else { 0.0 };
+            tuning.stated[dimension] = if lower { stated } else { 0.0 };
         }
         if observed.is_some() {
-            tuning.foreign[index] = if others { now + foreign * window / limit } else { 0.0 };
+            tuning.external[dimension] = if others { now + external * window / limit } else { 0.0 };
         }
     }
 }
 
-pub(super) fn configured(model: &ModelQuota) -> [f64; 5] {
-    let [requests, input, output, combined] = floats(model.limits.effective());
-    [requests, input, output, combined, model.limits.concurrent.map_or(0.0, float)]
+pub(super) fn configured(model: &ModelQuota) -> PerLimit<f64> {
+    PerLimit {
+        window: model.limits.effective().map(float),
+        in_flight: model.limits.concurrent.map_or(0.0, float),
+    }
 }
 
 pub(super) fn day_left(model: &ModelQuota, now: f64) -> f64 {
     let since = now + micros(model.limits.day_offset);
-    FULL_DAY - (since - floor(since / FULL_DAY) * FULL_DAY)
-}
-
-/// The four dimensions fade with the window; calls at once do not.
-pub(super) fn windowed(index: usize) -> Option<usize> {
-    (index < 4).then_some(index)
+    FULL_DAY - (since - (since / FULL_DAY).floor() * FULL_DAY)
 }
 
 fn day(model: &ModelQuota, time: f64) -> f64 {
-    floor((time + micros(model.limits.day_offset)) / FULL_DAY)
+    ((time + micros(model.limits.day_offset)) / FULL_DAY).floor()
 }

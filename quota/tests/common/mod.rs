@@ -23,7 +23,7 @@ use std::{
 };
 
 use tidegate_quota::{
-    Amounts, Charge, Decision, Lanes, Limits, ModelQuota, Share, Store, Ticket, memory,
+    Amounts, Charge, Decision, Dimension, Lanes, Limits, ModelQuota, Share, Store, Ticket, memory,
     redis_store,
     store::{Ask, Binding},
 };
@@ -78,7 +78,7 @@ impl<S: Store> Rig<S> {
 
     pub fn ask(&self, tokens: u64) -> Ask {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        ask(format!("r{id}"), Amounts([1, tokens, 0, tokens]))
+        ask(format!("r{id}"), Amounts::call(tokens, 0))
     }
 
     pub async fn reserve(&self, ask: &Ask) -> Decision {
@@ -108,11 +108,10 @@ pub fn ask(reservation: impl Into<String>, amounts: Amounts) -> Ask {
 
 pub fn limits(combined: u64) -> Limits {
     Limits {
-        combined: Some(combined),
         margin: 1.0,
         window: Duration::from_secs(60),
         burst: Duration::from_secs(60),
-        ..Limits::default()
+        ..Limits::default().with(Dimension::Combined, combined)
     }
 }
 

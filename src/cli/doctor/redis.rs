@@ -7,7 +7,7 @@ use std::{
 };
 
 use redis::{Client, FromRedisValue, InfoDict, aio::MultiplexedConnection, cmd};
-use tidegate_quota::{Charge, Lanes, Limits, ModelQuota, Quota};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Quota};
 
 use crate::{
     cli::figures,
@@ -169,7 +169,7 @@ fn clock(name: &str, before: SystemTime, after: SystemTime, theirs: Duration) ->
 async fn scripts(config: &Config) -> Check {
     let name = "limiter";
     let seen = async {
-        let limits = Limits { requests: Some(1), ..Limits::default() };
+        let limits = Limits::default().with(Dimension::Requests, 1);
         let id: tidegate_types::ModelId = "doctor:probe".parse()?;
         let model =
             ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()))?;

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
-use tidegate_quota::{Charge, Lanes, Limits};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits};
 use tidegate_workflows::contract::Totals;
 
 use super::*;
 
 #[test]
 fn the_gravest_cause_is_given() {
-    let limits = Limits { combined: Some(1_000), ..Limits::default() };
+    let limits = Limits::default().with(Dimension::Combined, 1_000);
     let model = ModelQuota::new(
         "a:b".parse().unwrap(),
         limits,

@@ -16,7 +16,7 @@ const INTERACTIVE: usize = 1;
 const STANDARD: usize = 2;
 
 fn pool(limit: usize) -> Pool {
-    let part = |share| Part { share, burst: 1.0 };
+    let part = |share| Share { guaranteed: share, ceiling: 1.0 };
     Pool::new(vec![part(0.1), part(0.6), part(0.3)], limit)
 }
 
@@ -86,8 +86,10 @@ async fn a_wait_that_is_dropped_keeps_nobody_from_borrowing() {
 
 #[test]
 fn a_ceiling_is_kept_when_all_else_is_idle() {
-    let pool =
-        Pool::new(vec![Part { share: 0.1, burst: 0.5 }, Part { share: 0.5, burst: 1.0 }], 100);
+    let pool = Pool::new(
+        vec![Share { guaranteed: 0.1, ceiling: 0.5 }, Share { guaranteed: 0.5, ceiling: 1.0 }],
+        100,
+    );
     assert_eq!(fill(&pool, 0), 50);
 }
 
@@ -134,7 +136,7 @@ proptest! {
         steps in prop::collection::vec(step(), 0..200),
         lane in 0..4_usize,
     ) {
-        let pool = Pool::new(shares.iter().map(|share| Part { share: *share, burst: 1.0 }).collect(), limit);
+        let pool = Pool::new(shares.iter().map(|share| Share { guaranteed: *share, ceiling: 1.0 }).collect(), limit);
         for step in steps {
             let before: usize = (0..4).map(|lane| pool.held(lane)).sum();
             match step {

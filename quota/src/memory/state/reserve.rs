@@ -2,16 +2,15 @@
 
 use tidegate_types::Tenant;
 
-use super::{Canary, Condition, IN_FLIGHT, PACE_SPEEDUP, State};
+use super::{Canary, Condition, LaneState, PACE_SPEEDUP, State};
 use crate::{
-    amounts::Dimension,
-    limits::ModelQuota,
-    memory::{
-        number::{duration, float, floats, floor, micros, whole},
-        tuning,
-    },
-    store::{Ask, Binding, DayLimit, Decision},
-    ticket::Ticket,
+    dimension::{DayLimit, Dimension, PerDimension, PerLimit},
+    lanes::Share,
+    memory::tuning::{self, InForce},
+    model::ModelQuota,
+    number::{duration, float, micros, whole},
+    request::Ticket,
+    store::{Ask, Binding, Decision},
 };
 
 const STANDBY: f64 = 0.02;
@@ -25,6 +24,66 @@ const UNKNOWN_LATENCY: f64 = 1e6;
 const SPREAD: f64 = 0.25;
 const WALK: usize = 48;
 
+/// What keeps a call from being admitted, and for how long.
+struct Obstacle {
+    wait: f64,
+    binding: Binding,
+    deficit: f64,
+}
+
+impl Obstacle {
+    const NONE: Self = Self { wait: 0.0, binding: Binding::Turn, deficit: 0.0 };
+
+    /// Of two obstacles the one that lasts longer counts.
+    fn or(&mut self, wait: f64, binding: Binding, deficit: f64) {
+        if wait > self.wait {
+            *self = Self { wait, binding, deficit };
+        }
+    }
+}
+
+/// By how much a call is too large for what the window has left.
+#[derive(Default)]
+struct Over {
+    /// In all.
+    total: PerDimension<f64>,
+    /// In the caller's lane.
+    lane: PerDimension<f64>,
+    /// Until use by others, if it alone is in the way, has faded far enough.
+    fading: f64,
+}
+
+impl Over {
+    fn any(&self) -> bool {
+        Dimension::ALL.into_iter().any(|dimension| self.of(dimension) > 0.0)
+    }
+
+    fn of(&self, dimension: Dimension) -> f64 {
+        self.total[dimension].max(self.lane[dimension])
+    }
+}
+
+/// A question, and what of the limits it may use.
+struct Asked<'a> {
+    model: &'a ModelQuota,
+    ask: &'a Ask,
+    amounts: PerDimension<f64>,
+    /// The limits in force, but never less than the call: what a refusal has taken off comes back,
+    /// so a call as large as the whole limit waits and is not turned away.
+    limits: PerLimit<f64>,
+    capacity: Capacity,
+    window: f64,
+    now: f64,
+}
+
+/// What a lane may use.
+#[derive(Default)]
+struct Capacity {
+    now: PerLimit<f64>,
+    /// While the others' use stays as it is.
+    usual: PerLimit<f64>,
+}
+
 impl State {
     pub(in crate::memory) fn reserve(
         &mut self,
@@ -32,40 +91,41 @@ impl State {
         ask: &Ask,
         now: f64,
     ) -> Decision {
-        let (window, lane) = (micros(model.limits.window), ask.lane);
-        let [requests, input, output, combined] = floats(ask.amounts);
-        let amounts = [requests, input, output, combined, 1.0];
+        let lane = ask.lane;
+        let amounts = PerLimit { window: ask.amounts.map(float), in_flight: 1.0 };
         self.lanes[lane].seen_at = Some(now);
         if self.entries.contains_key(&ask.reservation) {
             return Decision::Granted;
         }
-        let (mut limits, whole_limits) = self.limits(model);
-        let (mut capacity, mut usual) = ([0.0; 5], [0.0; 5]);
-        for index in 0..5 {
-            if limits[index] > 0.0 {
-                let ceiling = ceiling(model, lane) * whole_limits[index];
-                if let Some(dimension) =
-                    Dimension::ALL.get(index).filter(|_| amounts[index] > ceiling)
-                {
-                    return Decision::Never {
-                        dimension: *dimension,
-                        capacity: whole(ceiling.ceil()),
-                    };
-                }
-                limits[index] = limits[index].max(amounts[index]);
-                let (now, usually) = self.capacity(model, lane, index, limits[index], now);
-                (capacity[index], usual[index]) =
-                    (now.max(amounts[index]), usually.max(amounts[index]));
-            }
+        let InForce { limits, whole } = self.in_force(model);
+        let ceiling = whole.window.map(|limit| limit * model.lanes.at(lane).ceiling);
+        let too_large = |dimension: &Dimension| {
+            limits.window[*dimension] > 0.0 && amounts.window[*dimension] > ceiling[*dimension]
+        };
+        if let Some(dimension) = Dimension::ALL.into_iter().find(too_large) {
+            return Decision::Never { dimension, capacity: above(ceiling[dimension]) };
         }
+        let limits = PerLimit::from_fn(|limited| match limits[limited] {
+            limit if limit > 0.0 => limit.max(amounts[limited]),
+            none => none,
+        });
+        let capacity = self.capacity(model, lane, &limits, &amounts, now);
         let ticket = ask.ticket.filter(|ticket| ticket.epoch == self.epoch && ticket.position > 0);
         if let Some(closed) = self.closed(now, ticket) {
             return closed;
         }
-        if let Some(spent) = self.day_spent(model, &amounts, now) {
+        if let Some(spent) = self.day_spent(model, &amounts.window, now) {
             return spent;
         }
+        let window = micros(model.limits.window);
+        let amounts = amounts.window;
+        self.decide(&Asked { model, ask, amounts, limits, capacity, window, now }, ticket)
+    }
 
+    /// Admits a call that fits and is due; gives any other its turn.
+    fn decide(&mut self, asked: &Asked<'_>, ticket: Option<Ticket>) -> Decision {
+        let &Asked { ask, window, now, .. } = asked;
+        let lane = ask.lane;
         let shift = self.lanes[lane].shift;
         let queued = self.lanes[lane].tail > now - shift;
         let position = ticket.map_or_else(
@@ -73,75 +133,21 @@ impl State {
             |ticket| float(ticket.position),
         );
         let due = position + shift;
-        let borrows = self.borrows_in_company(model, lane, &limits, now);
-        let (mut wait, mut binding, mut deficit, mut turn) = (0.0, Binding::Turn, 0.0, 0.0);
-        let mut idle = self.lanes[lane].head < now - IDLE;
-        let tolerance = micros(model.limits.burst);
         let near = ticket.is_some() && self.lanes[lane].head <= now && due - now < NEAR;
-        let (mut total_over, mut lane_over, mut fading) = ([0.0_f64; 4], [0.0_f64; 4], 0.0_f64);
-        for dimension in Dimension::ALL {
-            let index = dimension.index();
-            let (limit, amount) = (limits[index], amounts[index]);
-            if limit > 0.0 && amount > 0.0 {
-                let own = amount * window / (limit * PACE_SPEEDUP);
-                let spread = if dimension == Dimension::Output {
-                    self.latency.unwrap_or(0.0) * SPREAD
-                } else {
-                    0.0
-                };
-                let leave = tolerance + spread;
-                let ahead =
-                    self.pace[index] - now - if borrows { (leave - own).max(0.0) } else { leave };
-                if ahead > wait {
-                    (wait, binding, deficit) =
-                        (ahead, Binding::Limit(dimension), ahead * limit / window);
-                }
-                idle &= self.pace[index] < now - IDLE;
-                let foreign = self
-                    .tuning
-                    .as_ref()
-                    .map_or(0.0, |tuning| tuning.foreign_use(index, limit, window, now));
-                total_over[index] = (self.total[index] + foreign + amount - limit).max(0.0);
-                if total_over[index] > 0.0 {
-                    let fades = total_over[index] <= foreign;
-                    fading = if fades {
-                        fading.max(total_over[index] * window / limit)
-                    } else {
-                        f64::INFINITY
-                    };
-                }
-                lane_over[index] =
-                    (self.lanes[lane].used[index] + amount - capacity[index]).max(0.0);
-                if lane_over[index] > 0.0 {
-                    fading = f64::INFINITY;
-                }
-            }
+        let mut obstacle = Obstacle::NONE;
+        let idle = self.keep_pace(asked, &mut obstacle);
+        let over = self.over(asked);
+        let mut turn = self.fullest(&asked.limits.window).map_or(0.0, |fullest| {
+            asked.amounts[fullest] * window / asked.capacity.usual.window[fullest]
+                * self.yield_of(fullest)
+        });
+        if asked.limits.in_flight > 0.0 {
+            turn = turn.max(self.keep_in_flight(asked, &mut obstacle));
         }
-        let crowded = total_over.iter().chain(&lane_over).any(|over| *over > 0.0);
-        if let Some(slowest) = self.fullest(&limits) {
-            turn = amounts[slowest] * window / usual[slowest] * self.yield_of(slowest);
-        }
-        if limits[IN_FLIGHT] > 0.0 {
-            if self.over_in_flight(lane, &limits, &capacity) > 0.0 {
-                self.end_leases(now);
-            }
-            let each = self.latency.filter(|latency| *latency > 0.0).unwrap_or(UNKNOWN_LATENCY)
-                / limits[IN_FLIGHT];
-            let over = self.over_in_flight(lane, &limits, &capacity);
-            if over > 0.0 && over * each > wait {
-                (wait, binding, deficit) = (over * each, Binding::InFlight, over);
-            }
-            turn = turn.max(each);
-        }
-        if let Canary::Admitted(at) = self.canary {
-            let patience = at + CANARY_PATIENCE - now;
-            if patience <= 0.0 {
-                self.canary = Canary::None;
-            } else if patience > wait {
-                (wait, binding, deficit) = (patience, Binding::Canary, 0.0);
-            }
-        }
-        if wait <= 0.0 && !crowded && (due <= now || idle || near) {
+        self.keep_canary(now, &mut obstacle);
+        let turn_ends = position + turn * SPACING;
+
+        if obstacle.wait <= 0.0 && !over.any() && (due <= now || idle || near) {
             let own = &mut self.lanes[lane];
             if ticket.is_some() {
                 own.waiting = own.waiting.saturating_sub(1);
@@ -152,42 +158,119 @@ impl State {
             if due > now {
                 own.shift = now - position;
             } else if queued && ticket.is_none() {
-                own.move_tail(&ask.tenant, position + turn * SPACING, now - shift);
+                own.move_tail(&ask.tenant, turn_ends, now - shift);
             }
-            self.admit(model, ask, &limits, window, now);
+            self.admit(asked);
             return Decision::Granted;
         }
 
         let mut shift = shift;
         if due > now {
-            (wait, binding, deficit) = (due - now, Binding::Turn, 0.0);
+            obstacle = Obstacle { wait: due - now, ..Obstacle::NONE };
         } else {
-            if crowded {
+            if over.any() {
                 self.lanes[lane].backlogged_at = Some(now);
-                let room = self
-                    .room_at(lane, total_over, lane_over, &limits, now, window)
-                    .min(now + fading);
-                if room - now > wait {
-                    wait = room - now;
-                    for dimension in Dimension::ALL {
-                        let over = total_over[dimension.index()].max(lane_over[dimension.index()]);
-                        if over > 0.0 {
-                            (binding, deficit) = (Binding::Limit(dimension), over);
-                        }
-                    }
-                }
+                self.wait_for_room(asked, &over, &mut obstacle);
             }
-            wait = wait.max(MIN_WAIT);
-            shift = shift.max(now + wait - position);
+            obstacle.wait = obstacle.wait.max(MIN_WAIT);
+            shift = shift.max(now + obstacle.wait - position);
             self.lanes[lane].shift = shift;
-            self.lanes[lane].head = now + wait;
+            self.lanes[lane].head = now + obstacle.wait;
         }
         if ticket.is_none() {
-            self.lanes[lane].move_tail(&ask.tenant, position + turn * SPACING, now - shift);
+            self.lanes[lane].move_tail(&ask.tenant, turn_ends, now - shift);
             self.lanes[lane].waiting += 1;
         }
-        let ticket = Ticket { epoch: self.epoch, position: whole(position) };
-        Decision::Wait { wait: duration(wait), binding, deficit: whole(deficit.ceil()), ticket }
+        Decision::Wait {
+            wait: duration(obstacle.wait),
+            binding: obstacle.binding,
+            deficit: above(obstacle.deficit),
+            ticket: Ticket { epoch: self.epoch, position: whole(position) },
+        }
+    }
+
+    /// How long the pace clocks are too far ahead; true if they and the lane's queue are idle.
+    fn keep_pace(&self, asked: &Asked<'_>, obstacle: &mut Obstacle) -> bool {
+        let &Asked { model, ask, window, now, .. } = asked;
+        let borrows = self.borrows_in_company(model, ask.lane, &asked.limits.window, now);
+        let tolerance = micros(model.limits.burst);
+        let mut idle = self.lanes[ask.lane].head < now - IDLE;
+        for (dimension, limit, amount) in asked.counted() {
+            let own = amount * window / (limit * PACE_SPEEDUP);
+            // Output comes over the length of the call, and not at once.
+            let latency = self.latency.filter(|_| dimension == Dimension::Output);
+            let leave = tolerance + latency.unwrap_or(0.0) * SPREAD;
+            let leave = if borrows { (leave - own).max(0.0) } else { leave };
+            let ahead = self.pace[dimension] - now - leave;
+            obstacle.or(ahead, Binding::Limit(dimension), ahead * limit / window);
+            idle &= self.pace[dimension] < now - IDLE;
+        }
+        idle
+    }
+
+    /// By how much the call would be too large now.
+    fn over(&self, asked: &Asked<'_>) -> Over {
+        let &Asked { ask, window, now, .. } = asked;
+        let mut over = Over::default();
+        for (dimension, limit, amount) in asked.counted() {
+            let external = self
+                .tuning
+                .as_ref()
+                .map_or(0.0, |tuning| tuning.external_use(dimension, limit, window, now));
+            let total = (self.total.window[dimension] + external + amount - limit).max(0.0);
+            if total > 0.0 {
+                let fades = total <= external;
+                over.fading =
+                    if fades { over.fading.max(total * window / limit) } else { f64::INFINITY };
+            }
+            let used = self.lanes[ask.lane].used.window[dimension];
+            let lane = (used + amount - asked.capacity.now.window[dimension]).max(0.0);
+            if lane > 0.0 {
+                over.fading = f64::INFINITY;
+            }
+            (over.total[dimension], over.lane[dimension]) = (total, lane);
+        }
+        over
+    }
+
+    /// How long until a call in flight ends, where as many are in flight as may be; how long a
+    /// place among them is taken.
+    fn keep_in_flight(&mut self, asked: &Asked<'_>, obstacle: &mut Obstacle) -> f64 {
+        if self.over_in_flight(asked) > 0.0 {
+            self.end_leases(asked.now);
+        }
+        let latency = self.latency.filter(|latency| *latency > 0.0).unwrap_or(UNKNOWN_LATENCY);
+        let each = latency / asked.limits.in_flight;
+        let over = self.over_in_flight(asked);
+        if over > 0.0 {
+            obstacle.or(over * each, Binding::InFlight, over);
+        }
+        each
+    }
+
+    /// After a refusal's pause one call goes first; the others wait for its answer, but not long.
+    fn keep_canary(&mut self, now: f64, obstacle: &mut Obstacle) {
+        if let Canary::Admitted(at) = self.canary {
+            let patience = at + CANARY_PATIENCE - now;
+            if patience <= 0.0 {
+                self.canary = Canary::None;
+            } else {
+                obstacle.or(patience, Binding::Canary, 0.0);
+            }
+        }
+    }
+
+    /// How long until enough has left the window.
+    fn wait_for_room(&self, asked: &Asked<'_>, over: &Over, obstacle: &mut Obstacle) {
+        let now = asked.now;
+        let room = self.room_at(asked, over).min(now + over.fading);
+        if room - now > obstacle.wait {
+            obstacle.wait = room - now;
+            for dimension in Dimension::ALL.into_iter().filter(|it| over.of(*it) > 0.0) {
+                obstacle.binding = Binding::Limit(dimension);
+                obstacle.deficit = over.of(dimension);
+            }
+        }
     }
 
     /// Where a newcomer stands: behind its tenant's others, if there is a queue at all.
@@ -213,113 +296,126 @@ impl State {
         })
     }
 
-    fn day_spent(&self, model: &ModelQuota, amounts: &[f64; 5], now: f64) -> Option<Decision> {
+    fn day_spent(
+        &self,
+        model: &ModelQuota,
+        amounts: &PerDimension<f64>,
+        now: f64,
+    ) -> Option<Decision> {
         let tuning = self.tuning.as_ref()?;
-        let over = |used: f64, amount: f64, limit: Option<u64>| {
-            limit.is_some_and(|limit| used + amount > float(limit))
+        let spent = |day: &DayLimit| {
+            let after = match day {
+                DayLimit::Requests => tuning.day_requests + amounts.requests,
+                DayLimit::Tokens => tuning.day_tokens + amounts.combined,
+            };
+            model.limits.day(*day).is_some_and(|limit| after > float(limit))
         };
-        let day = if over(tuning.day_requests, amounts[0], model.limits.requests_per_day) {
-            DayLimit::Requests
-        } else if over(tuning.day_tokens, amounts[3], model.limits.tokens_per_day) {
-            DayLimit::Tokens
-        } else {
-            return None;
-        };
+        let day = DayLimit::ALL.into_iter().find(spent)?;
         Some(Decision::Exhausted { wait: duration(tuning::day_left(model, now)), day: Some(day) })
     }
 
-    /// What the lane may use now, and what it can count on while the others' use stays as it is.
     fn capacity(
         &self,
         model: &ModelQuota,
         lane: usize,
-        index: usize,
-        limit: f64,
+        limits: &PerLimit<f64>,
+        amounts: &PerLimit<f64>,
         now: f64,
-    ) -> (f64, f64) {
-        let (mut kept, mut kept_usually) = (0.0, 0.0);
-        for (other, ((_, share), state)) in model.lanes.iter().zip(&self.lanes).enumerate() {
-            if other != lane && state.about(now) {
+    ) -> Capacity {
+        let own = model.lanes.at(lane);
+        let mut capacity = Capacity::default();
+        for (limited, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
+            let (mut kept, mut kept_usually) = (0.0, 0.0);
+            for (share, state) in self.others(model, lane, now) {
                 let guaranteed = share.guaranteed * limit;
-                let usually = guaranteed.min(state.used[index] + STANDBY * limit);
+                let usually = guaranteed.min(state.used[limited] + STANDBY * limit);
                 kept += if state.backlogged(now) { guaranteed } else { usually };
                 kept_usually += usually;
             }
+            let left = |kept: f64| {
+                let guaranteed = (own.guaranteed * limit).max(limit - kept);
+                (own.ceiling * limit).min(guaranteed).max(amounts[limited])
+            };
+            capacity.now[limited] = left(kept);
+            capacity.usual[limited] = left(kept_usually);
         }
-        let guaranteed =
-            model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed) * limit;
-        let most = ceiling(model, lane) * limit;
-        (most.min(guaranteed.max(limit - kept)), most.min(guaranteed.max(limit - kept_usually)))
+        capacity
     }
 
+    /// The other lanes that were seen lately.
+    fn others<'a>(
+        &'a self,
+        model: &'a ModelQuota,
+        lane: usize,
+        now: f64,
+    ) -> impl Iterator<Item = (Share, &'a LaneState)> {
+        let lanes = model.lanes.iter().map(|(_, share)| *share).zip(&self.lanes).enumerate();
+        let others = lanes.filter(move |(other, (_, state))| *other != lane && state.about(now));
+        others.map(|(_, other)| other)
+    }
+
+    /// Whether a lane above its share is in company: then it leaves the pace's tolerance to the
+    /// others.
     fn borrows_in_company(
         &self,
         model: &ModelQuota,
         lane: usize,
-        limits: &[f64; 5],
+        limits: &PerDimension<f64>,
         now: f64,
     ) -> bool {
-        let guaranteed = model.lanes.iter().nth(lane).map_or(0.0, |(_, share)| share.guaranteed);
-        let above = (0..4).any(|index| {
-            limits[index] > 0.0 && self.lanes[lane].used[index] > guaranteed * limits[index]
-        });
-        above
-            && self.lanes.iter().enumerate().any(|(other, state)| other != lane && state.about(now))
+        let (guaranteed, used) = (model.lanes.at(lane).guaranteed, &self.lanes[lane].used.window);
+        let above = |(dimension, limit): (Dimension, &f64)| {
+            *limit > 0.0 && used[dimension] > guaranteed * limit
+        };
+        let mut others = self.lanes.iter().enumerate().filter(|(other, _)| *other != lane);
+        limits.iter().any(above) && others.any(|(_, state)| state.about(now))
     }
 
-    fn over_in_flight(&self, lane: usize, limits: &[f64; 5], capacity: &[f64; 5]) -> f64 {
-        let own = self.lanes[lane].used[IN_FLIGHT] + 1.0 - floor(capacity[IN_FLIGHT]).max(1.0);
-        own.max(self.total[IN_FLIGHT] + 1.0 - limits[IN_FLIGHT])
+    /// By how many calls one more would be too many, in all or in this lane.
+    fn over_in_flight(&self, asked: &Asked<'_>) -> f64 {
+        let capacity = asked.capacity.now.in_flight.floor().max(1.0);
+        let own = self.lanes[asked.ask.lane].used.in_flight + 1.0 - capacity;
+        own.max(self.total.in_flight + 1.0 - asked.limits.in_flight)
     }
 
-    fn room_at(
-        &self,
-        lane: usize,
-        mut total: [f64; 4],
-        mut own: [f64; 4],
-        limits: &[f64; 5],
-        now: f64,
-        window: f64,
-    ) -> f64 {
-        let gives: Vec<bool> = self
-            .lanes
-            .iter()
-            .enumerate()
-            .map(|(other, state)| other == lane || !state.backlogged(now))
-            .collect();
+    /// When enough will have left the window. Walks the oldest entries; beyond the walk the rest is
+    /// taken to leave at the limit's rate.
+    fn room_at(&self, asked: &Asked<'_>, over: &Over) -> f64 {
+        let &Asked { ask, window, now, .. } = asked;
+        // What leaves the window of a lane that is not backlogged is this lane's to borrow.
+        let gives = |lane: usize| lane == ask.lane || !self.lanes[lane].backlogged(now);
+        let (mut total, mut own) = (over.total, over.lane);
         let mut last = now;
         for (_, id) in self.ledger.iter().take(WALK) {
             let Some(entry) = self.entries.get(id) else { continue };
-            for index in 0..4 {
-                total[index] -= entry.amounts[index];
-                if gives[entry.lane] {
-                    own[index] -= entry.amounts[index];
+            for (dimension, amount) in entry.amounts.iter() {
+                total[dimension] -= amount;
+                if gives(entry.lane) {
+                    own[dimension] -= amount;
                 }
             }
             last = now.max(entry.admitted + window);
-            if total.iter().chain(&own).all(|over| *over <= 0.0) {
+            if total.iter().chain(own.iter()).all(|(_, over)| *over <= 0.0) {
                 return last;
             }
         }
-        let rest = (0..4)
-            .filter(|index| limits[*index] > 0.0)
-            .map(|index| total[index].max(own[index]) * window / limits[index])
+        let limited = asked.limits.window.iter().filter(|(_, limit)| **limit > 0.0);
+        let rest = limited
+            .map(|(dimension, limit)| total[dimension].max(own[dimension]) * window / limit)
             .fold(0.0, f64::max);
         (last + rest).min(now + window)
     }
 
-    fn admit(&mut self, model: &ModelQuota, ask: &Ask, limits: &[f64; 5], window: f64, now: f64) {
-        let amounts = floats(ask.amounts);
+    fn admit(&mut self, asked: &Asked<'_>) {
+        let &Asked { model, ask, amounts, window, now, .. } = asked;
         self.enter(&ask.reservation, ask.lane, Condition::Reserved, amounts, now);
         if let Some(tuning) = &mut self.tuning {
-            tuning.add_to_day(model, now, amounts[0], amounts[3]);
+            tuning.add_to_day(model, now, &amounts);
         }
         self.add_in_flight(ask.lane, 1.0);
-        for index in 0..4 {
-            if limits[index] > 0.0 {
-                self.pace[index] = self.pace[index].max(now)
-                    + amounts[index] * window / (limits[index] * PACE_SPEEDUP);
-            }
+        for (dimension, limit) in asked.limits.window.iter().filter(|(_, limit)| **limit > 0.0) {
+            let cost = amounts[dimension] * window / (limit * PACE_SPEEDUP);
+            self.pace[dimension] = self.pace[dimension].max(now) + cost;
         }
         if self.canary == Canary::Wanted {
             self.canary = Canary::Admitted(now);
@@ -327,6 +423,14 @@ impl State {
     }
 }
 
-fn ceiling(model: &ModelQuota, lane: usize) -> f64 {
-    model.lanes.iter().nth(lane).map_or(1.0, |(_, share)| share.ceiling)
+impl Asked<'_> {
+    /// Each limited dimension that the call uses, with its limit and amount.
+    fn counted(&self) -> impl Iterator<Item = (Dimension, f64, f64)> {
+        let each = self.limits.window.iter().map(|(it, limit)| (it, *limit, self.amounts[it]));
+        each.filter(|(_, limit, amount)| *limit > 0.0 && *amount > 0.0)
+    }
+}
+
+fn above(number: f64) -> u64 {
+    whole(number.ceil())
 }

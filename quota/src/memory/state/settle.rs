@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Canary, Condition, Entry, IN_FLIGHT, PACE_SPEEDUP, State};
+use super::{Canary, Closing, Condition, Entry, PACE_SPEEDUP, State};
 use crate::{
-    amounts::Amounts,
-    limits::ModelQuota,
-    memory::{
-        number::{float, floats, micros},
-        tuning::{self, Tuning},
-    },
+    dimension::{Amounts, PerDimension},
+    memory::tuning::{self, Tuning},
+    model::ModelQuota,
+    number::{float, micros},
     store::{ProviderSignal, Settled, Settlement, UsageSample},
 };
 
@@ -42,32 +40,23 @@ impl State {
         {
             tuning.lower(now);
         }
-        let [requests, input, output, combined, _] = self.total;
-        tuning::observe(
-            &mut self.tuning,
-            model,
-            &settlement.meter,
-            &[requests, input, output, combined],
-            now,
-        );
+        tuning::observe(&mut self.tuning, model, &settlement.meter, &self.total.window, now);
         if let Some(pause) = &settlement.pause {
-            let exhausted = settlement.signal == ProviderSignal::Exhausted;
-            self.close(
-                pause,
-                settlement.longest_pause(ttl),
-                exhausted,
-                settlement.signal == ProviderSignal::Refused,
-                now,
-            );
+            let closing = match settlement.signal {
+                ProviderSignal::Exhausted => Closing::Exhaustion,
+                ProviderSignal::Refused => Closing::Refusal,
+                _ => Closing::Pause,
+            };
+            self.close(pause, settlement.longest_pause(ttl), closing, now);
         }
         outcome
     }
 
     fn end(&mut self, model: &ModelQuota, settlement: &Settlement, entry: &Entry, now: f64) {
         let id = &settlement.reservation;
-        let used = floats(settlement.used.unwrap_or_default());
+        let used = settlement.used.unwrap_or_default().map(float);
         if settlement.signal == ProviderSignal::Overloaded {
-            let in_flight = self.total[IN_FLIGHT];
+            let in_flight = self.total.in_flight;
             if let Some(tuning) = &mut self.tuning {
                 tuning.cut(in_flight, now);
             }
@@ -93,18 +82,19 @@ impl State {
             self.leases.remove(id);
             self.entries.remove(id);
             if model.charge.unused_returns && settlement.used.is_some() {
-                let late = [0.0, 0.0, used[2], (used[3] - used[1]).max(0.0)];
-                self.move_pace(model, &late, &[0.0; 4]);
+                let late = PerDimension {
+                    output: used.output,
+                    combined: (used.combined - used.input).max(0.0),
+                    ..PerDimension::default()
+                };
+                self.move_pace(model, &late, &PerDimension::default());
                 self.enter(id, entry.lane, Condition::Settled, late, now);
             }
         }
         if let Some(tuning) = &mut self.tuning {
-            tuning.add_to_day(
-                model,
-                entry.admitted,
-                used[0] - entry.amounts[0],
-                used[3] - entry.amounts[3],
-            );
+            let more =
+                PerDimension::from_fn(|dimension| used[dimension] - entry.amounts[dimension]);
+            tuning.add_to_day(model, entry.admitted, &more);
         }
         self.add_in_flight(entry.lane, -1.0);
         if settlement.used.is_some() && settlement.signal == ProviderSignal::None {
@@ -138,38 +128,46 @@ impl State {
         if self.entries.contains_key(name) {
             return;
         }
-        let used = floats(used);
-        self.move_pace(model, &used, &[0.0; 4]);
+        let used = used.map(float);
+        self.move_pace(model, &used, &PerDimension::default());
         if let Some(tuning) = &mut self.tuning {
-            tuning.add_to_day(model, now, used[0], used[3]);
+            tuning.add_to_day(model, now, &used);
         }
         self.enter(name, lane, Condition::Settled, used, now);
     }
 
     /// Moves the pace clocks by what was used beyond what was reserved, and says by how much the
     /// turns behind are to move.
-    fn move_pace(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) -> f64 {
-        let (limits, _) = self.limits(model);
+    fn move_pace(
+        &mut self,
+        model: &ModelQuota,
+        used: &PerDimension<f64>,
+        reserved: &PerDimension<f64>,
+    ) -> f64 {
+        let limits = self.in_force(model).limits.window;
         let (mut longer, slowest) = (0.0, self.fullest(&limits));
-        for index in 0..4 {
-            if limits[index] > 0.0 {
-                let rate = limits[index] / micros(model.limits.window);
-                self.pace[index] += (used[index] - reserved[index]) / (rate * PACE_SPEEDUP);
-                if slowest == Some(index) {
-                    longer = (used[index] - reserved[index] * self.yield_of(index)) / rate;
-                }
+        for (dimension, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
+            let (used, reserved) = (used[dimension], reserved[dimension]);
+            let rate = limit / micros(model.limits.window);
+            self.pace[dimension] += (used - reserved) / (rate * PACE_SPEEDUP);
+            if slowest == Some(dimension) {
+                longer = (used - reserved * self.yield_of(dimension)) / rate;
             }
         }
         longer
     }
 
-    fn learn_yield(&mut self, model: &ModelQuota, used: &[f64; 4], reserved: &[f64; 4]) {
-        let (limits, _) = self.limits(model);
-        for index in 0..4 {
-            if limits[index] > 0.0 && reserved[index] > 0.0 {
-                let yielded = self.yield_of(index);
-                let seen = (used[index] / reserved[index]).clamp(0.1, 3.0);
-                self.yielded[index] = Some(yielded + EWMA_ALPHA * (seen - yielded));
+    fn learn_yield(
+        &mut self,
+        model: &ModelQuota,
+        used: &PerDimension<f64>,
+        reserved: &PerDimension<f64>,
+    ) {
+        for (dimension, limit) in self.in_force(model).limits.window.iter() {
+            if *limit > 0.0 && reserved[dimension] > 0.0 {
+                let yielded = self.yield_of(dimension);
+                let seen = (used[dimension] / reserved[dimension]).clamp(0.1, 3.0);
+                self.yielded[dimension] = Some(yielded + EWMA_ALPHA * (seen - yielded));
             }
         }
     }
@@ -177,15 +175,11 @@ impl State {
     fn learn(&mut self, template: u64, sample: UsageSample, latency: f64) {
         let learned = self.learned.entry(template).or_default();
         let weight = latency.max(1.0);
-        let seen = [
-            float(sample.input),
-            float(sample.estimated_input),
-            float(sample.output) * weight,
-            weight,
-        ];
-        for (sum, value) in learned.iter_mut().zip(seen) {
-            *sum = *sum * DECAY + value;
-        }
-        learned[4] += 1.0;
+        let add = |sum: &mut f64, value: f64| *sum = *sum * DECAY + value;
+        add(&mut learned.input, float(sample.input));
+        add(&mut learned.estimated, float(sample.estimated_input));
+        add(&mut learned.output, float(sample.output) * weight);
+        add(&mut learned.weight, weight);
+        learned.calls += 1.0;
     }
 }

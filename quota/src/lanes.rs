@@ -1,0 +1,82 @@
+//! Lanes: classes of traffic, each with its part of every limit.
+
+use std::collections::BTreeMap;
+
+use tidegate_types::Lane;
+
+use crate::limits::LimitError;
+
+/// A lane's part of each limit, and of a worker's slots: parts of 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Guaranteed, whatever the other lanes do.
+    pub guaranteed: f64,
+    /// The most it may borrow when the others are idle.
+    pub ceiling: f64,
+}
+
+impl Share {
+    /// The whole.
+    pub const ALL: Self = Self { guaranteed: 1.0, ceiling: 1.0 };
+
+    /// Nothing, but all may be borrowed: of a lane that is not configured.
+    pub(crate) const BORROWED: Self = Self { guaranteed: 0.0, ceiling: 1.0 };
+}
+
+/// The lanes of all models, ordered by name: a lane's place in that order is its number in Redis.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lanes(Vec<(Lane, Share)>);
+
+impl Lanes {
+    /// Checks shares and ceilings.
+    ///
+    /// # Errors
+    /// [`LimitError`] when there is no lane, a part lies outside 0..=1, or the shares exceed 1
+    /// together.
+    pub fn new(lanes: BTreeMap<Lane, Share>) -> Result<Self, LimitError> {
+        if lanes.is_empty() {
+            return Err(LimitError::NoLane);
+        }
+        for (lane, share) in &lanes {
+            for (what, value) in [("share", share.guaranteed), ("burst", share.ceiling)] {
+                if !(0.0..=1.0).contains(&value) {
+                    return Err(LimitError::Share { lane: lane.clone(), what, value });
+                }
+            }
+        }
+        let sum: f64 = lanes.values().map(|share| share.guaranteed).sum();
+        if sum > 1.0 + 1e-9 {
+            return Err(LimitError::Sum(sum));
+        }
+        Ok(Self(lanes.into_iter().collect()))
+    }
+
+    /// The whole of every limit for one lane, named `batch`.
+    #[must_use]
+    pub fn single() -> Self {
+        Self(vec![(Lane::default(), Share::ALL)])
+    }
+
+    /// The lane's place, counted from 0.
+    #[must_use]
+    pub fn index(&self, lane: &Lane) -> Option<usize> {
+        self.0.iter().position(|(name, _)| name == lane)
+    }
+
+    /// A lane's share, if there is such a lane.
+    #[must_use]
+    pub fn share(&self, lane: &Lane) -> Option<Share> {
+        self.index(lane).map(|place| self.at(place))
+    }
+
+    /// The share of the lane in this place, counted from 0.
+    #[must_use]
+    pub(crate) fn at(&self, place: usize) -> Share {
+        self.0.get(place).map_or(Share::BORROWED, |(_, share)| *share)
+    }
+
+    /// Names and shares in their order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &(Lane, Share)> {
+        self.0.iter()
+    }
+}

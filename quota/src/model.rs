@@ -1,0 +1,94 @@
+//! One model as the limiter knows it.
+
+use std::sync::Arc;
+
+use tidegate_types::{Charge, ModelId, Usage};
+
+use crate::{
+    dimension::{Amounts, DayLimit, Limited},
+    lanes::Lanes,
+    limits::{LimitError, Limits},
+};
+
+/// One model as the limiter knows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelQuota {
+    /// The model.
+    pub id: ModelId,
+    /// Its limits.
+    pub limits: Limits,
+    /// What counts towards them.
+    pub charge: Charge,
+    /// Who may use how much of them.
+    pub lanes: Arc<Lanes>,
+}
+
+impl ModelQuota {
+    /// Checks a model's limits.
+    ///
+    /// # Errors
+    /// [`LimitError`] says which value cannot be and what to write instead.
+    pub fn new(
+        id: ModelId,
+        limits: Limits,
+        charge: Charge,
+        lanes: Arc<Lanes>,
+    ) -> Result<Self, LimitError> {
+        let each = Limited::ALL.into_iter().map(|limited| (limited.title(), limits.get(limited)));
+        let days = DayLimit::ALL.into_iter().map(|day| (day.title(), limits.day(day)));
+        let stated: Vec<(&str, Option<u64>)> = each.chain(days).collect();
+        if let Some((what, _)) = stated.iter().find(|(_, limit)| *limit == Some(0)) {
+            return Err(LimitError::Zero(what));
+        }
+        if stated.iter().all(|(_, limit)| limit.is_none()) {
+            return Err(LimitError::None);
+        }
+        if !(limits.margin > 0.0 && limits.margin <= 1.0) {
+            return Err(LimitError::Margin(limits.margin));
+        }
+        if limits.window.is_zero() {
+            return Err(LimitError::Duration("window"));
+        }
+        if limits.burst.is_zero() {
+            return Err(LimitError::Duration("burst"));
+        }
+        Ok(Self { id, limits, charge, lanes })
+    }
+
+    /// Amounts of one call with so many tokens.
+    #[must_use]
+    pub fn amounts(&self, input: u64, output: u64) -> Amounts {
+        Amounts { combined: self.charge.combined(input, output), ..Amounts::call(input, output) }
+    }
+
+    /// Amounts that a finished call is charged for.
+    #[must_use]
+    pub fn used(&self, usage: &Usage, max_output_tokens: u64) -> Amounts {
+        let mut amounts = self.amounts(self.charge.input(usage), usage.output);
+        if !self.charge.unused_returns {
+            amounts.combined = amounts.combined.max(max_output_tokens);
+        }
+        amounts
+    }
+
+    /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,
+    /// and a request where the provider counts such calls.
+    #[must_use]
+    pub fn unused(&self) -> Amounts {
+        Amounts { requests: u64::from(self.charge.failed_calls), ..Amounts::default() }
+    }
+
+    /// This model with `1 / parts` of its limits: a worker's own share while Redis is away.
+    #[must_use]
+    pub fn share(&self, parts: u64) -> Self {
+        let part = |limit: Option<u64>| limit.map(|limit| (limit / parts.max(1)).max(1));
+        let limits = Limits {
+            per_minute: self.limits.per_minute.map(part),
+            concurrent: part(self.limits.concurrent),
+            requests_per_day: part(self.limits.requests_per_day),
+            tokens_per_day: part(self.limits.tokens_per_day),
+            ..self.limits
+        };
+        Self { limits, ..self.clone() }
+    }
+}

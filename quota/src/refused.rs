@@ -1,0 +1,70 @@
+//! Why a call was not admitted.
+
+use std::time::Duration;
+
+use tidegate_types::{Lane, ModelId};
+
+use crate::{dimension::Dimension, request::Ticket, store::Binding};
+
+/// Why [`crate::Quota::admit`] gave no permit.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refused {
+    /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with
+    /// the ticket.
+    #[error("no quota for {model} for {wait:?}: {binding} binds")]
+    Wait {
+        /// The model asked for.
+        model: ModelId,
+        /// Until it is worth asking again.
+        wait: Duration,
+        /// What binds.
+        binding: Binding,
+        /// By how much the binding dimension is over.
+        deficit: u64,
+        /// Keeps the turn.
+        ticket: Ticket,
+    },
+    /// The gate is closed for the whole fleet. Come back after `wait`, which is already spread.
+    #[error("{model} is paused for {wait:?}")]
+    Paused {
+        /// The model asked for.
+        model: ModelId,
+        /// Until it is worth asking again, with the caller's own jitter.
+        wait: Duration,
+        /// Keeps the turn that an earlier refusal gave.
+        ticket: Option<Ticket>,
+    },
+    /// Nothing more before the provider's day ends or the account is paid. Asking again before
+    /// `wait` is of no use.
+    #[error(
+        "{model} gives nothing more for {wait:?}: {reason}; `tidegate resume {model}` opens it sooner"
+    )]
+    Exhausted {
+        /// The model asked for.
+        model: ModelId,
+        /// Until the day's end, or until it is worth trying again.
+        wait: Duration,
+        /// What is spent, and what a person can do.
+        reason: String,
+    },
+    /// The call is larger than the whole limit: waiting does not help.
+    #[error(
+        "the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; make it smaller or raise the limit"
+    )]
+    NeverFits {
+        /// The model asked for.
+        model: ModelId,
+        /// What binds.
+        dimension: Dimension,
+        /// What the call needs.
+        asked: u64,
+        /// The most that could be free.
+        capacity: u64,
+    },
+    /// No limits are configured for the model.
+    #[error("no limits are configured for {0}; add a [models.\"{0}\"] section")]
+    UnknownModel(ModelId),
+    /// No such lane is configured.
+    #[error("there is no lane \"{0}\"; add a [lanes.{0}] section")]
+    UnknownLane(Lane),
+}

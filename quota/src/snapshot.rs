@@ -1,0 +1,107 @@
+//! What a model's quota looks like, for people and metrics.
+
+use std::time::Duration;
+
+use tidegate_types::Lane;
+
+use crate::dimension::{Amounts, DayLimit, Dimension, Limited, PerDimension};
+
+/// One model's quota at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// Until the gate opens; zero when it is open.
+    pub pause: Duration,
+    /// Whether it is closed until the day ends or the account is paid.
+    pub exhausted: bool,
+    /// Why it is closed; empty when it is open.
+    pub reason: String,
+    /// Reservations in the window.
+    pub reservations: u64,
+    /// Mean time from admission to settlement.
+    pub latency: Duration,
+    /// On every limit, after refusals; 1 when there were none lately.
+    pub factor: f64,
+    /// On calls in flight, after overloads.
+    pub cap: Option<u64>,
+    /// Calls of the day; 0 without a limit by the day.
+    pub day_requests: u64,
+    /// Tokens of the day; 0 without a limit by the day.
+    pub day_tokens: u64,
+    /// Until the day ends.
+    pub day_left: Duration,
+    /// Each dimension of the window.
+    pub dimensions: PerDimension<DimensionSnapshot>,
+    /// Calls at once.
+    pub in_flight: DimensionSnapshot,
+    /// Each lane, in the order of [`crate::Lanes`].
+    pub lanes: Vec<LaneSnapshot>,
+}
+
+impl Snapshot {
+    /// Use and reservation in the window.
+    #[must_use]
+    pub fn used(&self) -> Amounts {
+        self.dimensions.map(|dimension| dimension.used)
+    }
+
+    /// One dimension.
+    #[must_use]
+    pub fn get(&self, dimension: Dimension) -> &DimensionSnapshot {
+        &self.dimensions[dimension]
+    }
+
+    /// One dimension, or the calls at once.
+    #[must_use]
+    pub fn of(&self, limited: Limited) -> &DimensionSnapshot {
+        match limited {
+            Limited::Window(dimension) => self.get(dimension),
+            Limited::InFlight => &self.in_flight,
+        }
+    }
+
+    /// What was used of a limit of the day; 0 without one.
+    #[must_use]
+    pub fn day(&self, day: DayLimit) -> u64 {
+        match day {
+            DayLimit::Requests => self.day_requests,
+            DayLimit::Tokens => self.day_tokens,
+        }
+    }
+}
+
+/// One dimension of a [`Snapshot`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DimensionSnapshot {
+    /// The limit in force, margin and all; 0 for none.
+    pub limit: u64,
+    /// Use and reservation in the window.
+    pub used: u64,
+    /// Of it: reserved and not settled.
+    pub held: u64,
+    /// Use by others on the same account, as the provider's meter told it.
+    pub others: u64,
+    /// Set while the fleet runs, margin and all.
+    pub set: Option<u64>,
+    /// The provider states less than is configured, margin and all.
+    pub stated: Option<u64>,
+    /// How far the pace clock is ahead.
+    pub ahead: Duration,
+}
+
+/// One lane of a [`Snapshot`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneSnapshot {
+    /// The lane.
+    pub lane: Lane,
+    /// Callers with a ticket that have not been admitted, about: those who died are counted until
+    /// the queue is empty.
+    pub waiting: u64,
+    /// How long the queue is: when the last ticket's turn comes.
+    pub queue: Duration,
+    /// When the head of the queue may go, while it is blocked.
+    pub next: Duration,
+    /// Calls in flight.
+    pub in_flight: u64,
+    /// Use and reservation in the window.
+    pub used: Amounts,
+}
