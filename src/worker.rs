@@ -147,7 +147,7 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
 pub fn services_with(config: &Config, providers: Providers) -> Result<Services> {
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     Ok(Services {
-        storage: config.storage()?,
+        storage: config.storage(&quota)?,
         reader: reader()?,
         providers,
         budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),

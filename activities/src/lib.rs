@@ -12,7 +12,8 @@
 //! * [`call`]: guard, admission, ask, prompt, route, attempt, budget, health, waiting
 //! * [`provider_batch`]: documents that go through their provider's batch API
 //! * [`failure`]: error kind → Temporal failure
-//! * [`storage`]: roots and objects; [`metrics`]: every metric of this crate, by name
+//! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from
+//! * [`metrics`]: every metric of this crate, by name
 //! * [`services`]: what all of them work with
 
 pub mod activities;
@@ -22,6 +23,7 @@ pub mod document;
 pub mod failure;
 mod hash;
 pub mod heartbeat;
+pub mod host_rates;
 pub mod metrics;
 pub mod provider_batch;
 pub mod services;

@@ -19,6 +19,8 @@ use object_store::{
 };
 use url::Url;
 
+use crate::host_rates::HostRates;
+
 /// For one file over HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -26,6 +28,7 @@ const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
 #[derive(Debug, Clone)]
 pub struct Storage {
     roots: Arc<[Root]>,
+    rates: HostRates,
 }
 
 #[derive(Debug)]
@@ -90,7 +93,14 @@ impl Storage {
                 .map(|root| Root::open(root, options))
                 .collect::<Result<Vec<_>, _>>()?
                 .into(),
+            rates: HostRates::default(),
         })
+    }
+
+    /// The same, where reads over HTTP keep to the rate of their host.
+    #[must_use]
+    pub fn with_rates(self, rates: HostRates) -> Self {
+        Self { rates, ..self }
     }
 
     /// Finds the root that covers `uri`.
@@ -294,11 +304,23 @@ impl Location {
         self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()).exists())
     }
 
+    /// Waits for the turn of a host that is read at a rate.
+    async fn turn(&self) -> Result<(), Error> {
+        match self.root().url.host_str().filter(|_| self.is_read_only()) {
+            Some(host) => {
+                let turn = self.storage.rates.wait(host).await;
+                turn.map_err(|busy| Error::Failed(format!("cannot read {}: {busy}", self.uri())))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Size in bytes, if the object exists.
     ///
     /// # Errors
     /// [`Error::Failed`] when the store cannot say.
     pub async fn size(&self) -> Result<Option<u64>, Error> {
+        self.turn().await?;
         match self.store().head(&self.path).await {
             Ok(meta) => Ok(Some(meta.size)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -311,6 +333,7 @@ impl Location {
     /// # Errors
     /// [`Error::Missing`], or [`Error::Failed`] when the store cannot read it.
     pub async fn read(&self) -> Result<Bytes, Error> {
+        self.turn().await?;
         let result = match self.store().get(&self.path).await {
             Ok(result) => result.bytes().await,
             Err(error) => Err(error),
@@ -338,6 +361,7 @@ impl Location {
     /// # Errors
     /// [`Error::Missing`], or [`Error::Failed`] when the store cannot read it.
     pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
+        self.turn().await?;
         self.store().get_range(&self.path, range).await.map_err(|error| match error {
             object_store::Error::NotFound { .. } => Error::Missing(self.uri()),
             error => self.failed("read", &error),

@@ -7,10 +7,22 @@
     reason = "tests may stop at the first fault"
 )]
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
 use axum::{Router, http::StatusCode, response::Redirect, routing::get};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
-use tidegate_activities::storage::{Error, Storage};
+use tidegate_activities::{
+    host_rates::HostRates,
+    storage::{Error, Storage},
+};
+use tidegate_quota::{BucketLimit, Options, Quota};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
 /// An S3 with one bucket, and a storage that reaches it.
@@ -118,4 +130,83 @@ async fn a_web_server_can_be_read_and_leads_nowhere_else() {
         storage.resolve("http://127.0.0.1:1/docs/a.md").is_err(),
         "another port is another host"
     );
+}
+
+/// A web server that counts what it is asked.
+async fn counting() -> (String, Arc<AtomicU32>) {
+    let asked = Arc::<AtomicU32>::default();
+    let count = Arc::clone(&asked);
+    let app = Router::new().route(
+        "/docs/a.md",
+        get(move || async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            "The tide."
+        }),
+    );
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let root = format!("http://{}/docs", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (root, asked)
+}
+
+/// A worker's storage, where `127.0.0.1` may be asked twice at once and twice an hour.
+fn limited(root: &str, quota: &Quota) -> Storage {
+    let limit = BucketLimit::new(2, 2, Duration::from_secs(3_600)).unwrap();
+    let rates = HostRates::new(quota, [("127.0.0.1".to_owned(), limit)]);
+    Storage::new([root]).unwrap().with_rates(rates)
+}
+
+async fn read(storage: &Storage, root: &str) -> Result<(), Error> {
+    storage.resolve(&format!("{root}/a.md")).unwrap().read().await.map(drop)
+}
+
+fn is_busy(answer: &Result<(), Error>) -> bool {
+    matches!(answer, Err(Error::Failed(why)) if why.contains("the next turn is in"))
+}
+
+#[tokio::test]
+async fn a_host_is_read_from_at_its_rate_and_other_stores_are_not_held_up() {
+    let (root, asked) = counting().await;
+    let quota = Quota::in_memory([], Options::default());
+    let storage = limited(&root, &quota);
+    assert_eq!(storage.resolve(&format!("{root}/a.md")).unwrap().size().await.unwrap(), Some(9));
+    read(&storage, &root).await.unwrap();
+    let third = read(&storage, &root).await;
+    assert!(is_busy(&third), "a turn in half an hour is not waited for: {third:?}");
+    assert_eq!(asked.load(Ordering::SeqCst), 2, "the size and one read");
+    let without = Storage::new([root.as_str()]).unwrap().with_rates(HostRates::default());
+    read(&without, &root).await.unwrap();
+
+    let limit = BucketLimit::new(1, 20, Duration::from_secs(1)).unwrap();
+    let rates = HostRates::new(&quota, [("127.0.0.1".to_owned(), limit)]);
+    let storage = Storage::new([root.as_str()]).unwrap().with_rates(rates);
+    let started = Instant::now();
+    for _ in 0..5 {
+        read(&storage, &root).await.unwrap();
+    }
+    assert!(started.elapsed() >= Duration::from_millis(199), "four turns of 50 ms were waited for");
+}
+
+#[tokio::test]
+async fn workers_share_a_hosts_rate_and_go_on_by_themselves_without_redis() {
+    let Some(mut redis) = tidegate_testkit::Redis::start() else { return };
+    let (root, asked) = counting().await;
+    let worker = || {
+        let quota = Quota::with_redis(&redis.url, [], Options::default()).unwrap();
+        limited(&root, &quota)
+    };
+    let [one, other] = [worker(), worker()];
+    read(&one, &root).await.unwrap();
+    read(&other, &root).await.unwrap();
+    for storage in [&one, &other] {
+        let third = read(storage, &root).await;
+        assert!(is_busy(&third), "the fleet's two are taken: {third:?}");
+    }
+    redis.kill();
+    for storage in [&one, &other] {
+        read(storage, &root).await.unwrap();
+        read(storage, &root).await.unwrap();
+        assert!(is_busy(&read(storage, &root).await), "each has its own two");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 6);
 }

@@ -2,8 +2,8 @@
 //!
 //! A call is held at the most that it should cost before it is made, and settled at what it did
 //! cost. So concurrent calls cannot overspend together; a budget is exceeded only by what a single
-//! call cost beyond its bound. Quota carries on while Redis is away, budgets do not: what nobody
-//! counts may not be spent.
+//! call cost beyond its bound. Quota carries on while Redis is away, budgets do not: what is
+//! not counted may not be spent.
 //!
 //! ```no_run
 //! # async fn call() -> f64 { 0.01 }
@@ -19,25 +19,15 @@
 //! # }
 //! ```
 
-mod hold;
-mod refused;
+mod ledger;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use tidegate_types::Tenant;
 
-use crate::{error::Error, key, redis_store::Store, wire};
+use crate::error::Error;
 
-pub use hold::Hold;
-pub use refused::{BudgetRefused, Unheld};
-
-/// The wire protocol counts in nano-dollars: a token at 0.01 USD per million tokens costs 10 of
-/// them.
-const NANOS: f64 = 1e9;
-
-/// The most that the scripts count exactly, some nine million dollars. A larger budget is kept as
-/// this.
-const MAX_NANOS: u64 = (1 << 53) - 1;
+pub use ledger::{Budgets, Hold};
 
 /// Who must not spend more.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,12 +47,12 @@ impl fmt::Display for Payer {
     }
 }
 
-/// How much somebody may spend.
+/// How much a payer may spend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
     /// Who.
     pub payer: Payer,
-    /// US dollars. All callers should give the same; whoever gives less is refused sooner.
+    /// US dollars. All callers should give the same; a caller that gives less is refused sooner.
     pub usd: f64,
 }
 
@@ -80,98 +70,116 @@ impl Budget {
     }
 }
 
-/// The budgets of a fleet. Cheap to clone; every clone is the same.
-#[derive(Debug, Clone, Default)]
-pub struct Budgets(Option<Arc<Ledger>>);
-
-/// Where the budgets lie.
-#[derive(Debug)]
-struct Ledger {
-    store: Store,
+/// Why [`Budgets::reserve`] held nothing. Without a hold no call may be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Unheld {
+    /// The budget has too little left.
+    #[error(transparent)]
+    Refused(#[from] BudgetRefused),
+    /// Redis does not answer, so what is left is not known. Come back later.
+    #[error("no budget can be kept, so no call is made: {0}")]
+    Unknown(#[from] Error),
 }
 
-impl Budgets {
-    /// Without a store every budget is closed.
-    #[must_use]
-    pub fn new(store: Option<Store>) -> Self {
-        Self(store.map(|store| Arc::new(Ledger { store })))
-    }
+/// A budget that has too little left for a call.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub struct BudgetRefused {
+    /// Whose budget it is.
+    pub payer: Payer,
+    /// The budget in US dollars.
+    pub budget_usd: f64,
+    /// US dollars of it that are neither spent nor held.
+    pub left_usd: f64,
+    /// US dollars that the call may cost.
+    pub needed_usd: f64,
+    /// Until the budget begins anew; `None` when it never does.
+    pub reset: Option<Duration>,
+}
 
-    /// Holds up to `usd` US dollars for one call. `id` names this attempt and no other; asking
-    /// again under the same id after a lost reply costs nothing.
-    ///
-    /// Dropping the future gives back what it may have held.
-    ///
-    /// # Errors
-    /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be
-    /// asked: then no call may be made.
-    pub async fn reserve(&self, budget: &Budget, id: &str, usd: f64) -> Result<Hold, Unheld> {
-        let ledger =
-            self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
-        let mut hold =
-            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
-        let [held, left, reset] = ledger.reserve(&hold, budget, usd).await?;
-        hold.left_usd = dollars(left);
-        if held == 1 {
-            return Ok(hold);
+impl fmt::Display for BudgetRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { payer, budget_usd, left_usd, needed_usd, reset } = self;
+        let [budget, left, needed] = [budget_usd, left_usd, needed_usd].map(|usd| Usd(*usd));
+        let span = if reset.is_some() { "a day" } else { "in all" };
+        write!(
+            f,
+            "{payer} may spend {budget} {span}; {left} is left and this call may cost {needed}; "
+        )?;
+        match reset {
+            Some(reset) => {
+                let minutes = reset.as_secs().div_ceil(60);
+                write!(
+                    f,
+                    "the next day begins in {} h {} min, at 00:00 UTC",
+                    minutes / 60,
+                    minutes % 60
+                )
+            }
+            None => f.write_str("start the batch again with a higher budget_usd to go on"),
         }
-        hold.forget();
-        Err(Unheld::Refused(BudgetRefused {
-            payer: budget.payer.clone(),
-            budget_usd: budget.usd,
-            left_usd: dollars(left),
-            needed_usd: usd,
-            reset: matches!(budget.payer, Payer::Tenant(_))
-                .then(|| Duration::from_micros(wire::unsigned(reset))),
-        }))
     }
 }
 
-impl Budgets {
-    /// What another process holds under this id: to be settled by whoever learns what the call
-    /// cost. Nothing is asked.
-    #[must_use]
-    pub fn held(&self, budget: &Budget, id: &str) -> Option<Hold> {
-        let ledger = self.0.as_ref()?;
-        let mut hold =
-            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
-        hold.sent();
-        Some(hold)
+/// An amount of money as people write it: cents, and where they would say too little, two digits
+/// that do.
+struct Usd(f64);
+
+impl fmt::Display for Usd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The wire's own unit has nine decimals.
+        let text = format!("{:.9}", self.0);
+        let digits = text.find('.').map_or(0, |point| {
+            let fraction = &text[point + 1..];
+            let last = fraction.trim_end_matches('0').len();
+            let first = if self.0 >= 1.0 {
+                0
+            } else {
+                fraction.len() - fraction.trim_start_matches('0').len()
+            };
+            (first + 2).min(last).max(2)
+        });
+        write!(f, "{:.digits$} USD", self.0)
     }
 }
 
-impl Ledger {
-    async fn reserve(&self, hold: &Hold, budget: &Budget, usd: f64) -> Result<[i64; 3], Error> {
-        let daily = u64::from(matches!(budget.payer, Payer::Tenant(_)));
-        let numbers = [nanos(usd), nanos(budget.usd), daily, self.store.clock()];
-        let mut arguments = vec![hold.id().as_bytes().to_vec()];
-        arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
-        let keys = [hold.key().to_owned()];
-        wire::integers(
-            &self.store.run(&self.store.scripts().budget_reserve, &keys, &arguments).await?,
-        )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_reads_as_money() {
+        #[rustfmt::skip]
+        let cases = [
+            (0.0, "0.00 USD"), (10.0, "10.00 USD"), (0.5, "0.50 USD"), (12.3456, "12.35 USD"), (0.0123, "0.012 USD"),
+            (0.000_004_2, "0.0000042 USD"), (1e-9, "0.000000001 USD"),
+        ];
+        for (usd, text) in cases {
+            assert_eq!(Usd(usd).to_string(), text);
+        }
     }
 
-    async fn settle(&self, key: String, id: String, cost_usd: f64) -> Result<(), Error> {
-        let arguments = [id.into_bytes(), nanos(cost_usd).to_string().into_bytes()];
-        self.store.run(&self.store.scripts().budget_settle, &[key], &arguments).await.map(drop)
+    #[test]
+    fn a_refusal_says_who_how_much_and_until_when() {
+        let refused = BudgetRefused {
+            payer: Payer::Batch("night".to_owned()),
+            budget_usd: 2.0,
+            left_usd: 0.01,
+            needed_usd: 0.04,
+            reset: None,
+        };
+        assert_eq!(
+            refused.to_string(),
+            "batch \"night\" may spend 2.00 USD in all; 0.01 USD is left and this call may cost 0.04 USD; start the batch again with a higher budget_usd to go on"
+        );
+        let payer = Payer::Tenant("acme".to_owned().try_into().unwrap());
+        let refused = BudgetRefused {
+            payer,
+            reset: Some(Duration::from_secs(5 * 3600 + 11 * 60 + 1)),
+            ..refused
+        };
+        assert_eq!(
+            refused.to_string(),
+            "tenant \"acme\" may spend 2.00 USD a day; 0.01 USD is left and this call may cost 0.04 USD; the next day begins in 5 h 12 min, at 00:00 UTC"
+        );
     }
-}
-
-fn key(store: &Store, payer: &Payer) -> String {
-    match payer {
-        Payer::Tenant(tenant) => key::tenant_budget(store.prefix(), tenant),
-        Payer::Batch(batch) => key::batch_budget(store.prefix(), batch),
-    }
-}
-
-/// The nearest, so that three times 0.1 fit into 0.3.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-fn nanos(usd: f64) -> u64 {
-    ((usd * NANOS).round() as u64).min(MAX_NANOS)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "replies lie below 2^53")]
-fn dollars(nanos: i64) -> f64 {
-    nanos as f64 / NANOS
 }

@@ -13,8 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::{error::Error, script::Script};
 
-/// No question to the limiter is worth more time than this; whoever asks falls back to its local
-/// share.
+/// No question to the limiter is worth more time than this; the worker falls back to its own share.
 const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
 /// Behind a pointer, because the client's futures are so deep that callers' crates would not

@@ -24,7 +24,7 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// At least 1: whoever asks is alive.
+    /// At least 1: this worker.
     pub(crate) fn size(&self) -> u64 {
         self.known.load(Ordering::Relaxed).max(1)
     }

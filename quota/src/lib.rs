@@ -34,7 +34,7 @@
 //! * [`snapshot`]: what a model's quota looks like
 //! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
-//! * `breaker`, `fleet`: what happens while Redis is away
+//! * `shared`, `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`call_stats`]: how many calls in flight a limit can use
 //! * [`metrics`]: every metric of this crate, by name
@@ -60,6 +60,7 @@ pub mod redis_store;
 pub mod refused;
 pub mod request;
 mod script;
+mod shared;
 pub mod snapshot;
 pub mod store;
 mod wire;
@@ -72,9 +73,10 @@ pub use lanes::{Lanes, Share};
 pub use limits::{LimitError, Limits};
 pub use model::ModelQuota;
 pub use permit::Permit;
-pub use quota::{Options, Quota};
+pub use quota::Quota;
 pub use refused::Refused;
 pub use request::{Request, Ticket};
+pub use shared::Options;
 pub use snapshot::Snapshot;
 pub use store::{Decision, Store};
 pub use tidegate_types::{Charge, OutputHold};

@@ -8,7 +8,7 @@ use crate::{
     dimension::Amounts,
     metrics,
     model::ModelQuota,
-    quota::{Backend, Shared},
+    shared::{Backend, Shared},
     store::{Meter, Pause, ProviderSignal, Settlement, Store as _, UsageSample},
 };
 

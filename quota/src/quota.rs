@@ -1,39 +1,28 @@
 //! The handle that callers hold.
 
 use std::{
-    collections::{BTreeMap, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
-use tidegate_types::{ModelId, OutputHold};
-use tracing::{error, info, warn};
+use tidegate_types::ModelId;
+use tracing::warn;
 
 use crate::{
-    breaker::Breaker,
+    bucket::{Bucket, BucketLimit},
     budget::Budgets,
-    dimension::Amounts,
     error::Error,
-    fleet::{self, Fleet},
-    memory, metrics,
+    fleet, metrics,
     model::ModelQuota,
-    number::{float, whole},
     permit::{Permit, Renewal, State},
     redis_store,
     refused::Refused,
     request::Request,
+    shared::{Backend, Options, Shared},
     snapshot::Snapshot,
-    store::{Ask, Decision, Expectation, LimitChanges, Meter, Pause, Settlement, Store},
+    store::{Ask, Decision, LimitChanges, Meter, Pause, Store},
     wire,
 };
-
-/// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
-/// Redis.
-const REMEMBERED_TEMPLATES: usize = 10_000;
-
-/// The part of a call's bound on output that is held while nothing is known.
-const UNKNOWN_OUTPUT: u64 = 3;
 
 /// A caller that waits in place asks again at least this often: a limit may have been raised or a
 /// gate opened.
@@ -43,53 +32,10 @@ const MAX_SLEEP: Duration = Duration::from_mins(1);
 /// before it opens.
 const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
-/// How waiting is done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// First part of every Redis key. Default `tidegate`.
-    pub key_prefix: String,
-    /// The longest wait in [`Quota::admit`] itself; a longer one is handed back as [`Refused`].
-    /// Default 10 s.
-    pub max_slot_wait: Duration,
-    /// Each wake-up after a pause is spread over 0 to this. Default 30 s.
-    pub jitter: Duration,
-    /// No pause outlives this, imposed by a worker or an operator. Default 5 min.
-    pub pause_ttl: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            key_prefix: "tidegate".to_owned(),
-            max_slot_wait: Duration::from_secs(10),
-            jitter: Duration::from_secs(30),
-            pause_ttl: Duration::from_secs(300),
-        }
-    }
-}
-
 /// A limiter over some models. Cheap to clone; every clone is the same limiter.
 #[derive(Debug, Clone)]
 pub struct Quota {
     shared: Arc<Shared>,
-}
-
-/// Which store granted a permit, and so must settle it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Backend {
-    Redis,
-    Local,
-}
-
-#[derive(Debug)]
-pub(crate) struct Shared {
-    models: BTreeMap<ModelId, Arc<ModelQuota>>,
-    options: Options,
-    pub(crate) redis: Option<redis_store::Store>,
-    local: memory::Store,
-    breaker: Breaker,
-    fleet: Fleet,
-    expectations: Mutex<HashMap<(ModelId, u64), Expectation>>,
 }
 
 impl Quota {
@@ -108,30 +54,13 @@ impl Quota {
         options: Options,
     ) -> Result<Self, Error> {
         let store = redis_store::Store::open(url, &options.key_prefix, options.pause_ttl)?;
-        Ok(Self::new(Some(store), models, options))
+        Ok(Self { shared: Arc::new(Shared::new(Some(store), models, options)) })
     }
 
     /// A limiter for this process alone.
     #[must_use]
     pub fn in_memory(models: impl IntoIterator<Item = ModelQuota>, options: Options) -> Self {
-        Self::new(None, models, options)
-    }
-
-    fn new(
-        redis: Option<redis_store::Store>,
-        models: impl IntoIterator<Item = ModelQuota>,
-        options: Options,
-    ) -> Self {
-        let shared = Shared {
-            models: models.into_iter().map(|model| (model.id.clone(), Arc::new(model))).collect(),
-            local: memory::Store::new(options.pause_ttl),
-            options,
-            redis,
-            breaker: Breaker::default(),
-            fleet: Fleet::default(),
-            expectations: Mutex::default(),
-        };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(Shared::new(None, models, options)) }
     }
 
     /// Admits one call: at once, or after a wait of at most [`Options::max_slot_wait`], in which
@@ -297,6 +226,16 @@ impl Quota {
         }
     }
 
+    /// A bucket for an API that is no language model, over the same connection; of this process
+    /// alone where the limiter is.
+    #[must_use]
+    pub fn bucket(&self, name: &str, limit: BucketLimit) -> Bucket {
+        match &self.shared.redis {
+            Some(redis) => Bucket::in_redis(redis.clone(), name, limit),
+            None => Bucket::in_memory(limit),
+        }
+    }
+
     /// Budgets in US dollars, over the same connection.
     #[must_use]
     pub fn budgets(&self) -> Budgets {
@@ -354,138 +293,6 @@ impl Quota {
 
     fn model(&self, model: &ModelId) -> Result<&Arc<ModelQuota>, Error> {
         self.shared.models.get(model).ok_or_else(|| Error::UnknownModel(model.clone()))
-    }
-}
-
-impl Shared {
-    /// Asks Redis, or while it is away this worker's own share.
-    async fn ask(self: &Arc<Self>, model: &ModelQuota, ask: &Ask) -> (Decision, Backend) {
-        if let Some(redis) = &self.redis
-            && self.breaker.allows(Instant::now())
-        {
-            match redis.reserve(model, ask).await {
-                Ok((decision, expectation)) => {
-                    self.answered();
-                    self.remember(model, ask.template, expectation);
-                    return (decision, Backend::Redis);
-                }
-                Err(error) => self.away(&error),
-            }
-        }
-        let (decision, expectation) = self.local.reserve_now(&self.share(model), ask);
-        self.remember(model, ask.template, expectation);
-        (decision, Backend::Local)
-    }
-
-    pub(crate) async fn settle(
-        self: &Arc<Self>,
-        model: &ModelQuota,
-        backend: Backend,
-        settlement: &Settlement,
-    ) {
-        // Every worker also keeps the gates that it closed, for the case that Redis goes away.
-        if let Some(pause) = &settlement.pause {
-            let _ = self.local.pause(&self.share(model), pause).await;
-        }
-        match (&self.redis, backend) {
-            (Some(redis), Backend::Redis) => match redis.settle(model, settlement).await {
-                Ok((_, expectation)) => {
-                    self.answered();
-                    self.remember(model, settlement.template, expectation);
-                }
-                // The reservation stays charged until it leaves the window: too much, never too
-                // little.
-                Err(error) => self.away(&error),
-            },
-            _ => {
-                if let Ok((_, expectation)) =
-                    self.local.settle(&self.share(model), settlement).await
-                {
-                    self.remember(model, settlement.template, expectation);
-                }
-            }
-        }
-    }
-
-    /// Without Redis the only worker has everything; without an answer, each has its part.
-    fn share(&self, model: &ModelQuota) -> ModelQuota {
-        model.share(if self.redis.is_some() { self.fleet.size() } else { 1 })
-    }
-
-    /// What to reserve: the estimate corrected by what was learned, and the expected output or its
-    /// bound.
-    fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
-        let expectation = self.expectation(model, request.template);
-        let input = expectation.map_or(request.input_tokens, |known| {
-            whole((float(request.input_tokens) * known.input_ratio).ceil())
-        });
-        let bound = request.max_output_tokens;
-        let output = match (model.charge.hold, expectation) {
-            (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // Nothing is known yet. The bound is no expectation: answers rarely use a third of it, and
-            // if they do use more, that is a debt for some calls and not a wait for all.
-            (OutputHold::Expected, None) => bound.div_ceil(UNKNOWN_OUTPUT),
-            (OutputHold::Maximum, known) => {
-                model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound)))
-            }
-        };
-        model.amounts(input, output)
-    }
-
-    fn expectation(&self, model: &ModelQuota, template: u64) -> Option<Expectation> {
-        let known = self.expectations.lock();
-        known.get(&(model.id.clone(), template)).copied()
-    }
-
-    fn remember(&self, model: &ModelQuota, template: u64, expectation: Option<Expectation>) {
-        let Some(expectation) = expectation else { return };
-        let mut known = self.expectations.lock();
-        if known.len() >= REMEMBERED_TEMPLATES {
-            known.clear();
-        }
-        known.insert((model.id.clone(), template), expectation);
-    }
-
-    fn answered(self: &Arc<Self>) {
-        if let Some(away) = self.breaker.succeeded(Instant::now()) {
-            metrics::degraded(false);
-            info!("Redis is back after {away:?}; the fleet shares its quota again");
-            let shared = Arc::clone(self);
-            tokio::spawn(async move { shared.report_spending().await });
-        }
-    }
-
-    /// What this worker spent on its own and is still in the window counts for the whole fleet
-    /// again.
-    async fn report_spending(&self) {
-        let Some(redis) = &self.redis else { return };
-        for model in self.models.values() {
-            let Ok(spent) = self.local.inspect(&self.share(model)).await else { continue };
-            for (lane, state) in
-                spent.lanes.iter().enumerate().filter(|(_, state)| state.used != Amounts::default())
-            {
-                let name = format!("away:{:016x}", rand::random::<u64>());
-                match redis.charge(model, &name, lane, state.used).await {
-                    Ok(()) => info!(
-                        model = %model.id, lane = %state.lane, requests = state.used.requests, tokens = state.used.combined,
-                        "reported what this worker spent in the last window while Redis was away"
-                    ),
-                    Err(error) => {
-                        warn!(%error, model = %model.id, "could not report what was spent while Redis was away")
-                    }
-                }
-            }
-        }
-    }
-
-    fn away(&self, error: &Error) {
-        if let Error::Protocol(_) = error {
-            error!(%error, "the limiter's script failed; this worker keeps to its own share");
-        }
-        if self.breaker.failed(Instant::now()) {
-            metrics::degraded(true);
-            warn!(%error, workers = self.fleet.size(), "Redis is away; this worker keeps to its share of the limits");
-        }
     }
 }
 

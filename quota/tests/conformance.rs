@@ -31,14 +31,14 @@ both_stores! {
     what_can_never_fit_is_refused_at_once(model(limits(1_000)));
     turns_are_first_come_first_served(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
     a_newcomer_does_not_overtake(model(limits(1_000)));
-    those_who_never_come_back_block_nobody(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
+    callers_that_never_come_back_block_no_other(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
     a_ticket_of_another_life_is_worth_nothing(model(limits(1_000)));
     a_pause_closes_the_gate_and_never_gets_shorter(model(limits(1_000)));
     a_pause_ends_with_its_time_to_live(model(limits(1_000)));
     a_pause_moves_every_turn(model(limits(1_000)));
     a_clock_that_steps_back_changes_nothing(model(limits(1_000)));
     a_lane_has_its_share_while_another_takes_all_it_can(three_lanes());
-    a_lane_borrows_what_nobody_wants(three_lanes());
+    a_lane_borrows_what_no_other_wants(three_lanes());
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
     expectations_are_learned(model(limits(100_000)));
 }
@@ -178,7 +178,7 @@ async fn what_can_never_fit_is_refused_at_once<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&rig.ask(1_000)).await, Decision::Granted);
 }
 
-/// Everybody comes back when told, a little late, in any order; large and small are admitted as
+/// Every caller comes back when told, a little late, in any order; large and small are admitted as
 /// they first came.
 async fn turns_are_first_come_first_served<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
@@ -223,7 +223,7 @@ async fn a_newcomer_does_not_overtake<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.reserve(&large).await, Decision::Granted);
 }
 
-async fn those_who_never_come_back_block_nobody<S: Store>(rig: &Rig<S>) {
+async fn callers_that_never_come_back_block_no_other<S: Store>(rig: &Rig<S>) {
     while rig.reserve(&rig.ask(1_000)).await == Decision::Granted {}
     for _ in 0..100 {
         rig.refused(&rig.ask(1_000)).await;
@@ -239,7 +239,7 @@ async fn those_who_never_come_back_block_nobody<S: Store>(rig: &Rig<S>) {
     assert_eq!(
         rig.reserve(&ask).await,
         Decision::Granted,
-        "nobody used the capacity, so the queue moves up"
+        "no call used the capacity, so the queue moves up"
     );
 }
 
@@ -249,7 +249,7 @@ async fn a_ticket_of_another_life_is_worth_nothing<S: Store>(rig: &Rig<S>) {
     assert_eq!(
         rig.reserve(&ask).await,
         Decision::Granted,
-        "nobody waits, so nobody is made to wait"
+        "no caller waits, so none is made to wait"
     );
 }
 
@@ -340,7 +340,7 @@ async fn a_lane_has_its_share_while_another_takes_all_it_can<S: Store>(rig: &Rig
     assert!(lanes[0].used.combined >= 80, "batch is not starved: {:?}", lanes[0]);
 }
 
-async fn a_lane_borrows_what_nobody_wants<S: Store>(rig: &Rig<S>) {
+async fn a_lane_borrows_what_no_other_wants<S: Store>(rig: &Rig<S>) {
     let mut batch = 0;
     while rig.reserve(&rig.ask(10)).await == Decision::Granted {
         batch += 10;

@@ -36,7 +36,7 @@ both_stores! {
     an_overload_cuts_the_calls_in_flight_and_closes_nothing(model(limits(1_000_000)));
     after_a_refusal_one_call_goes_first(model(limits(1_000)));
     a_refused_canary_closes_the_gate_again(model(limits(1_000)));
-    what_is_exhausted_says_so_until_somebody_opens_it(model(limits(1_000)));
+    what_is_exhausted_says_so_until_an_operator_opens_it(model(limits(1_000)));
     tenants_of_a_lane_get_equal_parts(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
     what_was_spent_elsewhere_is_charged_once(model(limits(1_000)));
     a_lane_without_a_share_is_not_starved(greedy());
@@ -275,7 +275,7 @@ async fn limits_set_act_at_once_and_keep_what_is_used<S: Store>(rig: &Rig<S>) {
     assert_eq!(limit(rig).await, 1_000, "as configured");
 }
 
-/// A time-out: the work may have been done, but nobody waits for it any more.
+/// A time-out: the work may have been done, but its worker waits for it no longer.
 async fn a_lost_call_stays_charged_and_is_not_in_flight<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(600);
     assert_eq!(rig.reserve(&ask).await, Decision::Granted);
@@ -354,7 +354,7 @@ async fn a_refused_canary_closes_the_gate_again<S: Store>(rig: &Rig<S>) {
     assert_eq!(rig.refused(&rig.ask(10)).await.1, Binding::Canary);
 }
 
-async fn what_is_exhausted_says_so_until_somebody_opens_it<S: Store>(rig: &Rig<S>) {
+async fn what_is_exhausted_says_so_until_an_operator_opens_it<S: Store>(rig: &Rig<S>) {
     let ask = rig.ask(10);
     rig.reserve(&ask).await;
     refused(rig, &ask, ProviderSignal::Exhausted, pause(10 * 3_600)).await;

@@ -1,5 +1,5 @@
 //! Processes race for one model on a real Redis, and some are killed. What they report is added up
-//! by somebody who knows nothing of the limiter.
+//! by a judge that knows nothing of the limiter.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,7 +62,7 @@ fn quota(url: &str, prefix: &str) -> Quota {
     .unwrap()
 }
 
-/// Not a test of its own: what [`killed_processes_harm_nobody`] starts again and again.
+/// Not a test of its own: what [`killed_processes_harm_no_other`] starts again and again.
 #[test]
 #[ignore = "a racer, started by the test beside it"]
 fn racer() {
@@ -214,7 +214,7 @@ impl Witness {
 }
 
 #[test]
-fn killed_processes_harm_nobody() {
+fn killed_processes_harm_no_other() {
     let Some(server) = Redis::shared() else { return };
     let (sender, reports) = mpsc::channel();
     let mut race = Race {

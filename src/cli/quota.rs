@@ -185,7 +185,8 @@ fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
     for row in &rows {
         let reasons = reasons(model, snapshot, row);
         if row.configured != Some(row.seen.limit) && !reasons.is_empty() {
-            text += &styled(FAINT, format_args!("  {}: {}", row.limited.name(), reasons.join("; ")));
+            text +=
+                &styled(FAINT, format_args!("  {}: {}", row.limited.name(), reasons.join("; ")));
             text.push('\n');
         }
     }

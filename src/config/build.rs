@@ -9,13 +9,15 @@ use anyhow::Context;
 use tidegate_activities::{
     call::route::{Route, Routes},
     failure::Backoff,
+    host_rates::HostRates,
     storage::Storage,
 };
 use tidegate_providers::{Prices, Providers, Settings, Vendor};
-use tidegate_quota::{ModelQuota, Options};
+use tidegate_quota::{ModelQuota, Options, Quota};
 use tidegate_types::{Charge, ModelId, Tenant};
 
 use super::{
+    host::Host,
     mask,
     model::Model,
     sections::{self, Config},
@@ -71,7 +73,7 @@ impl Config {
     ///
     /// # Errors
     /// The Redis URL cannot be used.
-    pub fn quota(&self) -> anyhow::Result<tidegate_quota::Quota> {
+    pub fn quota(&self) -> anyhow::Result<Quota> {
         self.quota_for(&Providers::default())
     }
 
@@ -79,13 +81,9 @@ impl Config {
     ///
     /// # Errors
     /// The Redis URL cannot be used.
-    pub fn quota_for(&self, providers: &Providers) -> anyhow::Result<tidegate_quota::Quota> {
-        tidegate_quota::Quota::with_redis(
-            &self.redis.url,
-            self.quota_models(providers)?,
-            self.quota_options(),
-        )
-        .with_context(|| format!("redis.url is \"{}\"", mask::url(&self.redis.url)))
+    pub fn quota_for(&self, providers: &Providers) -> anyhow::Result<Quota> {
+        Quota::with_redis(&self.redis.url, self.quota_models(providers)?, self.quota_options())
+            .with_context(|| format!("redis.url is \"{}\"", mask::url(&self.redis.url)))
     }
 
     /// The names of the providers that some model needs. The others want no key.
@@ -107,12 +105,18 @@ impl Config {
         used.map(|(name, provider)| Ok((name.clone(), provider.settings(name)?))).collect()
     }
 
-    /// Where documents and results may lie.
+    /// Where documents and results may lie, and how often the fleet of this limiter asks each host.
     ///
     /// # Errors
     /// Names the root that cannot be opened.
-    pub fn storage(&self) -> anyhow::Result<Storage> {
-        Storage::new(self.storage.roots.iter().map(String::as_str)).context("storage.roots")
+    pub fn storage(&self, quota: &Quota) -> anyhow::Result<Storage> {
+        let limit = |(name, host): (&String, &Host)| {
+            let limit = host.limit().with_context(|| format!("storage.hosts.\"{name}\""))?;
+            anyhow::Ok((name.clone(), limit))
+        };
+        let hosts = self.storage.hosts.iter().map(limit).collect::<anyhow::Result<Vec<_>>>()?;
+        let storage = Storage::new(self.storage.roots.iter().map(String::as_str));
+        Ok(storage.context("storage.roots")?.with_rates(HostRates::new(quota, hosts)))
     }
 
     /// What calls cost: the built-in prices, before them those of the configured file, before those

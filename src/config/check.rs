@@ -114,6 +114,23 @@ impl Faults<'_> {
                 self.add(&["storage", "roots"], what);
             }
         }
+        let web = |root: &String| {
+            let url = root.parse::<url::Url>().ok();
+            url.filter(|url| matches!(url.scheme(), "http" | "https"))?
+                .host_str()
+                .map(str::to_owned)
+        };
+        let web: Vec<String> = self.config.storage.roots.iter().filter_map(web).collect();
+        for (name, host) in &self.config.storage.hosts {
+            if !web.contains(name) {
+                let what = "is the host of no http:// or https:// root; write the name alone, such as \
+                    \"files.example.com\", and add https://files.example.com to roots";
+                self.add(&["storage", "hosts", name], what);
+            }
+            if host.limit().is_err() {
+                self.add(&["storage", "hosts", name, "burst"], "is 0; write at least 1");
+            }
+        }
     }
 
     fn providers(&mut self) {

@@ -152,11 +152,12 @@ fn parse(dict: &mut Dict, sources: &Sources) -> (Option<Config>, Vec<Fault>) {
             Ok(config) => return (Some(config), faults),
             Err(error) => error,
         };
-        faults.push(Fault {
-            source: sources.to_blame(&error.path),
-            key: dotted(&error.path),
-            what: describe(&error),
-        });
+        // A section from which a key was taken out may now lack it: that is the same fault.
+        let key = dotted(&error.path);
+        if !faults.iter().any(|known: &Fault| known.key.starts_with(&format!("{key}."))) {
+            let (source, what) = (sources.to_blame(&error.path), describe(&error));
+            faults.push(Fault { source, key, what });
+        }
         if !remove(dict, &error.path) {
             return (None, faults);
         }

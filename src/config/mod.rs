@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //!
-//! * [`sections`]: [`Config`] and its sections; those of [`provider`] and [`model`] beside it
+//! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`] and [`host`] beside
+//!   it
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
@@ -14,6 +15,7 @@
 mod build;
 mod check;
 pub mod fault;
+pub mod host;
 pub mod layers;
 pub mod mask;
 pub mod model;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
-use super::{mask, model::Model, provider::Provider, sources::Sources, span::Span};
+use super::{host::Host, mask, model::Model, provider::Provider, sources::Sources, span::Span};
 
 /// The configuration in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -193,11 +193,14 @@ impl Default for Worker {
 pub struct Storage {
     /// `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`.
     pub roots: Vec<String>,
+    /// How often the fleet may ask a host of `https://` roots, by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hosts: BTreeMap<String, Host>,
 }
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { roots: vec!["file:///data".to_owned()] }
+        Self { roots: vec!["file:///data".to_owned()], hosts: BTreeMap::new() }
     }
 }
 

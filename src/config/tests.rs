@@ -106,6 +106,18 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: models.\"openai:m\".price.input-usd-per-mtok is -1; write dollars per million tokens, 0 or more",
         ),
         (
+            "[storage.hosts.\"files.example.com\"]\nrate = \"10/s\"",
+            "t.toml: storage.hosts.\"files.example.com\" is the host of no http:// or https:// root; write the name alone, such as \"files.example.com\", and add https://files.example.com to roots",
+        ),
+        (
+            "[storage]\nroots = [\"https://h/x\"]\nhosts.h = { rate = \"10/s\", burst = 0 }",
+            "t.toml: storage.hosts.h.burst is 0; write at least 1",
+        ),
+        (
+            "[storage]\nroots = [\"https://h/x\"]\nhosts.h.rate = \"10\"",
+            "t.toml: storage.hosts.h.rate is \"10\"; write a number of requests above 0 and a unit, such as \"10/s\", \"600/min\" or \"1000/h\"",
+        ),
+        (
             "[lanes.batch]\nshare = 0.5",
             "t.toml: lanes cannot be used: the lanes' shares add up to 1.400; together they must not exceed 1; lower some of them",
         ),

@@ -3,6 +3,7 @@
 //! Times are microseconds as `f64`, because the scripts' are. The constants are those of `lua/`, by
 //! the same names.
 
+mod lanes;
 mod reserve;
 mod settle;
 

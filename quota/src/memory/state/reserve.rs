@@ -2,10 +2,9 @@
 
 use tidegate_types::Tenant;
 
-use super::{Canary, Condition, LaneState, PACE_SPEEDUP, State};
+use super::{Canary, Condition, PACE_SPEEDUP, State, lanes::Capacity};
 use crate::{
     dimension::{DayLimit, Dimension, PerDimension, PerLimit},
-    lanes::Share,
     memory::tuning::{self, InForce},
     model::ModelQuota,
     number::{duration, float, micros, whole},
@@ -13,7 +12,6 @@ use crate::{
     store::{Ask, Binding, Decision},
 };
 
-const STANDBY: f64 = 0.02;
 const IDLE: f64 = 300e3;
 const NEAR: f64 = 5e6;
 const GONE: f64 = 60e6;
@@ -74,14 +72,6 @@ struct Asked<'a> {
     capacity: Capacity,
     window: f64,
     now: f64,
-}
-
-/// What a lane may use.
-#[derive(Default)]
-struct Capacity {
-    now: PerLimit<f64>,
-    /// While the others' use stays as it is.
-    usual: PerLimit<f64>,
 }
 
 impl State {
@@ -312,63 +302,6 @@ impl State {
         };
         let day = DayLimit::ALL.into_iter().find(spent)?;
         Some(Decision::Exhausted { wait: duration(tuning::day_left(model, now)), day: Some(day) })
-    }
-
-    fn capacity(
-        &self,
-        model: &ModelQuota,
-        lane: usize,
-        limits: &PerLimit<f64>,
-        amounts: &PerLimit<f64>,
-        now: f64,
-    ) -> Capacity {
-        let own = model.lanes.at(lane);
-        let mut capacity = Capacity::default();
-        for (limited, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
-            let (mut kept, mut kept_usually) = (0.0, 0.0);
-            for (share, state) in self.others(model, lane, now) {
-                let guaranteed = share.guaranteed * limit;
-                let usually = guaranteed.min(state.used[limited] + STANDBY * limit);
-                kept += if state.backlogged(now) { guaranteed } else { usually };
-                kept_usually += usually;
-            }
-            let left = |kept: f64| {
-                let guaranteed = (own.guaranteed * limit).max(limit - kept);
-                (own.ceiling * limit).min(guaranteed).max(amounts[limited])
-            };
-            capacity.now[limited] = left(kept);
-            capacity.usual[limited] = left(kept_usually);
-        }
-        capacity
-    }
-
-    /// The other lanes that were seen lately.
-    fn others<'a>(
-        &'a self,
-        model: &'a ModelQuota,
-        lane: usize,
-        now: f64,
-    ) -> impl Iterator<Item = (Share, &'a LaneState)> {
-        let lanes = model.lanes.iter().map(|(_, share)| *share).zip(&self.lanes).enumerate();
-        let others = lanes.filter(move |(other, (_, state))| *other != lane && state.about(now));
-        others.map(|(_, other)| other)
-    }
-
-    /// Whether a lane above its share is in company: then it leaves the pace's tolerance to the
-    /// others.
-    fn borrows_in_company(
-        &self,
-        model: &ModelQuota,
-        lane: usize,
-        limits: &PerDimension<f64>,
-        now: f64,
-    ) -> bool {
-        let (guaranteed, used) = (model.lanes.at(lane).guaranteed, &self.lanes[lane].used.window);
-        let above = |(dimension, limit): (Dimension, &f64)| {
-            *limit > 0.0 && used[dimension] > guaranteed * limit
-        };
-        let mut others = self.lanes.iter().enumerate().filter(|(other, _)| *other != lane);
-        limits.iter().any(above) && others.any(|(_, state)| state.about(now))
     }
 
     /// By how many calls one more would be too many, in all or in this lane.

@@ -1,0 +1,64 @@
+//! How often each host of the HTTP sources may be asked: one rate for the whole fleet.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use tidegate_quota::{Bucket, BucketLimit, Quota, bucket::BucketRefused};
+use tracing::debug;
+
+/// No read waits longer for its turn; the document comes back later instead.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// A rate for each host that has one. Cheap to clone; every clone counts the same reads.
+#[derive(Debug, Clone, Default)]
+pub struct HostRates {
+    hosts: Arc<HashMap<String, Rate>>,
+}
+
+#[derive(Debug)]
+struct Rate {
+    fleet: Bucket,
+    /// While Redis is away, a read does not fail for it: each worker keeps to the rate by itself.
+    own: Bucket,
+}
+
+/// A host's turn is too far away; the read may work later.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{host} is read as often as [storage.hosts.\"{host}\"] allows; the next turn is in {wait:?}"
+)]
+pub struct Busy {
+    host: String,
+    wait: Duration,
+}
+
+impl HostRates {
+    /// These hosts' rates, shared by every worker of this limiter.
+    #[must_use]
+    pub fn new(quota: &Quota, hosts: impl IntoIterator<Item = (String, BucketLimit)>) -> Self {
+        let rate = |(host, limit): (String, BucketLimit)| {
+            let fleet = quota.bucket(&format!("host:{host}"), limit);
+            (host, Rate { fleet, own: Bucket::in_memory(limit) })
+        };
+        Self { hosts: Arc::new(hosts.into_iter().map(rate).collect()) }
+    }
+
+    /// Waits in place for the next turn of a host, if it has a rate.
+    ///
+    /// # Errors
+    /// [`Busy`] when the turn is more than a minute away.
+    pub(crate) async fn wait(&self, host: &str) -> Result<(), Busy> {
+        let Some(rate) = self.hosts.get(host) else { return Ok(()) };
+        let taken = match rate.fleet.take(1, MAX_WAIT).await {
+            Err(BucketRefused::Unknown(error)) => {
+                debug!(%error, host, "this worker keeps to the host's rate by itself");
+                rate.own.take(1, MAX_WAIT).await
+            }
+            taken => taken,
+        };
+        match taken {
+            Err(BucketRefused::Wait { wait, .. }) => Err(Busy { host: host.to_owned(), wait }),
+            // One read always fits into a bucket, and the own one needs no answer.
+            Ok(()) | Err(BucketRefused::Never { .. } | BucketRefused::Unknown(_)) => Ok(()),
+        }
+    }
+}

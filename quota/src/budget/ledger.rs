@@ -1,0 +1,181 @@
+//! The budgets of a fleet in Redis, and what is held of them.
+
+use std::{sync::Arc, time::Duration};
+
+use tracing::warn;
+
+use super::{Budget, BudgetRefused, Payer, Unheld};
+use crate::{error::Error, key, redis_store::Store, wire};
+
+/// The wire protocol counts in nano-dollars: a token at 0.01 USD per million tokens costs 10 of
+/// them.
+const NANOS: f64 = 1e9;
+
+/// The most that the scripts count exactly, some nine million dollars. A larger budget is kept as
+/// this.
+const MAX_NANOS: u64 = (1 << 53) - 1;
+
+/// The budgets of a fleet. Cheap to clone; every clone is the same.
+#[derive(Debug, Clone, Default)]
+pub struct Budgets(Option<Arc<Ledger>>);
+
+/// Where the budgets lie.
+#[derive(Debug)]
+struct Ledger {
+    store: Store,
+}
+
+impl Budgets {
+    /// Without a store every budget is closed.
+    #[must_use]
+    pub fn new(store: Option<Store>) -> Self {
+        Self(store.map(|store| Arc::new(Ledger { store })))
+    }
+
+    /// Holds up to `usd` US dollars for one call. `id` names this attempt and no other; asking
+    /// again under the same id after a lost reply costs nothing.
+    ///
+    /// Dropping the future gives back what it may have held.
+    ///
+    /// # Errors
+    /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be
+    /// asked: then no call may be made.
+    pub async fn reserve(&self, budget: &Budget, id: &str, usd: f64) -> Result<Hold, Unheld> {
+        let ledger =
+            self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
+        let mut hold =
+            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+        let [held, left, reset] = ledger.reserve(&hold, budget, usd).await?;
+        hold.left_usd = dollars(left);
+        if held == 1 {
+            return Ok(hold);
+        }
+        hold.forget();
+        Err(Unheld::Refused(BudgetRefused {
+            payer: budget.payer.clone(),
+            budget_usd: budget.usd,
+            left_usd: dollars(left),
+            needed_usd: usd,
+            reset: matches!(budget.payer, Payer::Tenant(_))
+                .then(|| Duration::from_micros(wire::unsigned(reset))),
+        }))
+    }
+
+    /// What another process holds under this id: to be settled where it is learned what the call
+    /// cost. Nothing is asked.
+    #[must_use]
+    pub fn held(&self, budget: &Budget, id: &str) -> Option<Hold> {
+        let ledger = self.0.as_ref()?;
+        let mut hold =
+            Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
+        hold.sent();
+        Some(hold)
+    }
+}
+
+/// Part of a budget, held for one call. Settle it with what the call cost.
+///
+/// * Dropped before [`Self::sent`]: given back, nothing was spent.
+/// * Dropped after it: stays charged, because the provider may have to be paid.
+#[derive(Debug)]
+#[must_use = "a hold that is dropped is given back"]
+pub struct Hold {
+    /// US dollars that were left in the budget when this was held.
+    pub left_usd: f64,
+    ledger: Arc<Ledger>,
+    key: String,
+    id: String,
+    returns: bool,
+}
+
+impl Hold {
+    /// Made before anything is asked, so that whatever happens to the question, its hold is given
+    /// back.
+    fn new(ledger: Arc<Ledger>, key: String, id: String) -> Self {
+        Self { left_usd: 0.0, ledger, key, id, returns: true }
+    }
+
+    /// Nothing was held.
+    fn forget(mut self) {
+        self.returns = false;
+    }
+
+    /// The request is about to leave: from here on it may have to be paid.
+    pub fn sent(&mut self) {
+        self.returns = false;
+    }
+
+    /// The call is over and cost this many US dollars. While Redis is away, it stays charged with
+    /// what was held.
+    pub async fn settle(mut self, cost_usd: f64) {
+        self.returns = false;
+        let (key, id) = (std::mem::take(&mut self.key), std::mem::take(&mut self.id));
+        if let Err(error) = self.ledger.settle(key, id, cost_usd).await {
+            warn!(%error, "a call's cost could not be settled; its budget stays charged with the most that it should cost");
+        }
+    }
+
+    /// The call cost nothing.
+    pub async fn release(self) {
+        self.settle(0.0).await;
+    }
+
+    /// What the call cost cannot be known (a time-out, a dropped connection): what was held stays
+    /// charged.
+    pub fn keep_charged(self) {
+        self.forget();
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Outside a runtime nothing can be sent; the hold then stays charged.
+        if self.returns
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let ledger = Arc::clone(&self.ledger);
+            let (key, id) = (std::mem::take(&mut self.key), std::mem::take(&mut self.id));
+            runtime.spawn(async move {
+                if let Err(error) = ledger.settle(key, id, 0.0).await {
+                    warn!(%error, "a call that was never sent could not be given back to its budget, and stays charged");
+                }
+            });
+        }
+    }
+}
+
+impl Ledger {
+    async fn reserve(&self, hold: &Hold, budget: &Budget, usd: f64) -> Result<[i64; 3], Error> {
+        let daily = u64::from(matches!(budget.payer, Payer::Tenant(_)));
+        let numbers = [nanos(usd), nanos(budget.usd), daily, self.store.clock()];
+        let mut arguments = vec![hold.id.as_bytes().to_vec()];
+        arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
+        let keys = [hold.key.clone()];
+        wire::integers(
+            &self.store.run(&self.store.scripts().budget_reserve, &keys, &arguments).await?,
+        )
+    }
+
+    async fn settle(&self, key: String, id: String, cost_usd: f64) -> Result<(), Error> {
+        let arguments = [id.into_bytes(), nanos(cost_usd).to_string().into_bytes()];
+        self.store.run(&self.store.scripts().budget_settle, &[key], &arguments).await.map(drop)
+    }
+}
+
+fn key(store: &Store, payer: &Payer) -> String {
+    match payer {
+        Payer::Tenant(tenant) => key::tenant_budget(store.prefix(), tenant),
+        Payer::Batch(batch) => key::batch_budget(store.prefix(), batch),
+    }
+}
+
+/// The nearest, so that three times 0.1 fit into 0.3.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
+fn nanos(usd: f64) -> u64 {
+    ((usd * NANOS).round() as u64).min(MAX_NANOS)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "replies lie below 2^53")]
+fn dollars(nanos: i64) -> f64 {
+    nanos as f64 / NANOS
+}
