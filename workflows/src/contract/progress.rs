@@ -109,6 +109,7 @@ pub(crate) fn eta(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
 
@@ -121,5 +122,22 @@ mod tests {
         assert_eq!(eta(start, now, 50, 0), None);
         assert_eq!(eta(now, start, 1, 1), None);
         assert_eq!(rfc3339(now), "1970-01-01T00:01:40Z");
+    }
+
+    /// Names, order and numbers as every earlier version wrote and reads them.
+    #[test]
+    fn what_was_spent_lies_flat_in_every_payload() {
+        let spend = Spend { provider_calls: 2, input_tokens: 7, cost_usd: 0.5, ..Spend::default() };
+        let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5"#;
+        let outcome = DocumentOutcome { spend, ..DocumentOutcome::default() };
+        assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{{{flat}}}"));
+        let totals = Totals { succeeded: 1, spend, ..Totals::default() };
+        let json = format!(r#"{{"succeeded":1,"failed":0,"skipped":0,"in_flight":0,{flat}}}"#);
+        assert_eq!(serde_json::to_string(&totals).unwrap(), json);
+        assert_eq!(serde_json::from_str::<Totals>(&json).unwrap(), totals);
+        assert_eq!(serde_json::from_str::<Totals>("{}").unwrap(), Totals::default());
+        let progress = Progress { totals, ..Progress::default() };
+        let value = serde_json::to_value(&progress).unwrap();
+        assert_eq!((&value["succeeded"], &value["provider_calls"]), (&1.into(), &2.into()));
     }
 }

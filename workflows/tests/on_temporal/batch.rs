@@ -162,8 +162,8 @@ async fn pause_holds_back_new_documents_until_resume() {
         let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
         rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
         batch.pause().await;
-        batch.shard_is_told(0, "pause", 1).await;
-        batch.shard_is_told(1, "pause", 1).await;
+        batch.shard_has_signal(0, "pause", 1).await;
+        batch.shard_has_signal(1, "pause", 1).await;
 
         gate.pass(8);
         for shard in [0, 1] {
@@ -208,7 +208,7 @@ async fn shards_that_start_while_the_batch_is_paused_begin_paused() {
     .await;
 }
 
-/// A signal to a shard that is not there yet is lost, and a shard that is never told to resume
+/// A signal to a shard that is not there yet is lost, and a shard that is never signalled to resume
 /// never ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
@@ -221,7 +221,7 @@ async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
             }
             assert_eq!(batch.result().await.unwrap().totals.succeeded, 16);
             let mut started = BTreeSet::new();
-            let mut told = 0;
+            let mut signalled = 0;
             for event in batch.history().await {
                 match event.attributes {
                     Some(Attributes::ChildWorkflowExecutionStartedEventAttributes(child)) => {
@@ -230,19 +230,19 @@ async fn shards_are_told_of_pause_and_resume_only_when_they_have_started() {
                     Some(Attributes::SignalExternalWorkflowExecutionInitiatedEventAttributes(
                         signal,
                     )) => {
-                        told += 1;
+                        signalled += 1;
                         assert!(
                             started.contains(&signal.workflow_execution.unwrap().workflow_id),
-                            "told before it started"
+                            "signalled before it started"
                         );
                     }
                     _ => {}
                 }
             }
-            told
+            signalled
         });
-        let told: u32 = futures::future::join_all(batches).await.into_iter().sum();
-        assert!(told > 0, "the test has met no shard");
+        let signalled: u32 = futures::future::join_all(batches).await.into_iter().sum();
+        assert!(signalled > 0, "the test has met no shard");
     })
     .await;
 }
@@ -302,7 +302,7 @@ async fn a_paused_batch_can_be_cancelled() {
         let batch = rig.start(&input(&json!({"max_in_flight": 2}))).await;
         rig.fake.until("a full window", |calls| calls.started.len() == 2).await;
         batch.pause().await;
-        batch.shard_is_told(0, "pause", 1).await;
+        batch.shard_has_signal(0, "pause", 1).await;
         gate.pass(2);
         until("the shard is idle", async || batch.shard_totals(0).await.ended() == 2).await;
         batch.cancel().await;

@@ -78,7 +78,7 @@ async fn a_pause_is_carried_into_the_next_run_of_a_shard() {
         })
         .await;
         batch.pause().await;
-        batch.shard_is_told(0, "pause", 1).await;
+        batch.shard_has_signal(0, "pause", 1).await;
         gate.open();
         until("the shard continues", async || has_continued(&batch.shard_history(0).await)).await;
         until("the next run has begun", async || batch.shard_has_begun(0).await).await;
@@ -113,7 +113,7 @@ async fn a_pause_is_carried_into_the_next_run_of_a_batch() {
         until("only the first shard runs", async || only_one_shard_runs(&batch.history().await))
             .await;
         batch.pause().await;
-        batch.shard_is_told(0, "pause", 1).await;
+        batch.shard_has_signal(0, "pause", 1).await;
         let before = rig.fake.calls().started.len();
         gate.open();
         until("the batch continues", async || has_continued(&batch.history().await)).await;

@@ -11,9 +11,9 @@
     reason = "tests may stop at the first fault, have a clock and read files"
 )]
 
-mod amiss;
 mod batch;
 mod common;
 mod continued;
+mod invalid_input;
 mod paths;
 mod replay;

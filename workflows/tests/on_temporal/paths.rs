@@ -95,7 +95,7 @@ async fn a_deadline_ends_the_wait() {
 
 /// What may have been handed in is looked for when time is up, and collected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_is_sure_of_is_looked_for() {
+async fn a_batch_that_may_have_been_submitted_is_looked_for() {
     let until =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_secs(8);
     let fake = Fake::willing(6, 6)
@@ -150,7 +150,7 @@ async fn a_batch_that_fails_as_a_whole_goes_directly() {
     .await;
 }
 
-/// What was handed in before is collected before anybody hears that nothing more can be.
+/// What was submitted before is collected before the shard fails because nothing more can be.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refusal_does_not_abandon_what_is_paid_for() {
     let fake = Fake::willing(20, 20)
@@ -183,7 +183,7 @@ async fn a_pause_keeps_documents_from_the_provider() {
         let batch = rig.start(&input(&json!({}))).await;
         rig.fake.until("all are handed in", |calls| calls.submitted.len() == 2).await;
         batch.pause().await;
-        batch.shard_is_told(0, "pause", 1).await;
+        batch.shard_has_signal(0, "pause", 1).await;
         // Both are found without room, and neither is handed in again.
         rig.fake.until("both are asked after", |calls| calls.checked.len() == 2).await;
         tokio::time::sleep(Duration::from_secs(1)).await;

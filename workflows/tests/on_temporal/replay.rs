@@ -187,7 +187,7 @@ async fn record_failures_and_a_pause() {
         rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
         batch.pause().await;
         for shard in [0, 1] {
-            batch.shard_is_told(shard, "pause", 1).await;
+            batch.shard_has_signal(shard, "pause", 1).await;
         }
         gate.pass(6);
         for shard in [0, 1] {
@@ -195,7 +195,7 @@ async fn record_failures_and_a_pause() {
         }
         batch.resume().await;
         for shard in [0, 1] {
-            batch.shard_is_told(shard, "resume", 1).await;
+            batch.shard_has_signal(shard, "resume", 1).await;
         }
         gate.open();
         assert_eq!(batch.result().await.unwrap().totals.failed, 4);

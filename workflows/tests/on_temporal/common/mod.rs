@@ -286,8 +286,8 @@ impl Batch {
 
     /// Waits until a shard has been sent `signal` this many times: whatever ends after that, it
     /// sees the signal first.
-    pub async fn shard_is_told(&self, shard: u32, signal: &str, times: usize) {
-        until("a shard is told", async || {
+    pub async fn shard_has_signal(&self, shard: u32, signal: &str, times: usize) {
+        until("a shard has its signal", async || {
             signals(&self.shard_history(shard).await, signal) >= times
         })
         .await;

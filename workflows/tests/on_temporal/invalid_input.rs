@@ -1,4 +1,4 @@
-//! What users and operators send amiss, and what a batch says after its end.
+//! Invalid inputs and signals, and what a batch says after its end.
 
 use serde_json::{Value, json};
 use temporalio_client::{UntypedSignal, WorkflowSignalOptions};
@@ -20,13 +20,13 @@ async fn signal(batch: &Batch, name: &str, payload: Option<&Value>) {
 /// A signal that does not decode would fail the workflow task for ever, and no later signal could
 /// mend it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_signal_with_an_input_that_nobody_asked_for_does_no_harm() {
+async fn a_signal_with_an_unexpected_input_does_no_harm() {
     let gate = Gate::default();
     with_worker(server(), Fake::waiting(4, 4, &gate), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 2}))).await;
         rig.fake.until("a full window", |calls| calls.started.len() == 2).await;
         signal(&batch, "pause", Some(&json!("maintenance"))).await;
-        batch.shard_is_told(0, "pause", 1).await;
+        batch.shard_has_signal(0, "pause", 1).await;
         assert!(batch.progress().await.paused);
         for (name, payload) in [
             ("shard_progress", None),
