@@ -102,7 +102,7 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// Why the model stopped. A refusal is no stop reason but an [`Error`] of kind
+/// Why the model stopped. A refusal is no stop reason but an [`Error`](crate::Error) of kind
 /// [`ContentRefused`](crate::Kind::ContentRefused).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
