@@ -15,7 +15,7 @@
 //!
 //! # Layout
 //!
-//! * [`format`]: the formats that can be read; `detect`: which of them a file has, by its first
+//! * [`mod@format`]: the formats that can be read; `detect`: which of them a file has, by its first
 //!   bytes and its name
 //! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all
 //!   that is text
