@@ -172,23 +172,25 @@ mod tests {
         }
     }
 
-    const TYPICAL: Typical = Typical {
-        seconds: 3.0,
-        used: PerDimension { requests: 1.0, input: 900.0, output: 100.0, combined: 1_000.0 },
-    };
+    fn typical() -> Typical {
+        Typical { seconds: 3.0, used: Amounts::call(900, 100).map(float) }
+    }
 
     #[test]
     fn two_calls_a_second_of_three_seconds_can_use_twice_six() {
-        assert_eq!(admission_rate(&limits(), &TYPICAL.used), Some(2.0));
-        assert_eq!(max_in_flight(&limits(), &TYPICAL), Some(12.0));
+        assert_eq!(admission_rate(&limits(), &typical().used), Some(2.0));
+        assert_eq!(max_in_flight(&limits(), &typical()), Some(12.0));
     }
 
     #[test]
     fn the_tightest_limit_decides_and_calls_at_once_are_one_of_them() {
         let requests = limits().with(Dimension::Requests, 60);
-        assert_eq!(max_in_flight(&requests, &TYPICAL), Some(6.0));
-        assert_eq!(max_in_flight(&Limits { concurrent: Some(2), ..requests }, &TYPICAL), Some(4.0));
-        assert_eq!(max_in_flight(&Limits::default(), &TYPICAL), None);
+        assert_eq!(max_in_flight(&requests, &typical()), Some(6.0));
+        assert_eq!(
+            max_in_flight(&Limits { concurrent: Some(2), ..requests }, &typical()),
+            Some(4.0)
+        );
+        assert_eq!(max_in_flight(&Limits::default(), &typical()), None);
     }
 
     #[test]

@@ -414,22 +414,12 @@ async fn tenants_of_a_lane_get_equal_parts<S: Store>(rig: &Rig<S>) {
 }
 
 async fn what_was_spent_elsewhere_is_charged_once<S: Store>(rig: &Rig<S>) {
+    let four_calls = Amounts { requests: 4, ..Amounts::call(300, 100) };
     for _ in 0..3 {
-        rig.store
-            .charge(
-                &rig.model,
-                "away:1",
-                0,
-                Amounts { requests: 4, input: 300, output: 100, combined: 400 },
-            )
-            .await
-            .unwrap();
+        rig.store.charge(&rig.model, "away:1", 0, four_calls).await.unwrap();
     }
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!(
-        (seen.used(), seen.in_flight.used),
-        (Amounts { requests: 4, input: 300, output: 100, combined: 400 }, 0)
-    );
+    assert_eq!((seen.used(), seen.in_flight.used), (four_calls, 0));
     assert_eq!(rig.refused(&rig.ask(601)).await.0, Duration::from_secs(60));
 }
 
