@@ -35,8 +35,8 @@ const UNKNOWN_OUTPUT: u64 = 3;
 pub struct Options {
     /// First part of every Redis key. Default `tidegate`.
     pub key_prefix: String,
-    /// The longest wait in [`Quota::admit`] itself; a longer one is handed back as [`Refused`].
-    /// Default 10 s.
+    /// The longest wait in [`crate::Quota::admit`] itself; a longer one is handed back as
+    /// [`crate::Refused`]. Default 10 s.
     pub max_slot_wait: Duration,
     /// Each wake-up after a pause is spread over 0 to this. Default 30 s.
     pub jitter: Duration,
