@@ -41,7 +41,7 @@ const BEAT: Duration = Duration::from_secs(4);
 /// Workflow tasks are short: they only decide.
 const WORKFLOW_SLOTS: usize = 50;
 
-/// The command with which this program reads one document: see [`reader`].
+/// The command with which this program reads one document: see `tidegate_documents::reader`.
 pub const READ_DOCUMENT: &str = "read-document";
 
 /// Plans, seals and finishes, which stream from and to the object store.

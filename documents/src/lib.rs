@@ -20,8 +20,8 @@
 //! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all
 //!   that is text
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
-//! * [`records`]: the lines of a CSV or JSONL file, each a document
-//! * [`split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
+//! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
+//! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
 
 #![cfg_attr(

@@ -16,7 +16,7 @@ use super::{
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
 /// allows.
 ///
-/// Every key of the configuration can be set from the environment as TIDEGATE_<SECTION>__<KEY>,
+/// Every key of the configuration can be set from the environment as TIDEGATE_SECTION__KEY,
 /// such as TIDEGATE_GATE__BASE_BACKOFF=5s. Names that a variable cannot spell, such as
 /// anthropic:claude-sonnet-5, are written with underscores and must stand in the file. RUST_LOG
 /// steers logging.

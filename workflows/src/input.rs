@@ -1,7 +1,7 @@
 //! A batch's input: what is typed after `--input`, what the command line builds, and the checked
 //! [`Job`] that it becomes.
 //!
-//! Each field is read by a function of [`read`](mod@self::read) whose errors say what the field must
+//! Each field is read by a function of `read` whose errors say what the field must
 //! be; [`serde_path_to_error`] says which field it is.
 
 use serde::{Deserialize, Serialize};

@@ -41,7 +41,7 @@ const REDUCE: &str = "The document was too long for one reading. You are given t
 /// Divides a document, and leaves its parts in the store.
 ///
 /// # Errors
-/// `TooLarge` for more than [`MAX_PARTS`] parts; `Transient` when the store fails.
+/// `TooLarge` for more than `MAX_PARTS` parts; `Transient` when the store fails.
 pub async fn begin(
     shard: &Shard,
     document: &Document,

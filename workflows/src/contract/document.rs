@@ -8,7 +8,7 @@ use super::job::LongHow;
 /// One document of one shard; the manifest says which.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentTask {
-    /// [`Plan::job`].
+    /// [`crate::contract::Plan::job`].
     pub job: String,
     /// The shard, counted from 0.
     pub shard: u32,
@@ -123,7 +123,7 @@ pub enum Step {
 /// Some documents of one shard, to be answered together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackTask {
-    /// [`Plan::job`](super::Plan::job).
+    /// [`crate::contract::Plan::job`](super::Plan::job).
     pub job: String,
     /// The shard, counted from 0.
     pub shard: u32,
