@@ -170,10 +170,10 @@ async fn answers_are_those_of_single_calls() {
         let (_server, providers) = stage(api, &body).await;
         let mut answers = batches(&providers).answers("b").await.unwrap();
         let answer = answers.next().await.unwrap().unwrap_or_else(|| panic!("{body}"));
-        let told = answer.result.as_ref().map(|result| {
+        let result = answer.result.as_ref().map(|result| {
             result.as_ref().map(|done| done.answer.as_str()).map_err(|error| error.kind)
         });
-        assert_eq!((answer.custom_id.as_str(), told), ("k-7", expected), "{api:?} {body}");
+        assert_eq!((answer.custom_id.as_str(), result), ("k-7", expected), "{api:?} {body}");
         assert!(answers.next().await.unwrap().is_none());
     }
     let (_server, providers) =

@@ -1,13 +1,11 @@
 //! What all calls share.
 
 use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::{
@@ -53,19 +51,19 @@ impl State {
         self.calls.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The ledger is never left half written: nothing panics while it is held.
+    /// What every model has admitted and refused.
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 
     /// The prompt caches.
     pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock()
     }
 
     /// The batches, as they stand now. Lock order: batches, then ledger.
     pub(crate) fn batches(&self) -> MutexGuard<'_, Store> {
-        let mut store = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut store = self.batches.lock();
         let answered = store.answered(self.now());
         if !answered.is_empty() {
             let mut ledger = self.ledger();

@@ -32,7 +32,7 @@ async fn anthropics_is_asked_for_told_and_free() {
     assert!(rest < 5);
     assert_eq!(usage(&body("Two", true)).await[1..], [0, TOKENS]);
     let [whole, written, read] = usage(&body("Three", false)).await;
-    assert!(whole > TOKENS && written + read == 0, "nobody asked");
+    assert!(whole > TOKENS && written + read == 0, "caching was not asked for");
     let account = stage.simulator.account().model("m");
     assert_eq!((account.cache_written, account.cache_read), (TOKENS, TOKENS));
     assert!(account.admitted.input < 2 * TOKENS + 20, "reads are free: {}", account.admitted.input);

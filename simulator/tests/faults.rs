@@ -224,7 +224,7 @@ async fn a_simulator_that_is_dropped_stops() {
     let stage = Stage::new("").await;
     let url = format!("{}/healthz", stage.simulator.base_url());
     drop(stage.simulator);
-    // A kept connection may be served once more; soon there is nobody.
+    // A kept connection may be served once more; soon no connection is taken.
     while stage.client.get(&url).send().await.is_ok() {
         tokio::task::yield_now().await;
     }

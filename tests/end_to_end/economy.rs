@@ -226,7 +226,7 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         assert_eq!(
             provider_batch::submit(&services, "w", &other, 1).await.unwrap().batch,
             None,
-            "nobody handed it in"
+            "it was never submitted"
         );
         assert_eq!(fleet.simulator.account().batches, number as u64 + 1, "{model}");
     }
@@ -275,7 +275,7 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
 }
 
 /// The provider has room for one batch of two: the other is handed in again. What is held of a
-/// budget is given back when the answers are there, and whoever finds it spent pays nothing.
+/// budget is given back when the answers are there, and a document that finds it spent pays nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     let Some(mut fleet) =

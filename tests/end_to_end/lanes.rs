@@ -1,4 +1,4 @@
-//! Lanes and models inside one worker process: nobody fills the slots that another one needs.
+//! Lanes and models inside one worker process: neither fills the slots that another needs.
 
 use std::time::{Duration, Instant};
 

@@ -176,7 +176,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     assert_eq!(
         fleet.simulator.account().model("claude").requests,
         1,
-        "nobody asks an empty account"
+        "an empty account is not asked"
     );
 
     fleet.start("strict", &batch(&fleet, "strict", json!({"route": "strict"}))).await;
@@ -185,7 +185,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     assert_eq!(
         fleet.simulator.account().model("claude").requests,
         1,
-        "nobody asks an empty account"
+        "an empty account is not asked"
     );
     assert!(
         fleet

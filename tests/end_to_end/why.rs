@@ -28,11 +28,11 @@ async fn value(fleet: &Fleet, arguments: &[&str]) -> Value {
 async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
     let started = Instant::now();
     loop {
-        let told = value(fleet, &["why", id, "--json"]).await;
-        if ready(&told) {
-            return told;
+        let answer = value(fleet, &["why", id, "--json"]).await;
+        if ready(&answer) {
+            return answer;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "{told}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{answer}");
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
@@ -49,33 +49,36 @@ async fn a_waiting_batch_says_why() {
     let Some(mut fleet) = fleet("", &small()).await else { return };
     fleet.documents(60, 400);
     fleet.start("small", &fleet.batch("out")).await;
-    let told = why(&fleet, "small", |told| {
-        told["why"].as_str().is_some_and(|why| why.contains("tidegate worker"))
+    let answer = why(&fleet, "small", |answer| {
+        answer["why"].as_str().is_some_and(|why| why.contains("tidegate worker"))
     })
     .await;
-    assert_eq!((&told["model"], &told["lane"]), (&json!(MODEL), &json!("batch")));
+    assert_eq!((&answer["model"], &answer["lane"]), (&json!(MODEL), &json!("batch")));
 
     fleet.worker();
-    let told = why(&fleet, "small", |told| {
-        told["waiting_for_turn"].as_u64() >= Some(10)
-            && told["why"].as_str().is_some_and(|why| why.contains("tokens"))
+    let answer = why(&fleet, "small", |answer| {
+        answer["waiting_for_turn"].as_u64() >= Some(10)
+            && answer["why"].as_str().is_some_and(|why| why.contains("tokens"))
     })
     .await;
-    assert!(told["why"].as_str().unwrap().starts_with("it waits for quota: tokens: "), "{told}");
-    assert!(told["next_attempt"].is_string(), "{told}");
+    assert!(
+        answer["why"].as_str().unwrap().starts_with("it waits for quota: tokens: "),
+        "{answer}"
+    );
+    assert!(answer["next_attempt"].is_string(), "{answer}");
     println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["why", "small"]).await.stdout));
     println!("{}", String::from_utf8_lossy(&tidegate(&fleet, &["quota"]).await.stdout));
 
     // The gate is the graver cause.
     let pause = ["pause", MODEL, "--for", "120s", "--reason", "holiday"];
     assert!(tidegate(&fleet, &pause).await.status.success());
-    let told = why(&fleet, "small", |told| {
-        told["why"].as_str().is_some_and(|why| why.contains("holiday"))
+    let answer = why(&fleet, "small", |answer| {
+        answer["why"].as_str().is_some_and(|why| why.contains("holiday"))
     })
     .await;
     assert!(
-        told["why"].as_str().unwrap().contains(&format!("`tidegate resume {MODEL}`")),
-        "{told}"
+        answer["why"].as_str().unwrap().contains(&format!("`tidegate resume {MODEL}`")),
+        "{answer}"
     );
     assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
 
@@ -96,8 +99,8 @@ async fn a_waiting_batch_says_why() {
     assert_eq!(cleared[0]["limits"]["tpm"]["in_force"], 1_960);
     assert!(fleet.cli(&["workflow", "cancel", "--workflow-id", "small"]).await.status.success());
     fleet.result("small").await.unwrap_err();
-    let told = value(&fleet, &["why", "small", "--json"]).await;
-    assert!(told["why"].as_str().unwrap().contains("waits for nothing"), "{told}");
+    let answer = value(&fleet, &["why", "small", "--json"]).await;
+    assert!(answer["why"].as_str().unwrap().contains("waits for nothing"), "{answer}");
     let unknown = tidegate(&fleet, &["why", "nobody"]).await;
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("there is no batch called nobody"));
     fleet.stop().await;
@@ -109,7 +112,7 @@ async fn a_raised_limit_moves_the_queue() {
     fleet.documents(60, 400);
     fleet.worker();
     fleet.start("raised", &fleet.batch("out")).await;
-    why(&fleet, "raised", |told| told["waiting_for_turn"].as_u64() >= Some(10)).await;
+    why(&fleet, "raised", |answer| answer["waiting_for_turn"].as_u64() >= Some(10)).await;
     let before = fleet.account().requests;
     assert!(before < 20, "the quota was not small: {before}");
     let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;

@@ -68,7 +68,7 @@ async fn what_was_lent_goes_to_the_lane_that_waits_below_its_share_before_anybod
     assert!(!pool.try_take(BATCH), "a borrower came first");
     tokio::time::timeout(Duration::from_secs(10), waiter)
         .await
-        .expect("nobody woke the waiter")
+        .expect("the waiter was not woken")
         .unwrap();
     assert_eq!(pool.held(INTERACTIVE), before + 1);
 }
@@ -108,7 +108,7 @@ async fn a_smaller_pool_hands_out_nothing_until_enough_came_back_and_a_larger_on
         tokio::join!(pool.take(STANDARD), async { pool.resize(30) });
     })
     .await
-    .expect("nobody woke the waiter");
+    .expect("the waiter was not woken");
 }
 
 #[derive(Debug, Clone, Copy)]
