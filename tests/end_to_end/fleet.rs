@@ -24,16 +24,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_simulator::{Config, Simulator};
 use tidegate_testkit::{Redis, Temporal, unique};
-use tokio::{
-    process::{Child, Command},
-    sync::{Semaphore, SemaphorePermit},
-};
+use tokio::process::{Child, Command};
 
 pub const MODEL: &str = "anthropic:claude-sonnet-5";
-
-/// Most of a fleet's time is waiting, so that two cores carry several; measured are at most that
-/// many, beyond which the figures of each begin to suffer.
-static AT_ONCE: Semaphore = Semaphore::const_new(4);
 
 pub struct Fleet {
     pub temporal: &'static Temporal,
@@ -45,7 +38,6 @@ pub struct Fleet {
     pub simulator: Simulator,
     pub folder: TempDir,
     pub workers: Vec<Child>,
-    _turn: SemaphorePermit<'static>,
 }
 
 /// A fleet on the Temporal and the Redis that all fleets of this process share. `None`, said aloud,
@@ -73,7 +65,6 @@ async fn start(
     simulator: &str,
     settings: &str,
 ) -> Option<Fleet> {
-    let turn = AT_ONCE.acquire().await.unwrap();
     let temporal = temporal()?;
     let simulator = Simulator::start(Config::from_toml(simulator).unwrap()).await.unwrap();
     let fleet = Fleet {
@@ -84,7 +75,6 @@ async fn start(
         simulator,
         folder: tempfile::tempdir().unwrap(),
         workers: Vec::new(),
-        _turn: turn,
     };
     std::fs::create_dir(fleet.path("in")).unwrap();
     let config = format!(
@@ -223,9 +213,13 @@ impl Fleet {
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             (value["id"].as_str().unwrap().to_owned(), value)
         };
+        // An object that is being written is a file called `….json#1`, which may go at any moment.
+        let complete = |entry: &std::io::Result<std::fs::DirEntry>| {
+            entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "json")
+        };
         let folder = self.path(output).join("results");
         if folder.exists() {
-            std::fs::read_dir(folder).unwrap().map(read).collect()
+            std::fs::read_dir(folder).unwrap().filter(complete).map(read).collect()
         } else {
             BTreeMap::new()
         }
