@@ -111,7 +111,12 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: PackTask,
     ) -> Result<PackOutcome, ActivityError> {
-        let first = DocumentTask { job: task.job.clone(), shard: task.shard, index: task.from };
+        let first = DocumentTask {
+            job: task.job.clone(),
+            shard: task.shard,
+            index: task.from,
+            raised: false,
+        };
         let attempt = attempt(&ctx, &first, "pack");
         self.document(&ctx, &attempt, pack::process(&self.services, &attempt, &task)).await
     }

@@ -13,6 +13,8 @@
 //! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
+//! | the answer is cut or empty, and more room can be had | `Truncated` | twice | at once |
+//! | the same, and no more room can be had or is wanted | `Truncated` | no | |
 //! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |
 //! | refused, too large, unreadable, wrong key, bad input | by name | no | |
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
@@ -275,13 +277,47 @@ impl Failure {
         Self::new(FailureType::InvalidOutput, message, retry)
     }
 
-    /// An answer was cut and therefore does not satisfy the schema: it would be cut again.
+    /// An answer was cut at so many output tokens, or is empty; the next attempt has more room.
     #[must_use]
-    pub fn cut_output(reason: &str) -> Self {
+    pub fn cut(room: u32) -> Self {
         let message = format!(
-            "the answer was cut at max_output_tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
+            "the answer was cut or empty at {room} output tokens; it is asked for again with more room"
         );
-        Self::never(FailureType::InvalidOutput, message)
+        Self::new(FailureType::Truncated, message, Retry::After(AT_ONCE))
+    }
+
+    /// The same, and it stays as it is.
+    #[must_use]
+    pub fn truncated(room: u32) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens; raise max_output_tokens, or take such answers with \"on_cut\": \"keep\""
+        );
+        Self::never(FailureType::Truncated, message)
+    }
+
+    /// A cut answer that would be kept, were it not for the schema.
+    #[must_use]
+    pub fn truncated_json(room: u32, reason: &str) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
+        );
+        Self::never(FailureType::Truncated, message)
+    }
+
+    /// The same, of a document that was to be asked again with more room: where that cannot be
+    /// had, the cut answer is all that there is.
+    #[must_use]
+    pub fn without_room(self) -> Self {
+        let no_room = matches!(
+            self.kind,
+            FailureType::TooLarge | FailureType::InvalidRequest | FailureType::BudgetExceeded
+        );
+        if !no_room || self.is_retried() {
+            return self;
+        }
+        let message =
+            format!("the answer was cut or empty, and more room cannot be had: {}", self.message);
+        Self::never(FailureType::Truncated, message)
     }
 
     /// The same, where another model of the route is asked next.
@@ -320,7 +356,7 @@ impl Failure {
     #[must_use]
     pub fn into_application_failure(
         self,
-        counts: CallCounts,
+        details: impl Into<FailureDetails>,
         backoff: Backoff,
         attempt: u32,
     ) -> ApplicationFailure {
@@ -336,7 +372,7 @@ impl Failure {
             } else {
                 ApplicationErrorCategory::Unspecified
             })
-            .details(FailureDetails { counts, waits_for: self.waits_for })
+            .details(FailureDetails { waits_for: self.waits_for, ..details.into() })
             .build()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tidegate_workflows::contract::CallCounts;
+use tidegate_workflows::contract::FailureDetails;
 
 use crate::{
     call::attempt::Attempt,
@@ -44,8 +44,8 @@ pub async fn beating<T>(
             if attempt.is_some() {
                 record(ctx, attempt).await;
             }
-            let counts = attempt.map_or_else(CallCounts::default, Attempt::counts);
-            Err(failure.into_application_failure(counts, backoff, ctx.info().attempt).into())
+            let details = attempt.map_or_else(FailureDetails::default, Attempt::details);
+            Err(failure.into_application_failure(details, backoff, ctx.info().attempt).into())
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every metric of this crate: nothing else in it spells a metric name.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::LazyLock,
     time::{Duration, Instant},
 };
@@ -10,7 +10,7 @@ use metrics::{
     Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use parking_lot::{Mutex, MutexGuard};
-use tidegate_providers::Kind;
+use tidegate_providers::{Finish, Kind, StopReason};
 use tidegate_quota::budget::Payer;
 use tidegate_types::{ModelId, Tenant, Usage};
 
@@ -24,6 +24,10 @@ const TOKENS_PER_MINUTE: &str = "tidegate_tokens_per_minute";
 const COST: &str = "tidegate_cost_usd_total";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
+const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
+
+/// Words of providers that may become labels. What they say is not ours to bound.
+const MAX_UNKNOWN_STOPS: usize = 50;
 
 /// Little's law is reckoned over the calls that ended within this time.
 const RECENT: Duration = Duration::from_secs(60);
@@ -54,6 +58,10 @@ pub fn describe() {
         BUDGET_LEFT,
         "US dollars that a tenant may still spend today, as this worker last saw it"
     );
+    describe_counter!(
+        UNKNOWN_STOPS,
+        "Answers that ended for a reason that is not known here, by the provider's own word"
+    );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
         "Provider calls of this worker for each answered document; 1 is perfect"
@@ -66,6 +74,7 @@ struct Sums {
     calls: f64,
     answered: f64,
     models: HashMap<ModelId, ModelSums>,
+    unknown_stops: HashSet<String>,
 }
 
 #[derive(Debug, Default)]
@@ -129,6 +138,24 @@ impl Call {
         gauge!(TOKENS_PER_MINUTE, "model" => self.model.to_string())
             .set(tokens * 60.0 / RECENT.as_secs_f64());
     }
+}
+
+/// An answer came, and its provider says why it ended.
+pub(crate) fn stopped(model: &ModelId, stop_reason: &StopReason) {
+    if stop_reason.finish() != Finish::Unknown {
+        return;
+    }
+    let reason = {
+        let mut sums = sums();
+        let known = sums.unknown_stops.contains(stop_reason.as_str());
+        if !known && sums.unknown_stops.len() < MAX_UNKNOWN_STOPS {
+            tracing::warn!(%model, %stop_reason, "an answer ended for a reason that is not known here; it is kept, and whether it is whole is not known");
+            sums.unknown_stops.insert(stop_reason.as_str().to_owned());
+        }
+        let shown = sums.unknown_stops.contains(stop_reason.as_str());
+        if shown { stop_reason.as_str() } else { "others" }.to_owned()
+    };
+    counter!(UNKNOWN_STOPS, "model" => model.to_string(), "reason" => reason).increment(1);
 }
 
 /// Tokens that were used.
@@ -199,4 +226,68 @@ pub(crate) fn attempt_ended(outcome: &'static str) {
 /// The same, of several.
 pub(crate) fn documents(count: usize, outcome: &'static str) {
     counter!(DOCUMENTS, "outcome" => outcome).increment(count as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use metrics::{
+        Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString,
+    };
+
+    use super::*;
+
+    /// Counters by name and labels.
+    #[derive(Default)]
+    struct Counts(Arc<Mutex<HashMap<String, u64>>>);
+
+    struct Count(String, Arc<Mutex<HashMap<String, u64>>>);
+
+    impl CounterFn for Count {
+        fn increment(&self, value: u64) {
+            *self.1.lock().entry(self.0.clone()).or_default() += value;
+        }
+
+        fn absolute(&self, _: u64) {}
+    }
+
+    impl Recorder for Counts {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            let labels: Vec<&str> = key.labels().map(|label| label.value()).collect();
+            let name = format!("{} {}", key.name(), labels.join(" "));
+            Counter::from_arc(Arc::new(Count(name, Arc::clone(&self.0))))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::noop()
+        }
+    }
+
+    #[test]
+    fn unknown_ends_are_counted_by_name_and_not_without_bound() {
+        let counts = Counts::default();
+        metrics::with_local_recorder(&counts, || {
+            let model: ModelId = "a:b".parse().unwrap();
+            for known in [StopReason::EndTurn, StopReason::MaxTokens, StopReason::StopSequence] {
+                stopped(&model, &known);
+            }
+            for number in 0..MAX_UNKNOWN_STOPS + 9 {
+                stopped(&model, &StopReason::Other(format!("tide-{number}")));
+                stopped(&model, &StopReason::Other("tide-0".to_owned()));
+            }
+        });
+        let counts = counts.0.lock();
+        assert_eq!(counts.len(), MAX_UNKNOWN_STOPS + 1, "{counts:?}");
+        let of = |reason: &str| counts[&format!("{UNKNOWN_STOPS} a:b {reason}")];
+        assert_eq!((of("tide-0"), of("tide-1"), of("others")), (60, 1, 9));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_types::Usage;
 
@@ -102,8 +103,20 @@ impl fmt::Debug for Completion {
     }
 }
 
+/// Whether an answer is all of it. Whatever brings no answer is an [`Error`](crate::Error).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finish {
+    /// The model came to its end.
+    Complete,
+    /// It ran out of room.
+    Cut,
+    /// The provider gave a reason that is not known here, or none.
+    Unknown,
+}
+
 /// Why the model stopped. A refusal is no stop reason but an [`Error`](crate::Error) of kind
-/// [`ContentRefused`](crate::Kind::ContentRefused).
+/// [`ContentRefused`](crate::Kind::ContentRefused); a call for a tool and a failure are errors too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopReason {
     /// The answer is complete.
@@ -113,7 +126,7 @@ pub enum StopReason {
     MaxTokens,
     /// A stop sequence was met.
     StopSequence,
-    /// Any other, in the provider's word, at most 64 characters.
+    /// One that is not known here, in the provider's word, at most 64 characters.
     Other(String),
 }
 
@@ -126,6 +139,16 @@ impl StopReason {
             Self::MaxTokens => "max_tokens",
             Self::StopSequence => "stop_sequence",
             Self::Other(word) => word,
+        }
+    }
+
+    /// Whether the answer is all of it, as far as the provider says. It may be empty all the same.
+    #[must_use]
+    pub fn finish(&self) -> Finish {
+        match self {
+            Self::EndTurn | Self::StopSequence => Finish::Complete,
+            Self::MaxTokens => Finish::Cut,
+            Self::Other(_) => Finish::Unknown,
         }
     }
 

@@ -26,7 +26,7 @@
 //! vendor type leaves its folder.
 //!
 //! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
-//! in common), `exchange` (one HTTP exchange), `endpoint` (base URLs), `prompt` (how a document is
+//! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `prompt` (how a document is
 //! wrapped), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
 //! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
 //! `message` (text that is safe to show), `json`.
@@ -58,6 +58,7 @@ mod client;
 mod endpoint;
 mod envelope;
 mod exchange;
+mod finish;
 mod gemini;
 mod json;
 mod message;
@@ -71,7 +72,7 @@ mod wait_hint;
 mod testing;
 
 pub use batch::BatchApi;
-pub use call::{BoxFuture, Completion, Document, Request, StopReason};
+pub use call::{BoxFuture, Completion, Document, Finish, Request, StopReason};
 pub use error::{Charged, Error, Kind};
 pub use observed::{Observed, Window};
 pub use price::Prices;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::{
-    contract::{Deadline, Job, LongHow, Pack, Records},
+    contract::{Deadline, Job, LongHow, OnCut, Pack, Records},
     input::{self, Attach, BatchInput, Mode, word},
 };
 
@@ -56,6 +56,10 @@ pub(super) struct Args {
     /// Output tokens per document at most [default: 1024]
     #[arg(long, value_name = "N")]
     max_output_tokens: Option<u32>,
+    /// What becomes of an answer that is cut at --max-output-tokens, or empty: raise (ask again with
+    /// more room), keep (take and flag it) or fail [default: raise]
+    #[arg(long, value_name = "WHAT", value_parser = word::<OnCut>)]
+    on_cut: Option<OnCut>,
     /// JSON Schema that each answer must satisfy
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
@@ -196,6 +200,7 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         lane: args.lane.clone(),
         tenant: args.tenant.clone(),
         max_output_tokens: args.max_output_tokens,
+        on_cut: args.on_cut,
         schema,
         max_in_flight: args.max_in_flight,
         retry_budget: args.retry_budget,
@@ -274,6 +279,7 @@ mod tests {
             (&some["records"], &some["long"], &some["attach"]),
             (&json!({"id": "n"}), &json!("per_chunk"), &json!("text"))
         );
+        assert_eq!(sent("-i x --on-cut keep")["on_cut"], json!("keep"));
         let some = sent("-i x --pack --deadline 2h --budget-usd 2.50");
         assert_eq!(
             (&some["pack"], &some["deadline"], &some["budget_usd"]),
@@ -292,6 +298,7 @@ mod tests {
             ("--budget-usd", "nan", "write US dollars"),
             ("--budget-usd", "inf", "write US dollars"),
             ("--budget-usd", "$2", "write US dollars"),
+            ("--on-cut", "maybe", "must be \"raise\", \"keep\" or \"fail\""),
             ("--mode", "cheap", "must be \"direct\" or, for half the price"),
             ("--deadline", "tomorrow", "or a span such as \"12h\", not \"tomorrow\""),
             ("--lane", "a b", "lane \"a b\" is not usable"),

@@ -22,6 +22,19 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
         "calls per document",
         format!("{:.2}", ratio(spend.provider_calls, totals.worked())),
     ));
+    let cuts = &totals.cuts;
+    if cuts.raised > 0 {
+        let cost = if cuts.raised_cost_usd > 0.0 {
+            format!(", for {}", dollars(cuts.raised_cost_usd))
+        } else {
+            String::new()
+        };
+        let answers = if cuts.raised == 1 { "answer" } else { "answers" };
+        rows.push((
+            "asked again",
+            format!("{} cut {answers}, with more room{cost}", count(cuts.raised)),
+        ));
+    }
     rows.push(("429s", count(spend.rate_limited)));
     rows.push(("waits in Temporal", count(spend.deferrals)));
     rows.push(("tokens", tokens(progress)));
@@ -115,7 +128,8 @@ fn outcome(progress: &Progress) -> Outcome {
 
 fn documents(progress: &Progress) -> String {
     let totals = &progress.totals;
-    let parts = [(totals.failed, "failed"), (totals.skipped, "done before")];
+    let parts =
+        [(totals.failed, "failed"), (totals.cuts.cut, "cut"), (totals.skipped, "done before")];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(n, _)| *n > 0)

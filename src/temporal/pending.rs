@@ -22,7 +22,7 @@ use super::{batch::unknown, connection::Temporal};
 const AT_ONCE: usize = 8;
 
 /// An activity that has not ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pending {
     /// Such as `tidegate.process_document`.
     pub activity: String,
@@ -35,7 +35,7 @@ pub struct Pending {
 }
 
 /// How an attempt ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct LastFailure {
     /// One of [`FailureType`](tidegate_workflows::contract::FailureType), or Temporal's own, such
     /// as `Timeout`.

@@ -29,7 +29,7 @@ async fn an_interactive_document_does_not_wait_for_the_slots_of_a_batch() {
         let began = Instant::now();
         let one = json!({
             "documents": [fleet.uri("in/report-0001.md")], "output": fleet.uri(id), "lane": "interactive",
-            "instructions": "Summarise in three points.", "model": MODEL, "max_output_tokens": 256,
+            "instructions": "Summarise in three points.", "model": MODEL, "max_output_tokens": 256, "on_cut": "keep",
         });
         fleet.start(id, &one).await;
         assert_eq!(fleet.result(id).await.unwrap()["succeeded"], json!(1));

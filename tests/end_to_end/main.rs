@@ -12,6 +12,7 @@
 
 mod batch;
 mod crash;
+mod cut;
 mod docs;
 mod economy;
 mod fleet;

@@ -15,11 +15,11 @@ mod provider_batch;
 
 pub use batch::{Finish, Plan, SealShard, ShardInput, ShardProgress, ShardReport};
 pub use document::{
-    CallCounts, DocumentOutcome, DocumentTask, FAN_IN, FailedDocument, PARTS_AT_ONCE, PackOutcome,
-    PackTask, PartTask, Parts, Step,
+    CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FAN_IN, FailedDocument, PARTS_AT_ONCE,
+    PackOutcome, PackTask, PartTask, Parts, Step, Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
-pub use job::{Deadline, Job, Long, LongHow, Pack, Records, Source, Target};
+pub use job::{Deadline, Job, Long, LongHow, OnCut, Pack, Records, Source, Target};
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{

@@ -2,34 +2,35 @@
 
 use temporalio_common::error::{ApplicationFailure, IncomingError};
 use temporalio_workflow::{ActivityExecutionError, WorkflowTermination};
-use tidegate_types::Spend;
 
-use crate::contract::{CallCounts, FailedDocument};
+use crate::contract::{FailedDocument, FailureDetails, Taken};
 
 /// Longest message of a failure that is carried along.
 const MAX_MESSAGE_CHARS: usize = 500;
 
-/// What a failed activity says about its document, and the calls that it says it made.
+/// What a failed activity says about its document, and what it says that it took.
 pub(crate) fn failed_document(
     index: u32,
     error: &ActivityExecutionError,
-) -> (FailedDocument, Spend) {
-    let (error_type, message, counts) = match error.reason() {
+) -> (FailedDocument, Taken) {
+    let (error_type, message, details) = match error.reason() {
         Some(IncomingError::Application(failure)) => (
             failure.type_name().unwrap_or("Unknown").to_owned(),
             failure
                 .failure()
                 .map_or_else(|| failure.to_string(), |failure| failure.message.clone()),
-            failure.details::<CallCounts>().ok().flatten().unwrap_or_default(),
+            failure.details::<FailureDetails>().ok().flatten().unwrap_or_default(),
         ),
         Some(IncomingError::Timeout(timeout)) => {
-            ("Timeout".to_owned(), timeout.failure().message.clone(), CallCounts::default())
+            ("Timeout".to_owned(), timeout.failure().message.clone(), FailureDetails::default())
         }
-        _ => ("Unknown".to_owned(), error.to_string(), CallCounts::default()),
+        _ => ("Unknown".to_owned(), error.to_string(), FailureDetails::default()),
     };
     let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
-    let spend = Spend::from(counts);
-    (FailedDocument { index, error_type, message, provider_calls: spend.provider_calls }, spend)
+    let FailureDetails { counts, discarded: mut taken, kept, .. } = details;
+    taken.spend += counts.into();
+    let provider_calls = taken.spend.provider_calls;
+    (FailedDocument { index, error_type, message, provider_calls, kept }, taken)
 }
 
 /// The sentence at the bottom of a failure: those above it only say that something below has

@@ -10,7 +10,7 @@ use temporalio_common::data_converters::RawValue;
 use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::{
-    contract::{Deadline, Job, Long, LongHow, Pack, Records, Source, Target},
+    contract::{Deadline, Job, Long, LongHow, OnCut, Pack, Records, Source, Target},
     payload,
 };
 
@@ -68,6 +68,9 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub max_output_tokens: Option<u32>,
+    /// What becomes of an answer that is cut or empty.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub on_cut: Option<OnCut>,
     /// JSON Schema that each answer must satisfy.
     #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
@@ -210,6 +213,7 @@ impl BatchInput {
             lane: self.lane.unwrap_or_default(),
             tenant: self.tenant.unwrap_or_default(),
             max_output_tokens: self.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS),
+            on_cut: self.on_cut.unwrap_or_default(),
             schema: self.schema.map(Value::Object),
             retry_budget: self.retry_budget,
             budget_usd: self.budget_usd,

@@ -15,12 +15,11 @@ use temporalio_workflow::{
     SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
     WorkflowResult, WorkflowTermination, workflows,
 };
-use tidegate_types::Spend;
 
 use crate::{
     contract::{
         Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput,
-        ShardProgress, ShardReport, Totals,
+        ShardProgress, ShardReport, Taken, Totals,
     },
     failure, parts, payload, policy, provider_batch,
 };
@@ -138,18 +137,19 @@ impl ProcessShard {
             job: shard.input.job.clone(),
             shard: shard.input.shard,
             index,
+            raised: shard.input.raise.binary_search(&index).is_ok(),
         });
         let options = Self::options(ctx);
-        let (mut spend, mut ended) = (
-            Spend::default(),
+        let (mut taken, mut ended) = (
+            Taken::default(),
             ctx.execute_activity(Activities::process_document, task.clone(), options).await,
         );
         if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
-            ended = parts::read(ctx, || Self::options(ctx), &task, parts, &mut spend)
-                .await
-                .map(|()| DocumentOutcome { spend, ..DocumentOutcome::default() });
+            let read = parts::read(ctx, || Self::options(ctx), &task, parts, &mut taken).await;
+            let Taken { spend, cuts } = taken;
+            ended = read.map(|()| DocumentOutcome { spend, cuts, ..DocumentOutcome::default() });
         }
-        ctx.state_mut(|shard| shard.record(index, &ended, spend))
+        ctx.state_mut(|shard| shard.record(index, &ended, taken))
     }
 
     /// How a document's activities are run.
@@ -218,20 +218,21 @@ impl ProcessShard {
                 None
             }
             Err(error) => {
-                let (_, calls) = failure::failed_document(taken.start, &error);
-                totals.spend += calls;
+                let (_, spent) = failure::failed_document(taken.start, &error);
+                totals.spend += spent.spend;
+                totals.cuts += spent.cuts;
                 Some(taken.collect())
             }
         }
     }
 
-    /// Whether to go on. `spend` is what the parts took of a document whose parts did not all
+    /// Whether to go on. `parts` is what the parts took of a document whose parts did not all
     /// succeed.
     fn record(
         &mut self,
         index: u32,
         ended: &Result<DocumentOutcome, ActivityExecutionError>,
-        spend: Spend,
+        parts: Taken,
     ) -> bool {
         let totals = &mut self.input.totals;
         totals.in_flight = totals.in_flight.saturating_sub(1);
@@ -239,11 +240,12 @@ impl ProcessShard {
             Ok(outcome) => totals.add(outcome),
             Err(error) if error.as_cancelled().is_some() => return false,
             Err(error) => {
-                let (mut failed, calls) = failure::failed_document(index, error);
-                let calls = calls + spend.calls();
-                failed.provider_calls = calls.provider_calls;
+                let (mut failed, mut taken) = failure::failed_document(index, error);
+                taken += Taken { spend: parts.spend.calls(), cuts: parts.cuts };
+                failed.provider_calls = taken.spend.provider_calls;
                 totals.failed += 1;
-                totals.spend += calls;
+                totals.spend += taken.spend;
+                totals.cuts += taken.cuts;
                 self.input.failures.push(failed);
             }
         }

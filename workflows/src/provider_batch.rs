@@ -207,6 +207,9 @@ impl Run {
             input.totals.succeeded += collected.done.len() as u64;
             input.totals.failed += collected.failed.len() as u64;
             input.totals.spend += collected.spent;
+            input.totals.cuts += collected.cuts;
+            input.raise.extend(collected.raise);
+            input.raise.sort_unstable();
             input.done.extend(
                 collected
                     .done

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use tidegate_providers::Finish as Ending;
 use tidegate_types::{ModelId, Spend};
 use tidegate_workflows::contract::{Finish, Progress};
 use tokio::io::AsyncWriteExt;
@@ -41,6 +42,10 @@ pub struct Report {
     pub forecast: Option<Forecast>,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
+    /// Of these results, those whose provider gave a reason for their end that is not known here,
+    /// by its own word: whether they are whole is not known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown_stop_reasons: BTreeMap<String, u64>,
 }
 
 /// One model's part of a batch.
@@ -82,6 +87,7 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
     let output = resolve(&services.storage, "output", &finish.output)?;
     let folder = resolve(&services.storage, "job", &finish.plan.job)?;
     let mut models: BTreeMap<ModelId, (u64, Spend)> = BTreeMap::new();
+    let mut unknown_stop_reasons = BTreeMap::new();
     let mut results = output.child("results.jsonl").writer();
     let mut failures = output.child("failures.jsonl").writer();
     for shard in 0..finish.plan.shards() {
@@ -89,6 +95,9 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
         for line in part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let Ok(result) = serde_json::from_slice::<DocumentResult>(line) else { continue };
             let spend = result.spend();
+            if result.finish == Some(Ending::Unknown) {
+                *unknown_stop_reasons.entry(result.stop_reason).or_default() += 1;
+            }
             let (documents, sum) = models.entry(result.model).or_default();
             *documents += 1;
             *sum += spend;
@@ -117,6 +126,7 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
         // A report without it is better than none.
         forecast: Stored::read(&folder).await.ok().and_then(|stored| stored.forecast),
         models: models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
+        unknown_stop_reasons,
         progress: finish.progress.clone(),
     };
     let json = serde_json::to_vec_pretty(&report)

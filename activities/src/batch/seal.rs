@@ -30,6 +30,9 @@ pub struct FailureLine {
     pub message: String,
     /// Provider calls that were spent on it.
     pub provider_calls: u64,
+    /// URI of the answer that came and is no result: cut, or not what the schema says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 /// Gathers what a shard's documents left. Can be repeated.
@@ -48,6 +51,7 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
             error_type: failure.error_type.clone(),
             message: failure.message.clone(),
             provider_calls: failure.provider_calls,
+            kept: failure.kept.clone(),
         })
     };
     let mut failures = Vec::new();

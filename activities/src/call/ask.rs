@@ -47,7 +47,7 @@ impl Caller<'_> {
             .lane(job.lane.clone())
             .tenant(job.tenant.clone())
             .tokens(question.input_tokens(), u64::from(question.max_output_tokens))
-            .template(question.template);
+            .template(question.alike());
         let call = question.call(model);
         let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
         let first = if question.cache {

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use temporalio_sdk::activities::ActivityContext;
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::CallCounts;
+use tidegate_workflows::contract::{CallCounts, FailureDetails, Taken};
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AttemptState {
     /// Calls and waits of the document so far.
@@ -31,7 +31,23 @@ pub struct AttemptState {
     /// Answers that did not satisfy the schema.
     #[serde(rename = "amiss")]
     pub invalid_outputs: u32,
+    /// What was wrong with the last of them; quotes nothing of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<String>,
+    /// How often `max_output_tokens` was raised.
+    pub raises: u32,
+    /// Answers that were no result: their tokens, without the calls.
+    pub discarded: Taken,
+    /// URI of the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
+
+/// The cap on output is raised so often for one document.
+pub const MAX_RAISES: u32 = 2;
+
+/// To so many times what it was; twice that is 16 times what the batch states.
+const RAISE: u32 = 4;
 
 /// One attempt at one document. Clones share the state: one works, the other beats.
 #[derive(Debug, Clone)]
@@ -88,7 +104,14 @@ impl Attempt {
     /// A copy of the state.
     #[must_use]
     pub fn state(&self) -> AttemptState {
-        *self.state.lock()
+        self.state.lock().clone()
+    }
+
+    /// What a failure tells of the document.
+    #[must_use]
+    pub fn details(&self) -> FailureDetails {
+        let AttemptState { counts, discarded, kept, .. } = self.state();
+        FailureDetails { counts, waits_for: None, discarded, kept }
     }
 
     /// Calls and waits of the document so far.
@@ -142,12 +165,47 @@ impl Attempt {
         state.ticket = None;
     }
 
-    /// An answer did not satisfy the schema; how many did not.
+    /// An answer did not satisfy the schema, for this reason; how many did not.
     #[must_use]
-    pub fn invalid_output(&self) -> u32 {
+    pub fn invalid_output(&self, wrong: &str) -> u32 {
         let mut state = self.state.lock();
         state.invalid_outputs += 1;
+        state.wrong = Some(wrong.to_owned());
         state.invalid_outputs
+    }
+
+    /// The most output tokens of the next call, where the batch states so many.
+    #[must_use]
+    pub fn max_output_tokens(&self, stated: u32) -> u32 {
+        stated.saturating_mul(RAISE.saturating_pow(self.state.lock().raises))
+    }
+
+    /// An answer was cut: the next call has more room. Whether it may have.
+    #[must_use]
+    pub fn raise(&self) -> bool {
+        let mut state = self.state.lock();
+        let raised = state.raises < MAX_RAISES;
+        state.raises += u32::from(raised);
+        raised
+    }
+
+    /// The document's answer out of a provider's batch was cut, and lies there.
+    pub fn begin_raised(&self, kept: String) {
+        let mut state = self.state.lock();
+        if state.raises == 0 {
+            state.raises = 1;
+            state.kept = Some(kept);
+        }
+    }
+
+    /// An answer was no result, and took this.
+    pub fn discard(&self, taken: Taken) {
+        self.state.lock().discarded += taken;
+    }
+
+    /// Where the last answer that was no result lies.
+    pub fn keep(&self, uri: String) {
+        self.state.lock().kept = Some(uri);
     }
 
     /// Whether the next call is one beyond the first that the retry budget has not paid for yet.

@@ -12,6 +12,7 @@ use crate::{
     call::health::Health,
     call::waiting::WaitingRoom,
     failure::{Backoff, Failure},
+    metrics,
 };
 
 /// Stands between the documents and the providers.
@@ -58,6 +59,7 @@ impl Guard {
         let sent = self.admit(attempt, request, budget).await?.sent();
         match provider.complete(call).await {
             Ok(completion) => {
+                metrics::stopped(&request.model, &completion.stop_reason);
                 sent.settled(completion.usage.as_ref(), &completion.observed).await;
                 Ok(completion)
             }

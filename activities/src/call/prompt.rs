@@ -47,6 +47,8 @@ pub(crate) struct Question<'a> {
     /// Hash of what prompts like this one share.
     pub(super) template: u64,
     pub(super) cache: bool,
+    /// How often `max_output_tokens` was raised.
+    raises: u32,
 }
 
 impl<'a> Question<'a> {
@@ -59,6 +61,7 @@ impl<'a> Question<'a> {
             max_output_tokens: job.max_output_tokens,
             template,
             cache: true,
+            raises: 0,
         }
     }
 
@@ -74,6 +77,33 @@ impl<'a> Question<'a> {
     /// saves.
     pub(crate) fn uncached(self) -> Self {
         Self { cache: false, ..self }
+    }
+
+    /// The same with more room for the answer, after so many raises.
+    pub(crate) fn with_room(self, raises: u32, max_output_tokens: u32) -> Self {
+        Self { raises, max_output_tokens, ..self }
+    }
+
+    /// The same, after an answer that did not satisfy the schema. Documents so asked are few, and
+    /// are not told apart from the others of their template.
+    pub(crate) fn corrected(mut self, wrong: &str) -> Self {
+        self.instructions = format!(
+            "{}\n\nYour last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it.",
+            self.instructions
+        )
+        .into();
+        self.uncached()
+    }
+
+    /// Names the calls whose use is learned together. Those with more room are the ones with long
+    /// answers: what the others use says too little about them.
+    pub(super) fn alike(&self) -> u64 {
+        let raises = self.raises.to_le_bytes();
+        if self.raises == 0 {
+            self.template
+        } else {
+            self.template ^ hash([&b"raised"[..], &raises])
+        }
     }
 
     /// The same, with another form of answer.

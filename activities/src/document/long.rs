@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use tidegate_documents::{Split, split};
+use tidegate_providers::Finish;
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     DocumentOutcome, FAN_IN, FailureType, Long, LongHow, PartTask, Parts, Step,
@@ -18,7 +19,7 @@ use crate::{
     batch::job::{self, Document, Shard},
     call::{attempt::Attempt, prompt::Content},
     document::{
-        process::answer,
+        process::{answer, forget},
         result::{self, DocumentResult},
     },
     failure::Failure,
@@ -104,21 +105,28 @@ pub async fn process(
     if let Some(done) = DocumentResult::read(&object).await? {
         return Ok(done_before(&done, attempt, task, ends));
     }
-    let (mut done, outcome) = match task.step {
+    let kept = folder.child(&format!("kept-{}", self::object(task.step)));
+    let (mut done, mut outcome) = match task.step {
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
-            let (text, reduce) = question(&folder, step, &task.parts).await?;
-            let done =
-                answer(services, attempt, &shard, document, &Content::Text(text), reduce).await?;
-            let outcome = done.outcome(attempt.counts());
+            let Prompt { text, beside, cut } = question(&folder, step, &task.parts).await?;
+            let asked = (&Content::Text(text), beside);
+            let mut done = answer(services, attempt, &shard, document, asked, &kept).await?;
+            if cut {
+                // What it was made from is not whole.
+                done.finish = Some(Finish::Cut);
+            }
+            let outcome = done.outcome(attempt);
             (done, outcome)
         }
     };
+    outcome.cuts.cut = u64::from(ends && done.is_cut());
     if ends {
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
     done.create(&object).await?;
+    forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
         clean(&folder, &task.parts).await;
@@ -135,12 +143,14 @@ fn done_before(
     ends: bool,
 ) -> DocumentOutcome {
     let mut spend = Spend::from(attempt.counts());
+    let mut cuts = attempt.state().discarded.cuts;
     if done.is_of(attempt) {
+        cuts.cut = u64::from(ends && done.is_cut());
         // A result holds the sums of all steps, of which those before this one are counted.
         let before = if ends { task.spent } else { Spend::default() };
         spend += done.spend().beyond(before).tokens();
     }
-    DocumentOutcome { spend, ..DocumentOutcome::default() }
+    DocumentOutcome { spend, cuts, ..DocumentOutcome::default() }
 }
 
 fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
@@ -160,25 +170,31 @@ fn object(step: Step) -> String {
     }
 }
 
-/// The text of a step, and what is said beside the instructions.
-async fn question(
-    folder: &Location,
-    step: Step,
-    parts: &Parts,
-) -> Result<(String, Option<&'static str>), Failure> {
+/// What a step asks.
+#[derive(Debug, Default)]
+struct Prompt {
+    text: String,
+    /// Said beside the instructions.
+    beside: Option<&'static str>,
+    /// Some of the answers in the text are cut.
+    cut: bool,
+}
+
+async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt, Failure> {
     match step {
         Step::Reduce { level, group, of } => {
             let (from, to) = (group * FAN_IN, ((group + 1) * FAN_IN).min(of));
-            let mut text = String::new();
+            let (mut text, mut cut) = (String::new(), false);
             for number in from..to {
                 let part = stored(folder, &format!("{}-{number}.json", level - 1)).await?;
+                cut |= part.is_cut();
                 text.push_str(&format!(
                     "## Answer {} of {of}\n\n{}\n\n",
                     number + 1,
                     part.answer.trim()
                 ));
             }
-            Ok((text, Some(REDUCE)))
+            Ok(Prompt { text, beside: Some(REDUCE), cut })
         }
         Step::Part(part) => {
             let borders = folder.child("parts.json").read().await?;
@@ -187,12 +203,11 @@ async fn question(
             let range = borders.get(part as usize).cloned().ok_or_else(|| gone(folder))?;
             let bytes = folder.child("text").read_range(range).await?;
             let text = std::str::from_utf8(&bytes).map_err(|_| gone(folder))?;
-            Ok((
-                format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count),
-                None,
-            ))
+            let text =
+                format!("[Part {} of {} of a longer document]\n\n{text}", part + 1, parts.count);
+            Ok(Prompt { text, ..Prompt::default() })
         }
-        Step::Join => Ok((String::new(), None)),
+        Step::Join => Ok(Prompt::default()),
     }
 }
 
@@ -213,11 +228,15 @@ async fn join(
     parts: &Parts,
 ) -> Result<DocumentResult, Failure> {
     let mut answers = Vec::new();
-    let mut last = None;
+    let (mut last, mut cut): (Option<DocumentResult>, bool) = (None, false);
     for part in 0..parts.count {
         let part = stored(folder, &object(Step::Part(part))).await?;
         answers.push(part.answer.clone());
-        last = Some(part);
+        // The reason of a cut part stands for all of them.
+        if !cut {
+            cut = part.is_cut();
+            last = Some(part);
+        }
     }
     let last = last.ok_or_else(|| gone(folder))?;
     let (answer, parts) = (answers.join("\n\n"), Some(answers));

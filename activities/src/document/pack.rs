@@ -12,7 +12,7 @@ mod members;
 use std::collections::BTreeMap;
 
 use tidegate_documents::tokens;
-use tidegate_providers::{Completion, StopReason};
+use tidegate_providers::{Completion, Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
 
@@ -201,6 +201,11 @@ fn results(
     let cost_usd = cost(services, model, completion);
     let all: u64 = answered.iter().map(|(member, _)| member.tokens.max(1)).sum();
     let (mut before, mut calls) = (0, attempt.counts().provider_calls.into());
+    // An answer that is whole in a cut list is whole.
+    let stop_reason = match completion.stop_reason.finish() {
+        Finish::Complete | Finish::Cut => &StopReason::EndTurn,
+        Finish::Unknown => &completion.stop_reason,
+    };
     let mut results = BTreeMap::new();
     for (member, answer) in answered {
         let after = before + member.tokens.max(1);
@@ -213,10 +218,8 @@ fn results(
         };
         #[expect(clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
-        // An answer that is whole in a cut list is whole.
-        let result =
-            DocumentResult::new(member.document.clone(), model, answer, &StopReason::EndTurn)
-                .taking(std::mem::take(&mut calls), Some(own), cost);
+        let result = DocumentResult::new(member.document.clone(), model, answer, stop_reason)
+            .taking(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, result);
         before = after;
     }

@@ -1,6 +1,7 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
-use tidegate_workflows::contract::{DocumentOutcome, DocumentTask};
+use tidegate_types::Spend;
+use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, DocumentTask, OnCut, Taken};
 
 use crate::{
     batch::job::{Document, Shard},
@@ -9,6 +10,7 @@ use crate::{
     failure::Failure,
     metrics,
     services::Services,
+    storage::Location,
 };
 
 /// Answers one document, once.
@@ -24,7 +26,7 @@ pub async fn process(
     let location = DocumentResult::location(&shard.output, &document.id);
     if let Some(result) = DocumentResult::read(&location).await? {
         return Ok(if result.is_of(attempt) {
-            result.outcome(attempt.counts())
+            result.outcome(attempt)
         } else {
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
@@ -35,13 +37,19 @@ pub async fn process(
     {
         return long::begin(&shard, &document, text, long).await;
     }
-    let result = answer(services, attempt, &shard, document, &content, None).await?;
+    let kept = DocumentResult::kept(&shard.output, &document.id);
+    if task.raised {
+        attempt.begin_raised(kept.to_string());
+    }
+    let result = answer(services, attempt, &shard, document, (&content, None), &kept).await?;
     result.create(&location).await?;
+    forget(attempt, &kept).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
-    Ok(result.outcome(attempt.counts()))
+    Ok(result.outcome(attempt))
 }
 
-/// The answer to a content, with what it took. `beside` is said after the batch's instructions.
+/// The answer to a content, with what it took. What is said beside the batch's instructions stands
+/// with the content; an answer that is no result lies at `kept` from then on.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -50,20 +58,67 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    content: &Content,
-    beside: Option<&str>,
+    (content, beside): (&Content, Option<&str>),
+    kept: &Location,
 ) -> Result<DocumentResult, Failure> {
-    let question = shard.question(content);
-    let question =
-        if let Some(beside) = beside { question.with_note(beside).uncached() } else { question };
-    let (model, completion) =
-        services.caller().ask(attempt, &shard.job, &shard.route, &question).await?;
-    if let Some(validator) = &shard.validator {
-        schema::check(validator, &completion.answer, &completion.stop_reason, attempt)?;
+    let before = attempt.state();
+    let room = attempt.max_output_tokens(shard.job.max_output_tokens);
+    let mut question = shard.question(content).with_room(before.raises, room);
+    if let Some(beside) = beside {
+        question = question.with_note(beside).uncached();
     }
-    let cost_usd = completion
-        .usage
+    if let Some(wrong) = &before.wrong {
+        question = question.corrected(wrong);
+    }
+    let asked = services.caller().ask(attempt, &shard.job, &shard.route, &question).await;
+    let (model, completion) = asked
+        .map_err(|failure| if before.raises > 0 { failure.without_room() } else { failure })?;
+    let usage = completion.usage;
+    let cost_usd = usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
-    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason);
-    Ok(result.taking(attempt.counts().provider_calls.into(), completion.usage, cost_usd))
+    let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+    let calls = Spend::from(attempt.counts()).calls();
+    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
+        .with_spend(calls + before.discarded.spend + own, cost_usd.is_some());
+    if let Err(failure) = judge(attempt, shard, &result, room) {
+        let raised = u64::from(attempt.state().raises > before.raises);
+        let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
+        let cuts = CutAnswers { cut: 0, raised, raised_cost_usd };
+        attempt.discard(Taken { spend: own, cuts });
+        if result.keep(kept).await {
+            attempt.keep(kept.to_string());
+        }
+        return Err(failure);
+    }
+    Ok(result)
+}
+
+/// Whether an answer is a result: whole, or wanted all the same, and what the schema says. The
+/// model is told what was wrong once; it may keep to the schema then.
+fn judge(
+    attempt: &Attempt,
+    shard: &Shard,
+    result: &DocumentResult,
+    room: u32,
+) -> Result<(), Failure> {
+    match shard.job.on_cut {
+        OnCut::Raise if result.is_cut() && attempt.raise() => return Err(Failure::cut(room)),
+        OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(room)),
+        _ => {}
+    }
+    let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
+    match valid {
+        Some(Err(wrong)) if result.is_cut() => Err(Failure::truncated_json(room, &wrong)),
+        Some(Err(wrong)) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
+        Some(Ok(())) | None => Ok(()),
+    }
+}
+
+/// Removes what was kept of the answers before the result. What stays behind does no harm.
+pub(crate) async fn forget(attempt: &Attempt, kept: &Location) {
+    if attempt.state().kept.is_some()
+        && let Err(error) = kept.delete().await
+    {
+        tracing::debug!(%error, "an answer that was no result stays behind");
+    }
 }

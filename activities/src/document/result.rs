@@ -2,12 +2,12 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
-use tidegate_providers::StopReason;
+use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{DocumentId, ModelId, Spend, Usage};
-use tidegate_workflows::contract::{CallCounts, DocumentOutcome};
+use tidegate_workflows::contract::{CutAnswers, DocumentOutcome};
 
 use crate::{
-    batch::job::Document,
+    batch::job::{self, Document},
     call::attempt::Attempt,
     failure::Failure,
     storage::{Error, Location},
@@ -29,6 +29,10 @@ pub struct DocumentResult {
     pub parts: Option<Vec<String>>,
     /// `end_turn`, `max_tokens` when the answer was cut, or the provider's own word.
     pub stop_reason: String,
+    /// Whether the answer is all of it: one that is empty is not. Absent in what earlier versions
+    /// wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish: Option<Finish>,
     /// All input tokens, cached or not.
     pub input_tokens: u64,
     /// Input tokens read from a prompt cache.
@@ -54,6 +58,7 @@ impl DocumentResult {
         answer: String,
         stop_reason: &StopReason,
     ) -> Self {
+        let finish = if answer.trim().is_empty() { Finish::Cut } else { stop_reason.finish() };
         Self {
             id: document.id,
             uri: document.uri,
@@ -61,6 +66,7 @@ impl DocumentResult {
             answer,
             parts: None,
             stop_reason: stop_reason.as_str().to_owned(),
+            finish: Some(finish),
             input_tokens: 0,
             cached_input_tokens: 0,
             output_tokens: 0,
@@ -109,6 +115,29 @@ impl DocumentResult {
         output.child("results").child(&format!("{id}.json"))
     }
 
+    /// Where an answer of `id` lies that is no result: cut, or not what the schema says.
+    #[must_use]
+    pub fn kept(output: &Location, id: &DocumentId) -> Location {
+        output.child(job::FOLDER).child("kept").child(&format!("{id}.json"))
+    }
+
+    /// Whether the answer is less than was asked for.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.finish == Some(Finish::Cut)
+    }
+
+    /// Writes an answer that is no result. Whether it could be kept.
+    pub(crate) async fn keep(&self, location: &Location) -> bool {
+        let written = match serde_json::to_vec(self) {
+            Ok(json) => location.write(json).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        written
+            .inspect_err(|error| tracing::warn!(%location, error, "an answer cannot be kept"))
+            .is_ok()
+    }
+
     /// The result that is there already.
     ///
     /// # Errors
@@ -151,9 +180,10 @@ impl DocumentResult {
 
     /// What an attempt that ends with it returns to the workflow: the calls are the activity's own.
     #[must_use]
-    pub fn outcome(&self, counts: CallCounts) -> DocumentOutcome {
-        let spend = Spend::from(counts) + self.spend().tokens();
-        DocumentOutcome { spend, ..DocumentOutcome::default() }
+    pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
+        let spend = Spend::from(attempt.counts()) + self.spend().tokens();
+        let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().discarded.cuts };
+        DocumentOutcome { spend, cuts, ..DocumentOutcome::default() }
     }
 }
 

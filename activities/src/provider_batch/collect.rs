@@ -1,9 +1,11 @@
 //! Collecting what the provider has answered.
 
 use chrono::Utc;
-use tidegate_providers::{Charged, Completion, Error, Kind, StopReason, batch};
+use tidegate_providers::{Charged, Completion, Error, Kind, batch};
 use tidegate_types::{ModelId, Spend, Usage};
-use tidegate_workflows::contract::{CollectedBatch, FailedDocument, FailureType, ProviderBatch};
+use tidegate_workflows::contract::{
+    CollectedBatch, FailedDocument, FailureType, OnCut, ProviderBatch,
+};
 
 use super::{check::forget, choose::batch_api, submission};
 use crate::{
@@ -17,10 +19,12 @@ use crate::{
 /// What came of one request.
 #[derive(Debug)]
 enum Disposition {
-    /// The document has its result.
-    Done,
-    /// Asked again, it would end in the same way.
-    Failed(FailureType, &'static str),
+    /// The document has its result, which may be cut.
+    Done { cut: bool },
+    /// Asked again, it would end in the same way. What came lies there.
+    Failed { failure: Failure, kept: Option<String> },
+    /// The answer was cut: the direct path asks again with more room.
+    Raise,
     /// It may be answered on the direct path.
     Open,
 }
@@ -75,25 +79,35 @@ pub async fn collect(
         collected.spent += Spend { provider_calls: 1, ..tokens };
         let failed = result.as_ref().err().map(|error| error.kind);
         let disposition = disposition(&shard, model, index, result, cost_usd).await?;
-        let done = matches!(disposition, Disposition::Done);
+        let done = matches!(disposition, Disposition::Done { .. });
         counted.push((
             usage,
             failed.or(if done { None } else { Some(Kind::InvalidOutput) }),
             cost_usd,
         ));
         match disposition {
-            Disposition::Done => collected.done.push(index),
-            Disposition::Failed(kind, message) => {
+            Disposition::Done { cut } => {
+                collected.done.push(index);
+                collected.cuts.cut += u64::from(cut);
+            }
+            Disposition::Failed { failure, kept } => {
                 collected.failed.push(FailedDocument {
                     index,
-                    error_type: kind.as_str().to_owned(),
-                    message: message.to_owned(),
+                    error_type: failure.kind.as_str().to_owned(),
+                    message: failure.message,
                     provider_calls: 1,
+                    kept,
                 });
+            }
+            Disposition::Raise => {
+                collected.raise.push(index);
+                collected.cuts.raised += 1;
+                collected.cuts.raised_cost_usd += cost_usd.unwrap_or(0.0);
             }
             Disposition::Open => {}
         }
     }
+    collected.raise.sort_unstable();
     collected.done.sort_unstable();
     collected.done.dedup();
     // What could not be read is paid for too, and stays charged with the most that it should cost.
@@ -118,8 +132,8 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
     Ok(())
 }
 
-/// As on the direct path: a refusal is final, and an answer that does not satisfy the schema has
-/// another chance, unless it was cut.
+/// As on the direct path: a refusal is final, a cut answer is asked for again with more room where
+/// the batch wants that, and one that does not satisfy the schema has another chance.
 async fn disposition(
     shard: &Shard,
     model: &ModelId,
@@ -127,45 +141,49 @@ async fn disposition(
     result: Result<Completion, Error>,
     cost_usd: Option<f64>,
 ) -> Result<Disposition, Failure> {
+    let failed = |kind, message: &str| {
+        let failure = Failure::never(kind, message);
+        Ok(Disposition::Failed { failure, kept: None })
+    };
     let completion = match result {
         Ok(completion) => completion,
         Err(Error { kind: Kind::ContentRefused, .. }) => {
-            return Ok(Disposition::Failed(
+            return failed(
                 FailureType::ContentRefused,
                 "the provider or the model refused the content",
-            ));
+            );
         }
         Err(Error { kind: Kind::TooLarge, .. }) => {
-            return Ok(Disposition::Failed(
+            return failed(
                 FailureType::TooLarge,
                 "the document and its answer do not fit into what the model takes",
-            ));
+            );
         }
         Err(_) => return Ok(Disposition::Open),
     };
-    if shard
-        .validator
-        .as_ref()
-        .is_some_and(|validator| schema::valid(validator, &completion.answer).is_err())
-    {
-        return Ok(if completion.stop_reason == StopReason::MaxTokens {
-            Disposition::Failed(
-                FailureType::InvalidOutput,
-                "the answer was cut at max_output_tokens and does not satisfy the schema; raise max_output_tokens",
-            )
-        } else {
-            Disposition::Open
-        });
-    }
     let Some(document) =
         usize::try_from(index).ok().and_then(|index| shard.documents.get(index)).cloned()
     else {
         return Ok(Disposition::Open);
     };
+    metrics::stopped(model, &completion.stop_reason);
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
         .taking(1, completion.usage, cost_usd);
-    result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
-    Ok(Disposition::Done)
+    let (cut, room) = (result.is_cut(), shard.job.max_output_tokens);
+    let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
+    let failure = match (shard.job.on_cut, valid) {
+        (OnCut::Raise, _) if cut => None,
+        (OnCut::Fail, _) if cut => Some(Failure::truncated(room)),
+        (OnCut::Keep, Some(Err(wrong))) if cut => Some(Failure::truncated_json(room, &wrong)),
+        (_, Some(Err(_))) => return Ok(Disposition::Open),
+        (_, Some(Ok(())) | None) => {
+            result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
+            return Ok(Disposition::Done { cut });
+        }
+    };
+    let kept = DocumentResult::kept(&shard.output, &result.id);
+    let kept = result.keep(&kept).await.then(|| kept.to_string());
+    Ok(failure.map_or(Disposition::Raise, |failure| Disposition::Failed { failure, kept }))
 }
 
 fn cost(services: &Services, model: &ModelId, usage: &Usage) -> Option<f64> {

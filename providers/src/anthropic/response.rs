@@ -4,40 +4,49 @@ use serde_json::Value;
 use tidegate_types::Usage;
 
 use crate::{
-    call::{Completion, StopReason},
+    call::Completion,
     error::{Charged, Error, Kind},
     exchange::Reply,
+    finish::{self, Ending, Row},
     json::count,
     refusal::Context,
 };
+
+const STOP_REASONS: &str =
+    "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
+
+/// `stop_reason`.
+pub(super) const ENDINGS: &[Row] = &[
+    ("end_turn", Ending::Complete, STOP_REASONS),
+    ("stop_sequence", Ending::Sequence, STOP_REASONS),
+    ("max_tokens", Ending::Cut, STOP_REASONS),
+    ("refusal", Ending::Refused, STOP_REASONS),
+    ("tool_use", Ending::ToolUse, STOP_REASONS),
+    // A server tool's loop has reached its limit, and wants to be continued.
+    ("pause_turn", Ending::ToolUse, STOP_REASONS),
+    // More room would not help: the context is full.
+    ("model_context_window_exceeded", Ending::Failed(Kind::TooLarge), STOP_REASONS),
+];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
         return Err(context.unreadable(reply, "it is no Messages response (is base-url right?)"));
     };
     let usage = usage(body);
-    let stop_reason = match body.get("stop_reason").and_then(Value::as_str) {
-        Some("end_turn") => StopReason::EndTurn,
-        Some("max_tokens") => StopReason::MaxTokens,
-        Some("stop_sequence") => StopReason::StopSequence,
-        Some("refusal") => {
-            // A refusal before any output has no content and is not billed.
-            let charged = if blocks.is_empty() { Charged::No } else { Charged::from(usage) };
-            let category =
-                body.pointer("/stop_details/category").and_then(Value::as_str).unwrap_or("unnamed");
-            return Err(context.no_answer(
-                reply,
-                Kind::ContentRefused,
-                &format!("the model refused (category {category})"),
-                charged,
-            ));
-        }
-        Some("model_context_window_exceeded") => {
-            let text = "the document and its answer do not fit into the model's context";
-            return Err(context.no_answer(reply, Kind::TooLarge, text, Charged::from(usage)));
-        }
-        other => StopReason::other(other),
-    };
+    let word = body.get("stop_reason").and_then(Value::as_str);
+    if word == Some("refusal") {
+        // A refusal before any output has no content and is not billed.
+        let charged = if blocks.is_empty() { Charged::No } else { Charged::from(usage) };
+        let category =
+            body.pointer("/stop_details/category").and_then(Value::as_str).unwrap_or("unnamed");
+        return Err(context.no_answer(
+            reply,
+            Kind::ContentRefused,
+            &format!("the model refused (refusal, category {category})"),
+            charged,
+        ));
+    }
+    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
     let answer =
         blocks.iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
     Ok(Completion {

@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
-use super::*;
+use super::{response::ENDINGS, *};
 use crate::{
     call::StopReason,
     error::{Charged, Kind},
     exchange::{Cut, Reply},
+    finish,
     settings::Vendor,
     testing::{self, REQUEST},
 };
@@ -154,7 +155,6 @@ fn answers() {
         ("end_turn", StopReason::EndTurn),
         ("max_tokens", StopReason::MaxTokens),
         ("stop_sequence", StopReason::StopSequence),
-        ("pause_turn", StopReason::Other("pause_turn".to_owned())),
     ];
     for (word, stop_reason) in cases {
         let completion =
@@ -167,6 +167,13 @@ fn answers() {
         (bare.answer.as_str(), bare.usage, bare.stop_reason.as_str()),
         ("", None, "unknown")
     );
+}
+
+#[test]
+fn every_way_in_which_an_answer_ends() {
+    finish::check_table(ENDINGS, |word| {
+        client().read(&REQUEST, &testing::json(200, &success(word, "Yes")))
+    });
 }
 
 #[test]

@@ -4,55 +4,53 @@
 use aws_sdk_bedrockruntime::{
     config::http::HttpResponse,
     operation::converse::ConverseOutput,
-    types::{ContentBlock, StopReason as Stop, TokenUsage},
+    types::{ContentBlock, TokenUsage},
 };
 use http::HeaderMap;
 use tidegate_types::Usage;
 
 use crate::{
-    call::{Completion, StopReason},
+    call::Completion,
     error::{Charged, Error, Kind},
     exchange::{Cut, Reply},
+    finish::{self, Ending, Row},
     refusal::Context,
 };
+
+const CONVERSE: &str =
+    "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html";
+const CLAUDE: &str = "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
+
+/// `stopReason`.
+pub(super) const ENDINGS: &[Row] = &[
+    ("end_turn", Ending::Complete, CONVERSE),
+    ("stop_sequence", Ending::Sequence, CONVERSE),
+    ("max_tokens", Ending::Cut, CONVERSE),
+    ("guardrail_intervened", Ending::Refused, CONVERSE),
+    ("content_filtered", Ending::Refused, CONVERSE),
+    ("tool_use", Ending::ToolUse, CONVERSE),
+    ("malformed_tool_use", Ending::ToolUse, CONVERSE),
+    ("malformed_model_output", Ending::Failed(Kind::Transient), CONVERSE),
+    ("model_context_window_exceeded", Ending::Failed(Kind::TooLarge), CONVERSE),
+    // Not a value of the vendor's own, but what Claude says elsewhere.
+    ("refusal", Ending::Refused, CLAUDE),
+];
 
 pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Completion, Error> {
     // The SDK has read a whole success; only the status is left of it.
     let reply = Reply { status: 200, headers: HeaderMap::new(), body: Vec::new(), cut: None };
     let usage = output.usage().map(usage);
-    let no_answer = |context: Context<'_>, kind, text| {
-        Err(context.no_answer(&reply, kind, text, Charged::from(usage)))
-    };
     let Some(message) = output.output().and_then(|output| output.as_message().ok()) else {
-        return no_answer(context, Kind::Transient, "the answer holds no message");
+        let (text, charged) = ("the answer holds no message", Charged::from(usage));
+        return Err(context.no_answer(&reply, Kind::Transient, text, charged));
     };
-    let stop_reason = match output.stop_reason() {
-        Stop::EndTurn => StopReason::EndTurn,
-        Stop::MaxTokens => StopReason::MaxTokens,
-        Stop::StopSequence => StopReason::StopSequence,
-        Stop::GuardrailIntervened => {
-            return no_answer(context, Kind::ContentRefused, "a guardrail withheld the answer");
-        }
-        Stop::ContentFiltered => {
-            return no_answer(context, Kind::ContentRefused, "the content was filtered");
-        }
-        Stop::ModelContextWindowExceeded => {
-            return no_answer(
-                context,
-                Kind::TooLarge,
-                "the document and its answer do not fit into the model's context",
-            );
-        }
-        // A fault of this one answer: another attempt may do better.
-        Stop::MalformedModelOutput => {
-            return no_answer(context, Kind::Transient, "the model's output was malformed");
-        }
-        // Not a value of the vendor's own, but what Claude says elsewhere.
-        other if other.as_str() == "refusal" => {
-            return no_answer(context, Kind::ContentRefused, "the model refused");
-        }
-        other => StopReason::other(Some(other.as_str())),
-    };
+    let (stop_reason, context) = finish::read(
+        ENDINGS,
+        Some(output.stop_reason().as_str()),
+        &reply,
+        context,
+        Charged::from(usage),
+    )?;
     let answer = message.content().iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.as_str()),
         _ => None,

@@ -1,7 +1,7 @@
 //! What replies mean, from the vendor's service model (see `mod.rs`). The SDK stands between the
 //! wire and the client, so each case is a whole exchange with a server that counts its requests.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tidegate_types::Usage;
@@ -11,10 +11,11 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::client::Client;
+use super::{client::Client, response::ENDINGS};
 use crate::{
-    call::{Completion, Document, Request, StopReason},
+    call::{Completion, Document, Request},
     error::{Charged, Error, Kind},
+    finish,
     provider::Provider,
     settings::{Settings, Vendor},
     testing::{self, REQUEST},
@@ -127,27 +128,18 @@ const USAGE: Usage = Usage { uncached_input: 10, cache_read: 4, cache_write: 3, 
 
 #[tokio::test]
 async fn answers_and_successes_that_are_none() {
-    for (word, stop_reason) in [
-        ("end_turn", StopReason::EndTurn),
-        ("max_tokens", StopReason::MaxTokens),
-        ("tool_use", StopReason::Other("tool_use".to_owned())),
-    ] {
-        let completion = call(200, "", &success(word)).await.unwrap();
-        assert_eq!(
-            (completion.answer.as_str(), completion.stop_reason, completion.usage),
-            ("Yes!", stop_reason, Some(USAGE))
-        );
+    let mut came = HashMap::new();
+    for word in ENDINGS.iter().map(|row| row.0).chain(["tide_out"]) {
+        let answer = call(200, "", &success(word)).await;
+        match &answer {
+            Ok(answer) => {
+                assert_eq!((answer.answer.as_str(), answer.usage), ("Yes!", Some(USAGE)), "{word}");
+            }
+            Err(error) => assert_eq!(error.charged, Charged::Usage(USAGE), "{word}"),
+        }
+        came.insert(word, answer);
     }
-    for (word, kind) in [
-        ("guardrail_intervened", Kind::ContentRefused),
-        ("content_filtered", Kind::ContentRefused),
-        ("refusal", Kind::ContentRefused),
-        ("model_context_window_exceeded", Kind::TooLarge),
-        ("malformed_model_output", Kind::Transient),
-    ] {
-        let error = call(200, "", &success(word)).await.unwrap_err();
-        assert_eq!((error.kind, error.charged), (kind, Charged::Usage(USAGE)), "{word}");
-    }
+    finish::check_table(ENDINGS, |word| came[word].clone());
     let error = call(200, "", &json!("text")).await.unwrap_err();
     assert_eq!((error.kind, error.charged), (Kind::Transient, Charged::Unknown), "{error}");
 }

@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
-use super::*;
+use super::{response::ENDINGS, *};
 use crate::{
     call::StopReason,
     error::{Charged, Kind},
     exchange::{Cut, Reply},
+    finish,
     settings::Vendor,
     testing::{self, REQUEST},
 };
@@ -117,7 +118,6 @@ fn answers() {
             StopReason::EndTurn,
         ),
         ("MAX_TOKENS", json!([]), "", StopReason::MaxTokens),
-        ("OTHER", json!([{"text":"Yes!"}]), "Yes!", StopReason::Other("OTHER".to_owned())),
     ];
     for (word, parts, answer, stop_reason) in cases {
         let completion =
@@ -129,6 +129,14 @@ fn answers() {
         .read(&REQUEST, &testing::json(200, &json!({"candidates":[{"finishReason":"MAX_TOKENS"}]})))
         .unwrap();
     assert_eq!((bare.answer.as_str(), bare.usage), ("", None));
+}
+
+#[test]
+fn every_way_in_which_an_answer_ends() {
+    finish::check_table(ENDINGS, |word| {
+        let body = success(word, json!([{"text":"Yes"}]));
+        client().read(&REQUEST, &testing::json(200, &body))
+    });
 }
 
 #[test]

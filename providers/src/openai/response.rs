@@ -4,12 +4,38 @@ use serde_json::Value;
 use tidegate_types::Usage;
 
 use crate::{
-    call::{Completion, StopReason},
+    call::Completion,
     error::{Charged, Error, Kind},
     exchange::Reply,
+    finish::{self, Ending, Row},
     json::count,
     refusal::Context,
 };
+
+const OPENAI: &str = "https://platform.openai.com/docs/api-reference/chat/object";
+const OPENROUTER: &str = "https://openrouter.ai/docs/api-reference/overview";
+const MISTRAL: &str = "https://docs.mistral.ai/api/";
+const DEEPSEEK: &str = "https://api-docs.deepseek.com/api/create-chat-completion";
+const TOGETHER: &str = "https://docs.together.ai/reference/chat-completions-1";
+const VLLM: &str = "https://docs.vllm.ai/en/latest/api/vllm/v1/engine/";
+const TGI: &str = "https://huggingface.github.io/text-generation-inference/";
+
+/// `finish_reason`: OpenAI's own, then those of APIs that are compatible.
+pub(super) const ENDINGS: &[Row] = &[
+    ("stop", Ending::Complete, OPENAI),
+    ("length", Ending::Cut, OPENAI),
+    ("content_filter", Ending::Refused, OPENAI),
+    ("tool_calls", Ending::ToolUse, OPENAI),
+    ("function_call", Ending::ToolUse, OPENAI),
+    ("error", Ending::Failed(Kind::Transient), OPENROUTER),
+    ("model_length", Ending::Failed(Kind::TooLarge), MISTRAL),
+    ("insufficient_system_resource", Ending::Failed(Kind::Overloaded), DEEPSEEK),
+    ("aborted", Ending::Failed(Kind::Transient), DEEPSEEK),
+    ("abort", Ending::Failed(Kind::Transient), VLLM),
+    ("eos", Ending::Complete, TOGETHER),
+    ("eos_token", Ending::Complete, TGI),
+    ("stop_sequence", Ending::Sequence, TGI),
+];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let choice = body.pointer("/choices/0");
@@ -22,20 +48,12 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
     };
     let usage = usage(body);
     // The words of a refusal are the model's, so they stay out of the message.
-    let refused = |context: Context<'_>, text| {
-        Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)))
-    };
     if is_refusal(message) {
-        return refused(context, "the model refused");
+        let (kind, charged) = (Kind::ContentRefused, Charged::from(usage));
+        return Err(context.no_answer(reply, kind, "the model refused", charged));
     }
-    let stop_reason = match choice.get("finish_reason").and_then(Value::as_str) {
-        Some("stop") => StopReason::EndTurn,
-        Some("length") => StopReason::MaxTokens,
-        Some("content_filter") => {
-            return refused(context, "the provider's content filter withheld the answer");
-        }
-        other => StopReason::other(other),
-    };
+    let word = choice.get("finish_reason").and_then(Value::as_str);
+    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
     Ok(Completion { answer: text(message), stop_reason, usage, observed: context.observed })
 }
 

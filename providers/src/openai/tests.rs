@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
-use super::*;
+use super::{response::ENDINGS, *};
 use crate::{
     call::StopReason,
     error::{Charged, Kind},
     exchange::{Cut, Reply},
+    finish,
     settings::Vendor,
     testing::{self, REQUEST},
 };
@@ -134,9 +135,8 @@ fn answers() {
     let cases = [
         ("stop", text.clone(), "Yes!", StopReason::EndTurn),
         ("stop", parts, "Yes!", StopReason::EndTurn),
-        ("length", text.clone(), "Yes!", StopReason::MaxTokens),
+        ("length", text, "Yes!", StopReason::MaxTokens),
         ("length", json!({"content":null}), "", StopReason::MaxTokens),
-        ("tool_calls", text, "Yes!", StopReason::Other("tool_calls".to_owned())),
     ];
     for (word, message, answer, stop_reason) in cases {
         let completion =
@@ -151,6 +151,14 @@ fn answers() {
         (bare.answer.as_str(), bare.usage, bare.stop_reason.as_str()),
         ("Yes", None, "unknown")
     );
+}
+
+#[test]
+fn every_way_in_which_an_answer_ends() {
+    finish::check_table(ENDINGS, |word| {
+        let body = success(word, json!({"content":"Yes"}));
+        client().read(&REQUEST, &testing::json(200, &body))
+    });
 }
 
 #[test]

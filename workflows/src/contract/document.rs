@@ -1,5 +1,7 @@
 //! One document: the task, its parts and its packs, and what became of it.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 use tidegate_types::Spend;
 
@@ -14,6 +16,52 @@ pub struct DocumentTask {
     pub shard: u32,
     /// The document's line in the shard's manifest, counted from 0.
     pub index: u32,
+    /// Its answer out of a provider's batch was cut, and it is asked with more room from the first
+    /// call on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub raised: bool,
+}
+
+/// Answers that are not whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CutAnswers {
+    /// Documents whose result is cut, because the batch keeps such results.
+    pub cut: u64,
+    /// Cut answers that were asked for again with more room. What they took is part of what was
+    /// spent.
+    pub raised: u64,
+    /// Their price in US dollars, as far as it is known.
+    pub raised_cost_usd: f64,
+}
+
+impl AddAssign for CutAnswers {
+    fn add_assign(&mut self, other: Self) {
+        // Destructured, so that a new field cannot be forgotten here.
+        let Self { cut, raised, raised_cost_usd } = other;
+        self.cut += cut;
+        self.raised += raised;
+        self.raised_cost_usd += raised_cost_usd;
+    }
+}
+
+/// What was spent, and how much of it on answers that are not whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Taken {
+    /// All of it.
+    #[serde(flatten)]
+    pub spend: Spend,
+    /// Answers that are not whole.
+    #[serde(flatten)]
+    pub cuts: CutAnswers,
+}
+
+impl AddAssign for Taken {
+    fn add_assign(&mut self, Self { spend, cuts }: Self) {
+        self.spend += spend;
+        self.cuts += cuts;
+    }
 }
 
 /// What became of one document, and what it took over all attempts of its activity.
@@ -29,6 +77,9 @@ pub struct DocumentOutcome {
     /// What it took.
     #[serde(flatten)]
     pub spend: Spend,
+    /// Its answers that are not whole.
+    #[serde(flatten)]
+    pub cuts: CutAnswers,
 }
 
 /// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
@@ -67,6 +118,9 @@ pub struct FailedDocument {
     pub message: String,
     /// Provider calls that were spent on it.
     pub provider_calls: u64,
+    /// URI of the answer that came and is no result: cut, or not what the schema says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
 }
 
 /// So many answers are made into one at a time.

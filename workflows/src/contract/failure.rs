@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::CallCounts;
+use super::{CallCounts, Taken};
 
 /// Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them. What is retried and
 /// when is decided where activities are implemented.
@@ -30,6 +30,8 @@ pub enum FailureType {
     Unauthorized,
     /// The provider refused the content.
     ContentRefused,
+    /// The answer was cut or empty.
+    Truncated,
     /// The answer does not satisfy the schema.
     InvalidOutput,
     /// The batch's input makes no sense.
@@ -40,7 +42,7 @@ pub enum FailureType {
 
 impl FailureType {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RateLimited,
         Self::QuotaWait,
         Self::Overloaded,
@@ -51,6 +53,7 @@ impl FailureType {
         Self::TooLarge,
         Self::Unauthorized,
         Self::ContentRefused,
+        Self::Truncated,
         Self::InvalidOutput,
         Self::InvalidInput,
         Self::UnreadableDocument,
@@ -70,6 +73,7 @@ impl FailureType {
             Self::TooLarge => "TooLarge",
             Self::Unauthorized => "Unauthorized",
             Self::ContentRefused => "ContentRefused",
+            Self::Truncated => "Truncated",
             Self::InvalidOutput => "InvalidOutput",
             Self::InvalidInput => "InvalidInput",
             Self::UnreadableDocument => "UnreadableDocument",
@@ -90,7 +94,7 @@ impl fmt::Display for FailureType {
 }
 
 /// The details of a failure: what the document has taken so far, and what it waits for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailureDetails {
     /// Calls and waits over all attempts.
@@ -99,6 +103,22 @@ pub struct FailureDetails {
     /// Of [`FailureType::QuotaWait`]; absent in what earlier versions wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
+    /// Answers that came and are no result: their tokens, without the calls.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub discarded: Taken,
+    /// URI of the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<String>,
+}
+
+impl From<CallCounts> for FailureDetails {
+    fn from(counts: CallCounts) -> Self {
+        Self { counts, ..Self::default() }
+    }
+}
+
+fn is_nothing(taken: &Taken) -> bool {
+    *taken == Taken::default()
 }
 
 /// What a document without quota waits for.
@@ -169,15 +189,16 @@ mod tests {
         let counts = CallCounts { provider_calls: 3, rate_limited: 2, deferrals: 1 };
         let old = json!({ "provider_calls": 3, "rate_limited": 2, "deferrals": 1 });
         let read = |value| serde_json::from_value::<FailureDetails>(value).unwrap();
-        assert_eq!(read(old.clone()), FailureDetails { counts, waits_for: None });
-        assert_eq!(serde_json::to_value(FailureDetails { counts, waits_for: None }).unwrap(), old);
+        assert_eq!(read(old.clone()), FailureDetails::from(counts));
+        assert_eq!(serde_json::to_value(FailureDetails::from(counts)).unwrap(), old);
         assert_eq!(read(json!({})), FailureDetails::default());
 
         let mut new = old;
         new["waits_for"] = json!("in_flight");
-        let details = FailureDetails { counts, waits_for: Some(WaitsFor::InFlight) };
+        let details =
+            FailureDetails { waits_for: Some(WaitsFor::InFlight), ..FailureDetails::from(counts) };
         assert_eq!(
-            (read(new.clone()), serde_json::to_value(details).unwrap()),
+            (read(new.clone()), serde_json::to_value(&details).unwrap()),
             (details, new.clone())
         );
         assert_eq!(

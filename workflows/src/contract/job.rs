@@ -22,6 +22,9 @@ pub struct Job {
     pub tenant: Tenant,
     /// Most output tokens per document.
     pub max_output_tokens: u32,
+    /// What becomes of an answer that is cut or empty.
+    #[serde(default, skip_serializing_if = "OnCut::is_default")]
+    pub on_cut: OnCut,
     /// JSON Schema that each answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
@@ -59,6 +62,26 @@ impl Job {
     #[must_use]
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
+    }
+}
+
+/// What becomes of an answer that is cut at `max_output_tokens`, or empty.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCut {
+    /// The document is asked again with more room.
+    #[default]
+    Raise,
+    /// It is the result, and flagged.
+    Keep,
+    /// The document fails.
+    Fail,
+}
+
+impl OnCut {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tidegate_types::Spend;
 
-use super::document::DocumentOutcome;
+use super::document::{CutAnswers, DocumentOutcome};
 
 /// What documents came to, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Totals {
     /// What the documents that have ended took.
     #[serde(flatten)]
     pub spend: Spend,
+    /// Their answers that are not whole.
+    #[serde(flatten)]
+    pub cuts: CutAnswers,
 }
 
 impl Totals {
@@ -48,18 +51,20 @@ impl Totals {
             self.succeeded += 1;
         }
         self.spend += outcome.spend;
+        self.cuts += outcome.cuts;
     }
 }
 
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
-        let Self { succeeded, failed, skipped, in_flight, spend } = other;
+        let Self { succeeded, failed, skipped, in_flight, spend, cuts } = other;
         self.succeeded += succeeded;
         self.failed += failed;
         self.skipped += skipped;
         self.in_flight += in_flight;
         self.spend += spend;
+        self.cuts += cuts;
     }
 }
 
@@ -124,11 +129,12 @@ mod tests {
         assert_eq!(rfc3339(now), "1970-01-01T00:01:40Z");
     }
 
-    /// Names, order and numbers as every earlier version wrote and reads them.
+    /// Names, order and numbers as every earlier version wrote and reads them, with what came later
+    /// behind them.
     #[test]
     fn what_was_spent_lies_flat_in_every_payload() {
         let spend = Spend { provider_calls: 2, input_tokens: 7, cost_usd: 0.5, ..Spend::default() };
-        let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5"#;
+        let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5,"cut":0,"raised":0,"raised_cost_usd":0.0"#;
         let outcome = DocumentOutcome { spend, ..DocumentOutcome::default() };
         assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{{{flat}}}"));
         let totals = Totals { succeeded: 1, spend, ..Totals::default() };

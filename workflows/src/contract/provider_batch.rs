@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_types::Spend;
 
-use super::document::FailedDocument;
+use super::document::{CutAnswers, FailedDocument};
 
 /// A batch whose documents go through their provider's batch API first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,12 @@ pub struct CollectedBatch {
     pub done: Vec<u32>,
     /// Documents that will never have one: asked again, they would be refused again, and paid for.
     pub failed: Vec<FailedDocument>,
+    /// Documents whose answer was cut, to be asked again with more room, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub raise: Vec<u32>,
     /// What all of it took, answers that were of no use included.
     pub spent: Spend,
+    /// Answers that are not whole.
+    #[serde(flatten)]
+    pub cuts: CutAnswers,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
 use serde_json::{Map, Value};
 use tidegate_types::{InvalidName, ModelId};
 
-use crate::contract::{Deadline, LongHow, Pack, Records};
+use crate::contract::{Deadline, LongHow, OnCut, Pack, Records};
 
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
 /// it.
@@ -52,6 +52,19 @@ impl Word for LongHow {
         match text {
             "map_reduce" => Some(Self::MapReduce),
             "per_chunk" => Some(Self::PerChunk),
+            _ => None,
+        }
+    }
+}
+
+impl Word for OnCut {
+    const MUST_BE: &'static str = "\"raise\", \"keep\" or \"fail\"";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "raise" => Some(Self::Raise),
+            "keep" => Some(Self::Keep),
+            "fail" => Some(Self::Fail),
             _ => None,
         }
     }

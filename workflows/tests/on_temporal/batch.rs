@@ -7,7 +7,10 @@ use temporalio_client::WorkflowExecutionStatus;
 use temporalio_protos::temporal::api::{
     common::v1::Payload, history::v1::history_event::Attributes,
 };
-use tidegate_workflows::contract::{CallCounts, FailedDocument, FailureType};
+use tidegate_types::Spend;
+use tidegate_workflows::contract::{
+    CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureType, Taken,
+};
 
 use crate::common::{
     Act, Ended, Fake, Gate, NOTHING_FOUND, assert_each_once, input, json_payload, outcome, server,
@@ -114,12 +117,53 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
                 error_type: kind.as_str().to_owned(),
                 message: format!("document {index} of shard {shard}"),
                 provider_calls,
+                kept: None,
             };
         assert_eq!(
             seals[0].failures,
             [failed(0, 3, FailureType::TooLarge, 0), failed(0, 17, FailureType::InvalidRequest, 2)]
         );
         assert_eq!(seals[1].failures, [failed(1, 0, FailureType::ContentRefused, 1)]);
+    })
+    .await;
+}
+
+/// Cut answers are counted where they were kept, where they were asked for again, and where nothing
+/// else came; what the last have taken is part of what was spent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_answers_are_counted_and_where_they_lie_is_said() {
+    let raised = |raised, raised_cost_usd| CutAnswers { cut: 0, raised, raised_cost_usd };
+    let spend = Spend { input_tokens: 300, output_tokens: 30, cost_usd: 0.75, ..Spend::default() };
+    let kept = "file:///data/out/_tidegate/kept/a.json".to_owned();
+    let details = FailureDetails {
+        counts: CallCounts { provider_calls: 3, ..CallCounts::default() },
+        discarded: Taken { spend, cuts: raised(2, 0.5) },
+        kept: Some(kept.clone()),
+        ..FailureDetails::default()
+    };
+    let fake = Fake::new(10, 10, move |task| match task.index {
+        2 => Act::Succeed(DocumentOutcome {
+            cuts: CutAnswers { cut: 1, ..CutAnswers::default() },
+            ..outcome()
+        }),
+        4 => Act::Succeed(DocumentOutcome { cuts: raised(1, 0.25), ..outcome() }),
+        7 => Act::FailWith(FailureType::Truncated, details.clone()),
+        _ => Act::Succeed(outcome()),
+    });
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"on_cut": "keep"}))).await;
+        let totals = batch.result().await.unwrap().totals;
+        assert_eq!((totals.succeeded, totals.failed), (9, 1), "{totals:?}");
+        assert_eq!(totals.cuts, CutAnswers { cut: 1, raised: 3, raised_cost_usd: 0.75 });
+        let nine = outcome().spend;
+        assert_eq!(totals.spend.provider_calls, 9 * nine.provider_calls + 3);
+        assert_eq!(totals.spend.output_tokens, 9 * nine.output_tokens + 30);
+        let failures = rig.fake.calls().seals[0].failures.clone();
+        assert_eq!((failures[0].index, failures[0].provider_calls), (7, 3));
+        assert_eq!(
+            (failures[0].error_type.as_str(), &failures[0].kept),
+            ("Truncated", &Some(kept))
+        );
     })
     .await;
 }

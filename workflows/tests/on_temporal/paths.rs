@@ -67,6 +67,9 @@ async fn what_a_providers_batch_has_not_answered_goes_directly() {
         direct.sort_unstable();
         assert_eq!(direct, (0..20).filter(|index| index % 2 == 1).collect::<Vec<_>>());
         assert!(calls.cancelled.is_empty());
+        let mut raised = calls.raised.clone();
+        raised.sort_unstable();
+        assert_eq!((raised, result.totals.cuts.raised), (vec![7, 17], 2), "cut, not unanswered");
     })
     .await;
 }

@@ -5,12 +5,32 @@ use tidegate_types::Usage;
 
 use super::super::response::{Fields, normalised};
 use crate::{
-    call::{Completion, StopReason},
+    call::Completion,
     error::{Charged, Error, Kind},
     exchange::Reply,
+    finish::{self, Ending, Row},
     json::text,
     refusal::Context,
 };
+
+const RESPONSE: &str = "https://platform.openai.com/docs/api-reference/responses/object";
+
+/// `incomplete_details.reason` where there is one, else `status`.
+pub(super) const ENDINGS: &[Row] = &[
+    ("completed", Ending::Complete, RESPONSE),
+    ("max_output_tokens", Ending::Cut, RESPONSE),
+    ("content_filter", Ending::Refused, RESPONSE),
+    ("failed", Ending::Failed(Kind::Transient), RESPONSE),
+    // Cancelled, or still at work: not what a request without `background` leads to.
+    ("cancelled", Ending::Failed(Kind::Transient), RESPONSE),
+    ("in_progress", Ending::Failed(Kind::Transient), RESPONSE),
+    ("queued", Ending::Failed(Kind::Transient), RESPONSE),
+    // Without a reason: the answer is not whole, and nothing says what would make it so.
+    ("incomplete", Ending::Failed(Kind::Transient), RESPONSE),
+];
+
+/// Items of the output that call for somebody else's turn.
+const TOOLS: [&str; 2] = ["function_call", "custom_tool_call"];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let Some(output) = body.get("output").and_then(Value::as_array) else {
@@ -18,29 +38,18 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
     };
     let usage = usage(body);
     // The words of a refusal are the model's, so they stay out of the message.
-    let refused = |context: Context<'_>, text| {
-        Err(context.no_answer(reply, Kind::ContentRefused, text, Charged::from(usage)))
-    };
     if parts(output).any(|part| part.get("type").and_then(Value::as_str) == Some("refusal")) {
-        return refused(context, "the model refused");
+        let (kind, charged) = (Kind::ContentRefused, Charged::from(usage));
+        return Err(context.no_answer(reply, kind, "the model refused", charged));
     }
-    let stop_reason = match (text(body, "/status"), text(body, "/incomplete_details/reason")) {
-        (Some("completed"), _) => StopReason::EndTurn,
-        (_, Some("max_output_tokens")) => StopReason::MaxTokens,
-        (_, Some("content_filter")) => {
-            return refused(context, "the provider's content filter withheld the answer");
-        }
-        // Cancelled, or still at work: not what a request without `background` leads to.
-        (Some("failed" | "cancelled" | "in_progress" | "queued"), _) => {
-            return Err(context.no_answer(
-                reply,
-                Kind::Transient,
-                "the response was not finished",
-                Charged::from(usage),
-            ));
-        }
-        (status, reason) => StopReason::other(reason.or(status)),
-    };
+    let mut kinds = output.iter().filter_map(|item| item.get("type").and_then(Value::as_str));
+    if kinds.any(|kind| TOOLS.contains(&kind)) {
+        let text = "the model asked for a tool, and there is none (function_call)";
+        return Err(context.no_answer(reply, Kind::Transient, text, Charged::from(usage)));
+    }
+    let (status, reason) = (text(body, "/status"), text(body, "/incomplete_details/reason"));
+    let word = if status == Some("completed") { status } else { reason.or(status) };
+    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
     Ok(Completion {
         answer: parts(output).filter_map(|part| part.get("text").and_then(Value::as_str)).collect(),
         stop_reason,

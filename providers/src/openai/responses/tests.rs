@@ -5,10 +5,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
+use super::response::ENDINGS;
 use crate::{
     call::StopReason,
     client::Client,
     error::{Charged, Kind},
+    finish,
     settings::{Api, Settings, Vendor},
     testing::{self, REQUEST},
 };
@@ -33,19 +35,30 @@ fn answers() {
     let content = json!([{"type":"output_text","text":"Y","annotations":[]},{"type":"output_text","text":"es!"}]);
     let cases = [
         (success("completed", None, content.clone()), "Yes!", StopReason::EndTurn),
-        (
-            success("incomplete", Some("max_output_tokens"), content.clone()),
-            "Yes!",
-            StopReason::MaxTokens,
-        ),
+        (success("incomplete", Some("max_output_tokens"), content), "Yes!", StopReason::MaxTokens),
         (success("incomplete", Some("max_output_tokens"), json!([])), "", StopReason::MaxTokens),
-        (success("incomplete", None, content), "Yes!", StopReason::Other("incomplete".to_owned())),
     ];
     for (body, answer, stop_reason) in cases {
         let completion = client().read(&REQUEST, &testing::json(200, &body)).unwrap();
         assert_eq!((completion.answer.as_str(), completion.stop_reason), (answer, stop_reason));
         assert_eq!(completion.usage, Some(USAGE));
     }
+}
+
+#[test]
+fn every_way_in_which_an_answer_ends() {
+    let text = json!([{"type":"output_text","text":"Yes"}]);
+    finish::check_table(ENDINGS, |word| {
+        let as_status = success(word, None, text.clone());
+        let as_reason = success("incomplete", Some(word), text.clone());
+        let reasons = ["max_output_tokens", "content_filter"];
+        let body = if reasons.contains(&word) { as_reason } else { as_status };
+        client().read(&REQUEST, &testing::json(200, &body))
+    });
+    let mut tool = success("completed", None, text);
+    tool["output"] = json!([{"type":"function_call","name":"x","arguments":"{}"}]);
+    let error = client().read(&REQUEST, &testing::json(200, &tool)).unwrap_err();
+    assert_eq!((error.kind, error.charged), (Kind::Transient, Charged::Usage(USAGE)));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde::Serialize;
 use temporalio_macros::activities;
 use temporalio_sdk::{
     ApplicationFailure,
@@ -10,9 +11,9 @@ use temporalio_sdk::{
 };
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    BatchState, CallCounts, CollectedBatch, DocumentOutcome, DocumentTask, FailureType, Finish,
-    Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, ProviderBatching,
-    SealShard, Step, SubmitBatch, SubmittedBatch, markers,
+    BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
+    FailureDetails, FailureType, Finish, Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
+    ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch, SubmittedBatch, markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -27,6 +28,8 @@ pub enum Act {
     Succeed(DocumentOutcome),
     /// Is given up, with a failure of this type, after this much effort.
     Fail(FailureType, CallCounts),
+    /// Is given up, with a failure of this type and these details.
+    FailWith(FailureType, FailureDetails),
     /// Takes one pass through the gate, then answers. Gives way to cancellation.
     Wait(Gate),
 }
@@ -59,6 +62,8 @@ pub struct Calls {
     pub plans: Vec<Job>,
     /// Attempts that began: shard and index.
     pub started: Vec<(u32, u32)>,
+    /// Of these, the ones that begin with more room.
+    pub raised: Vec<u32>,
     /// Attempts that ended, in whichever way.
     pub ended: Vec<(u32, u32)>,
     /// Steps of documents that are read in parts.
@@ -135,7 +140,7 @@ impl Fake {
     }
 
     /// The same, through a provider's batch API, which says this. A batch holds ten documents, and
-    /// answers those that are even.
+    /// answers those that are even; the answers to those whose index ends in 7 are cut.
     pub fn in_provider_batches(
         mut self,
         batching: ProviderBatching,
@@ -227,13 +232,21 @@ impl Fake {
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         let place = (task.shard, task.index);
-        self.note(|calls| calls.started.push(place));
+        self.note(|calls| {
+            calls.started.push(place);
+            calls.raised.extend(task.raised.then_some(task.index));
+        });
         let result = match (self.script)(&task) {
             Act::Succeed(outcome) => Ok(outcome),
             Act::Fail(kind, effort) => Err(failure(
                 kind,
                 &format!("document {} of shard {}", task.index, task.shard),
                 effort,
+            )),
+            Act::FailWith(kind, details) => Err(failure(
+                kind,
+                &format!("document {} of shard {}", task.index, task.shard),
+                details,
             )),
             Act::Wait(gate) => wait(&ctx, &gate).await.map(|()| outcome()),
         };
@@ -332,12 +345,17 @@ impl Fake {
         _ctx: ActivityContext,
         batch: ProviderBatch,
     ) -> Result<CollectedBatch, ActivityError> {
-        let done: Vec<u32> =
-            (batch.submitted.from..batch.submitted.to).filter(|index| index % 2 == 0).collect();
+        let (done, others): (Vec<u32>, Vec<u32>) =
+            (batch.submitted.from..batch.submitted.to).partition(|index| index % 2 == 0);
+        let raise: Vec<u32> = others.into_iter().filter(|index| index % 10 == 7).collect();
         self.note(|calls| calls.collected.push(batch));
         let mut spent = Spend::default();
         done.iter().for_each(|_| spent += outcome().spend);
-        Ok(CollectedBatch { done, failed: Vec::new(), spent })
+        let (batch, cuts) = (
+            CollectedBatch::default(),
+            CutAnswers { raised: raise.len() as u64, ..CutAnswers::default() },
+        );
+        Ok(CollectedBatch { done, raise, spent, cuts, ..batch })
     }
 
     #[activity(definition = markers::SealShard)]
@@ -368,11 +386,15 @@ impl Fake {
     }
 }
 
-fn failure(kind: FailureType, message: &str, effort: CallCounts) -> ActivityError {
+fn failure(
+    kind: FailureType,
+    message: &str,
+    details: impl Serialize + Send + Sync + 'static,
+) -> ActivityError {
     ApplicationFailure::builder(message)
         .type_name(kind.as_str().to_owned())
         .non_retryable(true)
-        .details(effort)
+        .details(details)
         .build()
         .into()
 }

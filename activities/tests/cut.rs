@@ -1,0 +1,309 @@
+//! Answers that are cut, empty or wrong: asked for again with more room or with what was wrong, and
+//! kept where nothing better comes. With a scripted provider, and quota in memory.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_activities::{
+    batch::{job::Shards, plan},
+    call::{
+        attempt::{Attempt, AttemptState},
+        budget::Budgets,
+        guard::Guard,
+        route::{Queues, Routes},
+    },
+    document::{long, process},
+    failure::{Backoff, Failure},
+    services::Services,
+    storage::Storage,
+};
+use tidegate_documents::{Limits as DocumentLimits, Reader};
+use tidegate_providers::{
+    BoxFuture, Charged, Completion, Error, Kind, Observed, Prices, Provider, Providers, Request,
+    StopReason,
+};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
+use tidegate_types::{ModelId, Usage};
+use tidegate_workflows::contract::{
+    CutAnswers, DocumentOutcome, DocumentTask, FailureDetails, FailureType, PartTask, Step,
+};
+
+const MODEL: &str = "anthropic:claude-sonnet-5-5";
+
+/// Answers from a list; tells what it was asked.
+#[derive(Debug, Clone, Default)]
+struct Scripted {
+    answers: Arc<Mutex<VecDeque<Result<Completion, Error>>>>,
+    /// The cap on output, and the instructions.
+    asked: Arc<Mutex<Vec<(u32, String)>>>,
+}
+
+impl Provider for Scripted {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
+        let asked = (request.max_output_tokens, request.instructions.to_owned());
+        self.asked.lock().unwrap().push(asked);
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async move { answer.unwrap() })
+    }
+}
+
+fn says(answer: &str, stop_reason: StopReason) -> Result<Completion, Error> {
+    Ok(Completion {
+        answer: answer.to_owned(),
+        stop_reason,
+        usage: Some(Usage { uncached_input: 1_000, output: 100, ..Usage::default() }),
+        observed: Observed::default(),
+    })
+}
+
+fn cut(answer: &str) -> Result<Completion, Error> {
+    says(answer, StopReason::MaxTokens)
+}
+
+fn whole(answer: &str) -> Result<Completion, Error> {
+    says(answer, StopReason::EndTurn)
+}
+
+fn fails(kind: Kind) -> Result<Completion, Error> {
+    Err(Error {
+        kind,
+        message: "max_tokens: 400 > 128".to_owned(),
+        retry_after: None,
+        charged: Charged::No,
+        status: None,
+        observed: Box::default(),
+    })
+}
+
+/// One document of a batch, and who answers.
+struct Rig {
+    services: Services,
+    provider: Scripted,
+    folder: TempDir,
+    task: DocumentTask,
+    /// Attempts so far, and what the last one told the next.
+    attempts: u32,
+    state: Value,
+}
+
+impl Rig {
+    async fn new(more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
+        Self::reading("The tide is high.", more, answers).await
+    }
+
+    async fn reading(text: &str, more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        std::fs::write(folder.path().join("in/a.txt"), text).unwrap();
+        let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
+        let limits = Limits { margin: 1.0, ..Limits::default() }.with(Dimension::Requests, 6_000);
+        let (model, lanes): (ModelId, _) = (MODEL.parse().unwrap(), Arc::new(Lanes::single()));
+        let model = ModelQuota::new(model, limits, Charge::default(), lanes).unwrap();
+        let quota = Quota::in_memory([model], Options::default());
+        let provider =
+            Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
+        let prices = Prices::default();
+        let services = Services {
+            storage: Storage::new([uri("").as_str()]).unwrap(),
+            reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
+            providers: Providers::default().with("anthropic", provider.clone()),
+            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
+            prices,
+            routes: Routes::default(),
+            queues: Queues::default(),
+            warmth: Arc::default(),
+            guard: Guard::new(quota, Backoff::default()),
+            shards: Shards::default(),
+        };
+        let mut job = json!({
+            "source": {"prefix": uri("in/")}, "output": uri("out/"), "instructions": "Sum up.",
+            "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100,
+        });
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let job = serde_json::from_value(job).unwrap();
+        let plan = plan::plan(&services, &job, "w", "run-1").await.unwrap();
+        let task = DocumentTask { job: plan.job, shard: 0, index: 0, raised: false };
+        Self { services, provider, folder, task, attempts: 0, state: json!({}) }
+    }
+
+    /// The next attempt, which knows what a heartbeat carries.
+    fn attempt(&mut self) -> Attempt {
+        self.attempts += 1;
+        let state: AttemptState = serde_json::from_value(self.state.clone()).unwrap();
+        Attempt::new(format!("run#0.0.{}", self.attempts), "w".to_owned(), 0, state)
+    }
+
+    /// Attempts until none is to follow; what the last one came to, and its details.
+    async fn end(&mut self) -> (Result<DocumentOutcome, Failure>, FailureDetails) {
+        loop {
+            let attempt = self.attempt();
+            let ended = process::process(&self.services, &attempt, &self.task).await;
+            self.state = serde_json::to_value(attempt.state()).unwrap();
+            match ended {
+                Err(failure) if failure.is_retried() => {}
+                ended => return (ended, attempt.details()),
+            }
+        }
+    }
+
+    fn caps(&self) -> Vec<u32> {
+        self.provider.asked.lock().unwrap().iter().map(|(cap, _)| *cap).collect()
+    }
+
+    fn result(&self) -> Option<Value> {
+        let bytes = std::fs::read(self.folder.path().join("out/results/a.txt.json")).ok()?;
+        Some(serde_json::from_slice(&bytes).unwrap())
+    }
+
+    /// What lies there, by its URI.
+    fn at(uri: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(uri.strip_prefix("file://").unwrap()).unwrap())
+            .unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_cut_answer_is_asked_for_again_with_more_room_and_all_of_it_counts() {
+    let answers = vec![cut("The ti"), whole(" \n"), whole("The tide is high.")];
+    let mut rig = Rig::new(json!({}), answers).await;
+    let outcome = rig.end().await.0.unwrap();
+    assert_eq!(rig.caps(), [100, 400, 1_600], "an empty answer is cut, too");
+    let result = rig.result().unwrap();
+    assert_eq!(
+        (&result["answer"], &result["finish"], &result["provider_calls"]),
+        (&json!("The tide is high."), &json!("complete"), &json!(3))
+    );
+    assert_eq!((&result["input_tokens"], &result["output_tokens"]), (&json!(3_000), &json!(300)));
+    let cost = result["cost_usd"].as_f64().unwrap();
+    let CutAnswers { cut, raised, raised_cost_usd } = outcome.cuts;
+    assert_eq!((cut, raised), (0, 2));
+    assert!(cost > 0.0 && (raised_cost_usd - cost * 2.0 / 3.0).abs() < 1e-9, "{raised_cost_usd}");
+    assert_eq!((outcome.spend.provider_calls, outcome.spend.output_tokens), (3, 300));
+    assert!(!rig.folder.path().join("out/_tidegate/kept/a.txt.json").exists(), "needless now");
+}
+
+#[tokio::test]
+async fn what_is_still_cut_fails_and_what_came_is_kept() {
+    let mut rig = Rig::new(json!({}), vec![cut("The"), cut("The ti"), cut("The tide")]).await;
+    let (ended, details) = rig.end().await;
+    assert_eq!(rig.caps(), [100, 400, 1_600]);
+    let failure = ended.unwrap_err();
+    assert_eq!((failure.kind, rig.result()), (FailureType::Truncated, None));
+    assert!(failure.message.contains("1600") && failure.message.contains("max_output_tokens"));
+    let kept = Rig::at(&details.kept.unwrap());
+    assert_eq!((&kept["answer"], &kept["finish"]), (&json!("The tide"), &json!("cut")));
+    assert_eq!((details.counts.provider_calls, details.discarded.spend.output_tokens), (3, 300));
+    assert_eq!(details.discarded.cuts.raised, 2);
+}
+
+#[tokio::test]
+async fn where_more_room_cannot_be_had_the_cut_answer_is_what_there_is() {
+    let mut refused = Rig::new(json!({}), vec![cut("The ti"), fails(Kind::InvalidRequest)]).await;
+    let mut dear = Rig::new(json!({"retry_budget": 0}), vec![cut("The ti")]).await;
+    for rig in [&mut refused, &mut dear] {
+        let (ended, details) = rig.end().await;
+        let failure = ended.unwrap_err();
+        assert_eq!(failure.kind, FailureType::Truncated, "{failure}");
+        assert!(failure.message.contains("more room cannot be had"), "{failure}");
+        assert_eq!(Rig::at(&details.kept.unwrap())["answer"], json!("The ti"));
+    }
+    assert_eq!((refused.caps().len(), dear.caps().len()), (2, 1), "the retry budget bounds raises");
+}
+
+#[tokio::test]
+async fn the_batch_may_keep_cut_answers_or_fail_at_once() {
+    let mut rig = Rig::new(json!({"on_cut": "keep"}), vec![cut("The ti")]).await;
+    let outcome = rig.end().await.0.unwrap();
+    let result = rig.result().unwrap();
+    assert_eq!((&result["answer"], &result["finish"]), (&json!("The ti"), &json!("cut")));
+    assert_eq!((outcome.cuts.cut, outcome.cuts.raised), (1, 0));
+
+    let mut rig = Rig::new(json!({"on_cut": "fail"}), vec![cut("The ti")]).await;
+    let (ended, details) = rig.end().await;
+    assert_eq!((ended.unwrap_err().kind, rig.caps().len()), (FailureType::Truncated, 1));
+    assert_eq!(Rig::at(&details.kept.unwrap())["answer"], json!("The ti"));
+
+    let schema = json!({"on_cut": "keep", "schema": {"type": "object"}});
+    let mut rig = Rig::new(schema, vec![cut("{\"a\":")]).await;
+    let failure = rig.end().await.0.unwrap_err();
+    assert_eq!(failure.kind, FailureType::Truncated, "half an object is no answer: {failure}");
+}
+
+#[tokio::test]
+async fn a_wrong_answer_is_told_what_was_wrong_and_then_kept() {
+    let schema = json!({"schema": {"type": "object", "required": ["tide"]}});
+    let answers = vec![whole("{\"secret\":1}"), whole("{\"tide\":\"high\"}")];
+    let mut rig = Rig::new(schema.clone(), answers).await;
+    rig.end().await.0.unwrap();
+    let asked = rig.provider.asked.lock().unwrap().clone();
+    assert_eq!(asked[0].1, "Sum up.");
+    assert!(asked[1].1.starts_with("Sum up.\n\n") && asked[1].1.contains("\"tide\" is a required"));
+    assert!(!asked[1].1.contains("secret"));
+    assert_eq!(rig.result().unwrap()["output_tokens"], json!(200), "both are paid for");
+
+    let mut rig = Rig::new(schema, vec![whole("{}"), whole("{\"ti\":0}")]).await;
+    let (ended, details) = rig.end().await;
+    assert_eq!((ended.unwrap_err().kind, rig.caps()), (FailureType::InvalidOutput, vec![100; 2]));
+    assert_eq!(Rig::at(&details.kept.unwrap())["answer"], json!("{\"ti\":0}"));
+    assert_eq!(details.discarded.spend.output_tokens, 200);
+}
+
+#[tokio::test]
+async fn an_unknown_end_is_a_result_that_says_so() {
+    let unknown = StopReason::Other("tide_out".to_owned());
+    let mut rig = Rig::new(json!({}), vec![says("The tide is high.", unknown)]).await;
+    let outcome = rig.end().await.0.unwrap();
+    let result = rig.result().unwrap();
+    assert_eq!(
+        (&result["finish"], &result["stop_reason"]),
+        (&json!("unknown"), &json!("tide_out"))
+    );
+    assert_eq!(outcome.cuts, CutAnswers::default());
+}
+
+/// Its answer out of a provider's batch was cut: one raise is spent.
+#[tokio::test]
+async fn a_document_may_begin_raised() {
+    let mut rig = Rig::new(json!({}), vec![cut("The"), cut("The ti")]).await;
+    rig.task.raised = true;
+    let (ended, _) = rig.end().await;
+    assert_eq!((ended.unwrap_err().kind, rig.caps()), (FailureType::Truncated, vec![400, 1_600]));
+}
+
+#[tokio::test]
+async fn a_result_of_cut_parts_is_cut() {
+    let long = json!({"on_cut": "keep", "long": {"how": "per_chunk", "chunk_tokens": 50}});
+    let text = "The harbour master writes about the tide and the ships. ".repeat(8);
+    let answers = vec![whole("One."), cut("Tw"), whole("Three.")];
+    let mut rig = Rig::reading(&text, long, answers).await;
+    let parts = rig.end().await.0.unwrap().parts.unwrap();
+    let steps = (0..parts.count).map(Step::Part).chain([Step::Join]);
+    let (mut counted, mut spent) = (0, tidegate_types::Spend::default());
+    for step in steps {
+        rig.state = json!({});
+        rig.provider.answers.lock().unwrap().push_back(whole("More."));
+        let task = PartTask { document: rig.task.clone(), parts, step, spent };
+        let attempt = rig.attempt();
+        let outcome = long::process(&rig.services, &attempt, &task).await.unwrap();
+        counted += outcome.cuts.cut;
+        spent += outcome.spend;
+    }
+    let result = rig.result().unwrap();
+    assert_eq!((counted, &result["finish"]), (1, &json!("cut")), "a document, not a part");
+    assert_eq!(result["stop_reason"], json!("max_tokens"));
+    assert!(result["parts"].as_array().unwrap().len() > 1);
+}
