@@ -213,15 +213,15 @@ async fn what_is_still_cut_fails_and_what_came_is_kept() {
 #[tokio::test]
 async fn where_more_room_cannot_be_had_the_cut_answer_is_what_there_is() {
     let mut refused = Rig::new(json!({}), vec![cut("The ti"), fails(Kind::InvalidRequest)]).await;
-    let mut dear = Rig::new(json!({"retry_budget": 0}), vec![cut("The ti")]).await;
-    for rig in [&mut refused, &mut dear] {
+    let mut large = Rig::new(json!({}), vec![cut("The ti"), fails(Kind::TooLarge)]).await;
+    for rig in [&mut refused, &mut large] {
         let (ended, details) = rig.end().await;
         let failure = ended.unwrap_err();
         assert_eq!(failure.kind, FailureType::Truncated, "{failure}");
         assert!(failure.message.contains("more room cannot be had"), "{failure}");
         assert_eq!(Rig::at(&details.kept.unwrap())["answer"], json!("The ti"));
     }
-    assert_eq!((refused.caps().len(), dear.caps().len()), (2, 1), "the retry budget bounds raises");
+    assert_eq!(refused.caps(), [100, 400], "and is not asked for again");
 }
 
 #[tokio::test]

@@ -151,3 +151,24 @@ fn messages_are_cut() {
     let long = long.into_application_failure(CallCounts::default(), Backoff::default(), 1);
     assert_eq!(long.to_string().chars().filter(|c| *c == 'ä').count(), MAX_MESSAGE_CHARS);
 }
+
+#[test]
+fn a_cut_answer_without_more_room_is_truncated() {
+    for (kind, room) in [
+        (FailureType::BudgetExceeded, false),
+        (FailureType::TooLarge, false),
+        (FailureType::InvalidRequest, false),
+        (FailureType::ContentRefused, true),
+        (FailureType::QuotaExhausted, true),
+    ] {
+        let failure = Failure::never(kind, "why").without_room();
+        let expected = if room { kind } else { FailureType::Truncated };
+        assert_eq!((failure.kind, failure.is_retried()), (expected, false));
+        assert!(failure.message.contains("why"));
+    }
+    let again = Failure::never(FailureType::TooLarge, "m").at_another_model();
+    assert_eq!(again.clone().without_room(), again, "another model is asked first");
+    let (first, last) = (Failure::cut(100), Failure::truncated(1_600));
+    assert_eq!((first.kind, first.is_retried()), (FailureType::Truncated, true));
+    assert_eq!((last.kind, last.is_retried()), (FailureType::Truncated, false));
+}
