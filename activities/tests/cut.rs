@@ -78,12 +78,12 @@ fn whole(answer: &str) -> Result<Completion, Error> {
     says(answer, StopReason::EndTurn)
 }
 
-fn fails(kind: Kind) -> Result<Completion, Error> {
+fn fails(kind: Kind, charged: Charged) -> Result<Completion, Error> {
     Err(Error {
         kind,
         message: "max_tokens: 400 > 128".to_owned(),
         retry_after: None,
-        charged: Charged::No,
+        charged,
         status: None,
         observed: Box::default(),
     })
@@ -212,8 +212,10 @@ async fn what_is_still_cut_fails_and_what_came_is_kept() {
 
 #[tokio::test]
 async fn where_more_room_cannot_be_had_the_cut_answer_is_what_there_is() {
-    let mut refused = Rig::new(json!({}), vec![cut("The ti"), fails(Kind::InvalidRequest)]).await;
-    let mut large = Rig::new(json!({}), vec![cut("The ti"), fails(Kind::TooLarge)]).await;
+    let mut refused =
+        Rig::new(json!({}), vec![cut("The ti"), fails(Kind::InvalidRequest, Charged::No)]).await;
+    let mut large =
+        Rig::new(json!({}), vec![cut("The ti"), fails(Kind::TooLarge, Charged::No)]).await;
     for rig in [&mut refused, &mut large] {
         let (ended, details) = rig.end().await;
         let failure = ended.unwrap_err();
@@ -273,6 +275,23 @@ async fn an_unknown_end_is_a_result_that_says_so() {
         (&json!("unknown"), &json!("tide_out"))
     );
     assert_eq!(outcome.cuts, CutAnswers::default());
+}
+
+#[tokio::test]
+async fn an_answer_that_broke_off_is_paid_for_and_counted() {
+    let usage = Usage { uncached_input: 1_000, output: 100, ..Usage::default() };
+    let broken = || fails(Kind::Transient, Charged::Usage(usage));
+    let mut rig = Rig::new(json!({}), vec![broken(), whole("The tide is high.")]).await;
+    let outcome = rig.end().await.0.unwrap();
+    assert_eq!((outcome.spend.provider_calls, outcome.spend.output_tokens), (2, 200));
+    assert_eq!(rig.result().unwrap()["output_tokens"], json!(200));
+    assert_eq!((rig.caps(), outcome.cuts), (vec![100; 2], CutAnswers::default()));
+
+    let refused = fails(Kind::ContentRefused, Charged::Usage(usage));
+    let mut rig = Rig::new(json!({}), vec![refused]).await;
+    let (ended, details) = rig.end().await;
+    assert_eq!(ended.unwrap_err().kind, FailureType::ContentRefused);
+    assert!(details.discarded.spend.cost_usd > 0.0 && details.kept.is_none(), "{details:?}");
 }
 
 /// Its answer out of a provider's batch was cut: one raise is spent.

@@ -18,6 +18,7 @@ async fn a_cut_answer_is_no_silent_success() {
     let batches = [
         ("raise", json!({})),
         ("economy", json!({"mode": "economy"})),
+        ("thrift", json!({"retry_budget": 5})),
         ("keep", json!({"on_cut": "keep"})),
         ("fail", json!({"on_cut": "fail"})),
     ];
@@ -53,6 +54,18 @@ async fn a_cut_answer_is_no_silent_success() {
             assert_eq!(ended["output_tokens"], json!(sum("output_tokens")), "what was cut counts");
         }
     }
+
+    let thrift = fleet.result("thrift").await.unwrap();
+    assert_eq!(thrift["provider_calls"], json!(DOCUMENTS + 5), "raises are retries: {thrift}");
+    let failures = fleet.lines("thrift/failures.jsonl");
+    assert_eq!(thrift["failed"], json!(failures.len()), "{thrift}");
+    assert!(failures.iter().all(|failure| {
+        let message = failure["message"].as_str().unwrap();
+        failure["error_type"] == "Truncated" && message.contains("retry budget of 5")
+    }));
+    assert!(
+        failures.len() >= DOCUMENTS / 2 && failures.iter().all(|line| line["kept"].is_string())
+    );
 
     let kept = fleet.result("keep").await.unwrap();
     let cut = fleet.results("keep").values().filter(|result| result["finish"] == "cut").count();

@@ -15,7 +15,8 @@ use tidegate_providers::{Charged, Error, Kind, Observed};
 use tidegate_quota::{
     ModelQuota, PerDimension, Permit, Request, call_stats::CallStats, store::Meter,
 };
-use tidegate_types::Usage;
+use tidegate_types::{Spend, Usage};
+use tidegate_workflows::contract::Taken;
 
 use crate::{
     call::attempt::Attempt,
@@ -94,6 +95,10 @@ impl Sent<'_> {
         permit.observed(meter(&error.observed));
         if error.kind == Kind::RateLimited {
             attempt.rate_limited();
+        }
+        if let Charged::Usage(usage) = &error.charged {
+            let spend = Spend::of_tokens(usage, holds.cost_usd(usage));
+            attempt.discard(Taken { spend, ..Taken::default() });
         }
         let failure = Failure::from_provider(error, &attempt.counts());
         if error.kind == Kind::Unauthorized {

@@ -36,7 +36,8 @@ pub struct AttemptState {
     pub wrong: Option<String>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
-    /// Answers that were no result: their tokens, without the calls.
+    /// Answers that were no result, refusals and broken answers among them: their tokens, without
+    /// the calls.
     pub discarded: Taken,
     /// URI of the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -200,11 +200,14 @@ impl BudgetHolds<'_> {
         self.holds.iter_mut().for_each(Hold::sent);
     }
 
+    /// What this much costs, in US dollars, where that is known.
+    pub(crate) fn cost_usd(&self, usage: &Usage) -> Option<f64> {
+        self.call_budget.source.cost_usd(&self.call_budget.request.model, usage)
+    }
+
     /// The call is over and used this much; unknown use stays charged with what was held.
     pub async fn settle(self, usage: Option<&Usage>) {
-        let cost_usd = usage.and_then(|usage| {
-            self.call_budget.source.cost_usd(&self.call_budget.request.model, usage)
-        });
+        let cost_usd = usage.and_then(|usage| self.cost_usd(usage));
         if let Some(cost_usd) = cost_usd {
             join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;
         }

@@ -96,7 +96,7 @@ pub async fn process(
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
-        outcome.spent += attempt.counts().into();
+        outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
         return Ok(outcome);
     }
     let salt =
@@ -145,7 +145,7 @@ pub async fn process(
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
     kept.write(json).await?;
     spread(&shard, &kept, results).await?;
-    outcome.spent += attempt.counts().into();
+    outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
     Ok(outcome)
 }
 

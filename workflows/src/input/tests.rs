@@ -33,6 +33,7 @@ fn the_least_input_gets_the_documented_defaults() {
         (batch.job.max_output_tokens, batch.max_in_flight, batch.job.retry_budget),
         (1_024, 500, None)
     );
+    assert_eq!(batch.job.on_cut, OnCut::Raise);
     assert_eq!(parsed(&with("max_in_flight", json!(100_000))).unwrap().max_in_flight, 500);
 }
 
@@ -97,6 +98,7 @@ fn every_fault_has_its_sentence() {
         (with("retry_budget", json!(1.5)),          "retry_budget must be a whole number at least 0, not 1.5"),
         (with("budget_usd", json!(0)),              "budget_usd must be a number of US dollars above 0, not 0"),
         (with("budget_usd", json!("2")),            "budget_usd must be a number of US dollars above 0, not \"2\""),
+        (with("on_cut", json!("rise")),            "on_cut must be \"raise\", \"keep\" or \"fail\", not \"rise\""),
         (with("schema", json!("object")),           "schema must be a JSON Schema object, not a text"),
     ];
     for (input, expected) in cases {
@@ -114,7 +116,7 @@ fn what_is_no_json_at_all_has_its_sentence_too() {
     assert!(parse(&raw("binary/null", b"")).unwrap_err().contains("came as \"binary/null\""));
     assert!(parse(&raw("json/plain", b"{oops")).unwrap_err().contains("the input is not JSON"));
     let long = with(&"x".repeat(1_000_000), json!(1));
-    assert!(parsed(&long).unwrap_err().len() < 300);
+    assert!(parsed(&long).unwrap_err().len() < 400);
     let two = RawValue::new(vec![Payload::default(), Payload::default()]);
     assert!(parse(&two).unwrap_err().contains("not 2 values"));
 }
