@@ -1,5 +1,7 @@
 //! Where documents and results lie: URIs under allowed roots, on any object store.
 
+mod local;
+
 use std::{
     fmt,
     ops::Range,
@@ -15,11 +17,13 @@ use object_store::{
     client::{HttpClient, HttpConnector},
     http::HttpBuilder,
     local::LocalFileSystem,
-    path::Path,
+    path::{Path, PathPart},
 };
 use url::Url;
 
 use crate::host_rates::HostRates;
+
+pub use local::OddEntry;
 
 /// For one file over HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
@@ -46,6 +50,15 @@ pub struct Location {
     storage: Storage,
     root: usize,
     path: Path,
+}
+
+/// What a listing finds.
+#[derive(Debug)]
+pub enum Entry {
+    /// An object, or a file.
+    Object(Location),
+    /// Something in a folder that cannot be read as a file.
+    Odd(OddEntry),
 }
 
 /// What is wrong with a URI or an object.
@@ -266,7 +279,11 @@ impl Location {
         let path = name
             .split('/')
             .filter(|part| !part.is_empty())
-            .fold(self.path.clone(), |path, part| path.join(part));
+            // As it is: encoded, `~` would be no part of a document's id any more.
+            .fold(self.path.clone(), |path, part| match PathPart::parse(part) {
+                Ok(part) => path.join(part),
+                Err(_) => path.join(part),
+            });
         Self { path, ..self.clone() }
     }
 
@@ -302,6 +319,20 @@ impl Location {
     #[must_use]
     pub fn exists_as_folder_or_file(&self) -> Option<bool> {
         self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()).exists())
+    }
+
+    /// Where it lies on the file system, if it does.
+    #[must_use]
+    pub fn file_path(&self) -> Option<PathBuf> {
+        self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()))
+    }
+
+    /// What a file system has there that is neither file nor folder, and must not be opened: a read
+    /// from a pipe that no process writes to never ends.
+    #[must_use]
+    pub fn special(&self) -> Option<&'static str> {
+        let meta = self.file_path()?.metadata().ok()?;
+        local::special(meta.file_type())
     }
 
     /// Waits for the turn of a host that is read at a rate.
@@ -429,11 +460,39 @@ impl Location {
     /// # Errors
     /// [`Error::Failed`] when the store cannot list.
     pub async fn list(&self, mut each: impl FnMut(Self)) -> Result<(), Error> {
+        self.entries(|entry| {
+            if let Entry::Object(location) = entry {
+                each(location);
+            }
+        })
+        .await
+    }
+
+    /// The same, with what else lies in a file system's folders.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn entries(&self, mut each: impl FnMut(Entry)) -> Result<(), Error> {
+        if let (Some(folder), Some(root)) = (self.file_path(), self.root().folder.clone()) {
+            let walk = tokio::task::spawn_blocking(move || local::walk(&folder, &root));
+            let found = walk.await.map_err(std::io::Error::other).flatten();
+            let found = found.map_err(|error| {
+                let source = Box::new(error);
+                self.failed("list", &object_store::Error::Generic { store: "file system", source })
+            })?;
+            for found in found {
+                each(match found {
+                    local::Found::File(path) => Entry::Object(Self { path, ..self.clone() }),
+                    local::Found::Odd(odd) => Entry::Odd(odd),
+                });
+            }
+            return Ok(());
+        }
         let mut objects = self.store().list(Some(&self.path));
         while let Some(meta) =
             objects.try_next().await.map_err(|error| self.failed("list", &error))?
         {
-            each(Self { path: meta.location, ..self.clone() });
+            each(Entry::Object(Self { path: meta.location, ..self.clone() }));
         }
         Ok(())
     }

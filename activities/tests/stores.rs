@@ -90,6 +90,12 @@ async fn an_s3_keeps_what_results_need() {
     object.delete().await.unwrap();
     object.delete().await.unwrap();
     assert_eq!(object.size().await.unwrap(), None);
+    let second = base.child("results/a.md~2.json");
+    second.create(b"the second".to_vec()).await.unwrap();
+    assert!(second.uri().ends_with("/results/a.md~2.json"), "{second}");
+    let mut found = Vec::new();
+    base.child("results").list(|location| found.push(location.uri())).await.unwrap();
+    assert_eq!(found, [second.uri()]);
     for outside in [
         "s3://bucket/database/x",
         "s3://bucket/data/../x",

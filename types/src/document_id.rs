@@ -51,6 +51,13 @@ impl DocumentId {
         Self(text)
     }
 
+    /// The id of a later document of the same name, the second being 2. No path leads to such an id:
+    /// `~` is no letter of a path's own.
+    #[must_use]
+    pub fn numbered(&self, number: u64) -> Self {
+        Self(format!("{}~{number}", self.0))
+    }
+
     /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -95,6 +102,13 @@ mod tests {
             ["a/b", "a__b", "a/_b", "a_/b", "a b", "a\tb", "ä", "ö", ".a", "_a", "", "a\u{0}"];
         let ids: std::collections::BTreeSet<String> = paths.iter().map(|path| id(path)).collect();
         assert_eq!(ids.len(), paths.len(), "{ids:?}");
+    }
+
+    #[test]
+    fn a_numbered_id_is_no_paths_own() {
+        let second = DocumentId::from_relative_path("a.md").numbered(2);
+        assert_eq!(second.as_str(), "a.md~2");
+        assert_ne!(id("a.md~2"), "a.md~2");
     }
 
     #[test]

@@ -81,3 +81,91 @@ async fn an_object_is_created_once() {
     let left: Vec<_> = std::fs::read_dir(root.join("out/results")).unwrap().collect();
     assert_eq!(left.len(), 1, "no half-written file stays behind: {left:?}");
 }
+
+/// Everything that a folder can hold besides files.
+#[cfg(unix)]
+#[tokio::test]
+async fn one_odd_entry_costs_itself_alone() {
+    use std::{
+        ffi::OsStr,
+        os::unix::{ffi::OsStrExt, fs::symlink, net::UnixListener},
+    };
+    let outer = tempfile::tempdir().unwrap();
+    let root = outer.path().canonicalize().unwrap().join("data");
+    std::fs::create_dir_all(root.join("sub/deeper")).unwrap();
+    std::fs::write(root.join("good.md"), "good").unwrap();
+    std::fs::write(root.join("sub/deeper/good.md"), "good").unwrap();
+    std::fs::write(root.join("a\nb.md"), "x").unwrap();
+    std::fs::write(root.join(OsStr::from_bytes(b"\xff\xfe.md")), "x").unwrap();
+    std::fs::write(root.join("half.md#12"), "x").unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    symlink("../..", root.join("sub/deeper/up")).unwrap();
+    symlink("nowhere", root.join("dangling.md")).unwrap();
+    symlink("/etc", root.join("outside")).unwrap();
+    symlink("sub/deeper", root.join("linked")).unwrap();
+    let _socket = UnixListener::bind(root.join("socket")).unwrap();
+    let status = std::process::Command::new("mkfifo").arg(root.join("pipe")).status().unwrap();
+    assert!(status.success());
+    // Longer than a path may be: not even root can read it.
+    let name = "d".repeat(250);
+    let script = format!(
+        "cd '{}' && for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do mkdir {name} && cd {name} || exit 1; done",
+        root.display()
+    );
+    assert!(std::process::Command::new("bash").args(["-c", &script]).status().unwrap().success());
+
+    let base = storage(&root).resolve(&uri(&root, "")).unwrap();
+    let (mut files, mut odd) = (Vec::new(), Vec::new());
+    let listed = base.entries(|entry| match entry {
+        Entry::Object(location) => files.push(location.relative_to(&base)),
+        Entry::Odd(entry) => odd.push(entry),
+    });
+    listed.await.unwrap();
+    assert_eq!(files, ["good.md", "linked/good.md", "sub/deeper/good.md"]);
+    let (deep, odd): (Vec<_>, Vec<_>) =
+        odd.into_iter().partition(|odd| odd.path.starts_with(&name));
+    assert!(deep.len() == 1 && deep[0].why.contains("too long") && deep[0].is_folder, "{deep:?}");
+    let shown: Vec<_> = odd.iter().map(|odd| (odd.printable(), odd.why.as_str())).collect();
+    let expected = [
+        ("a\\nb.md", "its path holds control characters"),
+        ("dangling.md", "it is a link that leads nowhere"),
+        ("half.md#12", "its name ends in # and a number"),
+        ("linked/up", "it is a link to a folder that it lies in"),
+        ("loop", "it cannot be read: "),
+        ("outside", "it leads out of its root by a link"),
+        ("pipe", "it is a named pipe"),
+        ("socket", "it is a socket"),
+        ("sub/deeper/up", "it is a link to a folder that it lies in"),
+        ("\\xff\\xfe.md", "its name holds bytes that are not UTF-8"),
+    ];
+    assert_eq!(shown.len(), expected.len(), "{shown:?}");
+    for ((name, why), (expected_name, expected_why)) in shown.iter().zip(expected) {
+        assert!(name == expected_name && why.starts_with(expected_why), "{name}: {why}");
+    }
+    assert!(odd.last().unwrap().uri.ends_with("/%FF%FE.md"), "{odd:?}");
+    assert_eq!(base.child("pipe").special(), Some("a named pipe"));
+    assert_eq!(base.child("good.md").special(), None);
+
+    let mut listed = Vec::new();
+    base.list(|location| listed.push(location.relative_to(&base))).await.unwrap();
+    assert_eq!(listed, files);
+    base.child("nowhere").list(|_| unreachable!()).await.unwrap();
+    assert!(
+        std::process::Command::new("rm")
+            .arg("-rf")
+            .arg(root.join(&name))
+            .status()
+            .unwrap()
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn an_id_is_an_objects_name_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let object = storage(&root).resolve(&uri(&root, "")).unwrap().child("results/a.md~2.json");
+    object.create("x").await.unwrap();
+    assert!(root.join("results/a.md~2.json").exists());
+    assert_eq!(storage(&root).resolve(&object.uri()).unwrap().uri(), object.uri());
+}

@@ -1,0 +1,178 @@
+//! Folders of a file system, listed so that one entry that cannot be read costs nothing but itself.
+//!
+//! The store's own listing ends at the first such entry, and leaves out what is no regular file.
+
+use std::{
+    fs, io,
+    path::{Path as FilePath, PathBuf},
+};
+
+use object_store::path::Path;
+use url::Url;
+use walkdir::{DirEntry, WalkDir};
+
+/// What lies in a folder.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// A file.
+    File(Path),
+    /// Something that cannot be read as one.
+    Odd(OddEntry),
+}
+
+/// An entry of a folder that cannot be read as a file or a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OddEntry {
+    /// Where it lies, relative to the listed folder.
+    pub path: PathBuf,
+    /// The same as a URI, whatever bytes the name holds.
+    pub uri: String,
+    /// What is wrong with it.
+    pub why: String,
+    /// What it holds is unknown.
+    pub is_folder: bool,
+}
+
+impl OddEntry {
+    /// Its path in printable characters.
+    #[must_use]
+    pub fn printable(&self) -> String {
+        printable(&self.path)
+    }
+}
+
+/// A path with control characters escaped, and bytes that are not UTF-8 as `\xff`: two different
+/// paths look different.
+fn printable(path: &FilePath) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() {
+                text.extend(c.escape_debug());
+            } else {
+                text.push(c);
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+/// Everything below a folder, in the order of the names, links followed as long as they stay in
+/// `root`. A folder that is not there holds nothing.
+///
+/// # Errors
+/// When the folder itself cannot be read.
+pub(super) fn walk(folder: &FilePath, root: &FilePath) -> io::Result<Vec<Found>> {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let mut found = Vec::new();
+    let mut walk =
+        WalkDir::new(folder).min_depth(1).follow_links(true).sort_by_file_name().into_iter();
+    while let Some(entry) = walk.next() {
+        match entry {
+            Ok(entry) if entry.file_type().is_dir() => {
+                if let Some(why) = not_followed(&entry, &root) {
+                    found.push(odd(folder, entry.path(), why, true));
+                    walk.skip_current_dir();
+                }
+            }
+            Ok(entry) => found.push(match why_no_file(&entry) {
+                Ok(path) => Found::File(path),
+                Err(why) => odd(folder, entry.path(), why, false),
+            }),
+            Err(error) if error.depth() == 0 => match error.into_io_error() {
+                Some(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => return Ok(found),
+            },
+            Err(error) => {
+                // Without a path it is the folder that could not be read to its end.
+                let Some(path) = error.path() else { return Err(error.into()) };
+                let is_link = match path.symlink_metadata() {
+                    // Gone since its folder was read.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    meta => meta.is_ok_and(|meta| meta.is_symlink()),
+                };
+                let why = match (error.loop_ancestor(), error.io_error()) {
+                    (Some(_), _) => "it is a link to a folder that it lies in".to_owned(),
+                    (_, Some(io)) if is_link && io.kind() == io::ErrorKind::NotFound => {
+                        "it is a link that leads nowhere".to_owned()
+                    }
+                    (_, Some(io)) => format!("it cannot be read: {io}"),
+                    (None, None) => "it cannot be read".to_owned(),
+                };
+                found.push(odd(folder, path, why, !is_link));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn odd(folder: &FilePath, path: &FilePath, why: String, is_folder: bool) -> Found {
+    let relative = path.strip_prefix(folder).unwrap_or(path).to_owned();
+    let uri = Url::from_file_path(path).map_or_else(|()| printable(path), String::from);
+    Found::Odd(OddEntry { path: relative, uri, why, is_folder })
+}
+
+/// A linked folder may lie anywhere: beyond the root it is not for the workers to read.
+fn not_followed(entry: &DirEntry, root: &FilePath) -> Option<String> {
+    if !entry.path_is_symlink() {
+        return None;
+    }
+    match entry.path().canonicalize() {
+        Ok(real) if real.starts_with(root) => None,
+        Ok(_) => Some("it leads out of its root by a link".to_owned()),
+        Err(error) => Some(format!("it cannot be read: {error}")),
+    }
+}
+
+/// The file's path in the store, or why it has none.
+fn why_no_file(entry: &DirEntry) -> Result<Path, String> {
+    if let Some(what) = special(entry.file_type()) {
+        return Err(format!("it is {what}, and no file"));
+    }
+    let Some(name) = entry.file_name().to_str() else {
+        return Err("its name holds bytes that are not UTF-8; rename it".to_owned());
+    };
+    let path = Path::from_absolute_path(entry.path()).map_err(|_| {
+        "its path holds control characters or bytes that are not UTF-8; rename it".to_owned()
+    })?;
+    if is_staged(name) {
+        return Err(
+            "its name ends in # and a number, as unfinished uploads do; rename it".to_owned()
+        );
+    }
+    Ok(path)
+}
+
+/// The store's own name for an object that is being written: `results.jsonl#1`.
+fn is_staged(name: &str) -> bool {
+    name.split_once('#').is_some_and(|(_, number)| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// What is neither file nor folder: to open it may mean to wait for ever.
+pub(super) fn special(kind: fs::FileType) -> Option<&'static str> {
+    if kind.is_file() || kind.is_dir() { None } else { Some(kind_of(kind)) }
+}
+
+#[cfg(unix)]
+fn kind_of(kind: fs::FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+#[cfg(not(unix))]
+fn kind_of(_: fs::FileType) -> &'static str {
+    "something else"
+}
