@@ -11,8 +11,9 @@ use std::sync::Arc;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
-    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, OpenBatches,
-    PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch, SubmittedBatch,
+    self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
+    OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
+    SubmittedBatch,
 };
 
 use crate::{
@@ -179,8 +180,10 @@ impl DocumentActivities {
         self: Arc<Self>,
         ctx: ActivityContext,
         finish: Finish,
-    ) -> Result<(), ActivityError> {
-        self.step(&ctx, finish::finish(&self.services, &finish)).await
+    ) -> Result<Option<Finished>, ActivityError> {
+        let finished = self.step(&ctx, finish::finish(&self.services.storage, &finish)).await?;
+        // Workflows of earlier versions cannot read an answer.
+        Ok(finish.counts.then_some(finished))
     }
 }
 

@@ -128,8 +128,13 @@ fn outcome(progress: &Progress) -> Outcome {
 
 fn documents(progress: &Progress) -> String {
     let totals = &progress.totals;
-    let parts =
-        [(totals.failed, "failed"), (totals.cuts.cut, "cut"), (totals.skipped, "done before")];
+    let parts = [
+        (totals.failed, "failed"),
+        (totals.cuts.cut, "cut"),
+        (totals.skipped, "done before"),
+        (totals.cancelled, "cancelled"),
+        (progress.renamed, "renamed"),
+    ];
     let parts: Vec<String> = parts
         .iter()
         .filter(|(n, _)| *n > 0)

@@ -229,3 +229,75 @@ async fn pause_resume_and_cancel_from_the_cli() {
     assert!(fleet.lines("out/results.jsonl").len() as u64 >= succeeded);
     fleet.stop().await;
 }
+
+/// Rows with equal ids and entries that are no files; then a rerun that is cancelled.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_vanishes_between_the_source_and_the_report() {
+    let slow = "[latency]\nbase = \"300ms\"\n";
+    let small = format!("{}[worker]\nmax-concurrent-documents = 8\n", settings());
+    let Some(mut fleet) = fleet(slow, &small).await else { return };
+    let rows: String =
+        (0..9).map(|row| format!("ship-{},Row {row} of the log.\n", row % 3)).collect();
+    std::fs::write(fleet.path("in/log.csv"), format!("ship,note\n{rows}")).unwrap();
+    std::fs::write(fleet.path("in/new\nline.md"), "A line break in a name.").unwrap();
+    std::os::unix::fs::symlink("circle", fleet.path("in/circle")).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(fleet.path("in/pipe")).status().unwrap();
+    assert!(pipe.success());
+    fleet.worker();
+    let mut batch = fleet.batch("out");
+    batch["records"] = json!({"id": "ship"});
+    fleet.start("first", &batch).await;
+    let result = fleet.result("first").await.unwrap();
+    let figures = |value: &serde_json::Value| {
+        ["documents", "succeeded", "failed", "skipped", "cancelled", "renamed"]
+            .map(|name| value[name].as_u64().unwrap())
+    };
+    assert_eq!(figures(&result), [12, 9, 3, 0, 0, 6], "{result}");
+    let report = || {
+        let bytes = std::fs::read(fleet.path("out/report.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()
+    };
+    assert_eq!(figures(&report()), figures(&result));
+    let ids = |name: &str| -> Vec<String> {
+        fleet.lines(name).iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let ships = |ship: u32| {
+        [
+            format!("log.csv__ship-{ship}"),
+            format!("log.csv__ship-{ship}~2"),
+            format!("log.csv__ship-{ship}~3"),
+        ]
+    };
+    assert_eq!(ids("out/results.jsonl"), [ships(0), ships(1), ships(2)].concat());
+    assert!(fleet.path("out/results/log.csv__ship-0~3.json").exists());
+    let failures = fleet.lines("out/failures.jsonl");
+    for (failure, name) in failures.iter().zip(["circle: ", "new\\nline.md: ", "pipe: "]) {
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.starts_with(name), "{failures:?}");
+        assert_eq!(failure["error_type"], json!("UnreadableDocument"));
+    }
+    assert_eq!((failures.len(), fleet.account().requests), (3, 9));
+
+    fleet.documents(120, 60);
+    batch["max_in_flight"] = json!(4);
+    fleet.start("second", &batch).await;
+    fleet.until("second", |progress| progress["succeeded"].as_u64() >= Some(1)).await;
+    let cancel = fleet.cli(&["workflow", "cancel", "--workflow-id", "second"]).await;
+    assert!(cancel.status.success());
+    assert!(
+        fleet.result("second").await.unwrap_err().to_string().to_lowercase().contains("cancel")
+    );
+    let [documents, succeeded, failed, skipped, cancelled, _] = figures(&report());
+    assert_eq!(succeeded + failed + skipped + cancelled, documents, "{}", report());
+    assert!(documents == 132 && cancelled > 0 && skipped == 9, "{}", report());
+    let (results, mut lines) = (fleet.results("out"), ids("out/results.jsonl"));
+    lines.sort();
+    assert_eq!(lines, results.keys().cloned().collect::<Vec<_>>());
+    assert_eq!(
+        (results.len() as u64, ids("out/failures.jsonl").len() as u64),
+        (9 + succeeded, failed)
+    );
+    let progress = fleet.progress("second").await.unwrap();
+    assert_eq!(figures(&progress), figures(&report()));
+    fleet.stop().await;
+}

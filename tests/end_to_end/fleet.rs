@@ -208,8 +208,10 @@ impl Fleet {
 
     /// Every result by document, each read and complete.
     pub fn results(&self, output: &str) -> BTreeMap<String, Value> {
-        let read = |entry: std::io::Result<std::fs::DirEntry>| {
-            let path = entry.unwrap().path();
+        let path = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().path();
+        // Not what is being written: `a.md.json#1`.
+        let is_whole = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "json");
+        let read = |path: PathBuf| {
             let value: Value = serde_json::from_slice(&std::fs::read(&path).unwrap())
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             (value["id"].as_str().unwrap().to_owned(), value)
@@ -220,7 +222,7 @@ impl Fleet {
         };
         let folder = self.path(output).join("results");
         if folder.exists() {
-            std::fs::read_dir(folder).unwrap().filter(complete).map(read).collect()
+            std::fs::read_dir(folder).unwrap().map(path).filter(is_whole).map(read).collect()
         } else {
             BTreeMap::new()
         }

@@ -13,7 +13,7 @@ mod job;
 mod progress;
 mod provider_batch;
 
-pub use batch::{Finish, Plan, SealShard, ShardInput, ShardProgress, ShardReport};
+pub use batch::{Finish, Finished, Plan, SealShard, ShardInput, ShardProgress, ShardReport};
 pub use document::{
     CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FAN_IN, FailedDocument, PARTS_AT_ONCE,
     PackOutcome, PackTask, PartTask, Parts, Step, Taken,
@@ -47,8 +47,8 @@ mod definitions {
     use temporalio_macros::activity_definitions;
 
     use super::{
-        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Job, OpenBatches,
-        PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
+        BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
+        OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
         SubmittedBatch,
     };
 
@@ -104,7 +104,7 @@ mod definitions {
         }
 
         #[activity(name = "tidegate.finish")]
-        pub fn finish(finish: Finish) -> () {
+        pub fn finish(finish: Finish) -> Option<Finished> {
             unimplemented!()
         }
     }

@@ -1,6 +1,6 @@
 //! What failures of activities and children say, and how they become the workflow's own.
 
-use temporalio_common::error::{ApplicationFailure, IncomingError};
+use temporalio_common::error::{ApplicationFailure, IncomingError, RetryState};
 use temporalio_workflow::{ActivityExecutionError, WorkflowTermination};
 
 use crate::contract::{FailedDocument, FailureDetails, Taken};
@@ -31,6 +31,15 @@ pub(crate) fn failed_document(
     taken.spend += counts.into();
     let provider_calls = taken.spend.provider_calls;
     (FailedDocument { index, error_type, message, provider_calls, kept }, taken)
+}
+
+/// Whether a document's activity has ended because the batch was cancelled, and not by itself: its
+/// attempt may also have failed, and would have been made again.
+pub(crate) fn is_cancelled(error: &ActivityExecutionError) -> bool {
+    let given_up = |error: &IncomingError| matches!(error, IncomingError::Application(failure) if failure.is_non_retryable());
+    error.as_cancelled().is_some()
+        || matches!(error, ActivityExecutionError::Failed(failure)
+            if failure.retry_state() == RetryState::CancelRequested && !failure.cause().is_some_and(given_up))
 }
 
 /// The sentence at the bottom of a failure: those above it only say that something below has

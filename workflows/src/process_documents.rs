@@ -19,7 +19,7 @@ use temporalio_workflow::{
 
 use crate::{
     contract::{
-        self, Activities, FailureType, Finish, Job, Plan, Progress, SHARDS_AT_ONCE,
+        self, Activities, FailureType, Finish, Finished, Job, Plan, Progress, SHARDS_AT_ONCE,
         SLEEPING_SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
     },
     failure::{self, failed, termination},
@@ -43,6 +43,8 @@ pub struct ProcessDocuments {
     over: bool,
     /// The report is written, and nothing is missing from it.
     done: bool,
+    /// What the report counts, once it is written.
+    finished: Option<Finished>,
     /// When the batch last heard of its shards: a query has no clock of its own.
     latest: Option<SystemTime>,
 }
@@ -110,6 +112,7 @@ impl ProcessDocuments {
             broken: None,
             over: false,
             done: false,
+            finished: None,
             latest: None,
         }
     }
@@ -141,10 +144,11 @@ impl ProcessDocuments {
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
         let progress = Self::finish(ctx, plan, !cancelled && broken.is_none()).await?;
-        match broken {
+        match (broken, ctx.state(Self::missing)) {
             _ if cancelled => Err(WorkflowTermination::cancelled_with_details(progress)),
-            Some(message) => Err(failed("ShardFailed", &message)),
-            None => Ok(progress),
+            (Some(message), _) => Err(failed("ShardFailed", &message)),
+            (None, Some(message)) => Err(failed("DocumentsMissing", &message)),
+            (None, None) => Ok(progress),
         }
     }
 
@@ -338,17 +342,50 @@ impl ProcessDocuments {
         done: bool,
     ) -> WorkflowResult<Progress> {
         let now = ctx.workflow_time();
-        let progress = Progress { done, eta: None, ..ctx.state(|batch| batch.progress_at(now)) };
-        let finish = Finish { plan, output: progress.output.clone(), progress: progress.clone() };
-        ctx.execute_activity(
-            Activities::finish,
-            finish,
-            policy::batch(Some(WorkflowCancellationToken::new())),
-        )
-        .await
-        .map_err(termination)?;
-        ctx.state_mut(|batch| batch.done = done);
+        let mut progress =
+            Progress { done, eta: None, ..ctx.state(|batch| batch.progress_at(now)) };
+        if !done {
+            progress.totals.cancelled = progress.documents.saturating_sub(progress.totals.ended());
+        }
+        let finish = Finish {
+            plan,
+            output: progress.output.clone(),
+            progress: progress.clone(),
+            counts: true,
+        };
+        let finished = ctx
+            .execute_activity(
+                Activities::finish,
+                finish,
+                policy::batch(Some(WorkflowCancellationToken::new())),
+            )
+            .await
+            .map_err(termination)?;
+        // A worker of an earlier version counts nothing.
+        if let Some(finished) = &finished {
+            progress.totals = finished.correct(progress.totals);
+            progress.done = done && finished.missing == 0;
+        }
+        ctx.state_mut(|batch| {
+            batch.done = progress.done;
+            batch.finished = finished;
+        });
         Ok(progress)
+    }
+
+    /// Which documents a batch that has worked on all of them has lost.
+    fn missing(&self) -> Option<String> {
+        let finished = self.finished.as_ref().filter(|finished| finished.missing > 0)?;
+        let (documents, output) = self.state().map(|state| {
+            (state.plan.as_ref().map_or(0, |plan| plan.documents), state.job.output.as_str())
+        })?;
+        let more =
+            if finished.missing > finished.first_missing.len() as u64 { ", …" } else { "" };
+        Some(format!(
+            "{} of {documents} documents have neither a result nor a failure in {output}: {}{more}; start the batch again: it asks for these alone",
+            finished.missing,
+            finished.first_missing.join(", ")
+        ))
     }
 
     fn state(&self) -> Option<&State> {
@@ -371,7 +408,11 @@ impl ProcessDocuments {
         for running in self.running.values() {
             totals += running.totals;
         }
-        let documents = state.plan.as_ref().map_or(0, |plan| plan.documents);
+        if let Some(finished) = &self.finished {
+            totals = finished.correct(totals);
+        }
+        let (documents, renamed) =
+            state.plan.as_ref().map_or((0, 0), |plan| (plan.documents, plan.renamed));
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
             let left = documents.saturating_sub(totals.ended());
             contract::eta(started, now, totals.worked(), left)
@@ -384,6 +425,7 @@ impl ProcessDocuments {
             output: state.job.output.clone(),
             done: self.done,
             paused: state.paused,
+            renamed,
         }
     }
 }

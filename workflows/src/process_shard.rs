@@ -68,6 +68,9 @@ impl ProcessShard {
         let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
 
         let cancelled = ctx.cancellation_token().is_cancelled();
+        if cancelled || worked.is_err() {
+            ctx.state_mut(Self::cancel_the_rest);
+        }
         let input = ctx.state(|shard| shard.input.clone());
         if input.next < input.documents && !cancelled && worked.is_ok() {
             ctx.continue_as_new(input.clone(), ContinueAsNewOptions::default())?;
@@ -226,6 +229,12 @@ impl ProcessShard {
         }
     }
 
+    /// Whatever has not come to its end is not taken up any more.
+    fn cancel_the_rest(&mut self) {
+        let totals = &mut self.input.totals;
+        totals.cancelled = u64::from(self.input.documents).saturating_sub(totals.ended());
+    }
+
     /// Whether to go on. `parts` is what the parts took of a document whose parts did not all
     /// succeed.
     fn record(
@@ -242,6 +251,12 @@ impl ProcessShard {
             Err(error) => {
                 let (mut failed, mut taken) = failure::failed_document(index, error);
                 taken += Taken { spend: parts.spend.calls(), cuts: parts.cuts };
+                if failure::is_cancelled(error) {
+                    // Not given up: the next run of the batch takes it up again.
+                    totals.spend += taken.spend;
+                    totals.cuts += taken.cuts;
+                    return true;
+                }
                 failed.provider_calls = taken.spend.provider_calls;
                 totals.failed += 1;
                 totals.spend += taken.spend;

@@ -1,26 +1,30 @@
 //! The end of a batch: the shards' parts become `results.jsonl`, `failures.jsonl` and
 //! `report.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
+use chrono::{DateTime, FixedOffset};
+use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_providers::Finish as Ending;
-use tidegate_types::{ModelId, Spend};
-use tidegate_workflows::contract::{Finish, Progress};
+use tidegate_types::{DocumentId, ModelId, Spend};
+use tidegate_workflows::contract::{Finish, Finished, Progress};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
     batch::{
         forecast::Forecast,
         job::{self, Stored, resolve},
-        seal::write_failure,
+        seal::{Line, READ_AHEAD, read_line, write_failure},
     },
     document::result::{self, DocumentResult},
     failure::Failure,
-    services::Services,
-    storage::Location,
+    storage::{Error, Location, Storage},
 };
+
+/// So many missing documents are named.
+const NAMED: usize = 5;
 
 /// `report.json`: the workflow's result, and what only the results themselves can tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +44,12 @@ pub struct Report {
     /// What the batch was expected to take, to be held against what it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
+    /// Documents with neither a result nor a failure, in a batch that has worked on all of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u64,
+    /// The ids of the first few of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_missing: Vec<String>,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
     /// Of these results, those whose provider gave a reason for their end that is not known here,
@@ -78,36 +88,23 @@ impl From<(u64, Spend)> for ModelTotals {
     }
 }
 
-/// Gathers the parts. Can be repeated. A part is read whole (a shard holds at most 500 documents),
-/// the rest streams.
+/// Gathers what the batch left, checks that no planned document is missing from it, and writes the
+/// report. Can be repeated. What is at hand at once is one shard's part (500 documents at most) and
+/// the names of all results.
 ///
 /// # Errors
-/// `Transient` when a store fails.
-pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure> {
-    let output = resolve(&services.storage, "output", &finish.output)?;
-    let folder = resolve(&services.storage, "job", &finish.plan.job)?;
-    let mut models: BTreeMap<ModelId, (u64, Spend)> = BTreeMap::new();
-    let mut unknown_stop_reasons = BTreeMap::new();
-    let mut results = output.child("results.jsonl").writer();
-    let mut failures = output.child("failures.jsonl").writer();
-    for shard in 0..finish.plan.shards() {
-        let part = part(&job::results_part(&folder, shard)).await?;
-        for line in part.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let Ok(result) = serde_json::from_slice::<DocumentResult>(line) else { continue };
-            let spend = result.spend();
-            if result.finish == Some(Ending::Unknown) {
-                *unknown_stop_reasons.entry(result.stop_reason).or_default() += 1;
-            }
-            let (documents, sum) = models.entry(result.model).or_default();
-            *documents += 1;
-            *sum += spend;
-        }
-        results.write_all(&part).await.map_err(write_failure)?;
-        let part = self::part(&job::failures_part(&folder, shard)).await?;
-        failures.write_all(&part).await.map_err(write_failure)?;
+/// `InvalidInput` when the batch's own objects are damaged; `Transient` when a store fails.
+pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Failure> {
+    let output = resolve(storage, "output", &finish.output)?;
+    let folder = resolve(storage, "job", &finish.plan.job)?;
+    let (counted, answered) = gather(&output, &folder, finish).await?;
+    let finished = counted.finished(&finish.progress);
+    if finished.missing > 0 {
+        tracing::error!(
+            batch = %folder, missing = finished.missing, first = ?finished.first_missing,
+            "documents of this batch have neither a result nor a failure"
+        );
     }
-    results.shutdown().await.map_err(write_failure)?;
-    failures.shutdown().await.map_err(write_failure)?;
 
     let finished_at = result::now();
     let (spend, duration_seconds) = (
@@ -125,18 +122,231 @@ pub async fn finish(services: &Services, finish: &Finish) -> Result<(), Failure>
         finished_at,
         // A report without it is better than none.
         forecast: Stored::read(&folder).await.ok().and_then(|stored| stored.forecast),
-        models: models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
-        unknown_stop_reasons,
-        progress: finish.progress.clone(),
+        models: answered.models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
+        unknown_stop_reasons: answered.unknown_stop_reasons,
+        missing: finished.missing,
+        first_missing: finished.first_missing.clone(),
+        progress: Progress {
+            totals: finished.correct(finish.progress.totals),
+            done: finish.progress.done && finished.missing == 0,
+            ..finish.progress.clone()
+        },
     };
     let json = serde_json::to_vec_pretty(&report)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
-    Ok(output.child("report.json").write(json).await?)
+    output.child("report.json").write(json).await?;
+    Ok(finished)
+}
+
+/// What the planned documents have come to.
+#[derive(Debug, Default)]
+struct Counted {
+    /// Results that were written since the batch began.
+    new: u64,
+    /// Results of before.
+    old: u64,
+    failed: u64,
+    /// Documents with neither.
+    neither: u64,
+    /// The ids of the first few of them.
+    first: Vec<String>,
+}
+
+impl Counted {
+    /// In the words of the workflow, which knows best which results are its own; those that it does
+    /// not know of are told by their time.
+    fn finished(self, progress: &Progress) -> Finished {
+        let results = self.new + self.old;
+        let skipped = progress.totals.skipped.min(results);
+        let succeeded = self.new.max(progress.totals.succeeded).min(results - skipped);
+        let (cancelled, missing) =
+            if progress.done { (0, self.neither) } else { (self.neither, 0) };
+        Finished {
+            succeeded,
+            failed: self.failed,
+            skipped: results - succeeded,
+            cancelled,
+            missing,
+            first_missing: if missing > 0 { self.first } else { Vec::new() },
+        }
+    }
+}
+
+/// What the results say of those who answered.
+#[derive(Debug, Default)]
+struct Answered {
+    /// What each model has taken, with the documents that it has answered.
+    models: BTreeMap<ModelId, (u64, Spend)>,
+    /// Results with an unknown reason for their end, by the provider's word.
+    unknown_stop_reasons: BTreeMap<String, u64>,
+}
+
+impl Answered {
+    fn add(&mut self, result: &DocumentResult) {
+        if result.finish == Some(Ending::Unknown) {
+            *self.unknown_stop_reasons.entry(result.stop_reason.clone()).or_default() += 1;
+        }
+        let (documents, sum) = self.models.entry(result.model.clone()).or_default();
+        *documents += 1;
+        *sum += result.spend();
+    }
+}
+
+/// Writes `results.jsonl` and `failures.jsonl`: the plan's documents in its order, from the shards'
+/// parts, and from the results themselves where there is no part (the shard was not sealed) or it
+/// was written too early; then the results of documents that are not in the plan, because the
+/// output belongs to them too.
+async fn gather(
+    output: &Location,
+    folder: &Location,
+    finish: &Finish,
+) -> Result<(Counted, Answered), Failure> {
+    let began = finish.progress.started_at.as_deref().and_then(time);
+    let (mut counted, mut answered) = (Counted::default(), Answered::default());
+    let mut present = present(output).await?;
+    let mut results = output.child("results.jsonl").writer();
+    let mut failures = output.child("failures.jsonl").writer();
+    for shard in 0..finish.plan.shards() {
+        let mut sealed: HashMap<DocumentId, Line> =
+            lines(&part(&job::results_part(folder, shard)).await?)
+                .filter_map(Line::of)
+                .map(|line| (line.result.id.clone(), line))
+                .collect();
+        let mut failed: HashMap<DocumentId, Bytes> =
+            lines(&part(&job::failures_part(folder, shard)).await?)
+                .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
+                .collect();
+        let planned: Vec<(DocumentId, Found)> = planned(folder, shard)
+            .await?
+            .into_iter()
+            .map(|id| {
+                let is_present = present.as_mut().is_none_or(|present| present.remove(id.as_str()));
+                let found = match sealed.remove(&id) {
+                    Some(line) => Found::Sealed(Box::new(line)),
+                    None if is_present => Found::Alone(DocumentResult::location(output, &id)),
+                    None => Found::Nowhere,
+                };
+                (id, found)
+            })
+            .collect();
+        let planned = stream::iter(planned)
+            .map(|(id, found)| async { Ok::<_, Failure>((id, found.read().await?)) })
+            .buffered(READ_AHEAD);
+        let mut planned = std::pin::pin!(planned);
+        while let Some((id, line)) = planned.try_next().await? {
+            if let Some(line) = line {
+                let is_new = time(&line.result.completed_at) >= began;
+                *(if is_new { &mut counted.new } else { &mut counted.old }) += 1;
+                answered.add(&line.result);
+                results.write_all(&line.json).await.map_err(write_failure)?;
+            } else if let Some(line) = failed.remove(&id) {
+                counted.failed += 1;
+                failures.write_all(&line).await.map_err(write_failure)?;
+            } else {
+                counted.neither += 1;
+                if counted.first.len() < NAMED {
+                    counted.first.push(id.to_string());
+                }
+            }
+        }
+    }
+    let mut others: Vec<String> = present.into_iter().flatten().collect();
+    others.sort_unstable();
+    let others = stream::iter(others)
+        .map(|name| async move {
+            let line = read_line(output.child("results").child(&format!("{name}.json"))).await?;
+            Ok::<_, Failure>(line.filter(|line| line.result.id.as_str() == name))
+        })
+        .buffered(READ_AHEAD);
+    let mut others = std::pin::pin!(others);
+    while let Some(line) = others.try_next().await? {
+        if let Some(line) = line {
+            answered.add(&line.result);
+            results.write_all(&line.json).await.map_err(write_failure)?;
+        }
+    }
+    results.shutdown().await.map_err(write_failure)?;
+    failures.shutdown().await.map_err(write_failure)?;
+    Ok((counted, answered))
+}
+
+/// Where the result of a planned document is.
+enum Found {
+    /// In its shard's part.
+    Sealed(Box<Line>),
+    /// Only under its own name.
+    Alone(Location),
+    Nowhere,
+}
+
+impl Found {
+    async fn read(self) -> Result<Option<Line>, Failure> {
+        match self {
+            Self::Sealed(line) => Ok(Some(*line)),
+            Self::Alone(location) => read_line(location).await,
+            Self::Nowhere => Ok(None),
+        }
+    }
+}
+
+/// The ids of everything that lies under `results/`; `None` where the workers may not list it, so
+/// that each must be asked for.
+async fn present(output: &Location) -> Result<Option<HashSet<String>>, Failure> {
+    let folder = output.child("results");
+    let mut present = HashSet::new();
+    let listed = folder
+        .list(|location| {
+            let name = location.relative_to(&folder);
+            if let Some(id) = name.strip_suffix(".json").filter(|id| !id.contains('/')) {
+                present.insert(id.to_owned());
+            }
+        })
+        .await;
+    match listed {
+        Ok(()) => Ok(Some(present)),
+        Err(error @ Error::Failed(_)) => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "results that are not in the plan are left out of results.jsonl");
+            Ok(None)
+        }
+    }
+}
+
+/// What of a manifest's line, or a failure's, is needed here.
+#[derive(Deserialize)]
+struct Named {
+    id: DocumentId,
+}
+
+/// The ids of a shard's documents, in order.
+async fn planned(folder: &Location, shard: u32) -> Result<Vec<DocumentId>, Failure> {
+    let object = job::manifest(folder, shard);
+    let damaged = |why: &dyn std::fmt::Display| {
+        Failure::invalid_input(format!("{object} is damaged: {why}; start the batch anew"))
+    };
+    let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&"it is gone"))?;
+    lines(&bytes)
+        .map(|line| serde_json::from_slice::<Named>(&line).map(|named| named.id))
+        .collect::<Result<_, _>>()
+        .map_err(|error| damaged(&error))
+}
+
+/// With their newlines; they share the memory of the whole.
+fn lines(whole: &Bytes) -> impl Iterator<Item = Bytes> {
+    whole
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii().is_empty())
+        .map(|line| whole.slice_ref(line))
 }
 
 /// A part that was never sealed (a cancelled batch) is empty.
 async fn part(location: &Location) -> Result<Bytes, Failure> {
     Ok(location.read_if_there().await?.unwrap_or_default())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -148,10 +358,16 @@ fn float(number: u64) -> f64 {
     number as f64
 }
 
+fn time(text: &str) -> Option<DateTime<FixedOffset>> {
+    DateTime::parse_from_rfc3339(text).ok()
+}
+
 fn seconds_between(from: Option<&str>, to: &str) -> f64 {
-    let time = |text: &str| chrono::DateTime::parse_from_rfc3339(text).ok();
     #[expect(clippy::cast_precision_loss, reason = "a batch's milliseconds lie far below 2^53")]
     from.and_then(time)
         .zip(time(to))
         .map_or(0.0, |(from, to)| (to - from).num_milliseconds().max(0) as f64 / 1e3)
 }
+
+#[cfg(test)]
+mod tests;

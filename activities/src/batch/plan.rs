@@ -11,7 +11,7 @@ use crate::{
         estimate,
         forecast::Forecast,
         job::{self, Document, Stored, resolve},
-        source::{self},
+        source::{self, Documents},
     },
     call::route::Route,
     document::{pack, schema},
@@ -35,7 +35,8 @@ pub async fn plan(
     workflow_id: &str,
     run_id: &str,
 ) -> Result<Plan, Failure> {
-    let (route, output, documents) = survey(services, job, workflow_id).await?;
+    let (route, output, Documents { documents, renamed }) =
+        survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let (forecast, provider_batching) = expected(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
@@ -72,6 +73,7 @@ pub async fn plan(
         shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX),
         provider_batching,
         pack,
+        renamed,
     })
 }
 
@@ -80,8 +82,8 @@ pub async fn plan(
 /// # Errors
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
-    let (route, _, documents) = survey(services, job, "").await?;
-    Ok(expected(services, job, &route, &documents).await?.0)
+    let (route, _, source) = survey(services, job, "").await?;
+    Ok(expected(services, job, &route, &source.documents).await?.0)
 }
 
 /// What it will take, and whether it goes through the provider's batch API.
@@ -102,7 +104,7 @@ async fn survey(
     services: &Services,
     job: &Job,
     batch: &str,
-) -> Result<(Route, Location, Vec<Document>), Failure> {
+) -> Result<(Route, Location, Documents), Failure> {
     let route = Route::of(&job.target, &services.routes)?;
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;

@@ -1,5 +1,6 @@
 //! Sealing a shard: its results and failures become one object each, next to its manifest.
 
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// Results read at once.
-const READ_AHEAD: usize = 32;
+pub(super) const READ_AHEAD: usize = 32;
 
 /// One line of `failures.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,22 +72,37 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
     let mut results = std::pin::pin!(results);
     let mut writer = job::results_part(&folder, sealed.shard).writer();
     while let Some(line) = results.try_next().await? {
-        writer.write_all(&line).await.map_err(write_failure)?;
+        if let Some(line) = line {
+            writer.write_all(&line.json).await.map_err(write_failure)?;
+        }
     }
     writer.shutdown().await.map_err(write_failure)
 }
 
-/// A result as one line, or nothing where there is none.
-async fn read_line(location: Location) -> Result<Vec<u8>, Failure> {
-    let bytes = match location.read().await {
-        Ok(bytes) => bytes,
-        Err(Error::Missing(_)) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
+/// A result as one line.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// With its newline.
+    pub json: Bytes,
+    /// The same, read.
+    pub result: DocumentResult,
+}
+
+impl Line {
+    /// `None` for what is no result.
+    pub(super) fn of(json: Bytes) -> Option<Self> {
+        let result = serde_json::from_slice(&json).ok()?;
+        Some(Self { json, result })
+    }
+}
+
+/// The result that lies there, if one does: not another program's object of the same name.
+pub(super) async fn read_line(location: Location) -> Result<Option<Line>, Failure> {
+    let Some(bytes) = location.read_if_there().await? else { return Ok(None) };
     let mut line: Vec<u8> =
         bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     line.push(b'\n');
-    Ok(line)
+    Ok(Line::of(line.into()))
 }
 
 pub(crate) fn write_failure(error: std::io::Error) -> Failure {

@@ -1,6 +1,9 @@
 //! Which documents a batch has.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, btree_map},
+    path::Path as FilePath,
+};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
@@ -11,13 +14,24 @@ use tidegate_workflows::contract::{Job, Records, Source};
 use crate::{
     batch::job::{self, Document, resolve},
     failure::Failure,
-    storage::{Location, Storage},
+    storage::{Entry, Location, OddEntry, Storage},
 };
 
 /// A file of records is read whole, by one worker.
 const MAX_RECORDS_BYTES: u64 = 64 << 20;
 
-/// All documents of a source, ordered by id.
+/// What a batch works on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Documents {
+    /// Ordered by id, which each has alone.
+    pub documents: Vec<Document>,
+    /// So many have a number behind their id, because others before them in the source have the
+    /// same.
+    pub renamed: u64,
+}
+
+/// All documents of a source. A file that is named twice under one id is one document; records are
+/// as many documents as there are records.
 ///
 /// Costs about 150 bytes of memory a document, on the one worker that plans.
 ///
@@ -27,31 +41,52 @@ pub async fn documents(
     storage: &Storage,
     job: &Job,
     output: &Location,
-) -> Result<Vec<Document>, Failure> {
-    let documents = match &job.source {
+) -> Result<Documents, Failure> {
+    let mut documents = match &job.source {
         Source::Prefix(uri) => under(storage, uri, output).await?,
         Source::Documents(uris) => each(storage, uris)?,
         Source::Manifest(uri) => listed(storage, uri).await?,
     };
-    let documents = match &job.records {
-        None => documents,
-        Some(fields) => records_of(storage, documents, fields).await?,
-    };
-    let mut by_id: BTreeMap<DocumentId, Document> = BTreeMap::new();
-    for document in documents {
-        let (id, uri) = (document.id.clone(), document.uri.clone());
-        if let Some(Document { uri: other, .. }) = by_id.insert(id.clone(), document)
-            && other != uri
-        {
-            return Err(Failure::invalid_input(format!(
-                "{other} and {uri} would both be document \"{id}\"; give them different ids"
-            )));
-        }
+    let mut seen = HashSet::new();
+    documents.retain(|document| seen.insert((document.id.clone(), document.uri.clone())));
+    if let Some(fields) = &job.records {
+        documents = records_of(storage, documents, fields).await?;
     }
-    if by_id.is_empty() {
+    if documents.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
-    Ok(by_id.into_values().collect())
+    Ok(with_ids_of_their_own(documents))
+}
+
+/// The first document of an id keeps it; the later ones are numbered in the order of the source,
+/// so that they have the same ids in every run over the same source.
+fn with_ids_of_their_own(documents: Vec<Document>) -> Documents {
+    let mut by_id: BTreeMap<DocumentId, Document> = BTreeMap::new();
+    let mut later = Vec::new();
+    for document in documents {
+        match by_id.entry(document.id.clone()) {
+            btree_map::Entry::Vacant(place) => drop(place.insert(document)),
+            btree_map::Entry::Occupied(_) => later.push(document),
+        }
+    }
+    let renamed = later.len() as u64;
+    let mut numbers: HashMap<DocumentId, u64> = HashMap::new();
+    for document in later {
+        let number = numbers.entry(document.id.clone()).or_insert(1);
+        let id = loop {
+            *number += 1;
+            let id = document.id.numbered(*number);
+            if !by_id.contains_key(&id) {
+                break id;
+            }
+        };
+        // The place of a record names it by its id.
+        let is_record = document.uri.contains('#');
+        let uri =
+            if is_record { format!("{}~{number}", document.uri) } else { document.uri.clone() };
+        by_id.insert(id.clone(), Document { id, uri, ..document });
+    }
+    Documents { documents: by_id.into_values().collect(), renamed }
 }
 
 /// A folder, a single file, a glob, or an object-store prefix. Hidden files and the batch's own
@@ -67,26 +102,40 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
     if base.is_read_only() {
         return over_http(uri, &base, pattern.is_some()).await;
     }
+    if let Some(what) = base.special() {
+        return Err(Failure::invalid_input(format!(
+            "source {base} is {what}; name a folder or a file"
+        )));
+    }
+    // Where the output folder is the source folder itself, only what we write there is left out.
+    let apart = output.is_within(&base) && !base.is_within(output);
+    let matches = |relative: &FilePath| pattern.as_ref().is_none_or(|it| it.is_match(relative));
     let mut documents = Vec::new();
-    let mut add = |location: &Location, relative: &str| {
-        documents.push(Document::file(DocumentId::from_relative_path(relative), location.uri()));
-    };
-    base.list(|location| {
-        let relative = location.relative_to(&base);
-        let hidden = relative.split('/').any(|part| part.starts_with('.'));
-        let wanted = pattern.as_ref().is_none_or(|pattern| pattern.is_match(&relative));
-        // Where the output folder is the source folder itself, only what we write there is left
-        // out.
-        let own = if output.is_within(&base) && !base.is_within(output) {
-            location.is_within(output)
-        } else {
-            is_own(&location, output)
-        };
-        if !hidden && wanted && !own && !relative.is_empty() {
-            add(&location, &relative);
+    let listed = base.entries(|entry| match entry {
+        Entry::Object(location) => {
+            let relative = location.relative_to(&base);
+            let path = FilePath::new(&relative);
+            let own = is_own(&location.relative_to(output), location.is_within(output), apart);
+            if !relative.is_empty() && !own && !is_hidden(path) && matches(path) {
+                let id = DocumentId::from_relative_path(&relative);
+                documents.push(Document::file(id, location.uri()));
+            }
         }
-    })
-    .await?;
+        Entry::Odd(odd) => {
+            let path = base.file_path().map(|base| base.join(&odd.path));
+            let inside = path.zip(output.file_path()).and_then(|(path, output)| {
+                Some(path.strip_prefix(output).ok()?.to_string_lossy().into_owned())
+            });
+            let own = is_own(inside.as_deref().unwrap_or_default(), inside.is_some(), apart);
+            // A folder that cannot be read may hold what the pattern asks for.
+            if !own && !is_hidden(&odd.path) && (odd.is_folder || matches(&odd.path)) {
+                documents.push(unreadable(odd));
+            }
+        }
+    });
+    listed.await.map_err(|error| Failure::of_field("source", error))?;
+    // Stores list in an order of their own.
+    documents.sort_by(|one, other| one.uri.cmp(&other.uri));
     if documents.is_empty() && pattern.is_none() && base.size().await?.is_some() {
         let name = base.name().to_owned();
         documents.push(Document::file(DocumentId::from_relative_path(&name), base.uri()));
@@ -110,9 +159,25 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Docu
     Ok(vec![Document::file(DocumentId::from_relative_path(base.name()), base.uri())])
 }
 
-fn is_own(location: &Location, output: &Location) -> bool {
+/// What the batch itself writes: by its place in the output, if it lies there.
+fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
     let ours = ["results", job::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
-    ours.iter().any(|name| location.is_within(&output.child(name)))
+    let first = in_output.split('/').next().unwrap_or_default();
+    // Behind a # stands the number of an upload that was broken off.
+    let name = first.split('#').next().unwrap_or_default();
+    inside && (apart || ours.contains(&name))
+}
+
+fn is_hidden(relative: &FilePath) -> bool {
+    relative.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
+}
+
+/// A document that fails by itself, and says why.
+fn unreadable(odd: OddEntry) -> Document {
+    let name = odd.printable();
+    let id = DocumentId::from_relative_path(&name);
+    let unreadable = Some(format!("{name}: {}", odd.why));
+    Document { unreadable, ..Document::file(id, odd.uri) }
 }
 
 /// The folder before the first wildcard, and the pattern relative to it.
@@ -144,10 +209,11 @@ async fn listed(storage: &Storage, uri: &str) -> Result<Vec<Document>, Failure> 
         id: String,
         uri: String,
     }
-    let bytes = resolve(storage, "manifest", uri)?
-        .read()
-        .await
-        .map_err(|error| Failure::of_field("manifest", error))?;
+    let location = resolve(storage, "manifest", uri)?;
+    if let Some(what) = location.special() {
+        return Err(Failure::invalid_input(format!("manifest {uri} is {what}; name a file")));
+    }
+    let bytes = location.read().await.map_err(|error| Failure::of_field("manifest", error))?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")))?;
     let mut documents = Vec::new();
@@ -177,6 +243,7 @@ async fn records_of(
     for file in files {
         let format = Format::of(b"", file.uri.rsplit('/').next().unwrap_or_default());
         match format {
+            _ if file.unreadable.is_some() => documents.push(file),
             Ok(format @ (Format::Csv | Format::Jsonl)) => {
                 documents.extend(read_records(storage, &file, format, fields).await?)
             }
@@ -193,6 +260,10 @@ async fn read_records(
     fields: &Records,
 ) -> Result<Vec<Document>, Failure> {
     let location = resolve(storage, "source", &file.uri)?;
+    if let Some(what) = location.special() {
+        let unreadable = Some(format!("{location} is {what}, and no file"));
+        return Ok(vec![Document { unreadable, ..file.clone() }]);
+    }
     let refused =
         |why: &dyn std::fmt::Display| Failure::invalid_input(format!("{location}: {why}"));
     let size =
@@ -223,108 +294,4 @@ async fn read_records(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn ids(folder: &std::path::Path, source: Source) -> Result<Vec<String>, String> {
-        let root = url::Url::from_directory_path(folder).unwrap();
-        let storage = Storage::new([root.as_str()]).unwrap();
-        let output = storage.resolve(&format!("{root}out/")).unwrap();
-        let found = documents(&storage, &job(source, None), &output)
-            .await
-            .map_err(|failure| failure.message)?;
-        Ok(found.into_iter().map(|document| document.id.to_string()).collect())
-    }
-
-    fn job(source: Source, records: Option<Records>) -> Job {
-        let value = serde_json::json!({"source": source, "output": "file:///x/", "instructions": "x", "model": "a:b", "lane": "batch",
-            "tenant": "default", "max_output_tokens": 1, "records": records});
-        serde_json::from_value(value).unwrap()
-    }
-
-    #[tokio::test]
-    async fn each_record_is_a_document() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        std::fs::write(path.join("a.csv"), "name,note\nAnna,high\nBert\n").unwrap();
-        std::fs::write(path.join("b.txt"), "not,records").unwrap();
-        std::fs::write(path.join("c.csv"), "").unwrap();
-        let root = url::Url::from_directory_path(&path).unwrap();
-        let storage = Storage::new([root.as_str()]).unwrap();
-        let output = storage.resolve(&format!("{root}out/")).unwrap();
-        let records =
-            |id: Option<&str>| Records { id: id.map(str::to_owned), text: Some("note".to_owned()) };
-        let source = Source::Prefix(format!("{root}[ab].*"));
-        let found = documents(&storage, &job(source.clone(), Some(records(Some("name")))), &output)
-            .await
-            .unwrap();
-        let shown: Vec<_> =
-            found.iter().map(|document| (document.id.as_str(), document.text.as_deref())).collect();
-        assert_eq!(
-            shown,
-            [("a.csv__0000002", None), ("a.csv__Anna", Some("high")), ("b.txt", None)]
-        );
-        assert!(
-            found[0].unreadable.as_ref().unwrap().contains("it has 1 fields, the header 2"),
-            "{found:?}"
-        );
-        assert!(found[1].uri.ends_with("/a.csv#Anna"));
-        let failure = documents(&storage, &job(source, Some(records(Some("nom")))), &output)
-            .await
-            .unwrap_err();
-        assert!(failure.message.contains("no column \"nom\""), "{failure}");
-    }
-
-    #[tokio::test]
-    async fn folders_files_globs_lists_and_manifests() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        for name in
-            ["b.md", "a.txt", "sub/c.md", ".hidden/x.md", "sub/.y.md", "out/results/a.txt.json"]
-        {
-            std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
-            std::fs::write(path.join(name), "text").unwrap();
-        }
-        let root = url::Url::from_directory_path(&path).unwrap();
-        let prefix = |rest: &str| Source::Prefix(format!("{root}{rest}"));
-        assert_eq!(ids(&path, prefix("")).await.unwrap(), ["a.txt", "b.md", "sub__c.md"]);
-        assert_eq!(ids(&path, prefix("b.md")).await.unwrap(), ["b.md"]);
-        assert_eq!(ids(&path, prefix("*.md")).await.unwrap(), ["b.md"]);
-        assert_eq!(ids(&path, prefix("**/*.md")).await.unwrap(), ["b.md", "sub__c.md"]);
-        assert_eq!(
-            ids(&path, Source::Documents(vec![format!("{root}sub/c.md")])).await.unwrap(),
-            ["sub__c.md"]
-        );
-        std::fs::write(
-            path.join("m.jsonl"),
-            format!("{{\"id\":\"one\",\"uri\":\"{root}a.txt\"}}\n\n{{\"id\":\"two\",\"uri\":\"{root}b.md\"}}\n"),
-        )
-        .unwrap();
-        assert_eq!(
-            ids(&path, Source::Manifest(format!("{root}m.jsonl"))).await.unwrap(),
-            ["one", "two"]
-        );
-    }
-
-    #[tokio::test]
-    async fn bad_sources_say_what_to_change() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        let root = url::Url::from_directory_path(&path).unwrap();
-        std::fs::create_dir(path.join("empty")).unwrap();
-        std::fs::write(path.join("bad.jsonl"), "{\"id\":\"x\"}").unwrap();
-        let cases = [
-            (Source::Prefix(format!("{root}nowhere/")), "no such folder"),
-            (Source::Prefix(format!("{root}empty/")), "no documents were found"),
-            (Source::Prefix(format!("{root}[")), "pattern"),
-            (Source::Prefix("file:///etc/".to_owned()), "outside the allowed roots"),
-            (Source::Manifest(format!("{root}bad.jsonl")), "line 1: missing field `uri`"),
-            (Source::Manifest(format!("{root}none.jsonl")), "does not exist"),
-            (Source::Documents(vec!["relative.md".to_owned()]), "is no URI"),
-        ];
-        for (source, expected) in cases {
-            let message = ids(&path, source.clone()).await.unwrap_err();
-            assert!(message.contains(expected), "{source:?}: {message}");
-        }
-    }
-}
+mod tests;

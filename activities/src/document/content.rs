@@ -23,6 +23,9 @@ pub(crate) async fn read(
     }
     let location =
         services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
+    if let Some(what) = location.special() {
+        return Err(unreadable(format!("{location} is {what}, and no file")));
+    }
     let gone = || unreadable(format!("{location} does not exist any more"));
     let size = location.size().await?.ok_or_else(gone)?;
     let most = services.reader.limits().bytes;

@@ -26,6 +26,9 @@ pub struct Plan {
     /// Documents in one call at most; 0 and 1 are the same.
     #[serde(default)]
     pub pack: u32,
+    /// [`Progress::renamed`].
+    #[serde(default)]
+    pub renamed: u64,
 }
 
 impl Plan {
@@ -128,6 +131,37 @@ pub struct Finish {
     pub output: String,
     /// The workflow's result so far.
     pub progress: Progress,
+    /// The workflow takes a [`Finished`]. Those of earlier versions take nothing.
+    #[serde(default)]
+    pub counts: bool,
+}
+
+/// What has become of the planned documents, by what lies in the output: each has a result, or a
+/// failure, or neither.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Finished {
+    /// Results of this run.
+    pub succeeded: u64,
+    /// Failures of documents without a result.
+    pub failed: u64,
+    /// Results of earlier runs.
+    pub skipped: u64,
+    /// Neither, in a batch that was cancelled or has failed.
+    pub cancelled: u64,
+    /// Neither, in a batch that has worked on all of them: that must not be.
+    pub missing: u64,
+    /// The ids of the first few that are missing.
+    pub first_missing: Vec<String>,
+}
+
+impl Finished {
+    /// The same totals, with what lies in the output.
+    #[must_use]
+    pub fn correct(&self, totals: Totals) -> Totals {
+        let Self { succeeded, failed, skipped, cancelled, .. } = *self;
+        Totals { succeeded, failed, skipped, cancelled, in_flight: 0, ..totals }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

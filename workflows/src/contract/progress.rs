@@ -22,6 +22,8 @@ pub struct Totals {
     pub skipped: u64,
     /// Documents whose activity is open now, waiting or working.
     pub in_flight: u64,
+    /// Documents that were not asked about any more, because the batch was cancelled or failed.
+    pub cancelled: u64,
     /// What the documents that have ended took.
     #[serde(flatten)]
     pub spend: Spend,
@@ -37,7 +39,7 @@ impl Totals {
         self.succeeded + self.failed
     }
 
-    /// Documents that have ended, in whichever way.
+    /// Documents of which something has come, whatever it is.
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.worked() + self.skipped
@@ -58,11 +60,12 @@ impl Totals {
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
-        let Self { succeeded, failed, skipped, in_flight, spend, cuts } = other;
+        let Self { succeeded, failed, skipped, in_flight, cancelled, spend, cuts } = other;
         self.succeeded += succeeded;
         self.failed += failed;
         self.skipped += skipped;
         self.in_flight += in_flight;
+        self.cancelled += cancelled;
         self.spend += spend;
         self.cuts += cuts;
     }
@@ -88,6 +91,9 @@ pub struct Progress {
     pub done: bool,
     /// New documents are held back by the `pause` signal.
     pub paused: bool,
+    /// Documents that have a number behind their id (`~2`), because others before them in the
+    /// source have the same.
+    pub renamed: u64,
 }
 
 /// RFC 3339, in whole seconds.
@@ -138,9 +144,13 @@ mod tests {
         let outcome = DocumentOutcome { spend, ..DocumentOutcome::default() };
         assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{{{flat}}}"));
         let totals = Totals { succeeded: 1, spend, ..Totals::default() };
-        let json = format!(r#"{{"succeeded":1,"failed":0,"skipped":0,"in_flight":0,{flat}}}"#);
+        let json = format!(
+            r#"{{"succeeded":1,"failed":0,"skipped":0,"in_flight":0,"cancelled":0,{flat}}}"#
+        );
         assert_eq!(serde_json::to_string(&totals).unwrap(), json);
         assert_eq!(serde_json::from_str::<Totals>(&json).unwrap(), totals);
+        let old = json.replace(r#""cancelled":0,"#, "");
+        assert_eq!(serde_json::from_str::<Totals>(&old).unwrap(), totals);
         assert_eq!(serde_json::from_str::<Totals>("{}").unwrap(), Totals::default());
         let progress = Progress { totals, ..Progress::default() };
         let value = serde_json::to_value(&progress).unwrap();

@@ -9,7 +9,8 @@ use temporalio_protos::temporal::api::{
 };
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureType, Taken,
+    CallCounts, CutAnswers, DocumentOutcome, FailedDocument, FailureDetails, FailureType, Finished,
+    Taken,
 };
 
 use crate::common::{
@@ -318,10 +319,84 @@ async fn a_cancelled_batch_seals_and_reports_what_it_has() {
             (totals.succeeded, totals.failed, totals.in_flight, totals.spend.provider_calls),
             (10, 0, 0, 10)
         );
+        assert_eq!(totals.cancelled, 190, "also those whose shard has not begun");
         assert!(!finish.progress.done);
         for shard in 0..2 {
             assert_eq!(batch.shard_status(shard).await, WorkflowExecutionStatus::Canceled);
         }
+    })
+    .await;
+}
+
+/// Waiting in Temporal, working, or failing while the news of the cancellation is on its way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_given_up_when_the_batch_is_cancelled_is_cancelled_and_has_not_failed() {
+    let fake = Fake::new(20, 20, |task| match task.index {
+        0 => Act::FailLate { for_good: false },
+        1 => Act::FailLate { for_good: true },
+        2 => Act::Defer,
+        _ => Act::Wait(Gate::default()),
+    });
+    let finished = Finished { failed: 1, cancelled: 19, ..Finished::default() };
+    with_worker(server(), fake.that_finds(finished), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+        rig.fake
+            .until("a full window", |calls| calls.started.len() == 4 && calls.ended == [(0, 2)])
+            .await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+        let calls = rig.fake.calls();
+        assert_eq!(calls.started.len(), 4);
+        let [seal] = calls.seals.as_slice() else { panic!("{:?}", calls.seals) };
+        let failed: Vec<_> = seal.failures.iter().map(|failed| failed.index).collect();
+        assert_eq!(failed, [1], "{seal:?}");
+        let totals = calls.finishes[0].progress.totals;
+        assert_eq!(
+            (totals.failed, totals.cancelled, totals.in_flight, totals.spend.provider_calls),
+            (1, 19, 0, 2)
+        );
+        assert_eq!(batch.shard_totals(0).await, totals);
+        let progress = batch.progress().await;
+        assert_eq!((progress.totals, progress.documents), (totals, 20));
+    })
+    .await;
+}
+
+/// The workflow's own counts may miss a result: that of an activity that was cancelled meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_result_counts_what_lies_in_the_output() {
+    let finished =
+        Finished { succeeded: 7, failed: 1, skipped: 2, cancelled: 0, ..Finished::default() };
+    with_worker(server(), Fake::willing(10, 10).that_finds(finished), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let result = batch.result().await.unwrap();
+        let totals = result.totals;
+        assert_eq!((totals.succeeded, totals.failed, totals.skipped), (7, 1, 2));
+        assert_eq!((result.done, totals.spend.provider_calls), (true, 10));
+        assert_eq!(batch.progress().await, result);
+        assert!(rig.fake.calls().finishes[0].counts);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_has_lost_documents_fails_and_names_them() {
+    let finished = Finished {
+        succeeded: 7,
+        missing: 3,
+        first_missing: vec!["a.md".to_owned(), "b.md".to_owned()],
+        ..Finished::default()
+    };
+    with_worker(server(), Fake::willing(10, 10).that_finds(finished), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        match batch.result().await {
+            Err(Ended::Failed { kind, message }) => {
+                assert_eq!(kind, "DocumentsMissing");
+                assert_eq!(message, "3 of 10 documents have neither a result nor a failure in file:///data/out/: a.md, b.md, …; start the batch again: it asks for these alone");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(!batch.progress().await.done);
     })
     .await;
 }
@@ -439,7 +514,7 @@ async fn a_shard_that_an_operator_terminates_fails_the_batch_after_its_report() 
             panic!("finished {} times", calls.finishes.len())
         };
         assert!(!finish.progress.done && finish.progress.totals.in_flight == 0, "{finish:?}");
-        assert_eq!(finish.progress.totals.succeeded, 20);
+        assert_eq!((finish.progress.totals.succeeded, finish.progress.totals.cancelled), (20, 20));
     })
     .await;
 }

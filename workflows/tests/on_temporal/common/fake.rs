@@ -12,8 +12,9 @@ use temporalio_sdk::{
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
-    FailureDetails, FailureType, Finish, Job, OpenBatches, PackOutcome, PackTask, PartTask, Plan,
-    ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch, SubmittedBatch, markers,
+    FailureDetails, FailureType, Finish, Finished, Job, OpenBatches, PackOutcome, PackTask,
+    PartTask, Plan, ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch, SubmittedBatch,
+    markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -32,6 +33,11 @@ pub enum Act {
     FailWith(FailureType, FailureDetails),
     /// Takes one pass through the gate, then answers. Gives way to cancellation.
     Wait(Gate),
+    /// Works until the batch is cancelled, and fails then after one call: for good, or so that it
+    /// would be tried again.
+    FailLate { for_good: bool },
+    /// Goes back to Temporal for an hour, without a call.
+    Defer,
 }
 
 /// Holds documents back until it is opened.
@@ -90,6 +96,7 @@ pub struct Fake {
     cannot_seal: Option<u32>,
     cannot_submit: Option<u32>,
     never_sure: bool,
+    finished: Option<Finished>,
     script: Arc<Script>,
     provider: Arc<Provider>,
     calls: Arc<watch::Sender<Calls>>,
@@ -126,6 +133,7 @@ impl Fake {
             shard_size,
             provider_batching: None,
             pack: 0,
+            renamed: 0,
         };
         Self {
             plan: Some(plan),
@@ -133,6 +141,7 @@ impl Fake {
             cannot_seal: None,
             cannot_submit: None,
             never_sure: false,
+            finished: None,
             script: Arc::new(script),
             provider: Arc::new(|_, _| BatchState::Ended),
             calls: Arc::default(),
@@ -193,6 +202,11 @@ impl Fake {
         Self { never_sure: true, ..self }
     }
 
+    /// The same, whose output holds this in the end.
+    pub fn that_finds(self, finished: Finished) -> Self {
+        Self { finished: Some(finished), ..self }
+    }
+
     pub fn calls(&self) -> Calls {
         self.calls.borrow().clone()
     }
@@ -249,6 +263,21 @@ impl Fake {
                 details,
             )),
             Act::Wait(gate) => wait(&ctx, &gate).await.map(|()| outcome()),
+            Act::FailLate { for_good } => {
+                let _ = wait(&ctx, &Gate::default()).await;
+                let kind =
+                    if for_good { FailureType::InvalidRequest } else { FailureType::Transient };
+                let failure = ApplicationFailure::builder("it comes late")
+                    .type_name(kind.as_str().to_owned())
+                    .non_retryable(for_good)
+                    .details(one_call());
+                Err(failure.build().into())
+            }
+            Act::Defer => Err(ApplicationFailure::builder("no quota")
+                .type_name(FailureType::QuotaWait.as_str().to_owned())
+                .next_retry_delay(Duration::from_secs(3_600))
+                .build()
+                .into()),
         };
         self.note(|calls| calls.ended.push(place));
         result
@@ -380,9 +409,9 @@ impl Fake {
         self: Arc<Self>,
         _ctx: ActivityContext,
         finish: Finish,
-    ) -> Result<(), ActivityError> {
+    ) -> Result<Option<Finished>, ActivityError> {
         self.note(|calls| calls.finishes.push(finish));
-        Ok(())
+        Ok(self.finished.clone())
     }
 }
 

@@ -1,0 +1,225 @@
+use super::*;
+
+async fn ids(folder: &std::path::Path, source: Source) -> Result<Vec<String>, String> {
+    let root = url::Url::from_directory_path(folder).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let found = documents(&storage, &job(source, None), &output)
+        .await
+        .map_err(|failure| failure.message)?;
+    Ok(found.documents.into_iter().map(|document| document.id.to_string()).collect())
+}
+
+fn job(source: Source, records: Option<Records>) -> Job {
+    let value = serde_json::json!({"source": source, "output": "file:///x/", "instructions": "x", "model": "a:b", "lane": "batch",
+        "tenant": "default", "max_output_tokens": 1, "records": records});
+    serde_json::from_value(value).unwrap()
+}
+
+#[tokio::test]
+async fn each_record_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    std::fs::write(path.join("a.csv"), "name,note\nAnna,high\nBert\n").unwrap();
+    std::fs::write(path.join("b.txt"), "not,records").unwrap();
+    std::fs::write(path.join("c.csv"), "").unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let records =
+        |id: Option<&str>| Records { id: id.map(str::to_owned), text: Some("note".to_owned()) };
+    let source = Source::Prefix(format!("{root}[ab].*"));
+    let found = documents(&storage, &job(source.clone(), Some(records(Some("name")))), &output)
+        .await
+        .unwrap()
+        .documents;
+    let shown: Vec<_> =
+        found.iter().map(|document| (document.id.as_str(), document.text.as_deref())).collect();
+    assert_eq!(shown, [("a.csv__0000002", None), ("a.csv__Anna", Some("high")), ("b.txt", None)]);
+    assert!(
+        found[0].unreadable.as_ref().unwrap().contains("it has 1 fields, the header 2"),
+        "{found:?}"
+    );
+    assert!(found[1].uri.ends_with("/a.csv#Anna"));
+    let failure =
+        documents(&storage, &job(source, Some(records(Some("nom")))), &output).await.unwrap_err();
+    assert!(failure.message.contains("no column \"nom\""), "{failure}");
+}
+
+#[tokio::test]
+async fn folders_files_globs_lists_and_manifests() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    for name in ["b.md", "a.txt", "sub/c.md", ".hidden/x.md", "sub/.y.md", "out/results/a.txt.json"]
+    {
+        std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
+        std::fs::write(path.join(name), "text").unwrap();
+    }
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let prefix = |rest: &str| Source::Prefix(format!("{root}{rest}"));
+    assert_eq!(ids(&path, prefix("")).await.unwrap(), ["a.txt", "b.md", "sub__c.md"]);
+    assert_eq!(ids(&path, prefix("b.md")).await.unwrap(), ["b.md"]);
+    assert_eq!(ids(&path, prefix("*.md")).await.unwrap(), ["b.md"]);
+    assert_eq!(ids(&path, prefix("**/*.md")).await.unwrap(), ["b.md", "sub__c.md"]);
+    assert_eq!(
+        ids(&path, Source::Documents(vec![format!("{root}sub/c.md")])).await.unwrap(),
+        ["sub__c.md"]
+    );
+    std::fs::write(
+        path.join("m.jsonl"),
+        format!("{{\"id\":\"one\",\"uri\":\"{root}a.txt\"}}\n\n{{\"id\":\"two\",\"uri\":\"{root}b.md\"}}\n"),
+    )
+    .unwrap();
+    assert_eq!(
+        ids(&path, Source::Manifest(format!("{root}m.jsonl"))).await.unwrap(),
+        ["one", "two"]
+    );
+}
+
+#[tokio::test]
+async fn bad_sources_say_what_to_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    std::fs::create_dir(path.join("empty")).unwrap();
+    std::fs::write(path.join("bad.jsonl"), "{\"id\":\"x\"}").unwrap();
+    let cases = [
+        (Source::Prefix(format!("{root}nowhere/")), "no such folder"),
+        (Source::Prefix(format!("{root}empty/")), "no documents were found"),
+        (Source::Prefix(format!("{root}[")), "pattern"),
+        (Source::Prefix("file:///etc/".to_owned()), "outside the allowed roots"),
+        (Source::Manifest(format!("{root}bad.jsonl")), "line 1: missing field `uri`"),
+        (Source::Manifest(format!("{root}none.jsonl")), "does not exist"),
+        (Source::Documents(vec!["relative.md".to_owned()]), "is no URI"),
+    ];
+    for (source, expected) in cases {
+        let message = ids(&path, source.clone()).await.unwrap_err();
+        assert!(message.contains(expected), "{source:?}: {message}");
+    }
+}
+
+/// What a source finds, as id and what follows the last slash of its URI; and how many were
+/// renamed.
+async fn found(
+    folder: &std::path::Path,
+    source: Source,
+    records: Option<Records>,
+) -> (Vec<(String, String)>, u64) {
+    let root = url::Url::from_directory_path(folder).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let found = documents(&storage, &job(source, records), &output).await.unwrap();
+    let name = |uri: &str| uri.rsplit('/').next().unwrap_or_default().to_owned();
+    let shown = found.documents.iter();
+    (shown.map(|it| (it.id.to_string(), name(&it.uri))).collect(), found.renamed)
+}
+
+#[tokio::test]
+async fn documents_of_one_id_are_numbered_in_the_order_of_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    // Twenty rows with five names, and one that looks like a numbered one.
+    let rows: String = (0..20).map(|row| format!("n{},{row}\n", row % 5)).collect();
+    std::fs::write(path.join("a.csv"), format!("name,note\n{rows}n0~2,last\n")).unwrap();
+    let records = Some(Records { id: Some("name".into()), text: Some("note".into()) });
+    let file = |name: &str| format!("{root}{name}");
+    let twice = Source::Documents(vec![file("a.csv"), file("a.csv")]);
+    let (first, renamed) = found(&path, twice.clone(), records.clone()).await;
+    assert_eq!((first.len(), renamed), (21, 15), "a file that is named twice is one");
+    let of_n0: Vec<_> = first.iter().filter(|(id, _)| id.starts_with("a.csv__n0")).collect();
+    let pair = |id: &str, uri: &str| (id.to_owned(), uri.to_owned());
+    assert_eq!(of_n0[0], &pair("a.csv__n0", "a.csv#n0"));
+    assert!(of_n0[1].0.starts_with("a.csv__n0_2-") && of_n0[1].1 == "a.csv#n0~2");
+    assert_eq!(
+        of_n0[2..],
+        [
+            &pair("a.csv__n0~2", "a.csv#n0~2"),
+            &pair("a.csv__n0~3", "a.csv#n0~3"),
+            &pair("a.csv__n0~4", "a.csv#n0~4")
+        ]
+    );
+    assert_eq!(found(&path, twice, records).await.0, first, "the same in the next run");
+
+    let line = |id: &str, name: &str| format!("{{\"id\":\"{id}\",\"uri\":\"{root}{name}\"}}\n");
+    std::fs::write(
+        path.join("m.jsonl"),
+        line("x", "2.md") + &line("x", "1.md") + &line("x", "2.md") + &line("y", "1.md"),
+    )
+    .unwrap();
+    let (listed, renamed) = found(&path, Source::Manifest(file("m.jsonl")), None).await;
+    assert_eq!(listed, [pair("x", "2.md"), pair("x~2", "1.md"), pair("y", "1.md")]);
+    assert_eq!(renamed, 1);
+}
+
+#[test]
+fn a_number_that_is_taken_is_left_out() {
+    let document = |id: &DocumentId, uri: &str| Document::file(id.clone(), uri.to_owned());
+    let id = DocumentId::from_relative_path("x");
+    let taken = document(&id.numbered(2), "taken");
+    let all = vec![document(&id, "1"), document(&id, "2"), document(&id, "3"), taken];
+    let found = with_ids_of_their_own(all);
+    let shown: Vec<_> =
+        found.documents.iter().map(|it| (it.id.as_str(), it.uri.as_str())).collect();
+    assert_eq!(shown, [("x", "1"), ("x~2", "taken"), ("x~3", "2"), ("x~4", "3")]);
+    assert_eq!(found.renamed, 2);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_odd_entry_is_a_document_that_fails_by_itself() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    std::fs::create_dir_all(path.join("out/results")).unwrap();
+    std::fs::write(path.join("good.md"), "good").unwrap();
+    std::fs::write(path.join("new\nline.md"), "x").unwrap();
+    std::fs::write(path.join(".hid\nden"), "x").unwrap();
+    symlink("loop", path.join("loop")).unwrap();
+    symlink("loop", path.join("out/results/loop")).unwrap();
+    for pipe in ["pipe.csv", ".pipe"] {
+        let made = std::process::Command::new("mkfifo").arg(path.join(pipe)).status().unwrap();
+        assert!(made.success());
+    }
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let whole = Source::Prefix(root.to_string());
+    let records = Some(Records::default());
+    let found = documents(&storage, &job(whole.clone(), records), &output).await.unwrap();
+    let shown: Vec<_> = found
+        .documents
+        .iter()
+        .map(|it| (it.uri.rsplit('/').next().unwrap(), it.unreadable.as_deref()))
+        .collect();
+    assert_eq!(shown.len(), 4, "{shown:?}");
+    assert_eq!(shown[0], ("good.md", None));
+    assert!(shown[1].0 == "loop" && shown[1].1.unwrap().starts_with("loop: it cannot be read"));
+    assert_eq!(
+        shown[2],
+        (
+            "new%0Aline.md",
+            Some(
+                "new\\nline.md: its path holds control characters or bytes that are not UTF-8; rename it"
+            )
+        )
+    );
+    assert_eq!(shown[3], ("pipe.csv", Some("pipe.csv: it is a named pipe, and no file")));
+    // The same where the output is the source, by a pattern, and by name.
+    let base = storage.resolve(root.as_str()).unwrap();
+    std::fs::create_dir(path.join("results")).unwrap();
+    symlink("loop", path.join("results/loop")).unwrap();
+    std::fs::write(path.join("results.jsonl#1"), "half").unwrap();
+    let again = documents(&storage, &job(whole, None), &base).await.unwrap();
+    let odd = again.documents.iter().filter(|it| it.unreadable.is_some());
+    let names: Vec<_> = odd.map(|it| it.uri.strip_prefix(root.as_str()).unwrap()).collect();
+    assert_eq!(names, ["loop", "new%0Aline.md", "out/results/loop", "pipe.csv"]);
+    let some = |rest: &str| Source::Prefix(format!("{root}{rest}"));
+    assert_eq!(ids(&path, some("*.md")).await.unwrap().len(), 2);
+    assert!(ids(&path, some("pipe.csv")).await.unwrap_err().contains("is a named pipe"));
+    let manifest = Source::Manifest(format!("{root}pipe.csv"));
+    assert!(ids(&path, manifest).await.unwrap_err().contains("is a named pipe"));
+    let named = Source::Documents(vec![format!("{root}pipe.csv")]);
+    let found = documents(&storage, &job(named, Some(Records::default())), &output).await;
+    assert!(found.unwrap().documents[0].unreadable.is_some());
+}
