@@ -77,7 +77,7 @@ impl Questions {
                 Err(error) => Err(call.refused(&error).await),
             }
         };
-        heartbeat::beating(&ctx, Some(&attempt), self.guard.backoff, work).await
+        heartbeat::beating(&ctx, &attempt, &self.guard, heartbeat::UNSENT, work).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! The signals that ask this process to stop.
 
-/// Resolves at SIGINT (Ctrl-C) or SIGTERM.
+/// Resolves at the next SIGINT (Ctrl-C) or SIGTERM.
 pub async fn stop() {
     #[cfg(unix)]
     {

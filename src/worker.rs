@@ -47,7 +47,8 @@ pub const READ_DOCUMENT: &str = "read-document";
 /// Plans, seals and finishes, which stream from and to the object store.
 const BATCH_SLOTS: usize = 20;
 
-/// Works until `shutdown` resolves, then finishes or hands back what is in flight.
+/// Works until `shutdown` resolves. Then nothing new is begun, provider calls under way are waited
+/// for up to [`Config::shutdown_grace`], and all else is handed back.
 ///
 /// # Errors
 /// When the configuration cannot be used or Temporal cannot be reached.
@@ -62,10 +63,12 @@ pub async fn run(
     let process = Process::new(config)?;
     let (quota, call_stats) =
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
+    let stopping = process.services.guard.stopping.clone();
     let (pool, polls) = (Arc::clone(&process.pool), process.polls.iter().sum());
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
+    let grace = config.shutdown_grace();
 
     let (stopped, gone) = tokio::sync::oneshot::channel::<()>();
     let alive = quota.keep_alive(&identity, async {
@@ -74,12 +77,13 @@ pub async fn run(
     let watch = async {
         shutdown.await;
         info!(
-            "stopping: documents in flight get {} to finish, then they are handed back",
-            config.worker.shutdown_grace
+            "stopping: provider calls under way are waited for up to {grace:?}, all else is handed back; a second signal ends this at once"
         );
+        // First no new work, so that what is handed back goes to another worker.
         if let Some(stop) = stop {
             stop();
         }
+        stopping.cancel();
         // Never resolves: the worker's own end ends the select.
         std::future::pending::<()>().await;
     };
@@ -222,7 +226,7 @@ async fn boxed_worker(
             .sticky_queue_schedule_to_start_timeout(STICKY)
             .max_heartbeat_throttle_interval(BEAT)
             .default_heartbeat_throttle_interval(BEAT)
-            .graceful_shutdown_period(*config.worker.shutdown_grace)
+            .graceful_shutdown_period(config.shutdown_grace())
             .register_activities(DocumentActivities::new(Arc::clone(&process.services)))
     };
     let batches = common(config.temporal.task_queue.clone())

@@ -6,7 +6,7 @@
     reason = "the macro drops both; `tidegate_workflows::contract` documents the activities"
 )]
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
@@ -24,10 +24,14 @@ use crate::{
     document::long,
     document::pack,
     document::process,
-    failure::Failure,
+    failure::{Failure, PLAN_DEADLINE, STORE_DEADLINE},
     heartbeat, metrics, provider_batch,
     services::Services,
 };
+
+/// When a worker stops, what concerns a whole batch or shard gets this long to end: it begins anew at
+/// another worker.
+const STEP: Duration = Duration::from_secs(20);
 
 /// The activities, all on the same services.
 #[derive(Debug)]
@@ -46,9 +50,13 @@ impl DocumentActivities {
     async fn step<T>(
         &self,
         ctx: &ActivityContext,
+        deadline: Duration,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, ActivityError> {
-        heartbeat::beating(ctx, None, self.services.guard.backoff, work).await
+        let attempt = Attempt::of(ctx, "step");
+        let work = Box::pin(work);
+        let counted = async { work.await.map_err(|failure| failure.counting(&attempt, deadline)) };
+        heartbeat::beating(ctx, &attempt, &self.services.guard, STEP, counted).await
     }
 
     /// An activity that asks a provider for documents.
@@ -60,13 +68,13 @@ impl DocumentActivities {
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
-            let result = work.await;
+            let result = work.await.map_err(|failure| failure.counting(attempt, STORE_DEADLINE));
             metrics::attempt_ended(
                 result.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "succeeded"),
             );
             result
         };
-        heartbeat::beating(ctx, Some(attempt), self.services.guard.backoff, counted).await
+        heartbeat::beating(ctx, attempt, &self.services.guard, heartbeat::UNSENT, counted).await
     }
 }
 
@@ -83,7 +91,8 @@ impl DocumentActivities {
             info.workflow_id.clone().unwrap_or_default(),
             info.workflow_run_id.clone().unwrap_or_default(),
         );
-        self.step(&ctx, plan::plan(&self.services, &job, &workflow, &run)).await
+        let work = plan::plan(&self.services, &job, &workflow, &run);
+        self.step(&ctx, PLAN_DEADLINE, work).await
     }
 
     #[activity(definition = contract::markers::ProcessDocument)]
@@ -130,6 +139,7 @@ impl DocumentActivities {
     ) -> Result<SubmittedBatch, ActivityError> {
         self.step(
             &ctx,
+            STORE_DEADLINE,
             provider_batch::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt),
         )
         .await
@@ -141,7 +151,8 @@ impl DocumentActivities {
         ctx: ActivityContext,
         open: OpenBatches,
     ) -> Result<Vec<BatchState>, ActivityError> {
-        self.step(&ctx, provider_batch::check(&self.services, &batch(&ctx), &open)).await
+        self.step(&ctx, STORE_DEADLINE, provider_batch::check(&self.services, &batch(&ctx), &open))
+            .await
     }
 
     #[activity(definition = contract::markers::CancelBatch)]
@@ -150,7 +161,12 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: ProviderBatch,
     ) -> Result<(), ActivityError> {
-        self.step(&ctx, provider_batch::cancel(&self.services, &task, ctx.info().attempt)).await
+        self.step(
+            &ctx,
+            STORE_DEADLINE,
+            provider_batch::cancel(&self.services, &task, ctx.info().attempt),
+        )
+        .await
     }
 
     #[activity(definition = contract::markers::CollectBatch)]
@@ -161,6 +177,7 @@ impl DocumentActivities {
     ) -> Result<CollectedBatch, ActivityError> {
         self.step(
             &ctx,
+            STORE_DEADLINE,
             provider_batch::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt),
         )
         .await
@@ -172,7 +189,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         shard: SealShard,
     ) -> Result<(), ActivityError> {
-        self.step(&ctx, seal::seal(&self.services, &shard)).await
+        self.step(&ctx, STORE_DEADLINE, seal::seal(&self.services, &shard)).await
     }
 
     #[activity(definition = contract::markers::Finish)]
@@ -181,7 +198,8 @@ impl DocumentActivities {
         ctx: ActivityContext,
         finish: Finish,
     ) -> Result<Option<Finished>, ActivityError> {
-        let finished = self.step(&ctx, finish::finish(&self.services.storage, &finish)).await?;
+        let work = finish::finish(&self.services.storage, &finish);
+        let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
         // Workflows of earlier versions cannot read an answer.
         Ok(finish.counts.then_some(finished))
     }

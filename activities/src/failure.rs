@@ -9,7 +9,12 @@
 //! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
 //! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
-//! | the object store or a document's reader fails | `Transient` | yes | grows with the attempts |
+//! | this worker stops before the call has left | `QuotaWait`, benign | yes | at once, or the turn |
+//! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
+//! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
+//! | a store forbids it, is not set up for it, or has lost what was there | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | the same |
+//! | results of the batch cannot be written now | `Transient` | yes; an answer is held meanwhile | [`UNWRITABLE`] |
+//! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
 //! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
@@ -23,7 +28,7 @@
 //! A delay that grows has full jitter: anything up to [`Backoff::base`] × 2ⁿ. No delay is longer
 //! than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use tidegate_providers::{self as providers, Kind};
@@ -35,7 +40,10 @@ use tidegate_quota::{
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{CallCounts, FailureDetails, FailureType, WaitsFor};
 
-use crate::storage;
+use crate::{
+    call::attempt::{Attempt, StoreFault, StoreFaults},
+    storage,
+};
 
 /// Calls that a document may spend on faults of the provider before it is given up. Refusals for
 /// quota do not count.
@@ -58,6 +66,27 @@ pub const MAX_BATCH_CANCELS: u32 = 3;
 /// Attempts to collect a provider's batch: an hour of a provider that does not give out what it
 /// has. Then the documents take the direct path.
 pub const MAX_BATCH_COLLECTS: u32 = 60;
+
+/// Tries of what a store forbids or is not set up for. More than one, because rights, keys and a
+/// share that is just being mounted take their time; few, because time alone mends none of them.
+pub const MAX_STORE_REFUSALS: u32 = 4;
+
+/// How long a store that is busy or away is waited for without a break: longer than any outage of
+/// the large clouds' stores so far.
+pub const STORE_DEADLINE: Duration = Duration::from_hours(24);
+
+/// The same while a batch is planned: nothing has been paid for, and its author waits.
+pub const PLAN_DEADLINE: Duration = Duration::from_hours(1);
+
+/// How an attempt that holds an answer tries to write it.
+pub const WRITE_AGAIN: Backoff =
+    Backoff { base: Duration::from_secs(1), max: Duration::from_secs(30) };
+
+/// While results cannot be written, documents come back after this long, and ask nothing.
+pub const UNWRITABLE: Duration = Duration::from_secs(5);
+
+/// Where no attempt holds an answer that cannot be written, one call finds out after this long.
+pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);
 
 /// A document that goes on to another model comes back within this time, by chance, so that
 /// documents that failed together do not ask the next model together.
@@ -84,7 +113,7 @@ pub const CIRCUIT_OPEN: Duration = Duration::from_secs(5);
 /// The longest time for which a circuit stays open.
 pub const MAX_CIRCUIT_OPEN: Duration = Duration::from_secs(60);
 
-/// The second chance comes at once; zero would mean Temporal's own delay.
+/// What comes back at once; zero would mean Temporal's own delay.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// A document that waits for its turn elsewhere comes back a little early and waits the rest in
@@ -139,6 +168,13 @@ pub enum Retry {
     },
     /// The more attempts there were before, the later.
     ByAttempts,
+    /// As [`Failure::counting`] says.
+    ByStore {
+        /// What the store has done.
+        fault: StoreFault,
+        /// What the failure is when it is not tried any more.
+        last: FailureType,
+    },
 }
 
 impl Retry {
@@ -153,7 +189,9 @@ impl Retry {
                 Some(delay.saturating_add(spread).min(backoff.max))
             }
             Self::ByFaults { before, at_least } => Some(backoff.jittered(before, at_least)),
-            Self::ByAttempts => Some(backoff.jittered(attempt.saturating_sub(1), Duration::ZERO)),
+            Self::ByAttempts | Self::ByStore { .. } => {
+                Some(backoff.jittered(attempt.saturating_sub(1), Duration::ZERO))
+            }
         }
     }
 }
@@ -193,9 +231,76 @@ impl Failure {
     #[must_use]
     pub fn of_field(field: &str, error: storage::Error) -> Self {
         match error {
-            storage::Error::Failed(_) => error.into(),
-            error => Self::invalid_input(format!("{field}: {error}")),
+            storage::Error::Missing(_) | storage::Error::Invalid(_) => {
+                Self::invalid_input(format!("{field}: {error}"))
+            }
+            error => {
+                let failure = Self::from(error);
+                Self { message: format!("{field}: {}", failure.message), ..failure }
+            }
         }
+    }
+
+    /// A document that the store does not give.
+    #[must_use]
+    pub fn of_document(error: storage::Error) -> Self {
+        let failure = Self::from(error);
+        let last = FailureType::UnreadableDocument;
+        match failure.retry {
+            Retry::ByStore { fault, .. } => {
+                Self { retry: Retry::ByStore { fault, last }, ..failure }
+            }
+            _ => Self { kind: last, ..failure },
+        }
+    }
+
+    /// Whether a store refused, so that time alone mends nothing.
+    #[must_use]
+    pub fn is_store_refusal(&self) -> bool {
+        matches!(self.retry, Retry::ByStore { fault: StoreFault::Refused, .. })
+    }
+
+    /// A fault of a store is counted with the activity's earlier ones: the delay grows with them,
+    /// and after [`MAX_STORE_REFUSALS`] or `deadline` it is final. Other failures stay as they are.
+    #[must_use]
+    pub fn counting(self, attempt: &Attempt, deadline: Duration) -> Self {
+        let Retry::ByStore { fault, last } = self.retry else { return self };
+        self.after_store_faults(last, attempt.store_failed(fault), deadline, SystemTime::now())
+    }
+
+    fn after_store_faults(
+        self,
+        last: FailureType,
+        so_far: StoreFaults,
+        deadline: Duration,
+        now: SystemTime,
+    ) -> Self {
+        let lasting = so_far.lasting(now);
+        if so_far.refusals >= MAX_STORE_REFUSALS {
+            let message = format!("given up after {} tries: {}", so_far.refusals, self.message);
+            return Self::never(last, message);
+        }
+        if lasting >= deadline {
+            let hours = lasting.as_secs() / 3_600;
+            return Self::never(last, format!("given up after {hours} h: {}", self.message));
+        }
+        let before = so_far.faults.saturating_sub(1);
+        Self { retry: Retry::ByFaults { before, at_least: Duration::ZERO }, ..self }
+    }
+
+    /// Results of the batch cannot be written for now, and an answer could not be kept: no call was
+    /// made.
+    #[must_use]
+    pub fn unwritable(fault: &str) -> Self {
+        let message = format!("nothing is asked while results cannot be written: {fault}");
+        Self::new(FailureType::Transient, message, Retry::AfterSpread(UNWRITABLE))
+    }
+
+    /// This worker stops, and no call of the attempt has left: another worker takes it over.
+    #[must_use]
+    pub fn worker_stops() -> Self {
+        let message = "this worker is stopping, and hands this over to another one";
+        Self::new(FailureType::QuotaWait, message, Retry::After(AT_ONCE))
     }
 
     /// A fault of this worker or of what it works with, and not of the document.
@@ -377,10 +482,18 @@ impl Failure {
     }
 }
 
-/// A store that fails may work later.
+/// A store that fails may work later; one that refuses is tried a few times.
 impl From<storage::Error> for Failure {
     fn from(error: storage::Error) -> Self {
-        Self::transient(error.to_string())
+        let (fault, last) = match &error {
+            storage::Error::Invalid(_) => return Self::invalid_input(error.to_string()),
+            storage::Error::Failed(_) => (StoreFault::Busy, FailureType::Transient),
+            storage::Error::Missing(_)
+            | storage::Error::Exists(_)
+            | storage::Error::Forbidden(_)
+            | storage::Error::Misconfigured(_) => (StoreFault::Refused, FailureType::InvalidInput),
+        };
+        Self::new(FailureType::Transient, error.to_string(), Retry::ByStore { fault, last })
     }
 }
 

@@ -1,36 +1,43 @@
 //! The frame around an activity's work: heartbeats, cancellation, and a failure as Temporal takes it.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
-use tidegate_workflows::contract::FailureDetails;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    call::attempt::Attempt,
-    failure::{Backoff, Failure},
+    call::{attempt::Attempt, guard::Guard},
+    failure::Failure,
 };
 
 /// A third of the heartbeat time-out that the workflows set: cancellation arrives with a beat, and
 /// two may be lost.
 const BEAT: Duration = Duration::from_secs(3);
 
-/// Does the work under a steady heartbeat, and drops it when the activity is cancelled or the
-/// worker stops. The last beat carries the attempt's state to the next; a failure says when that
-/// one comes.
+/// When a worker stops, an attempt whose call has not left gets this long to end by itself: one that
+/// waits for quota does so at once, and keeps its turn.
+pub const UNSENT: Duration = Duration::from_secs(2);
+
+/// Does the work under a steady heartbeat, and drops it when the activity is cancelled or, unless
+/// its call has left, `patience` after the worker was told to stop. The last beat carries the
+/// attempt's state to the next; a failure says when that one comes.
 ///
 /// # Errors
 /// The work's failure with its type, delay and details; or the cancellation.
 pub async fn beating<T>(
     ctx: &ActivityContext,
-    attempt: Option<&Attempt>,
-    backoff: Backoff,
+    attempt: &Attempt,
+    guard: &Guard,
+    patience: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, ActivityError> {
     let mut beat = tokio::time::interval(BEAT);
     let mut work = Box::pin(work);
+    let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
     let result = loop {
         tokio::select! {
             result = &mut work => break result,
+            () = &mut given_up => break Err(Failure::worker_stops()),
             () = ctx.cancelled() => {
                 record(ctx, attempt).await;
                 return Err(ActivityError::cancelled());
@@ -41,22 +48,51 @@ pub async fn beating<T>(
     match result {
         Ok(value) => Ok(value),
         Err(failure) => {
-            if attempt.is_some() {
-                record(ctx, attempt).await;
-            }
-            let details = attempt.map_or_else(FailureDetails::default, Attempt::details);
-            Err(failure.into_application_failure(details, backoff, ctx.info().attempt).into())
+            record(ctx, attempt).await;
+            let (details, number) = (attempt.details(), ctx.info().attempt);
+            Err(failure.into_application_failure(details, guard.backoff, number).into())
         }
     }
 }
 
+/// Resolves when the worker stops and the work is not worth waiting for: no call of it has left,
+/// and it had `patience` to come to an end by itself. What has been sent is waited for until
+/// Temporal's SDK cancels it, after the worker's `shutdown-grace`.
+async fn given_up(stopping: &CancellationToken, attempt: &Attempt, patience: Duration) {
+    stopping.cancelled().await;
+    tokio::time::sleep(patience).await;
+    if attempt.has_sent() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// A beat that does not arrive is made good by the next.
-async fn record(ctx: &ActivityContext, attempt: Option<&Attempt>) {
-    let recorded = match attempt {
-        Some(attempt) => ctx.record_heartbeat(attempt.state()).await,
-        None => ctx.record_heartbeat(()).await,
-    };
-    if let Err(error) = recorded {
+async fn record(ctx: &ActivityContext, attempt: &Attempt) {
+    if let Err(error) = ctx.record_heartbeat(attempt.state()).await {
         tracing::warn!(%error, "a heartbeat could not be recorded");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::attempt::AttemptState;
+
+    const PATIENCE: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_millis(200);
+
+    #[tokio::test]
+    async fn only_what_has_been_sent_is_waited_for() {
+        let attempt = || Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
+        let (unsent, sent, stopping) = (attempt(), attempt(), CancellationToken::new());
+        sent.calling();
+        let early = tokio::time::timeout(LONG, given_up(&stopping, &unsent, PATIENCE)).await;
+        assert!(early.is_err(), "a worker that goes on gives nothing up");
+        stopping.cancel();
+        let began = tokio::time::Instant::now();
+        given_up(&stopping, &unsent, PATIENCE).await;
+        assert!(began.elapsed() >= PATIENCE);
+        let late = tokio::time::timeout(LONG, given_up(&stopping, &sent, PATIENCE)).await;
+        assert!(late.is_err(), "a call that has left is waited for");
     }
 }

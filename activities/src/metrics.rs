@@ -23,6 +23,7 @@ const CACHE_HIT_RATIO: &str = "tidegate_cache_hit_ratio";
 const TOKENS_PER_MINUTE: &str = "tidegate_tokens_per_minute";
 const COST: &str = "tidegate_cost_usd_total";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
+const UNWRITTEN_ANSWERS: &str = "tidegate_unwritten_answers";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 
@@ -61,6 +62,10 @@ pub fn describe() {
     describe_counter!(
         UNKNOWN_STOPS,
         "Answers that ended for a reason that is not known here, by the provider's own word"
+    );
+    describe_gauge!(
+        UNWRITTEN_ANSWERS,
+        "Answers that this worker holds because their store does not take them: nothing more is bought for their batches"
     );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
@@ -209,6 +214,11 @@ pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) 
     let mut sums = sums();
     sums.answered += 1.0;
     gauge!(CALLS_PER_DOCUMENT).set(sums.calls / sums.answered);
+}
+
+/// Attempts that hold an answer which cannot be written.
+pub(crate) fn answers_held(change: f64) {
+    gauge!(UNWRITTEN_ANSWERS).increment(change);
 }
 
 /// Batches come and go, so they have no gauge.

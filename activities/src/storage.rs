@@ -21,9 +21,12 @@ use object_store::{
 };
 use url::Url;
 
+pub use self::error::Error;
 use crate::host_rates::HostRates;
 
 pub use local::OddEntry;
+
+mod error;
 
 /// For one file over HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
@@ -59,23 +62,6 @@ pub enum Entry {
     Object(Location),
     /// Something in a folder that cannot be read as a file.
     Odd(OddEntry),
-}
-
-/// What is wrong with a URI or an object.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The text is no URI that can be used here; the sentence says why and what to write.
-    #[error("{0}")]
-    Invalid(String),
-    /// There is no such object.
-    #[error("{0} does not exist")]
-    Missing(String),
-    /// The object is there already, and was to be created.
-    #[error("{0} exists already")]
-    Exists(String),
-    /// The store failed; it may work later.
-    #[error("{0}")]
-    Failed(String),
 }
 
 impl Storage {
@@ -318,7 +304,9 @@ impl Location {
     /// Whether a file system says that this is a folder or a file; object stores have no folders.
     #[must_use]
     pub fn exists_as_folder_or_file(&self) -> Option<bool> {
-        self.root().folder.as_ref().map(|_| FilePath::new("/").join(self.path.as_ref()).exists())
+        let file = || FilePath::new("/").join(self.path.as_ref());
+        // A folder above it that may not be looked into: reading says so.
+        self.root().folder.as_ref().map(|_| file().try_exists().unwrap_or(true))
     }
 
     /// Where it lies on the file system, if it does.
@@ -349,7 +337,7 @@ impl Location {
     /// Size in bytes, if the object exists.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the store cannot say.
+    /// one of the store's when it cannot say.
     pub async fn size(&self) -> Result<Option<u64>, Error> {
         self.turn().await?;
         match self.store().head(&self.path).await {
@@ -362,7 +350,7 @@ impl Location {
     /// The whole object.
     ///
     /// # Errors
-    /// [`Error::Missing`], or [`Error::Failed`] when the store cannot read it.
+    /// [`Error::Missing`], or one of the store's when it cannot read it.
     pub async fn read(&self) -> Result<Bytes, Error> {
         self.turn().await?;
         let result = match self.store().get(&self.path).await {
@@ -390,7 +378,7 @@ impl Location {
     /// A part of the object, by its bytes.
     ///
     /// # Errors
-    /// [`Error::Missing`], or [`Error::Failed`] when the store cannot read it.
+    /// [`Error::Missing`], or one of the store's when it cannot read it.
     pub async fn read_range(&self, range: Range<u64>) -> Result<Bytes, Error> {
         self.turn().await?;
         self.store().get_range(&self.path, range).await.map_err(|error| match error {
@@ -402,7 +390,7 @@ impl Location {
     /// Removes the object; one that is not there is removed already.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the store cannot remove it.
+    /// one of the store's when it cannot remove it.
     pub async fn delete(&self) -> Result<(), Error> {
         match self.store().delete(&self.path).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -413,7 +401,7 @@ impl Location {
     /// Writes the whole object, whatever was there.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the store cannot write it.
+    /// one of the store's when it cannot write it.
     pub async fn write(&self, bytes: impl Into<PutPayload>) -> Result<(), Error> {
         self.put(bytes.into(), PutMode::Overwrite).await
     }
@@ -421,7 +409,7 @@ impl Location {
     /// Writes the object whole or not at all, and only if nothing is there.
     ///
     /// # Errors
-    /// [`Error::Exists`], or [`Error::Failed`] when the store cannot write it.
+    /// [`Error::Exists`], or one of the store's when it cannot write it.
     pub async fn create(&self, bytes: impl Into<PutPayload>) -> Result<(), Error> {
         self.put(bytes.into(), PutMode::Create).await
     }
@@ -458,7 +446,7 @@ impl Location {
     /// Every object below this prefix, in no order.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the store cannot list.
+    /// one of the store's when it cannot list.
     pub async fn list(&self, mut each: impl FnMut(Self)) -> Result<(), Error> {
         self.entries(|entry| {
             if let Entry::Object(location) = entry {
@@ -498,7 +486,7 @@ impl Location {
     }
 
     fn failed(&self, what: &str, error: &object_store::Error) -> Error {
-        Error::Failed(format!("cannot {what} {}: {error}", self.uri()))
+        Error::of_store(what, &self.uri(), error)
     }
 }
 

@@ -76,6 +76,19 @@ struct Rig {
 
 impl Rig {
     fn new(combined: u64, answers: Vec<Result<Completion, Error>>) -> Self {
+        let options = Options {
+            max_slot_wait: Duration::ZERO,
+            jitter: Duration::from_secs(3),
+            ..Options::default()
+        };
+        Self::with_options(combined, answers, options)
+    }
+
+    fn with_options(
+        combined: u64,
+        answers: Vec<Result<Completion, Error>>,
+        options: Options,
+    ) -> Self {
         let model: ModelId = "test:model".parse().unwrap();
         let limits = Limits {
             margin: 1.0,
@@ -85,11 +98,6 @@ impl Rig {
         let quota =
             ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
                 .unwrap();
-        let options = Options {
-            max_slot_wait: Duration::ZERO,
-            jitter: Duration::from_secs(3),
-            ..Options::default()
-        };
         let guard = Guard::new(Quota::in_memory([quota], options), Backoff::default());
         let provider = Scripted { answers: Mutex::new(answers.into()), calls: AtomicU32::new(0) };
         Self {
@@ -158,6 +166,34 @@ async fn a_429_closes_the_gate_and_comes_back_after_retry_after() {
         (counts.provider_calls, counts.rate_limited, counts.deferrals, rig.provider_calls()),
         (1, 1, 1, 1)
     );
+}
+
+#[tokio::test]
+async fn a_worker_that_stops_sends_nothing_more() {
+    let mut rig = Rig::new(10_000, vec![answered(700, 50)]);
+    rig.guard.stopping.cancel();
+    let failure = rig.call(1_000, 500).await.unwrap_err();
+    assert_eq!((failure.kind, delay(&failure)), (FailureType::QuotaWait, 0), "handed back at once");
+    assert_eq!((rig.used().await, rig.provider_calls()), (0, 0));
+    assert!(!rig.attempt.has_sent());
+}
+
+#[tokio::test]
+async fn an_attempt_that_waits_in_place_ends_when_the_worker_stops_and_keeps_its_turn() {
+    let options = Options { max_slot_wait: Duration::from_secs(300), ..Options::default() };
+    let mut rig = Rig::with_options(1_000, vec![answered(800, 100)], options);
+    rig.call(800, 100).await.unwrap();
+    let stopping = rig.guard.stopping.clone();
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stopping.cancel();
+    };
+    let waits = tokio::time::timeout(Duration::from_secs(5), rig.call(800, 100));
+    let (ended, ()) = tokio::join!(waits, stop);
+    let failure = ended.expect("it is handed back at once").unwrap_err();
+    assert_eq!(failure.kind, FailureType::QuotaWait);
+    assert!(rig.attempt.state().ticket.is_some(), "its turn is kept");
+    assert_eq!(rig.provider_calls(), 1);
 }
 
 #[tokio::test]

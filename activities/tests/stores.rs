@@ -19,10 +19,22 @@ use axum::{Router, http::StatusCode, response::Redirect, routing::get};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use tidegate_activities::{
+    Services,
+    batch::job::{Shards, Stored},
+    batch::source,
+    call::attempt::{Attempt, AttemptState},
+    call::budget::Budgets,
+    call::guard::Guard,
+    call::route::{Queues, Route, Routes},
+    document::process,
+    failure::{Backoff, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
     storage::{Error, Storage},
 };
+use tidegate_documents::{Limits, Reader};
+use tidegate_providers::{Prices, Providers};
 use tidegate_quota::{BucketLimit, Options, Quota};
+use tidegate_workflows::contract::{DocumentTask, FailureType, Job};
 use tokio::{io::AsyncWriteExt, net::TcpListener};
 
 /// An S3 with one bucket, and a storage that reaches it.
@@ -43,8 +55,13 @@ async fn s3() -> (tempfile::TempDir, Storage) {
             });
         }
     });
+    (folder, storage_at(&endpoint, &[]))
+}
+
+/// A storage on an S3 at this address, beside other roots.
+fn storage_at(endpoint: &str, others: &[&str]) -> Storage {
     let options = [
-        ("AWS_ENDPOINT", endpoint.as_str()),
+        ("AWS_ENDPOINT", endpoint),
         ("AWS_ALLOW_HTTP", "true"),
         ("AWS_ACCESS_KEY_ID", "key"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
@@ -52,8 +69,7 @@ async fn s3() -> (tempfile::TempDir, Storage) {
     ];
     let options: Vec<_> =
         options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let storage = Storage::with_options(["s3://bucket/data"], &options).unwrap();
-    (folder, storage)
+    Storage::with_options(["s3://bucket/data"].iter().chain(others).copied(), &options).unwrap()
 }
 
 #[tokio::test]
@@ -105,6 +121,120 @@ async fn an_s3_keeps_what_results_need() {
     ] {
         assert!(storage.resolve(outside).is_err(), "{outside}");
     }
+}
+
+/// A storage whose S3 answers everything with this status.
+async fn answering(status: StatusCode) -> Storage {
+    answering_beside(status, &[]).await
+}
+
+/// The same, beside other roots.
+async fn answering_beside(status: StatusCode, others: &[&str]) -> Storage {
+    let app = Router::new().fallback(move || async move { status });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    storage_at(&endpoint, others)
+}
+
+#[tokio::test]
+async fn an_s3s_answers_are_told_apart() {
+    let (_folder, storage) = s3().await;
+    let gone = storage.resolve("s3://bucket/data/gone.md").unwrap();
+    assert!(matches!(gone.read().await, Err(Error::Missing(_))));
+    let storage = answering(StatusCode::FORBIDDEN).await;
+    let object = storage.resolve("s3://bucket/data/secret.md").unwrap();
+    let base = storage.resolve("s3://bucket/data/").unwrap();
+    let answers = [
+        object.read().await.map(drop),
+        object.size().await.map(drop),
+        object.write(b"x".to_vec()).await,
+        object.create(b"x".to_vec()).await,
+        base.list(|_| {}).await,
+    ];
+    for answer in answers {
+        let error = answer.unwrap_err();
+        assert!(
+            matches!(&error, Error::Forbidden(why) if why.contains("s3://bucket/data")),
+            "{error:?}"
+        );
+    }
+    let mut writer = object.writer();
+    writer.write_all(b"x").await.unwrap();
+    let denied = writer.shutdown().await.unwrap_err();
+    assert!(denied.to_string().contains("403"), "{denied}");
+    let storage = answering(StatusCode::BAD_REQUEST).await;
+    let object = storage.resolve("s3://bucket/data/a.md").unwrap();
+    for answer in [object.read().await.map(drop), object.write(b"x".to_vec()).await] {
+        assert!(matches!(answer, Err(Error::Misconfigured(_))), "{answer:?}");
+    }
+    let storage = answering(StatusCode::TOO_MANY_REQUESTS).await;
+    let object = storage.resolve("s3://bucket/data/a.md").unwrap();
+    assert!(matches!(object.read().await, Err(Error::Failed(_))));
+}
+
+#[tokio::test]
+async fn a_forbidden_prefix_is_the_authors_to_mend_after_a_few_tries() {
+    let storage = answering(StatusCode::FORBIDDEN).await;
+    let output = storage.resolve("s3://bucket/data/out/").unwrap();
+    let job = serde_json::json!({"source": {"prefix": "s3://bucket/data/in/"}, "output": "s3://bucket/data/out/",
+        "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
+    let job: Job = serde_json::from_value(job).unwrap();
+    let planning = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
+    let mut failure = source::documents(&storage, &job, &output).await.unwrap_err();
+    for attempt in 1..=MAX_STORE_REFUSALS {
+        failure = source::documents(&storage, &job, &output).await.unwrap_err();
+        failure = failure.counting(&planning, PLAN_DEADLINE);
+        assert_eq!(failure.is_retried(), attempt < MAX_STORE_REFUSALS, "{failure}");
+    }
+    assert_eq!(failure.kind, FailureType::InvalidInput);
+    assert!(failure.message.contains("cannot list s3://bucket/data/in"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = format!("file://{}", folder.path().canonicalize().unwrap().display());
+    let forbidding = answering_beside(StatusCode::FORBIDDEN, &[&root]).await;
+    let job = serde_json::json!({"source": {"prefix": root}, "output": format!("{root}/out"),
+        "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
+    let job: Job = serde_json::from_value(job).unwrap();
+    let route = Route::of(&job.target, &Routes::default()).unwrap();
+    let lines = format!(
+        "{{\"id\":\"gone\",\"uri\":\"{root}/gone.md\"}}\n{{\"id\":\"secret\",\"uri\":\"s3://bucket/data/secret.md\"}}\n"
+    );
+    std::fs::create_dir(folder.path().join("job")).unwrap();
+    let stored = serde_json::to_vec(&Stored { job, route, forecast: None }).unwrap();
+    std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
+    std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
+    let services = Services {
+        storage: forbidding,
+        reader: Reader::isolated("/bin/false", [], Limits::default()),
+        providers: Providers::default(),
+        prices: Prices::default(),
+        routes: Routes::default(),
+        queues: Queues::default(),
+        warmth: Arc::default(),
+        budgets: Budgets::default(),
+        guard: Guard::new(Quota::in_memory([], Options::default()), Backoff::default()),
+        shards: Shards::default(),
+    };
+    let ended = async |index: u32, tries: u32| {
+        let document = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
+        let task = DocumentTask { raised: false, job: format!("{root}/job"), shard: 0, index };
+        for attempt in 1..=tries {
+            let failure = process::process(&services, &document, &task).await.unwrap_err();
+            let failure = failure.counting(&document, STORE_DEADLINE);
+            assert_eq!(failure.is_retried(), attempt < tries, "{failure}");
+            if !failure.is_retried() {
+                assert_eq!(failure.kind, FailureType::UnreadableDocument, "{failure}");
+                return failure.message;
+            }
+        }
+        String::new()
+    };
+    assert!(ended(0, 1).await.contains("does not exist any more"));
+    assert!(ended(1, MAX_STORE_REFUSALS).await.contains("the store forbids it"));
 }
 
 #[tokio::test]

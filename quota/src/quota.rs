@@ -71,6 +71,20 @@ impl Quota {
     /// # Errors
     /// [`Refused`]: come back later with the ticket, or never.
     pub async fn admit(&self, request: &Request) -> Result<Permit, Refused> {
+        self.admit_until(request, std::future::pending()).await
+    }
+
+    /// The same, where the wait ends with a refusal, which carries the ticket, as soon as `stop`
+    /// resolves.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub async fn admit_until(
+        &self,
+        request: &Request,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Permit, Refused> {
+        let mut stop = std::pin::pin!(stop);
         let shared = &self.shared;
         let model = shared
             .models
@@ -157,7 +171,11 @@ impl Quota {
             {
                 return Err(refused);
             }
-            tokio::time::sleep(sleep).await;
+            tokio::select! {
+                biased;
+                () = &mut stop => return Err(refused),
+                () = tokio::time::sleep(sleep) => {}
+            }
         }
     }
 

@@ -4,10 +4,10 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use anyhow::Context;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
-    config::{Config, show, sources, span::Span},
+    config::{Config, show, sources},
     devstack::{Stack, simulation, stack::Options},
     signal, telemetry, worker,
 };
@@ -19,12 +19,24 @@ use super::{
 
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     let telemetry = telemetry::start(config.worker.metrics_address()).await;
-    worker::run(config, &telemetry, signal::stop()).await?;
-    Ok(Outcome::Done)
+    let (told, stop) = oneshot::channel();
+    let stop = async {
+        let _ = stop.await;
+    };
+    let signals = async {
+        signal::stop().await;
+        let _ = told.send(());
+        signal::stop().await;
+    };
+    tokio::select! {
+        ended = Box::pin(worker::run(config, &telemetry, stop)) => ended.map(|()| Outcome::Done),
+        () = signals => {
+            output::say("ended by a second signal; provider calls under way are cut off, and other workers make them again");
+            // Returning would wait for reads and writes that may hang.
+            std::process::exit(1);
+        }
+    }
 }
-
-/// What is in flight at the end is lost with the stack, so there is little to wait for.
-const GRACE: Span = Span::seconds(2);
 
 /// Temporal with its UI, Redis, a simulated provider and one worker, until Ctrl-C
 #[derive(Debug, clap::Args)]
@@ -44,7 +56,6 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
         let here = std::env::current_dir().context("finding out the current folder")?;
         config.storage.roots = vec![place::folder_url(&here)?];
     }
-    config.worker.shutdown_grace = GRACE;
     let simulated = if args.no_simulator { Vec::new() } else { simulation::MODELS.to_vec() };
     output::say("starting …");
     let mut stack =

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::Context;
@@ -20,6 +21,7 @@ use super::{
     host::Host,
     mask,
     model::Model,
+    provider::Provider,
     sections::{self, Config},
 };
 
@@ -181,6 +183,22 @@ impl Config {
             .collect()
     }
 
+    /// How long provider calls under way are waited for when a worker stops: without a stated time
+    /// as long as a call can take, which is the longest `request-timeout` of a provider that serves
+    /// a model.
+    #[must_use]
+    pub fn shutdown_grace(&self) -> Duration {
+        let timeout = |model: &String| {
+            let name = model.split_once(':').map_or(model.as_str(), |(provider, _)| provider);
+            *self
+                .providers
+                .get(name)
+                .map_or_else(|| Provider::default().timeout(), Provider::timeout)
+        };
+        let longest = || self.models.keys().map(timeout).max().unwrap_or_default();
+        self.worker.shutdown_grace.map_or_else(longest, |grace| *grace)
+    }
+
     /// How retry delays grow.
     #[must_use]
     pub fn backoff(&self) -> Backoff {
@@ -218,6 +236,24 @@ mod tests {
         fn charge(&self) -> Charge {
             OWN
         }
+    }
+
+    #[test]
+    fn a_call_is_waited_for_as_long_as_it_can_take() {
+        let grace = |text: &str| {
+            let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            Config::from_layers(Some(file.path()), []).unwrap().shutdown_grace().as_secs()
+        };
+        let providers = "[providers.a]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"90s\"\n\
+            [providers.b]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"2m\"\n\
+            [providers.idle]\nkind = \"openai\"\nbase-url = \"http://h\"\nrequest-timeout = \"1h\"\n";
+        let model = |name: &str| format!("[models.\"{name}\"]\nrpm = 10\n");
+        assert_eq!(grace(&format!("{providers}{}", model("a:m"))), 90);
+        assert_eq!(grace(&format!("{providers}{}{}", model("a:m"), model("b:m"))), 120);
+        assert_eq!(grace(&model("anthropic:m")), 600, "the default of request-timeout");
+        let stated = "[worker]\nshutdown-grace = \"5s\"\n";
+        assert_eq!(grace(&format!("{stated}{providers}{}", model("b:m"))), 5);
     }
 
     #[tokio::test]

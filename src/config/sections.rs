@@ -160,10 +160,10 @@ pub struct Worker {
     pub max_concurrent_documents: usize,
     /// A longer wait for quota goes back to Temporal.
     pub max_slot_wait: Span,
-    /// What is in flight gets this long to finish when the worker is told to stop; then it is
-    /// handed back and starts again elsewhere. Keep it below the time that your service manager
-    /// waits before it kills.
-    pub shutdown_grace: Span,
+    /// Provider calls under way get this long to be answered when the worker is told to stop; then
+    /// they are cut off, and paid for again elsewhere. Without it [`Config::shutdown_grace`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shutdown_grace: Option<Span>,
     /// Where Prometheus finds `/metrics`: `host:port`; `off` or nothing for no page.
     pub metrics_listen: String,
 }
@@ -181,7 +181,7 @@ impl Default for Worker {
         Self {
             max_concurrent_documents: 200,
             max_slot_wait: Span::seconds(10),
-            shutdown_grace: Span::seconds(20),
+            shutdown_grace: None,
             metrics_listen: "127.0.0.1:9464".to_owned(),
         }
     }

@@ -19,10 +19,13 @@ use super::{
     temporal_server::{NAMESPACE, TemporalServer},
 };
 use crate::{
-    config::Config,
+    config::{Config, span::Span},
     telemetry::{self, Telemetry},
     worker,
 };
+
+/// What is in flight at the end is lost with the stack, so there is little to wait for.
+const GRACE: Span = Span::seconds(2);
 
 /// What to start.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +68,7 @@ impl Stack {
         config.temporal.namespace = Some(NAMESPACE.to_owned());
         config.redis.url = redis.url();
         config.worker.metrics_listen = "127.0.0.1:0".to_owned();
+        config.worker.shutdown_grace = Some(GRACE);
         for root in roots {
             config.storage.roots.push(folder_url(&root)?);
         }

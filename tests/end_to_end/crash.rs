@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::fleet::{MODEL, fleet, fleet_with_its_own_redis};
+use crate::fleet::{Fleet, MODEL, fleet, fleet_with_its_own_redis};
 
 fn settings() -> String {
     format!("[models.\"{MODEL}\"]\ntpm = 120_000\n")
@@ -83,24 +83,88 @@ async fn a_batch_goes_on_while_redis_is_away() {
     fleet.stop().await;
 }
 
-/// SIGTERM: what is in flight is finished, and the process ends by itself.
+/// SIGTERM in the middle: calls under way are waited for, nothing more is sent, the rest goes to
+/// another worker. A second signal ends a worker at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_asked_to_stop_finishes_what_it_has() {
-    let Some(mut fleet) = fleet("[latency]\nbase = \"1s\"\n", &settings()).await else { return };
+async fn a_worker_that_is_asked_to_stop_waits_for_its_calls_and_makes_no_more() {
+    let limit = format!("[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 10\n");
+    let Some(mut fleet) = fleet("[latency]\nbase = \"6s\"\n", &limit).await else { return };
     fleet.documents(30, 60);
     fleet.worker();
     fleet.start("stop", &fleet.batch("out")).await;
-    fleet.until("stop", |progress| progress["in_flight"].as_u64() > Some(0)).await;
-    let pid = fleet.workers[0].id().unwrap().to_string();
-    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let status = tokio::time::timeout(Duration::from_secs(60), fleet.workers[0].wait())
-        .await
-        .expect("the worker does not stop")
-        .unwrap();
+    asked(&fleet, 1).await;
+    terminate(&fleet, 0);
+    let status = ended(&mut fleet, 0, 30).await;
     assert!(status.success(), "{status}");
+    let answered = fleet.results("out").len();
+    assert!((1..=10).contains(&answered), "{answered} calls were under way");
+    assert_eq!(fleet.account().requests, answered as u64, "each was waited for, and no more sent");
     fleet.worker();
     let result = fleet.result("stop").await.unwrap();
     assert_eq!(result["succeeded"], json!(30), "{result}");
-    assert_eq!(fleet.account().requests, 30, "nothing was asked twice");
+    assert_eq!(fleet.account().requests, 30, "nothing was paid for twice");
+
+    fleet.start("again", &fleet.batch("other")).await;
+    asked(&fleet, 31).await;
+    terminate(&fleet, 1);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(fleet.workers[1].try_wait().unwrap().is_none(), "it waits for its calls");
+    terminate(&fleet, 1);
+    assert!(!ended(&mut fleet, 1, 3).await.success());
+    fleet.stop().await;
+}
+
+fn terminate(fleet: &Fleet, number: usize) {
+    let pid = fleet.workers[number].id().unwrap().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+}
+
+async fn ended(fleet: &mut Fleet, number: usize, seconds: u64) -> std::process::ExitStatus {
+    tokio::time::timeout(Duration::from_secs(seconds), fleet.workers[number].wait())
+        .await
+        .expect("the worker does not stop")
+        .unwrap()
+}
+
+/// Until so many calls have reached the provider.
+async fn asked(fleet: &Fleet, calls: u64) {
+    for _ in 0..600 {
+        if fleet.account().requests >= calls {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{calls} calls are never made");
+}
+
+/// The results' folder does not take them for some seconds: what was answered is kept, nothing is
+/// asked meanwhile, and nothing is paid for twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_cannot_be_written_are_kept_and_none_is_bought_meanwhile() {
+    let limit = format!("[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 5\n");
+    let Some(mut fleet) = fleet("[latency]\nbase = \"1s\"\n", &limit).await else { return };
+    fleet.documents(30, 60);
+    fleet.worker();
+    fleet.start("full", &fleet.batch("out")).await;
+    fleet.until("full", |progress| progress["succeeded"].as_u64() >= Some(5)).await;
+    let (results, kept) = (fleet.path("out/results"), fleet.path("out/kept"));
+    std::fs::rename(&results, &kept).unwrap();
+    // A link to nowhere: nothing is there, and nothing can be put there.
+    std::os::unix::fs::symlink(fleet.path("nowhere"), &results).unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let asked = fleet.account().requests;
+    assert!(asked < 30, "{asked} calls before the disturbance");
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(fleet.account().requests, asked, "nothing is bought that could not be kept");
+    std::fs::remove_file(&results).unwrap();
+    std::fs::rename(&kept, &results).unwrap();
+    let result = fleet.result("full").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["failed"]), (&json!(30), &json!(0)), "{result}");
+    assert_eq!(fleet.results("out").len(), 30);
+    assert_eq!(fleet.account().requests, 30, "nothing was paid for twice");
+    let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
+    for (said, times) in [("results cannot be written", 1), ("results are written again", 1)] {
+        assert_eq!(log.matches(said).count(), times, "{log}");
+    }
     fleet.stop().await;
 }

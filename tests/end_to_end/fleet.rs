@@ -216,10 +216,6 @@ impl Fleet {
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             (value["id"].as_str().unwrap().to_owned(), value)
         };
-        // An object that is being written is a file called `….json#1`, which may go at any moment.
-        let complete = |entry: &std::io::Result<std::fs::DirEntry>| {
-            entry.as_ref().unwrap().path().extension().is_some_and(|kind| kind == "json")
-        };
         let folder = self.path(output).join("results");
         if folder.exists() {
             std::fs::read_dir(folder).unwrap().map(path).filter(is_whole).map(read).collect()

@@ -66,7 +66,10 @@ pub async fn forecast(
                     job.schema.as_ref(),
                 )));
             }
-            Err(failure) if failure.is_retried() => return Err(failure),
+            // One document that cannot be had fails by itself, when its turn comes.
+            Err(failure) if failure.is_retried() && !failure.is_store_refusal() => {
+                return Err(failure);
+            }
             Err(_) => {}
         }
     }

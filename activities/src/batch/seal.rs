@@ -106,5 +106,5 @@ pub(super) async fn read_line(location: Location) -> Result<Option<Line>, Failur
 }
 
 pub(crate) fn write_failure(error: std::io::Error) -> Failure {
-    Error::Failed(format!("cannot write: {error}")).into()
+    Error::of_writing(&error).into()
 }

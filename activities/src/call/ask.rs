@@ -38,6 +38,7 @@ impl Caller<'_> {
         route: &'r Route,
         question: &Question<'_>,
     ) -> Result<(&'r ModelId, Completion), Failure> {
+        self.guard.check(attempt)?;
         let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
         let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;

@@ -1,6 +1,12 @@
 //! What one attempt at a document tells the next, through Temporal's heartbeat details.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -42,6 +48,43 @@ pub struct AttemptState {
     /// URI of the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// What stores have refused or failed at.
+    #[serde(skip_serializing_if = "StoreFaults::is_none")]
+    pub store: StoreFaults,
+}
+
+/// What a store has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreFault {
+    /// It failed, and may work later.
+    Busy,
+    /// It forbids it, is not set up for it, or has lost what was there.
+    Refused,
+}
+
+/// Faults of stores that an activity has met, over all its attempts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StoreFaults {
+    /// In a row, of whatever kind.
+    pub faults: u32,
+    /// Those that time alone does not mend.
+    pub refusals: u32,
+    /// When the first of the row was met, in milliseconds since 1970.
+    pub since_millis: Option<i64>,
+}
+
+impl StoreFaults {
+    fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How long the row has lasted.
+    #[must_use]
+    pub fn lasting(&self, now: SystemTime) -> Duration {
+        let since = self.since_millis.map_or(0, |since| millis(Some(now)).saturating_sub(since));
+        Duration::from_millis(u64::try_from(since).unwrap_or_default())
+    }
 }
 
 /// The cap on output is raised so often for one document.
@@ -61,6 +104,8 @@ pub struct Attempt {
     /// from then on.
     pub scheduled_millis: i64,
     state: Arc<Mutex<AttemptState>>,
+    /// Whether this attempt's call has left.
+    sent: Arc<AtomicBool>,
 }
 
 impl Attempt {
@@ -72,7 +117,13 @@ impl Attempt {
         scheduled_millis: i64,
         state: AttemptState,
     ) -> Self {
-        Self { reservation, batch, scheduled_millis, state: Arc::new(Mutex::new(state)) }
+        Self {
+            reservation,
+            batch,
+            scheduled_millis,
+            state: Arc::new(Mutex::new(state)),
+            sent: Arc::default(),
+        }
     }
 
     /// The running attempt at an activity. `work` names what it does among its run's activities;
@@ -123,9 +174,27 @@ impl Attempt {
 
     /// A call is about to leave. Counted before, so that a crash cannot hide it.
     pub fn calling(&self) {
+        self.sent.store(true, Ordering::SeqCst);
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
         state.ticket = None;
+        // The document was read: the row of faults is over.
+        state.store = StoreFaults { refusals: state.store.refusals, ..StoreFaults::default() };
+    }
+
+    /// Whether a call of this attempt has left: what it answers is paid for.
+    #[must_use]
+    pub fn has_sent(&self) -> bool {
+        self.sent.load(Ordering::SeqCst)
+    }
+
+    /// A store failed or refused; what stores have done to this activity so far.
+    pub fn store_failed(&self, fault: StoreFault) -> StoreFaults {
+        let store = &mut self.state.lock().store;
+        store.faults += 1;
+        store.refusals += u32::from(fault == StoreFault::Refused);
+        store.since_millis.get_or_insert_with(|| millis(Some(SystemTime::now())));
+        *store
     }
 
     /// The call was answered 429.

@@ -4,12 +4,14 @@ use std::{sync::Arc, time::Instant};
 
 use tidegate_providers::{Completion, Provider, Request as Call};
 use tidegate_quota::{Quota, Refused, Request, call_stats::CallStats};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     call::admission::Admitted,
     call::attempt::Attempt,
     call::budget::CallBudget,
     call::health::Health,
+    call::unwritten::Unwritten,
     call::waiting::WaitingRoom,
     failure::{Backoff, Failure},
     metrics,
@@ -28,6 +30,10 @@ pub struct Guard {
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
     pub call_stats: Arc<CallStats>,
+    /// Answers that cannot be written now.
+    pub unwritten: Arc<Unwritten>,
+    /// Cancelled when this worker stops: from then on no call leaves.
+    pub stopping: CancellationToken,
 }
 
 impl Guard {
@@ -40,6 +46,8 @@ impl Guard {
             health: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
+            unwritten: Arc::default(),
+            stopping: CancellationToken::new(),
         }
     }
 
@@ -67,8 +75,8 @@ impl Guard {
         }
     }
 
-    /// Leave for one call: the model is well, the quota has room now or soon, and the budgets can
-    /// pay.
+    /// Leave for one call: the worker goes on and could keep the answer, the model is well, the quota has room now or soon,
+    /// and the budgets can pay.
     ///
     /// # Errors
     /// As [`Self::call`]; no call is made, and none is counted.
@@ -78,15 +86,19 @@ impl Guard {
         request: &'a Request,
         budget: &'a CallBudget<'a>,
     ) -> Result<Admitted<'a>, Failure> {
+        self.check(attempt)?;
         self.health.check(&request.model)?;
         budget.check()?;
         let circuit = self.health.enter(&request.model, Instant::now());
         let breaker = circuit.inspect_err(|_| attempt.deferred(attempt.state().ticket))?;
         let (patient, slot) = self.waiting.enter(request);
-        let permit =
-            self.quota.admit(&patient).await.map_err(|refused| defer(attempt, &refused))?;
+        let admitted = self.quota.admit_until(&patient, self.stopping.cancelled()).await;
+        let permit = admitted.map_err(|refused| defer(attempt, &refused))?;
         drop(slot);
         let holds = budget.hold(attempt).await?;
+        // That may have changed while the call waited; what is held is given back.
+        self.check(attempt)?;
+        self.unwritten.enter(attempt, Instant::now())?;
         Ok(Admitted {
             attempt,
             request,
@@ -98,6 +110,17 @@ impl Guard {
             model: self.quota.models().find(|model| model.id == request.model),
             least_pause: self.backoff.base,
         })
+    }
+
+    /// Whether this worker may buy an answer: it goes on, and could keep it.
+    ///
+    /// # Errors
+    /// A failure that comes back, to another worker or later.
+    pub fn check(&self, attempt: &Attempt) -> Result<(), Failure> {
+        if self.stopping.is_cancelled() {
+            return Err(Failure::worker_stops());
+        }
+        self.unwritten.check(attempt, Instant::now())
     }
 }
 

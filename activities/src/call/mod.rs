@@ -7,7 +7,8 @@
 //!   cached
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; [`health`]: models that should not be asked for a while
-//! * [`waiting`]: how many slots may hold attempts that only wait
+//! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
+//!   be written now
 
 pub mod admission;
 pub(crate) mod ask;
@@ -17,5 +18,6 @@ pub mod guard;
 pub mod health;
 pub mod prompt;
 pub mod route;
+pub mod unwritten;
 pub mod waiting;
 pub mod warm_cache;

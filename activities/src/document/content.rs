@@ -27,14 +27,14 @@ pub(crate) async fn read(
         return Err(unreadable(format!("{location} is {what}, and no file")));
     }
     let gone = || unreadable(format!("{location} does not exist any more"));
-    let size = location.size().await?.ok_or_else(gone)?;
+    let size = location.size().await.map_err(Failure::of_document)?.ok_or_else(gone)?;
     let most = services.reader.limits().bytes;
     if size > most {
         return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
     }
     let bytes = location.read().await.map_err(|error| match error {
         Error::Missing(_) => gone(),
-        error => error.into(),
+        error => Failure::of_document(error),
     })?;
     let attached = attach_pdf && matches!(Format::of(&bytes, location.name()), Ok(Format::Pdf));
     let read = services.reader.read(bytes.clone(), location.name()).await;

@@ -125,7 +125,7 @@ pub async fn process(
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
-    done.create(&object).await?;
+    services.guard.unwritten.keep(attempt, || done.create(&object)).await?;
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);

@@ -11,6 +11,7 @@ mod members;
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use tidegate_documents::tokens;
 use tidegate_providers::{Completion, Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
@@ -143,7 +144,9 @@ pub async fn process(
     }
     let json =
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
-    kept.write(json).await?;
+    let json = Bytes::from(json);
+    let write = || async { Ok(kept.write(json.clone()).await?) };
+    services.guard.unwritten.keep(attempt, write).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
     Ok(outcome)

@@ -42,7 +42,7 @@ pub async fn process(
         attempt.begin_raised(kept.to_string());
     }
     let result = answer(services, attempt, &shard, document, (&content, None), &kept).await?;
-    result.create(&location).await?;
+    services.guard.unwritten.keep(attempt, || result.create(&location)).await?;
     forget(attempt, &kept).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome(attempt))

@@ -1,6 +1,7 @@
 use tidegate_quota::Ticket;
 
 use super::*;
+use crate::call::attempt::AttemptState;
 
 fn counts(provider_calls: u32, rate_limited: u32) -> CallCounts {
     CallCounts { provider_calls, rate_limited, deferrals: 0 }
@@ -39,20 +40,82 @@ fn delays_keep_their_bounds() {
     );
 }
 
+fn activity() -> Attempt {
+    Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default())
+}
+
 #[test]
-fn a_store_that_stays_away_is_asked_ever_less_often_as_configured() {
+fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_deadline() {
     let failure = || Failure::from(storage::Error::Failed("the store is away".to_owned()));
     let backoff = Backoff { base: Duration::from_secs(40), max: Duration::from_secs(300) };
-    assert!(longest(&failure(), backoff, 1) <= backoff.base);
-    assert!(longest(&failure(), backoff, 1) > Duration::from_secs(30), "the base is [gate]'s");
-    assert!(longest(&failure(), backoff, 3) > Duration::from_secs(120), "and grows");
-    assert!(longest(&failure(), backoff, 4) > Duration::from_secs(240), "to its bound");
+    let activity = activity();
+    let met = |number| {
+        let failure = failure().counting(&activity, STORE_DEADLINE);
+        assert_eq!(activity.state().store.faults, number);
+        longest(&failure, backoff, 90)
+    };
+    let first = met(1);
+    assert!(first <= backoff.base, "attempts that only waited for quota do not count: {first:?}");
+    assert!(first > Duration::from_secs(30), "the base is [gate]'s");
+    let _ = met(2);
+    assert!(met(3) > Duration::from_secs(120), "and grows");
+    assert!(met(4) > Duration::from_secs(240), "to its bound");
     let delays: Vec<_> = (0..200)
-        .map(|_| failure().into_application_failure(CallCounts::default(), backoff, 9))
+        .map(|_| failure().counting(&activity, STORE_DEADLINE))
+        .map(|failure| failure.into_application_failure(CallCounts::default(), backoff, 9))
         .map(|sent| sent.next_retry_delay().unwrap())
         .collect();
     assert!(delays.iter().all(|delay| *delay <= backoff.max));
     assert!(delays.iter().any(|delay| *delay > Duration::from_secs(240)), "that Temporal gets too");
+
+    let ended = failure().counting(&activity, Duration::ZERO);
+    assert_eq!((ended.kind, ended.is_retried()), (FailureType::Transient, false), "{ended}");
+    activity.calling();
+    assert_eq!(activity.state().store, StoreFaults::default(), "it was read: the row is over");
+}
+
+#[test]
+fn a_deadline_counts_from_the_first_fault_of_a_row() {
+    let activity = activity();
+    let so_far = activity.store_failed(StoreFault::Busy);
+    let first = SystemTime::now();
+    let at = |after: Duration| {
+        let failure = Failure::of_document(storage::Error::Failed("SlowDown".to_owned()));
+        let last = FailureType::UnreadableDocument;
+        failure.after_store_faults(last, so_far, STORE_DEADLINE, first + after)
+    };
+    assert!(at(STORE_DEADLINE - Duration::from_secs(60)).is_retried());
+    let ended = at(STORE_DEADLINE + Duration::from_secs(60));
+    assert_eq!((ended.kind, ended.is_retried()), (FailureType::UnreadableDocument, false));
+    assert_eq!(ended.message, "given up after 24 h: SlowDown");
+}
+
+#[test]
+fn what_a_store_refuses_is_tried_a_few_times_and_ends_with_a_sentence() {
+    let forbidden = || storage::Error::Forbidden("cannot read s3://b/a: 403".to_owned());
+    let misconfigured = || storage::Error::Misconfigured("cannot read s3://b/a: 400".to_owned());
+    for (failure, last) in [
+        (Failure::from as fn(storage::Error) -> Failure, FailureType::InvalidInput),
+        (Failure::of_document, FailureType::UnreadableDocument),
+        (|error| Failure::of_field("source", error), FailureType::InvalidInput),
+    ] {
+        for error in [&forbidden as &dyn Fn() -> storage::Error, &misconfigured] {
+            let activity = activity();
+            for _ in 1..MAX_STORE_REFUSALS {
+                // A busy store in between is none of its refusals.
+                let busy = Failure::from(storage::Error::Failed("503".to_owned()));
+                assert!(busy.counting(&activity, STORE_DEADLINE).is_retried());
+                let again = failure(error()).counting(&activity, STORE_DEADLINE);
+                assert_eq!((again.kind, again.is_retried()), (FailureType::Transient, true));
+            }
+            let ended = failure(error()).counting(&activity, STORE_DEADLINE);
+            assert_eq!((ended.kind, ended.is_retried()), (last, false));
+            assert!(ended.message.starts_with("given up after 4 tries: "), "{ended}");
+            assert!(ended.message.contains("cannot read s3://b/a"), "{ended}");
+        }
+    }
+    let gone = Failure::of_field("source", storage::Error::Missing("s3://b/a".to_owned()));
+    assert_eq!((gone.kind, gone.is_retried()), (FailureType::InvalidInput, false), "at once");
 }
 
 #[test]
