@@ -16,7 +16,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
-    batch::{job::Shards, plan},
+    batch::{finish, job::Shards, plan, seal},
     call::{
         attempt::{Attempt, AttemptState},
         budget::Budgets,
@@ -36,7 +36,8 @@ use tidegate_providers::{
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{
-    CutAnswers, DocumentOutcome, DocumentTask, FailureDetails, FailureType, PartTask, Step,
+    CutAnswers, DocumentOutcome, DocumentTask, FailureDetails, FailureType, Finish, PartTask, Plan,
+    Progress, SealShard, Step,
 };
 
 const MODEL: &str = "anthropic:claude-sonnet-5-5";
@@ -94,6 +95,7 @@ struct Rig {
     services: Services,
     provider: Scripted,
     folder: TempDir,
+    plan: Plan,
     task: DocumentTask,
     /// Attempts so far, and what the last one told the next.
     attempts: u32,
@@ -136,8 +138,8 @@ impl Rig {
         job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let job = serde_json::from_value(job).unwrap();
         let plan = plan::plan(&services, &job, "w", "run-1").await.unwrap();
-        let task = DocumentTask { job: plan.job, shard: 0, index: 0, raised: false };
-        Self { services, provider, folder, task, attempts: 0, state: json!({}) }
+        let task = DocumentTask { job: plan.job.clone(), shard: 0, index: 0, raised: false };
+        Self { services, provider, folder, plan, task, attempts: 0, state: json!({}) }
     }
 
     /// The next attempt, which knows what a heartbeat carries.
@@ -275,6 +277,16 @@ async fn an_unknown_end_is_a_result_that_says_so() {
         (&json!("unknown"), &json!("tide_out"))
     );
     assert_eq!(outcome.cuts, CutAnswers::default());
+
+    let sealed = SealShard { job: rig.plan.job.clone(), shard: 0, failures: Vec::new() };
+    seal::seal(&rig.services, &sealed).await.unwrap();
+    let output = format!("file://{}/out/", rig.folder.path().display());
+    let (plan, progress) = (rig.plan.clone(), Progress::default());
+    let end = Finish { plan, output, progress, counts: true };
+    finish::finish(&rig.services.storage, &end).await.unwrap();
+    let report = std::fs::read(rig.folder.path().join("out/report.json")).unwrap();
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["unknown_stop_reasons"], json!({"tide_out": 1}));
 }
 
 #[tokio::test]
