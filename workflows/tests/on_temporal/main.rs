@@ -16,4 +16,5 @@ mod common;
 mod continued;
 mod invalid_input;
 mod paths;
+mod recorder;
 mod replay;

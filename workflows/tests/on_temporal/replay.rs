@@ -1,46 +1,47 @@
-//! Histories that were recorded earlier, replayed through the workflows as they are now.
+//! Histories that earlier versions recorded, replayed through the workflows as they are now.
 //!
 //! A change that decides otherwise than the recorded runs did would break every batch that is under
-//! way when it is rolled out. Where such a change is meant, guard it by a patch, or write down that
-//! batches must have ended, and record again:
-//! `TIDEGATE_RECORD_HISTORIES=1 cargo test -p tidegate-workflows replay`.
-
-use std::path::PathBuf;
+//! way when it is rolled out. Such a change goes behind a patch (`layout.rs`), and what is decided
+//! behind it is recorded under a version of its own:
+//! `TIDEGATE_RECORD_HISTORIES=2026-11-22 cargo test -p tidegate-workflows replay`.
 
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
-use temporalio_protos::temporal::api::history::v1::HistoryEvent;
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions,
 };
-use tidegate_testkit::Temporal;
-use tidegate_workflows::{
-    ProcessDocuments, ProcessShard,
-    contract::{
-        BatchState, CallCounts, DocumentOutcome, FailureType, LongHow, Parts, ProviderBatching,
-    },
+use tidegate_workflows::{ProcessDocuments, ProcessShard};
+
+use crate::recorder::{
+    BATCH, BATCH_CANCELLED, BATCH_CONTINUED, Recorder, SHARD, SHARD_CANCELLED, SHARD_CONTINUED,
+    SHARD_ECONOMY, SHARD_PACKED, SHARD_PARTS, folder,
 };
 
-use crate::common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
-
-const BATCH: &str = "batch.json";
-const SHARD: &str = "shard.json";
-const BATCH_CANCELLED: &str = "batch-cancelled.json";
-const SHARD_CANCELLED: &str = "shard-cancelled.json";
-const BATCH_CONTINUED: &str = "batch-continued.json";
-const SHARD_CONTINUED: &str = "shard-continued.json";
-const SHARD_PARTS: &str = "shard-parts.json";
-const SHARD_PACKED: &str = "shard-packed.json";
-const SHARD_ECONOMY: &str = "shard-economy.json";
+/// The version whose batches have no patch in their histories.
+const FIRST: &str = "018ed06";
 
 const SIGNAL: &str = "SignalExternalWorkflowExecutionInitiatedEventAttributes";
 
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/histories").join(name)
+/// All versions that have recorded histories, in order.
+fn versions() -> Vec<String> {
+    let entries = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap());
+    let mut versions: Vec<String> = entries
+        .filter(|entry| entry.file_type().unwrap().is_dir())
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    versions.sort_unstable();
+    versions
 }
 
-fn recorded(name: &str) -> Value {
-    serde_json::from_slice(&std::fs::read(path(name)).unwrap()).unwrap()
+fn recorded(version: &str, name: &str) -> Value {
+    let file = folder().join(version).join(name);
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+}
+
+/// The histories of a version.
+fn names(version: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder().join(version)).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
 async fn replay(history: &Value) -> Result<(), WorkflowReplayError> {
@@ -54,78 +55,77 @@ async fn replay(history: &Value) -> Result<(), WorkflowReplayError> {
     WorkflowReplayer::new(options).unwrap().replay_workflow(history).await
 }
 
+/// Every history of every version.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recorded_histories_replay() {
-    if std::env::var_os("TIDEGATE_RECORD_HISTORIES").is_some_and(|value| value == "1") {
-        record_failures_and_a_pause().await;
-        record_a_cancellation().await;
-        record_a_change_of_runs().await;
-        record_other_paths().await;
+    if let Ok(version) = std::env::var("TIDEGATE_RECORD_HISTORIES") {
+        Recorder::new(&version).unwrap().record().await;
     }
-    let all = [
-        BATCH,
-        SHARD,
-        BATCH_CANCELLED,
-        SHARD_CANCELLED,
-        BATCH_CONTINUED,
-        SHARD_CONTINUED,
-        SHARD_PARTS,
-        SHARD_PACKED,
-        SHARD_ECONOMY,
-    ];
-    for name in all {
-        replay(&recorded(name)).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+    for version in versions() {
+        for name in names(&version) {
+            replay(&recorded(&version, &name))
+                .await
+                .unwrap_or_else(|error| panic!("{version}/{name}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn what_an_earlier_version_recorded_is_not_written_over() {
+    assert!(versions().contains(&FIRST.to_owned()), "its batches may still run");
+    let refused = Recorder::new(FIRST).unwrap_err();
+    assert!(refused.contains("is there already"), "{refused}");
+    for name in ["", "1", "../../src"] {
+        let refused = Recorder::new(name).unwrap_err();
+        assert!(refused.contains("names the version"), "{refused}");
     }
 }
 
 /// What the next recording must not leave out.
 #[test]
 fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_of_runs() {
-    for name in [BATCH, SHARD] {
-        let history = recorded(name);
-        let signals: Vec<_> = all(&history, "WorkflowExecutionSignaledEventAttributes")
-            .map(|signal| signal["signal_name"].as_str().unwrap())
-            .filter(|name| *name != "shard_progress")
-            .collect();
-        assert_eq!(signals, ["pause", "resume"], "{name}");
+    for version in versions() {
+        let recorded = |name: &str| recorded(&version, name);
+        for name in [BATCH, SHARD] {
+            let history = recorded(name);
+            let signals: Vec<_> = all(&history, "WorkflowExecutionSignaledEventAttributes")
+                .map(|signal| signal["signal_name"].as_str().unwrap())
+                .filter(|name| *name != "shard_progress")
+                .collect();
+            assert_eq!(signals, ["pause", "resume"], "{version}/{name}");
+        }
+        assert_eq!(all(&recorded(SHARD), "ActivityTaskFailedEventAttributes").count(), 2);
+        let cancelled = recorded(SHARD_CANCELLED);
+        assert_eq!(all(&cancelled, "ActivityTaskCanceledEventAttributes").count(), 3);
+        for (name, end) in [
+            (BATCH_CANCELLED, "WorkflowExecutionCanceledEventAttributes"),
+            (SHARD_CANCELLED, "WorkflowExecutionCanceledEventAttributes"),
+            (BATCH_CONTINUED, "WorkflowExecutionContinuedAsNewEventAttributes"),
+            (SHARD_CONTINUED, "WorkflowExecutionContinuedAsNewEventAttributes"),
+        ] {
+            let history = recorded(name);
+            let last = &history["events"].as_array().unwrap().last().unwrap()["attributes"];
+            assert!(last.get(end).is_some(), "{version}/{name}: {last}");
+        }
+        let scheduled = |name: &str, activities: &[&str]| -> Vec<usize> {
+            let history = recorded(name);
+            let tasks = || all(&history, "ActivityTaskScheduledEventAttributes");
+            let of = |activity: &&str| {
+                tasks().filter(|task| task["activity_type"]["name"] == **activity).count()
+            };
+            activities.iter().map(of).collect()
+        };
+        assert_eq!(scheduled(SHARD_PARTS, &["tidegate.process_part"]), [12 + 2 + 1], "{version}");
+        let packed = ["tidegate.process_pack", "tidegate.process_document"];
+        assert_eq!(scheduled(SHARD_PACKED, &packed), [3, 12], "{version}");
+        let economy = [
+            "tidegate.submit_batch",
+            "tidegate.collect_batch",
+            "tidegate.cancel_batch",
+            "tidegate.process_document",
+        ];
+        assert_eq!(scheduled(SHARD_ECONOMY, &economy), [5, 4, 0, 12], "{version}");
     }
-    assert_eq!(all(&recorded(SHARD), "ActivityTaskFailedEventAttributes").count(), 2);
-    assert_eq!(all(&recorded(SHARD_CANCELLED), "ActivityTaskCanceledEventAttributes").count(), 3);
-    let last = |name: &str| {
-        recorded(name)["events"].as_array().unwrap().last().unwrap()["attributes"].clone()
-    };
-    assert!(last(BATCH_CANCELLED).get("WorkflowExecutionCanceledEventAttributes").is_some());
-    assert!(last(SHARD_CANCELLED).get("WorkflowExecutionCanceledEventAttributes").is_some());
-    assert!(last(BATCH_CONTINUED).get("WorkflowExecutionContinuedAsNewEventAttributes").is_some());
-    assert!(last(SHARD_CONTINUED).get("WorkflowExecutionContinuedAsNewEventAttributes").is_some());
-    let scheduled = |name: &str, activity: &str| {
-        let history = recorded(name);
-        all(&history, "ActivityTaskScheduledEventAttributes")
-            .filter(|task| task["activity_type"]["name"] == activity)
-            .count()
-    };
-    assert_eq!(scheduled(SHARD_PARTS, "tidegate.process_part"), 12 + 2 + 1);
-    assert_eq!(
-        (
-            scheduled(SHARD_PACKED, "tidegate.process_pack"),
-            scheduled(SHARD_PACKED, "tidegate.process_document")
-        ),
-        (3, 12)
-    );
-    assert_eq!(
-        (
-            scheduled(SHARD_ECONOMY, "tidegate.submit_batch"),
-            scheduled(SHARD_ECONOMY, "tidegate.collect_batch")
-        ),
-        (5, 4)
-    );
-    assert_eq!(
-        (
-            scheduled(SHARD_ECONOMY, "tidegate.cancel_batch"),
-            scheduled(SHARD_ECONOMY, "tidegate.process_document")
-        ),
-        (0, 12)
-    );
 }
 
 /// A replay that passes proves something only if one that should fail does.
@@ -142,7 +142,7 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
             "Other",
         ),
     ] {
-        let mut history = recorded(name);
+        let mut history = recorded(FIRST, name);
         let event = history["events"]
             .as_array_mut()
             .unwrap()
@@ -154,7 +154,7 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
     }
 
     // The report of the first documents, before the last of them.
-    let mut history = recorded(SHARD);
+    let mut history = recorded(FIRST, SHARD);
     let events = history["events"].as_array_mut().unwrap();
     let report = events.iter().position(|event| event["attributes"].get(SIGNAL).is_some()).unwrap();
     let [document, report] = &mut events[report - 1..=report] else { panic!("two events") };
@@ -169,107 +169,6 @@ async fn assert_refused(history: &Value, how: &str) {
         Err(WorkflowReplayError::Replay(failure)) => println!("{how}: {failure}"),
         result => panic!("{how}: {result:?}"),
     }
-}
-
-async fn record_failures_and_a_pause() {
-    let gate = Gate::default();
-    let at = gate.clone();
-    let fake = Fake::new(24, 12, move |task| match task.index {
-        2 => Act::Fail(
-            FailureType::InvalidRequest,
-            CallCounts { provider_calls: 1, ..CallCounts::default() },
-        ),
-        5 => Act::Fail(FailureType::TooLarge, CallCounts::default()),
-        _ => Act::Wait(at.clone()),
-    });
-    let recorded = with_worker(server(), fake, async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 6}))).await;
-        rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
-        batch.pause().await;
-        for shard in [0, 1] {
-            batch.shard_has_signal(shard, "pause", 1).await;
-        }
-        gate.pass(6);
-        for shard in [0, 1] {
-            until("a shard is idle", async || batch.shard_totals(shard).await.in_flight == 0).await;
-        }
-        batch.resume().await;
-        for shard in [0, 1] {
-            batch.shard_has_signal(shard, "resume", 1).await;
-        }
-        gate.open();
-        assert_eq!(batch.result().await.unwrap().totals.failed, 4);
-        save(BATCH, &batch.history().await);
-        save(SHARD, &batch.shard_history(0).await);
-    });
-    assert!(recorded.await.is_some(), "histories can be recorded only with a Temporal dev server");
-}
-
-async fn record_a_cancellation() {
-    let gate = Gate::default();
-    with_worker(server(), Fake::waiting(24, 12, &gate), async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 6}))).await;
-        rig.fake.until("a full window", |calls| calls.started.len() == 6).await;
-        gate.pass(4);
-        rig.fake.until("the window moves on", |calls| calls.started.len() == 10).await;
-        batch.cancel().await;
-        assert_eq!(batch.result().await, Err(Ended::Cancelled));
-        save(BATCH_CANCELLED, &batch.history().await);
-        save(SHARD_CANCELLED, &batch.shard_history(0).await);
-    })
-    .await;
-}
-
-async fn record_a_change_of_runs() {
-    let server = Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
-    with_worker(server.as_ref(), Fake::willing(180, 30), async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.succeeded, 180);
-        save(BATCH_CONTINUED, &batch.first_history().await);
-        save(SHARD_CONTINUED, &batch.first_shard_history(0).await);
-    })
-    .await;
-}
-
-/// A document in parts, documents that share calls, and documents in a provider's batches, one of
-/// which finds no room at first.
-async fn record_other_paths() {
-    let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
-    let long = Fake::new(1, 1, move |_| {
-        Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
-    });
-    with_worker(server(), long, async |rig| {
-        let batch = rig.start(&input(&json!({}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 14 + 1);
-        save(SHARD_PARTS, &batch.shard_history(0).await);
-    })
-    .await;
-    with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.succeeded, 25);
-        save(SHARD_PACKED, &batch.shard_history(0).await);
-    })
-    .await;
-    let economy = Fake::willing(24, 24).in_provider_batches(
-        ProviderBatching { until: None },
-        |batch, times| match (batch.submitted.from, times) {
-            (10, 1) if batch.submitted.round == 0 => BatchState::Full,
-            (_, 1) => BatchState::Running,
-            _ => BatchState::Ended,
-        },
-    );
-    with_worker(server(), economy, async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.succeeded, 24);
-        save(SHARD_ECONOMY, &batch.shard_history(0).await);
-    })
-    .await;
-}
-
-/// One event to a line, so that a new recording can be compared with the last.
-fn save(name: &str, events: &[HistoryEvent]) {
-    let lines: Vec<_> = events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
-    std::fs::write(path(name), format!("{{\"events\":[\n{}\n]}}\n", lines.join(",\n"))).unwrap();
 }
 
 /// The attributes of all events of a kind.

@@ -1,0 +1,172 @@
+//! Records histories, under the version that writes them. What an earlier version wrote is never
+//! written over: its batches may still run.
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use temporalio_protos::temporal::api::history::v1::HistoryEvent;
+use tidegate_testkit::Temporal;
+use tidegate_workflows::contract::{
+    BatchState, CallCounts, DocumentOutcome, FailureType, LongHow, Parts, ProviderBatching,
+};
+
+use crate::common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
+
+pub(crate) const BATCH: &str = "batch.json";
+pub(crate) const SHARD: &str = "shard.json";
+pub(crate) const BATCH_CANCELLED: &str = "batch-cancelled.json";
+pub(crate) const SHARD_CANCELLED: &str = "shard-cancelled.json";
+pub(crate) const BATCH_CONTINUED: &str = "batch-continued.json";
+pub(crate) const SHARD_CONTINUED: &str = "shard-continued.json";
+pub(crate) const SHARD_PARTS: &str = "shard-parts.json";
+pub(crate) const SHARD_PACKED: &str = "shard-packed.json";
+pub(crate) const SHARD_ECONOMY: &str = "shard-economy.json";
+
+/// Where the histories of all versions lie, each in a folder of its own.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/histories")
+}
+
+/// Writes the histories of one version.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    folder: PathBuf,
+}
+
+impl Recorder {
+    /// For a version that has none yet.
+    pub(crate) fn new(version: &str) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+        if version.len() < 6 || !version.chars().all(plain) {
+            return Err(format!(
+                "TIDEGATE_RECORD_HISTORIES names the version that is recorded, such as 2026-11-22, and not \"{version}\""
+            ));
+        }
+        let folder = folder().join(version);
+        if folder.exists() {
+            return Err(format!(
+                "{} is there already, and batches of that version may still run; record under another name",
+                folder.display()
+            ));
+        }
+        Ok(Self { folder })
+    }
+
+    pub(crate) async fn record(&self) {
+        std::fs::create_dir(&self.folder).unwrap();
+        self.failures_and_a_pause().await;
+        self.a_cancellation().await;
+        self.a_change_of_runs().await;
+        self.other_paths().await;
+    }
+
+    async fn failures_and_a_pause(&self) {
+        let gate = Gate::default();
+        let at = gate.clone();
+        let fake = Fake::new(24, 12, move |task| match task.index {
+            2 => Act::Fail(
+                FailureType::InvalidRequest,
+                CallCounts { provider_calls: 1, ..CallCounts::default() },
+            ),
+            5 => Act::Fail(FailureType::TooLarge, CallCounts::default()),
+            _ => Act::Wait(at.clone()),
+        });
+        let recorded = with_worker(server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 6}))).await;
+            rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
+            batch.pause().await;
+            for shard in [0, 1] {
+                batch.shard_has_signal(shard, "pause", 1).await;
+            }
+            gate.pass(6);
+            for shard in [0, 1] {
+                until("a shard is idle", async || batch.shard_totals(shard).await.in_flight == 0)
+                    .await;
+            }
+            batch.resume().await;
+            for shard in [0, 1] {
+                batch.shard_has_signal(shard, "resume", 1).await;
+            }
+            gate.open();
+            assert_eq!(batch.result().await.unwrap().totals.failed, 4);
+            self.save(BATCH, &batch.history().await);
+            self.save(SHARD, &batch.shard_history(0).await);
+        });
+        assert!(
+            recorded.await.is_some(),
+            "histories can be recorded only with a Temporal dev server"
+        );
+    }
+
+    async fn a_cancellation(&self) {
+        let gate = Gate::default();
+        with_worker(server(), Fake::waiting(24, 12, &gate), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 6}))).await;
+            rig.fake.until("a full window", |calls| calls.started.len() == 6).await;
+            gate.pass(4);
+            rig.fake.until("the window moves on", |calls| calls.started.len() == 10).await;
+            batch.cancel().await;
+            assert_eq!(batch.result().await, Err(Ended::Cancelled));
+            self.save(BATCH_CANCELLED, &batch.history().await);
+            self.save(SHARD_CANCELLED, &batch.shard_history(0).await);
+        })
+        .await;
+    }
+
+    async fn a_change_of_runs(&self) {
+        let server = Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
+        with_worker(server.as_ref(), Fake::willing(180, 30), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 180);
+            self.save(BATCH_CONTINUED, &batch.first_history().await);
+            self.save(SHARD_CONTINUED, &batch.first_shard_history(0).await);
+        })
+        .await;
+    }
+
+    /// A document in parts, documents that share calls, and documents in a provider's batches, one of
+    /// which finds no room at first.
+    async fn other_paths(&self) {
+        let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
+        let long = Fake::new(1, 1, move |_| {
+            Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
+        });
+        with_worker(server(), long, async |rig| {
+            let batch = rig.start(&input(&json!({}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 14 + 1);
+            self.save(SHARD_PARTS, &batch.shard_history(0).await);
+        })
+        .await;
+        with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 25);
+            self.save(SHARD_PACKED, &batch.shard_history(0).await);
+        })
+        .await;
+        let economy = Fake::willing(24, 24).in_provider_batches(
+            ProviderBatching { until: None },
+            |batch, times| match (batch.submitted.from, times) {
+                (10, 1) if batch.submitted.round == 0 => BatchState::Full,
+                (_, 1) => BatchState::Running,
+                _ => BatchState::Ended,
+            },
+        );
+        with_worker(server(), economy, async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 24);
+            self.save(SHARD_ECONOMY, &batch.shard_history(0).await);
+        })
+        .await;
+    }
+
+    /// One event to a line, so that a new recording can be compared with the last.
+    fn save(&self, name: &str, events: &[HistoryEvent]) {
+        let lines: Vec<_> =
+            events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
+        std::fs::write(
+            self.folder.join(name),
+            format!("{{\"events\":[\n{}\n]}}\n", lines.join(",\n")),
+        )
+        .unwrap();
+    }
+}
