@@ -4,13 +4,15 @@ SHELL := /bin/sh
 CARGO ?= cargo
 # Passed on to the program or to the test runner: make demo ARGS="--documents 8", make test ARGS="crash::".
 ARGS ?=
+# How many seeds `make simulate` runs.
+SEEDS ?= 1000
 
 # The tools that setup found or fetched, for whatever starts an embedded stack.
 with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test lint bench clean distclean
+.PHONY: help setup tools sdks demo test simulate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -34,6 +36,9 @@ demo: tools ## build, then process the sample documents through a simulated prov
 
 test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
+
+simulate: tools ## the limiter in virtual time under faults, a thousand seeds (SEEDS=…)
+	@TIDEGATE_REQUIRE_SERVICES=1 TIDEGATE_SEEDS=$(SEEDS) $(CARGO) test --locked -p tidegate-quota --test simulation -- --nocapture $(ARGS)
 
 lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is installed
 	$(CARGO) fmt --all -- --check

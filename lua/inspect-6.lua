@@ -51,7 +51,10 @@ local keys = {
   tuning = KEYS[5],
   gate = KEYS[6],
 }
-local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[1]))
+local state, now = load_state(keys, model, clock(call[1]))
+if not state then
+  return now
+end
 local tuning = load_tuning(keys, state, model, now)
 expire(keys, state, model, now)
 end_leases(keys, state, now)

@@ -39,7 +39,10 @@ local keys = {
   leases = KEYS[4],
   tuning = KEYS[5],
 }
-local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[6]))
+local state, now = load_state(keys, model, clock(call[6]))
+if not state then
+  return now
+end
 local tuning = load_tuning(keys, state, model, now) or new_tuning(now)
 state[TUNED] = 1
 local before = limits_now(model, tuning)

@@ -41,7 +41,10 @@ local keys = {
   tuning = KEYS[5],
   gate = KEYS[6],
 }
-local state, now = load_state(keys, (#model - LANE_SHARES) / 2, clock(call[3]))
+local state, now = load_state(keys, model, clock(call[3]))
+if not state then
+  return now
+end
 local pause = call[1]
 if pause > 0 then
   pause = close_gate(keys, state, now, pause, call[2], PAUSED, ARGV[1], false)

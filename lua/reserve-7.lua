@@ -89,14 +89,17 @@ local keys = {
 local amounts, window = { call[4], call[5], call[6], call[7], 1 }, model[WINDOW]
 
 -- Read.
-local state, now = load_state(keys, lanes, clock(call[9]))
+local state, now = load_state(keys, model, clock(call[9]))
+if not state then
+  return now
+end
 local tuning = load_tuning(keys, state, model, now)
 expire(keys, state, model, now)
 local ratio, expected_output = 0, 0
 if call[8] > 0 then
   ratio, expected_output = expectation(load_learned(KEYS[6]))
 end
-local lane_at = lane_slot(lane)
+local lane_at, life = lane_slot(lane), lifetime(state, model, now)
 if state[lane_at + SEEN_AT] == 0 then
   redis.call('DEL', KEYS[7])
 end
@@ -234,7 +237,7 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
   if due > now then
     state[lane_at + SHIFT] = now - position
   elseif queued and not has_ticket then
-    move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, window)
+    move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, life)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
   add_to_day(tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
@@ -286,7 +289,7 @@ else
   state[lane_at + HEAD] = now + wait
 end
 if not has_ticket then
-  move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, window)
+  move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, life)
   state[lane_at + WAITING] = state[lane_at + WAITING] + 1
 end
 return reply(WAIT, wait, binding, deficit, position)

@@ -86,7 +86,10 @@ if mode == RELEASED then
 end
 
 -- Read.
-local state, now = load_state(keys, lanes, clock(call[14]))
+local state, now = load_state(keys, model, clock(call[14]))
+if not state then
+  return now
+end
 local tuning = load_tuning(keys, state, model, now)
 if not tuning and (signal == REFUSED or signal == OVERLOADED) then
   state[TUNED] = 1
@@ -98,19 +101,21 @@ local packed = redis.call('HGET', keys.entries, id)
 local outcome, learned = UNKNOWN, nil
 
 -- Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns
--- behind are to move.
+-- behind are to move. A call that used many times what it reserved stops the model for no longer
+-- than a window: its tokens leave the ledger by then.
 local function move_pace(reserved)
   local longer, slowest = 0, fullest(state, limits)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
-      state[slot] = state[slot] + (used[dimension] - reserved[dimension]) / (rate * PACE_SPEEDUP)
+      local after = state[slot] + (used[dimension] - reserved[dimension]) / (rate * PACE_SPEEDUP)
+      state[slot] = math.min(after, math.max(state[slot], now + window))
       if dimension == slowest then
         longer = (used[dimension] - reserved[dimension] * yield_of(state, dimension)) / rate
       end
     end
   end
-  return longer
+  return math.min(longer, window)
 end
 
 local function learn_yield(reserved)

@@ -22,7 +22,7 @@ use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
 use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use self::{slots::Pool, supplier::LaneSlots};
 use crate::{config::Config, telemetry::Telemetry, temporal};
@@ -71,11 +71,21 @@ pub async fn run(
     let grace = config.shutdown_grace();
 
     let (stopped, gone) = tokio::sync::oneshot::channel::<()>();
-    let alive = quota.keep_alive(&identity, async {
-        let _ = gone.await;
-    });
+    let outdated = tokio::sync::Notify::new();
+    let alive = async {
+        let ended = quota.keep_alive(&identity, async {
+            let _ = gone.await;
+        });
+        ended.await.inspect_err(|error| {
+            error!(%error, "this worker stops");
+            outdated.notify_one();
+        })
+    };
     let watch = async {
-        shutdown.await;
+        tokio::select! {
+            () = shutdown => {}
+            () = outdated.notified() => {}
+        }
         info!(
             "stopping: provider calls under way are waited for up to {grace:?}, all else is handed back; a second signal ends this at once"
         );
@@ -97,9 +107,9 @@ pub async fn run(
         result
     };
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
-    let (result, ()) = tokio::join!(work, alive);
+    let (result, alive) = tokio::join!(work, alive);
     info!("stopped");
-    result
+    result.and(alive.map_err(Into::into))
 }
 
 /// Does `work` beside a worker of this process, which stops after it.

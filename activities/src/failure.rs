@@ -116,6 +116,9 @@ pub const MAX_CIRCUIT_OPEN: Duration = Duration::from_secs(60);
 /// What comes back at once; zero would mean Temporal's own delay.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
+/// A worker that is too old for the quota stops; by then another one can take its documents.
+const OUTDATED: Duration = Duration::from_secs(10);
+
 /// A document that waits for its turn elsewhere comes back a little early and waits the rest in
 /// place: turns move up when calls use less than was reserved, and a turn must not pass while
 /// Temporal dispatches it. By a part of the wait, because turns move the more the further off they
@@ -320,6 +323,7 @@ impl Failure {
                 Self::quota_wait(message, delay, waits_for(*binding))
             }
             Refused::Paused { wait, .. } => Self::quota_wait(message, *wait, WaitsFor::Gate),
+            Refused::Outdated(_) => Self::quota_wait(message, OUTDATED, WaitsFor::Gate),
             Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
             Refused::NeverFits { .. } => Self::never(FailureType::TooLarge, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),

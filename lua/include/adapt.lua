@@ -51,7 +51,9 @@ local function observe(state, tuning, model, call, observed_at, stated_at, now)
         tuning[slot + STATED] = lower and stated or 0
       end
       if tuning and observed > 0 then
-        tuning[slot + EXTERNAL_USE] = others and now + external * model[WINDOW] / limit or 0
+        -- Never more than a window of it: it fades at the limit's rate.
+        local fades = math.min(external / limit, 1) * model[WINDOW]
+        tuning[slot + EXTERNAL_USE] = others and now + fades or 0
       end
     end
   end

@@ -22,7 +22,8 @@ local function close_gate(keys, state, now, pause, ttl, why, reason, canary)
     state[CANARY] = WANTED
   end
   if pause > before then
-    state[GATE], state[CLOSED_FOR] = now + pause, why
+    -- The state must live as long as its gate is closed.
+    state[GATE], state[CLOSED_FOR], state[KEPT] = now + pause, why, 0
     local text = string.format('%.0f|', now + pause) .. reason
     redis.call('SET', keys.gate, text, 'PX', math.ceil(pause / 1000))
     shift_queues(state, pause - before)

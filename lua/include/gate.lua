@@ -2,7 +2,6 @@
 -- people, "<until>|<why>". It closes for no longer than the pause's time to live, and so opens
 -- again even if the worker or operator that closed it is gone.
 local OPEN, PAUSED, EXHAUSTED = 0, 1, 2
-local WANTED = 1
 
 local function closed_for(state, now)
   return math.max(0, state[GATE] - now)

@@ -6,10 +6,10 @@ local SPACING, WALK = 0.92, 48
 -- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The
 -- turns of all tenants lie in the same virtual time, so those with more waiting than others get no
 -- more of the lane (start-time fair queueing).
-local function move_tail(state, lane_at, tenants_key, tenant, tail, front, window)
+local function move_tail(state, lane_at, tenants_key, tenant, tail, front, life)
   redis.call('ZREMRANGEBYSCORE', tenants_key, '-inf', string.format('%.0f', front))
   redis.call('ZADD', tenants_key, string.format('%.0f', tail), tenant)
-  redis.call('PEXPIRE', tenants_key, math.ceil(window / 100))
+  redis.call('PEXPIRE', tenants_key, math.ceil(life / 1000))
   state[lane_at + TAIL] = math.max(state[lane_at + TAIL], tail)
 end
 

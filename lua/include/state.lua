@@ -19,6 +19,9 @@ local HEADER, PER_DIMENSION, PER_LANE = 11, 4, 11
 -- The pace clock runs a little faster than the limit, so that what a blocked head left unused is
 -- caught up with; the window still holds the limit.
 local LAYOUT_VERSION, PACE_SPEEDUP = 2, 1.04
+-- What stands for "wanted" in the slot of the canary; times are larger.
+local WANTED = 1
+local SHORTEST_LIFE = 600000000
 
 local function dimension_slot(dimension)
   return HEADER + (dimension - 1) * PER_DIMENSION
@@ -47,21 +50,61 @@ local function new_state(keys, now)
   return state
 end
 
--- State and the time to reckon with. A missing or foreign state starts empty: the window is
--- forgotten, the pace is not (every pace clock starts at now), so that a restarted server lets no
--- burst through. More lanes than before are added; fewer leave the others as they are, so that two
--- configurations can live side by side during a deployment.
-local function load_state(keys, lanes, now)
+-- Moves every time back. After a failover to a server whose clock is behind, time goes on from that
+-- clock, and whatever was so long ago or so far ahead still is.
+local function rebase(keys, state, by)
+  for _, slot in ipairs({ LATEST, OLDEST, GATE, CANARY }) do
+    state[slot] = state[slot] > WANTED and state[slot] - by or state[slot]
+  end
+  for dimension = 1, IN_FLIGHT do
+    local pace = dimension_slot(dimension) + PACE
+    state[pace] = state[pace] - by
+  end
+  for lane = 1, state[LANES] do
+    local slot = lane_slot(lane)
+    for _, field in ipairs({ HEAD, BACKLOGGED_AT, SEEN_AT }) do
+      state[slot + field] = state[slot + field] > 0 and state[slot + field] - by or 0
+    end
+    -- Tickets keep their positions: what is added to them moves.
+    state[slot + SHIFT] = state[slot + SHIFT] - by
+  end
+  local entries = redis.call('HGETALL', keys.entries)
+  for index = 1, #entries, 2 do
+    local admitted, rest = struct.unpack('<d', entries[index + 1]), entries[index + 1]:sub(9)
+    redis.call('HSET', keys.entries, entries[index], struct.pack('<d', admitted - by) .. rest)
+  end
+  for _, key in ipairs({ keys.ledger, keys.leases }) do
+    local scores = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for index = 1, #scores, 2 do
+      redis.call('ZINCRBY', key, string.format('%.0f', -by), scores[index])
+    end
+  end
+  state[KEPT] = 0
+end
+
+-- State and the time to reckon with, or nil and an error reply: a program that is older than the
+-- state must not touch it. A missing or foreign state starts empty: the window is forgotten, the
+-- pace is not (every pace clock starts at now), so that a restarted server lets no burst through.
+-- More lanes than before are added; fewer leave the others as they are, so that two configurations
+-- can live side by side during a deployment.
+local function load_state(keys, model, now)
   local packed = redis.call('GET', keys.state)
   local state
-  if packed then
+  if packed and #packed >= 8 and #packed % 8 == 0 then
     local count = #packed / 8
     state = { struct.unpack('<' .. string.rep('d', count), packed) }
     state[count + 1] = nil
+    if state[LAYOUT] > LAYOUT_VERSION and state[LAYOUT] < 1000 then
+      local known = string.format('%d, and this program knows %d', state[LAYOUT], LAYOUT_VERSION)
+      return nil, redis.error_reply('TIDEGATE-OUTDATED the quota is kept in layout ' .. known)
+    end
   end
   if not state or state[LAYOUT] ~= LAYOUT_VERSION then
     state = new_state(keys, now)
+  elseif state[LATEST] - now > model[WINDOW] then
+    rebase(keys, state, state[LATEST] - now)
   end
+  local lanes = (#model - LANE_SHARES) / 2
   for lane = state[LANES] + 1, lanes do
     local slot = lane_slot(lane)
     for field = 1, PER_LANE do
@@ -76,12 +119,17 @@ local function load_state(keys, lanes, now)
   return state, now
 end
 
--- Lives for ten windows after its last use, or nine: longer than any reservation in the ledger, so
--- that totals and ledger never part. Setting times to live at every call would cost as much as the
--- rest of the writing.
+-- How long the state lives after its last use: no shorter than a ticket may be kept away, nor than
+-- the gate is closed.
+local function lifetime(state, model, now)
+  return math.max(10 * model[WINDOW], SHORTEST_LIFE, state[GATE] - now + model[WINDOW])
+end
+
+-- Ledger, entries and leases outlive the state, so that totals are never kept of what is forgotten.
+-- Setting times to live at every call would cost as much as the rest of the writing: they are set
+-- every half window.
 local function save_state(keys, state, model, now)
-  local window = model[WINDOW]
-  local keep = now - state[KEPT] >= window / 2
+  local keep = now - state[KEPT] >= model[WINDOW] / 2
   if keep then
     state[KEPT] = now
   end
@@ -90,10 +138,12 @@ local function save_state(keys, state, model, now)
     redis.call('SETRANGE', keys.state, 0, packed)
     return
   end
-  redis.call('SET', keys.state, packed, 'PX', math.ceil(window / 100))
-  redis.call('PEXPIRE', keys.ledger, math.ceil(3 * window / 1000))
-  redis.call('PEXPIRE', keys.entries, math.ceil((3 * window + model[LEASE]) / 1000))
-  redis.call('PEXPIRE', keys.leases, math.ceil((3 * window + model[LEASE]) / 1000))
+  local life = lifetime(state, model, now)
+  local longer = math.ceil((life + model[WINDOW] + model[LEASE]) / 1000)
+  redis.call('SET', keys.state, packed, 'PX', math.ceil(life / 1000))
+  redis.call('PEXPIRE', keys.ledger, longer)
+  redis.call('PEXPIRE', keys.entries, longer)
+  redis.call('PEXPIRE', keys.leases, longer)
 end
 
 -- What calls use of what they reserve; while nothing is known all of it, but half of the output,

@@ -10,7 +10,7 @@ local DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 6, 7, 8, 8
 local EXTERNAL_USE, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
 -- After a quiet minute 1 % a minute comes back; after five minutes without overload the cap goes.
 local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
-local FULL_DAY, TUNING_TTL = 86400000000, 2592000000
+local FULL_DAY, TUNING_TTL, LONGEST_QUIET = 86400000000, 2592000000, 60000000
 
 local function tuned_slot(dimension)
   return TUNING + (dimension - 1) * PER_TUNED
@@ -40,6 +40,13 @@ local function load_tuning(keys, state, model, now)
     tuning = new_tuning(now)
   end
   state[TUNED] = 1
+  -- Times that lie ahead farther than they are ever set come from a clock that has been set back.
+  tuning[RECOVERED_TO] = math.min(tuning[RECOVERED_TO], now + LONGEST_QUIET)
+  tuning[CAPPED_AT] = math.min(tuning[CAPPED_AT], now)
+  for dimension = 1, WINDOWED do
+    local slot = tuned_slot(dimension) + EXTERNAL_USE
+    tuning[slot] = math.min(tuning[slot], now + model[WINDOW])
+  end
   if tuning[FACTOR] < 1 and now > tuning[RECOVERED_TO] then
     tuning[FACTOR] = math.min(1, tuning[FACTOR] + (now - tuning[RECOVERED_TO]) * RECOVERY)
     tuning[RECOVERED_TO] = now

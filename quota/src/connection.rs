@@ -16,6 +16,9 @@ use crate::{error::Error, script::Script};
 /// No question to the limiter is worth more time than this; the worker falls back to its own share.
 const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
+/// The code of the scripts' error when the quota is kept in a newer layout than theirs.
+const OUTDATED: &str = "TIDEGATE-OUTDATED";
+
 /// Behind a pointer, because the client's futures are so deep that callers' crates would not
 /// compile.
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, RedisError>> + Send + 'a>>;
@@ -134,6 +137,9 @@ impl Connection {
     async fn within<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
         match tokio::time::timeout(ANSWER_WITHIN, answer).await {
             Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) if error.to_string().contains(OUTDATED) => {
+                Err(Error::Outdated(error.to_string()))
+            }
             // A server that answers with an error of the script's own is there; it must not be
             // mistaken for absent.
             Ok(Err(error)) if error.to_string().contains("TIDEGATE") => {

@@ -16,6 +16,10 @@ pub enum Error {
     /// version that does not match.
     #[error("Redis answered what the limiter does not understand: {0}")]
     Protocol(String),
+    /// A newer program keeps this quota in a layout that this one does not know. Fatal: going on
+    /// would lift the limit for all.
+    #[error("this program is older than the one that keeps the quota in Redis: {0}; update it")]
+    Outdated(String),
     /// The model is not configured.
     #[error("no limits are configured for {0}")]
     UnknownModel(ModelId),

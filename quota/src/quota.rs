@@ -106,7 +106,9 @@ impl Quota {
             tenant: request.tenant.clone(),
         };
         loop {
-            let (decision, backend) = shared.ask(model, &ask).await;
+            let answer = shared.ask(model, &ask).await;
+            let (decision, backend) =
+                answer.map_err(|error| Refused::Outdated(error.to_string()))?;
             let (sleep, wait, refused) = match decision {
                 Decision::Granted => {
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
@@ -272,29 +274,42 @@ impl Quota {
 
     /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it
     /// is dropped or `stop` resolves. Run one for each process that admits calls.
-    pub async fn keep_alive(&self, worker: &str, stop: impl Future<Output = ()>) {
-        let Some(redis) = &self.shared.redis else { return stop.await };
+    ///
+    /// # Errors
+    /// [`Error::Outdated`] as soon as a newer program has taken over a quota: this one must end.
+    pub async fn keep_alive(
+        &self,
+        worker: &str,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let Some(redis) = &self.shared.redis else {
+            stop.await;
+            return Ok(());
+        };
         tokio::pin!(stop);
         let mut beat = tokio::time::interval(fleet::BEAT);
-        loop {
+        let ended = 'alive: loop {
             tokio::select! {
-                () = &mut stop => break,
+                () = &mut stop => break Ok(()),
                 _ = beat.tick() => {
                     // Failures show in the breaker as soon as a call wants to be admitted.
                     if self.shared.fleet.beat(redis, worker).await.is_ok() {
                         self.shared.answered();
                         for model in self.shared.models.values() {
-                            if let Ok(snapshot) = redis.inspect(model).await {
-                                metrics::seen(model, &snapshot);
+                            match redis.inspect(model).await {
+                                Ok(snapshot) => metrics::seen(model, &snapshot),
+                                Err(error @ Error::Outdated(_)) => break 'alive Err(error),
+                                Err(_) => {}
                             }
                         }
                     }
                 }
             }
-        }
+        };
         if let Err(error) = self.shared.fleet.leave(redis, worker).await {
             warn!(%error, "could not leave the fleet; the others count this worker for 15 s more");
         }
+        ended
     }
 
     /// Live workers of the fleet as of the last beat, this one included.

@@ -61,6 +61,9 @@ pub enum Refused {
         /// The most that could be free.
         capacity: u64,
     },
+    /// This program is older than the one that keeps the quota: another worker must take the call.
+    #[error("{0}")]
+    Outdated(String),
     /// No limits are configured for the model.
     #[error("no limits are configured for {0}; add a [models.\"{0}\"] section")]
     UnknownModel(ModelId),

@@ -90,12 +90,13 @@ impl Shared {
         }
     }
 
-    /// Asks Redis, or while it is away this worker's own share.
+    /// Asks Redis, or while it is away this worker's own share. The only error is
+    /// [`Error::Outdated`].
     pub(crate) async fn ask(
         self: &Arc<Self>,
         model: &ModelQuota,
         ask: &Ask,
-    ) -> (Decision, Backend) {
+    ) -> Result<(Decision, Backend), Error> {
         if let Some(redis) = &self.redis
             && self.breaker.allows(Instant::now())
         {
@@ -103,14 +104,15 @@ impl Shared {
                 Ok((decision, expectation)) => {
                     self.answered();
                     self.remember(model, ask.template, expectation);
-                    return (decision, Backend::Redis);
+                    return Ok((decision, Backend::Redis));
                 }
+                Err(error @ Error::Outdated(_)) => return Err(error),
                 Err(error) => self.away(&error),
             }
         }
         let (decision, expectation) = self.local.reserve_now(&self.share(model), ask);
         self.remember(model, ask.template, expectation);
-        (decision, Backend::Local)
+        Ok((decision, Backend::Local))
     }
 
     pub(crate) async fn settle(

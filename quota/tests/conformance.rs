@@ -37,6 +37,8 @@ both_stores! {
     a_pause_ends_with_its_time_to_live(model(limits(1_000)));
     a_pause_moves_every_turn(model(limits(1_000)));
     a_clock_that_steps_back_changes_nothing(model(limits(1_000)));
+    a_clock_set_back_an_hour_freezes_nothing(model(Limits { concurrent: Some(3), ..limits(1_000) }));
+    a_debt_lasts_no_longer_than_a_window(model(Limits { burst: Duration::from_secs(1), ..limits(1_000) }));
     a_lane_has_its_share_while_another_takes_all_it_can(three_lanes());
     a_lane_borrows_what_no_other_wants(three_lanes());
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
@@ -301,6 +303,42 @@ async fn a_clock_that_steps_back_changes_nothing<S: Store>(rig: &Rig<S>) {
     assert_eq!(wait, Duration::from_secs(60));
     rig.at(START + 60 * SECOND);
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 0);
+}
+
+/// A failover to a server whose clock is behind: time goes on from there.
+async fn a_clock_set_back_an_hour_freezes_nothing<S: Store>(rig: &Rig<S>) {
+    let (long, short) = (rig.ask(1), rig.ask(999));
+    rig.reserve(&long).await;
+    rig.advance(Duration::from_secs(61));
+    rig.reserve(&short).await;
+    let mut next = rig.ask(900);
+    next.ticket = Some(rig.refused(&next).await.2);
+    let pause = Pause { length: Duration::from_secs(30), reason: "test".to_owned() };
+    rig.store.pause(&rig.model, &pause).await.unwrap();
+    rig.at(START - 3_600 * SECOND);
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!(seen.pause, Duration::from_secs(30), "the gate is closed for as long as before");
+    assert_eq!((seen.used().combined, seen.in_flight.used), (999, 2));
+    rig.advance(Duration::from_secs(59));
+    assert!(rig.refused(&next).await.0 <= Duration::from_secs(31), "the turn is kept");
+    rig.advance(Duration::from_secs(31));
+    assert_eq!(rig.reserve(&next).await, Decision::Granted, "the window has passed");
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().used().combined, 900);
+    rig.advance(Duration::from_secs(100));
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().in_flight.used, 1, "leases end too");
+}
+
+/// One call was estimated at a hundredth of what it used: 96 windows of the pace.
+async fn a_debt_lasts_no_longer_than_a_window<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(1_000);
+    rig.reserve(&ask).await;
+    let mut next = rig.ask(10);
+    next.ticket = Some(rig.refused(&next).await.2);
+    rig.store.settle(&rig.model, &used(&ask.reservation, 100_000)).await.unwrap();
+    let (wait, ..) = rig.refused(&next).await;
+    assert!(wait <= Duration::from_secs(120), "a window, and the place in the queue: {wait:?}");
+    rig.advance(Duration::from_secs(120));
+    assert_eq!(rig.reserve(&next).await, Decision::Granted);
 }
 
 /// Lanes are numbered by name: batch 0, interactive 1, standard 2.

@@ -131,6 +131,7 @@ fn defer(attempt: &Attempt, refused: &Refused) -> Failure {
         Refused::Paused { ticket, .. } => attempt.deferred(*ticket),
         Refused::Exhausted { .. }
         | Refused::NeverFits { .. }
+        | Refused::Outdated(_)
         | Refused::UnknownModel(_)
         | Refused::UnknownLane(_) => {}
     }

@@ -157,8 +157,11 @@ impl State {
     }
 
     /// Brings the state to `now` and returns the time to reckon with: a clock that steps back
-    /// stands still instead.
+    /// stands still instead, or time goes on from there if the step is longer than a window.
     pub(super) fn advance(&mut self, model: &ModelQuota, now: f64) -> f64 {
+        if self.latest - now > micros(model.limits.window) {
+            self.rebase(self.latest - now);
+        }
         self.latest = self.latest.max(now);
         if self.lanes.len() < model.lanes.iter().len() {
             self.lanes.resize_with(model.lanes.iter().len(), LaneState::default);
@@ -170,6 +173,30 @@ impl State {
             tuning.advance(model, self.latest);
         }
         self.latest
+    }
+
+    /// Moves every time back: what was so long ago or so far ahead still is.
+    fn rebase(&mut self, by: f64) {
+        self.latest -= by;
+        self.ledger.iter_mut().for_each(|(admitted, _)| *admitted -= by);
+        self.entries.values_mut().for_each(|entry| entry.admitted -= by);
+        self.leases.values_mut().for_each(|end| *end -= by);
+        self.pace = self.pace.map(|pace| pace - by);
+        if let Some(gate) = &mut self.gate {
+            gate.until -= by;
+        }
+        if let Canary::Admitted(at) = &mut self.canary {
+            *at -= by;
+        }
+        for lane in &mut self.lanes {
+            lane.shift -= by;
+            if lane.head > 0.0 {
+                lane.head -= by;
+            }
+            for at in [&mut lane.backlogged_at, &mut lane.seen_at].into_iter().flatten() {
+                *at -= by;
+            }
+        }
     }
 
     /// Takes what has left the window out of the totals.

@@ -62,8 +62,12 @@ impl Tuning {
         }
     }
 
-    /// Lets time pass.
+    /// Lets time pass. Times that lie ahead farther than they are ever set come from a clock that
+    /// has been set back.
     pub(super) fn advance(&mut self, model: &ModelQuota, now: f64) {
+        self.recovered_to = self.recovered_to.min(now + QUIET);
+        self.capped_at = self.capped_at.min(now);
+        self.external = self.external.map(|until| until.min(now + micros(model.limits.window)));
         if self.factor < 1.0 && now > self.recovered_to {
             self.factor = (self.factor + (now - self.recovered_to) * RECOVERY).min(1.0);
             self.recovered_to = now;
@@ -188,7 +192,9 @@ pub(super) fn observe(
             tuning.stated[dimension] = if lower { stated } else { 0.0 };
         }
         if observed.is_some() {
-            tuning.external[dimension] = if others { now + external * window / limit } else { 0.0 };
+            // Never more than a window of it: it fades at the limit's rate.
+            let fades = (external / limit).min(1.0) * window;
+            tuning.external[dimension] = if others { now + fades } else { 0.0 };
         }
     }
 }

@@ -62,7 +62,7 @@ impl State {
             }
         }
         if entry.condition == Condition::Reserved {
-            let longer = self.move_pace(model, &used, &entry.amounts);
+            let longer = self.move_pace(model, &used, &entry.amounts, now);
             self.lanes[entry.lane].move_queue(longer);
             self.add(entry.lane, &entry.amounts, -1.0, -1.0);
             if settlement.used.is_none() {
@@ -87,7 +87,7 @@ impl State {
                     combined: (used.combined - used.input).max(0.0),
                     ..PerDimension::default()
                 };
-                self.move_pace(model, &late, &PerDimension::default());
+                self.move_pace(model, &late, &PerDimension::default(), now);
                 self.enter(id, entry.lane, Condition::Settled, late, now);
             }
         }
@@ -129,7 +129,7 @@ impl State {
             return;
         }
         let used = used.map(float);
-        self.move_pace(model, &used, &PerDimension::default());
+        self.move_pace(model, &used, &PerDimension::default(), now);
         if let Some(tuning) = &mut self.tuning {
             tuning.add_to_day(model, now, &used);
         }
@@ -137,24 +137,28 @@ impl State {
     }
 
     /// Moves the pace clocks by what was used beyond what was reserved, and says by how much the
-    /// turns behind are to move.
+    /// turns behind are to move. A call that used many times what it reserved stops the model for
+    /// no longer than a window.
     fn move_pace(
         &mut self,
         model: &ModelQuota,
         used: &PerDimension<f64>,
         reserved: &PerDimension<f64>,
+        now: f64,
     ) -> f64 {
+        let window = micros(model.limits.window);
         let limits = self.in_force(model).limits.window;
         let (mut longer, slowest) = (0.0, self.fullest(&limits));
         for (dimension, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
             let (used, reserved) = (used[dimension], reserved[dimension]);
-            let rate = limit / micros(model.limits.window);
-            self.pace[dimension] += (used - reserved) / (rate * PACE_SPEEDUP);
+            let rate = limit / window;
+            let after = self.pace[dimension] + (used - reserved) / (rate * PACE_SPEEDUP);
+            self.pace[dimension] = after.min(self.pace[dimension].max(now + window));
             if slowest == Some(dimension) {
                 longer = (used - reserved * self.yield_of(dimension)) / rate;
             }
         }
-        longer
+        longer.min(window)
     }
 
     fn learn_yield(

@@ -1,0 +1,74 @@
+//! What may go wrong, drawn from the seed.
+
+use crate::documents::Chance;
+
+/// One kind of fault. Those of the first part are of the servers, the others of workers and people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nobody asks for 3 to 12 windows; what was in flight has ended before.
+    Silence,
+    /// The same, and what was in flight is never settled.
+    Kill,
+    /// Redis forgets everything.
+    Flush,
+    /// Redis evicts one key.
+    Eviction,
+    /// A replica takes over that lacks the last seconds' writes.
+    Failover,
+    /// The server's clock is set back, by anything from a second to ten windows.
+    Clock,
+    /// A settlement never arrives.
+    LostSettlement,
+    /// The answer to a question or a settlement is lost; it is sent again.
+    LostReply,
+    /// Half of those who wait never come back.
+    Cancellation,
+    /// An operator cuts or raises the limit.
+    Limit,
+    /// An operator closes the gate.
+    Pause,
+    /// The provider refuses a call.
+    Refusal,
+    /// The provider's meter says anything.
+    Headers,
+}
+
+impl Fault {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Silence,
+        Self::Kill,
+        Self::Flush,
+        Self::Eviction,
+        Self::Failover,
+        Self::Clock,
+        Self::LostSettlement,
+        Self::LostReply,
+        Self::Cancellation,
+        Self::Limit,
+        Self::Pause,
+        Self::Refusal,
+        Self::Headers,
+    ];
+}
+
+/// Which faults a run has.
+pub(crate) struct Faults<'a>(pub(crate) &'a [Fault]);
+
+impl Faults<'_> {
+    pub(crate) fn has(&self, fault: Fault) -> bool {
+        self.0.contains(&fault)
+    }
+
+    /// Whether it happens to this call: to one in twenty.
+    pub(crate) fn strikes(&self, fault: Fault, chance: &mut Chance) -> bool {
+        self.has(fault) && chance.part() < 0.05
+    }
+
+    /// One of those that befall the whole fleet, if the run has any.
+    pub(crate) fn of_the_fleet(&self, chance: &mut Chance) -> Option<Fault> {
+        const CALLS: [Fault; 4] =
+            [Fault::LostSettlement, Fault::LostReply, Fault::Refusal, Fault::Headers];
+        let fleet: Vec<Fault> = self.0.iter().copied().filter(|it| !CALLS.contains(it)).collect();
+        fleet.get((chance.part() * fleet.len() as f64) as usize).copied()
+    }
+}
