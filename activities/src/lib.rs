@@ -12,6 +12,7 @@
 //! * [`call`]: guard, admission, ask, prompt, route, attempt, budget, health, waiting
 //! * [`provider_batch`]: documents that go through their provider's batch API
 //! * [`failure`]: error kind → Temporal failure
+//! * [`fingerprint`]: names of what was asked, and of what it was asked about
 //! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from
 //! * [`metrics`]: every metric of this crate, by name
 //! * [`services`]: what all of them work with
@@ -21,6 +22,7 @@ pub mod batch;
 pub mod call;
 pub mod document;
 pub mod failure;
+pub mod fingerprint;
 mod hash;
 pub mod heartbeat;
 pub mod host_rates;

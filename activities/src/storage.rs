@@ -1,6 +1,7 @@
 //! Where documents and results lie: URIs under allowed roots, on any object store.
 
 mod local;
+mod stamp;
 
 use std::{
     fmt,
@@ -13,7 +14,7 @@ use std::{
 use bytes::Bytes;
 use futures::TryStreamExt;
 use object_store::{
-    ClientOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
     client::{HttpClient, HttpConnector},
     http::HttpBuilder,
     local::LocalFileSystem,
@@ -25,6 +26,7 @@ pub use self::error::Error;
 use crate::host_rates::HostRates;
 
 pub use local::OddEntry;
+pub use stamp::Stamp;
 
 mod error;
 
@@ -59,7 +61,7 @@ pub struct Location {
 #[derive(Debug)]
 pub enum Entry {
     /// An object, or a file.
-    Object(Location),
+    Object(Location, Stamp),
     /// Something in a folder that cannot be read as a file.
     Odd(OddEntry),
 }
@@ -339,9 +341,17 @@ impl Location {
     /// # Errors
     /// one of the store's when it cannot say.
     pub async fn size(&self) -> Result<Option<u64>, Error> {
+        Ok(self.stamp().await?.map(|stamp| stamp.size))
+    }
+
+    /// What the store says of the object, if it exists.
+    ///
+    /// # Errors
+    /// one of the store's when it cannot say.
+    pub async fn stamp(&self) -> Result<Option<Stamp>, Error> {
         self.turn().await?;
         match self.store().head(&self.path).await {
-            Ok(meta) => Ok(Some(meta.size)),
+            Ok(meta) => Ok(Some(self.stamp_of(meta))),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.failed("look at", &error)),
         }
@@ -352,9 +362,20 @@ impl Location {
     /// # Errors
     /// [`Error::Missing`], or one of the store's when it cannot read it.
     pub async fn read(&self) -> Result<Bytes, Error> {
+        Ok(self.read_stamped().await?.0)
+    }
+
+    /// The whole object, and what the store says of just these bytes.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_stamped(&self) -> Result<(Bytes, Stamp), Error> {
         self.turn().await?;
         let result = match self.store().get(&self.path).await {
-            Ok(result) => result.bytes().await,
+            Ok(result) => {
+                let stamp = self.stamp_of(result.meta.clone());
+                result.bytes().await.map(|bytes| (bytes, stamp))
+            }
             Err(error) => Err(error),
         };
         result.map_err(|error| match error {
@@ -449,7 +470,7 @@ impl Location {
     /// one of the store's when it cannot list.
     pub async fn list(&self, mut each: impl FnMut(Self)) -> Result<(), Error> {
         self.entries(|entry| {
-            if let Entry::Object(location) = entry {
+            if let Entry::Object(location, _) = entry {
                 each(location);
             }
         })
@@ -470,7 +491,9 @@ impl Location {
             })?;
             for found in found {
                 each(match found {
-                    local::Found::File(path) => Entry::Object(Self { path, ..self.clone() }),
+                    local::Found::File(path, stamp) => {
+                        Entry::Object(Self { path, ..self.clone() }, stamp)
+                    }
                     local::Found::Odd(odd) => Entry::Odd(odd),
                 });
             }
@@ -480,9 +503,17 @@ impl Location {
         while let Some(meta) =
             objects.try_next().await.map_err(|error| self.failed("list", &error))?
         {
-            each(Entry::Object(Self { path: meta.location, ..self.clone() }));
+            let location = Self { path: meta.location.clone(), ..self.clone() };
+            each(Entry::Object(location, Stamp::of_object(meta)));
         }
         Ok(())
+    }
+
+    fn stamp_of(&self, meta: ObjectMeta) -> Stamp {
+        match self.root().folder {
+            Some(_) => Stamp::of_file(meta.size, meta.last_modified),
+            None => Stamp::of_object(meta),
+        }
     }
 
     fn failed(&self, what: &str, error: &object_store::Error) -> Error {

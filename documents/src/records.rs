@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
@@ -13,6 +13,8 @@ pub struct Record {
     pub id: String,
     /// The text's field alone, else all fields, one a line: `name: value`.
     pub text: String,
+    /// All of it: a CSV file's row as an object of texts by the names of its columns.
+    pub json: Value,
 }
 
 /// Which fields say what.
@@ -93,11 +95,21 @@ fn csv_rows(
                 .collect::<Vec<_>>()
                 .join("\n")
         };
+        let mut json = Map::new();
+        for (place, (name, value)) in names.iter().zip(row.iter()).enumerate() {
+            // Of columns with one name, none is left out.
+            let name = match json.contains_key(name) {
+                true => format!("{name}#{place}"),
+                false => name.to_owned(),
+            };
+            json.insert(name, Value::from(value));
+        }
         let id = id
             .map(field)
             .filter(|id| !id.trim().is_empty())
             .map_or_else(|| numbered(number), str::to_owned);
-        Ok(Record { id, text: body.map_or_else(all, |place| field(place).to_owned()) })
+        let text = body.map_or_else(all, |place| field(place).to_owned());
+        Ok(Record { id, text, json: Value::Object(json) })
     });
     Ok(rows.collect())
 }
@@ -135,7 +147,7 @@ fn json_line(
             other => shown(other).into_owned(),
         },
     };
-    Ok(Record { id, text })
+    Ok(Record { id, text, json: value })
 }
 
 fn shown(value: &Value) -> Cow<'_, str> {

@@ -59,7 +59,7 @@ pub async fn forecast(
     );
     while let Some(read) = read.next().await {
         match read {
-            Ok(content) => {
+            Ok((content, _)) => {
                 tokens.push(float(prompt::input_tokens(
                     &job.instructions,
                     content.tokens(),

@@ -1,25 +1,26 @@
 //! What a batch's documents share, as it lies in the store: the job and the shards' manifests.
 //!
 //! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and beside each
-//! manifest what sealing the shard leaves for the end: `results-00000.jsonl` and
-//! `failures-00000.jsonl`.
+//! manifest which versions of its documents were found (`versions-00000.jsonl`), and what sealing
+//! the shard leaves for the end: `results-00000.jsonl` and `failures-00000.jsonl`.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use jsonschema::Validator;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
-    batch::forecast::Forecast,
+    batch::{forecast::Forecast, question::StatedQuestion},
     call::{
         prompt::{Content, Question},
         route::Route,
     },
-    document::schema,
+    document::{schema, version::Version},
     failure::Failure,
+    fingerprint::Fingerprint,
     hash::hash,
     storage::{Location, Storage},
 };
@@ -46,6 +47,12 @@ pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
 #[must_use]
 pub fn manifest(job: &Location, shard: u32) -> Location {
     job.child(&format!("shard-{shard:05}.jsonl"))
+}
+
+/// The versions of a shard's documents, line by line as in its manifest.
+#[must_use]
+pub fn versions(job: &Location, shard: u32) -> Location {
+    job.child(&format!("versions-{shard:05}.jsonl"))
 }
 
 /// A shard's part of `results.jsonl`.
@@ -104,11 +111,15 @@ pub struct Document {
     /// Why a record has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreadable: Option<String>,
+    /// What was known of its content when the batch was planned. It lies in an object of its own,
+    /// because workers of earlier versions refuse a line that holds more than they know of.
+    #[serde(skip)]
+    pub version: Version,
 }
 
 impl Document {
     pub(super) fn file(id: DocumentId, uri: String) -> Self {
-        Self { id, uri, text: None, unreadable: None }
+        Self { id, uri, text: None, unreadable: None, version: Version::default() }
     }
 }
 
@@ -125,6 +136,8 @@ pub struct Shard {
     pub validator: Option<Validator>,
     /// Hash of what the prompts share: calls with the same template learn from each other.
     pub template: u64,
+    /// What is asked about each document: results of the same question carry the same.
+    pub asks: Fingerprint,
     /// Where the results go.
     pub output: Location,
     /// Its documents, in order.
@@ -196,23 +209,33 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let Stored { job, route, .. } = Stored::read(&folder).await?;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let documents = lines
-        .map(serde_json::from_slice)
-        .collect::<Result<_, _>>()
-        .map_err(|error| damaged(&object, &error))?;
+    let mut documents: Vec<Document> =
+        lines(&bytes).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
+    // Earlier versions wrote none.
+    let object = versions(&folder, number);
+    if let Some(bytes) = object.read_if_there().await? {
+        for (document, version) in documents.iter_mut().zip(lines(&bytes)) {
+            document.version = version.map_err(|error| damaged(&object, &error))?;
+        }
+    }
     let output = resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
     Ok(Shard {
         uri: uri.to_owned(),
         number,
         template: template(&job),
+        asks: StatedQuestion::of(&job).fingerprint(),
         job,
         route,
         validator,
         output,
         documents,
     })
+}
+
+fn lines<T: DeserializeOwned>(bytes: &[u8]) -> impl Iterator<Item = serde_json::Result<T>> {
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(serde_json::from_slice)
 }
 
 /// Of everything but the document.

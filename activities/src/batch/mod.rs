@@ -2,7 +2,8 @@
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are;
 //!   [`estimate`]: what they will take, as a [`forecast`]
-//! * [`job`]: what every activity of a batch reads: its input and its manifests
+//! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
+//!   is asked, in parts that can be compared
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
 
 pub mod estimate;
@@ -10,5 +11,6 @@ pub mod finish;
 pub mod forecast;
 pub mod job;
 pub mod plan;
+pub mod question;
 pub mod seal;
 pub mod source;

@@ -3,6 +3,7 @@
 
 use std::time::SystemTime;
 
+use serde::Serialize;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARDS_AT_ONCE};
 
@@ -59,13 +60,9 @@ pub async fn plan(
     for (number, shard) in
         (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX)))
     {
-        let mut lines = Vec::new();
-        for document in shard {
-            serde_json::to_writer(&mut lines, document)
-                .map_err(|error| Failure::invalid_input(error.to_string()))?;
-            lines.push(b'\n');
-        }
-        job::manifest(&folder, number).write(lines).await?;
+        let versions = lines(shard.iter().map(|document| &document.version))?;
+        job::versions(&folder, number).write(versions).await?;
+        job::manifest(&folder, number).write(lines(shard)?).await?;
     }
     Ok(Plan {
         job: folder.uri(),
@@ -75,6 +72,17 @@ pub async fn plan(
         pack,
         renamed,
     })
+}
+
+/// JSON, one a line.
+fn lines<T: Serialize>(values: impl IntoIterator<Item = T>) -> Result<Vec<u8>, Failure> {
+    let mut lines = Vec::new();
+    for value in values {
+        serde_json::to_writer(&mut lines, &value)
+            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
 }
 
 /// What a batch will take, without starting it.

@@ -13,6 +13,7 @@ use tidegate_workflows::contract::{Job, Records, Source};
 
 use crate::{
     batch::job::{self, Document, resolve},
+    document::version::Version,
     failure::Failure,
     storage::{Entry, Location, OddEntry, Storage},
 };
@@ -33,7 +34,7 @@ pub struct Documents {
 /// All documents of a source. A file that is named twice under one id is one document; records are
 /// as many documents as there are records.
 ///
-/// Costs about 150 bytes of memory a document, on the one worker that plans.
+/// Costs about 250 bytes of memory a document, on the one worker that plans.
 ///
 /// # Errors
 /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
@@ -112,13 +113,14 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
     let matches = |relative: &FilePath| pattern.as_ref().is_none_or(|it| it.is_match(relative));
     let mut documents = Vec::new();
     let listed = base.entries(|entry| match entry {
-        Entry::Object(location) => {
+        Entry::Object(location, stamp) => {
             let relative = location.relative_to(&base);
             let path = FilePath::new(&relative);
             let own = is_own(&location.relative_to(output), location.is_within(output), apart);
             if !relative.is_empty() && !own && !is_hidden(path) && matches(path) {
                 let id = DocumentId::from_relative_path(&relative);
-                documents.push(Document::file(id, location.uri()));
+                let version = Version::listed(stamp);
+                documents.push(Document { version, ..Document::file(id, location.uri()) });
             }
         }
         Entry::Odd(odd) => {
@@ -280,15 +282,18 @@ async fn read_records(
     let records =
         tidegate_documents::records(&bytes, format, wanted).map_err(|error| refused(&error))?;
     let document = |(number, record): (u64, Result<Record, Unreadable>)| {
-        let (name, text, unreadable) = match record {
-            Ok(record) if record.text.trim().is_empty() => {
-                (record.id, None, Some(Unreadable::Empty.to_string()))
+        let (name, text, unreadable, version) = match record {
+            Ok(record) => {
+                let text = Some(record.text).filter(|text| !text.trim().is_empty());
+                let unreadable = text.is_none().then(|| Unreadable::Empty.to_string());
+                (record.id, text, unreadable, Version::of_record(&record.json))
             }
-            Ok(record) => (record.id, Some(record.text), None),
-            Err(error) => (format!("{number:07}"), None, Some(error.to_string())),
+            Err(error) => {
+                (format!("{number:07}"), None, Some(error.to_string()), Version::default())
+            }
         };
         let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
-        Document { id, uri: format!("{}#{name}", file.uri), text, unreadable }
+        Document { id, uri: format!("{}#{name}", file.uri), text, unreadable, version }
     };
     Ok((1..).zip(records).map(document).collect())
 }

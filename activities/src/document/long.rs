@@ -1,7 +1,8 @@
 //! Long documents: divided once, answered part by part, made into one result.
 //!
 //! Under `<output>/_tidegate/parts/<document id>-<hash>/` lie the `text`, the borders of its parts
-//! (`parts.json`), and an answer for every step that is done (`<level>-<number>.json`). The hash is
+//! (`parts.json`), which version of the document it is (`version.json`), and an answer for every
+//! step that is done (`<level>-<number>.json`). The hash is
 //! of the text and of all that the prompts share, so that another batch with the same instructions
 //! finds what is paid for, and one with others does not. A result makes them needless, and they are
 //! removed.
@@ -19,8 +20,9 @@ use crate::{
     batch::job::{self, Document, Shard},
     call::{attempt::Attempt, prompt::Content},
     document::{
-        process::{answer, forget},
+        process::{Asked, answer, forget},
         result::{self, DocumentResult},
+        version::Version,
     },
     failure::Failure,
     hash::hash,
@@ -35,6 +37,8 @@ const MAX_PARTS: usize = 2_000;
 /// Parts have this much of their size in common with the one before: a sentence or two.
 const OVERLAP: u32 = 50;
 
+const VERSION: &str = "version.json";
+
 /// Added to the batch's instructions when the model makes one answer of several.
 const REDUCE: &str = "The document was too long for one reading. You are given the answers to its parts, in order. \
     Combine them into one answer to the whole document, in the form that was asked for, without mentioning the parts.";
@@ -46,7 +50,7 @@ const REDUCE: &str = "The document was too long for one reading. You are given t
 pub async fn begin(
     shard: &Shard,
     document: &Document,
-    text: &str,
+    (text, version): (&str, &Version),
     long: Long,
 ) -> Result<DocumentOutcome, Failure> {
     let how = Split {
@@ -79,6 +83,9 @@ pub async fn begin(
         serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("text").write(text.to_owned()).await?;
     folder.child("parts.json").write(json).await?;
+    let json =
+        serde_json::to_vec(version).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    folder.child(VERSION).write(json).await?;
     Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
 }
 
@@ -110,7 +117,9 @@ pub async fn process(
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
         step => {
             let Prompt { text, beside, cut } = question(&folder, step, &task.parts).await?;
-            let asked = (&Content::Text(text), beside);
+            // Steps belong to a folder of their own; only the result must say it.
+            let asked =
+                Asked { content: &Content::Text(text), version: Version::default(), beside };
             let mut done = answer(services, attempt, &shard, document, asked, &kept).await?;
             if cut {
                 // What it was made from is not whole.
@@ -122,6 +131,7 @@ pub async fn process(
     };
     outcome.cuts.cut = u64::from(ends && done.is_cut());
     if ends {
+        done = done.answering(shard.asks, version(&folder).await?);
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
@@ -211,6 +221,14 @@ async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt
     }
 }
 
+/// Which version of the document the parts are of; unknown where an earlier version of this program
+/// divided it.
+async fn version(folder: &Location) -> Result<Version, Failure> {
+    let bytes = folder.child(VERSION).read_if_there().await?;
+    let version = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+    Ok(version.map_err(|_| gone(folder))?.unwrap_or_default())
+}
+
 async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {
     DocumentResult::read(&folder.child(name)).await?.ok_or_else(|| gone(folder))
 }
@@ -251,7 +269,7 @@ async fn join(
 
 /// Removes the steps once the result is there. What stays behind does no harm.
 async fn clean(folder: &Location, parts: &Parts) {
-    let mut names: Vec<String> = vec!["text".to_owned(), "parts.json".to_owned()];
+    let mut names: Vec<String> = ["text", "parts.json", VERSION].map(str::to_owned).into();
     let (mut of, mut level) = (parts.count, 0);
     loop {
         names.extend((0..of).map(|number| format!("{level}-{number}.json")));

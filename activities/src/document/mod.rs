@@ -1,6 +1,6 @@
 //! One document's way, from its URI to its result.
 //!
-//! * [`content`]: what of a document goes to the provider
+//! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
 //! * [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
 
@@ -10,3 +10,4 @@ pub mod pack;
 pub mod process;
 pub mod result;
 pub mod schema;
+pub mod version;

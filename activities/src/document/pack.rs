@@ -20,8 +20,9 @@ use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
 use crate::{
     batch::job::{Document, Shard, resolve},
     call::{attempt::Attempt, prompt::Content},
-    document::{content, result::DocumentResult, schema},
+    document::{content, result::DocumentResult, schema, version::Version},
     failure::Failure,
+    fingerprint::Fingerprint,
     hash::hash,
     metrics,
     services::Services,
@@ -74,6 +75,7 @@ struct Member {
     document: Document,
     text: String,
     tokens: u64,
+    version: Version,
 }
 
 /// Answers some documents with one call, once.
@@ -125,7 +127,7 @@ pub async fn process(
         .enumerate()
         .filter_map(|(place, member)| Some((member, answers.remove(&place)?)))
         .collect();
-    let results = results(services, attempt, model, &completion, answered);
+    let results = results(services, attempt, shard.asks, model, &completion, answered);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
     );
@@ -174,18 +176,19 @@ async fn gather(
             continue;
         }
         match content::read_owned(services, document.clone(), shard.job.attach_pdf).await {
-            Ok(Content::Text(text)) => {
+            Ok((Content::Text(text), version)) => {
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();
                 if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
                     sum += tokens;
-                    members.push(Member { index, document: document.clone(), text, tokens });
+                    let document = document.clone();
+                    members.push(Member { index, document, text, tokens, version });
                 } else {
                     outcome.left.push(index);
                 }
             }
             // Alone, it says what is wrong with it, or waits for the store without the others.
-            Ok(Content::Pdf(..)) | Err(_) => outcome.left.push(index),
+            Ok((Content::Pdf(..), _)) | Err(_) => outcome.left.push(index),
         }
     }
     Ok((members, outcome))
@@ -196,6 +199,7 @@ async fn gather(
 fn results(
     services: &Services,
     attempt: &Attempt,
+    asks: Fingerprint,
     model: &ModelId,
     completion: &Completion,
     answered: Vec<(&Member, String)>,
@@ -222,6 +226,7 @@ fn results(
         #[expect(clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
         let result = DocumentResult::new(member.document.clone(), model, answer, stop_reason)
+            .answering(asks, member.version.clone())
             .taking(std::mem::take(&mut calls), Some(own), cost);
         results.insert(member.index, result);
         before = after;

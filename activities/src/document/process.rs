@@ -6,7 +6,7 @@ use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, DocumentTask, On
 use crate::{
     batch::job::{Document, Shard},
     call::{attempt::Attempt, prompt::Content},
-    document::{content, long, result::DocumentResult, schema},
+    document::{content, long, result::DocumentResult, schema, version::Version},
     failure::Failure,
     metrics,
     services::Services,
@@ -31,25 +31,36 @@ pub async fn process(
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
     }
-    let content = content::read(services, &document, shard.job.attach_pdf).await?;
+    let (content, version) = content::read(services, &document, shard.job.attach_pdf).await?;
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
-        return long::begin(&shard, &document, text, long).await;
+        return long::begin(&shard, &document, (text, &version), long).await;
     }
     let kept = DocumentResult::kept(&shard.output, &document.id);
     if task.raised {
         attempt.begin_raised(kept.to_string());
     }
-    let result = answer(services, attempt, &shard, document, (&content, None), &kept).await?;
+    let asked = Asked { content: &content, version, beside: None };
+    let result = answer(services, attempt, &shard, document, asked, &kept).await?;
     services.guard.unwritten.keep(attempt, || result.create(&location)).await?;
     forget(attempt, &kept).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome(attempt))
 }
 
-/// The answer to a content, with what it took. What is said beside the batch's instructions stands
-/// with the content; an answer that is no result lies at `kept` from then on.
+/// What a call is about.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    /// What is sent of the document.
+    pub(crate) content: &'a Content,
+    /// Which version of it that is.
+    pub(crate) version: Version,
+    /// Said beside the batch's instructions.
+    pub(crate) beside: Option<&'a str>,
+}
+
+/// The answer to a content, with what it took; one that is no result lies at `kept` from then on.
 ///
 /// # Errors
 /// A [`Failure`] that says whether and when to try again.
@@ -58,7 +69,7 @@ pub(crate) async fn answer(
     attempt: &Attempt,
     shard: &Shard,
     document: Document,
-    (content, beside): (&Content, Option<&str>),
+    Asked { content, version, beside }: Asked<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let before = attempt.state();
@@ -79,6 +90,7 @@ pub(crate) async fn answer(
     let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
     let calls = Spend::from(attempt.counts()).calls();
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
+        .answering(shard.asks, version)
         .with_spend(calls + before.discarded.spend + own, cost_usd.is_some());
     if let Err(failure) = judge(attempt, shard, &result, room) {
         let raised = u64::from(attempt.state().raises > before.raises);

@@ -9,7 +9,9 @@ use tidegate_workflows::contract::{CutAnswers, DocumentOutcome};
 use crate::{
     batch::job::{self, Document},
     call::attempt::Attempt,
+    document::version::Version,
     failure::Failure,
+    fingerprint::Fingerprint,
     storage::{Error, Location},
 };
 
@@ -47,6 +49,12 @@ pub struct DocumentResult {
     pub provider_calls: u64,
     /// RFC 3339.
     pub completed_at: String,
+    /// What was asked. Absent in what earlier versions wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Fingerprint>,
+    /// Of which version of the document.
+    #[serde(flatten)]
+    pub version: Version,
 }
 
 impl DocumentResult {
@@ -73,7 +81,15 @@ impl DocumentResult {
             cost_usd: None,
             provider_calls: 0,
             completed_at: now(),
+            question: None,
+            version: Version::default(),
         }
+    }
+
+    /// The same, as the answer to this question about this version of the document.
+    #[must_use]
+    pub fn answering(self, question: Fingerprint, version: Version) -> Self {
+        Self { question: Some(question), version, ..self }
     }
 
     /// The same, which took so many calls, and these tokens at this price.

@@ -7,10 +7,14 @@ use tidegate_workflows::contract::{
     CollectedBatch, FailedDocument, FailureType, OnCut, ProviderBatch,
 };
 
-use super::{check::forget, choose::batch_api, submission};
+use super::{
+    check::forget,
+    choose::batch_api,
+    submission::{self, Submission},
+};
 use crate::{
-    batch::job::Shard,
-    document::{result::DocumentResult, schema},
+    batch::job::{Shard, resolve},
+    document::{result::DocumentResult, schema, version::Version},
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     services::Services,
@@ -45,6 +49,9 @@ pub async fn collect(
     let (model, batches) = batch_api(services, &shard)?;
     let (key, mut collected, mut counted) =
         (submission::key(task), CollectedBatch::default(), Vec::new());
+    let folder = resolve(&services.storage, "job", &task.job)?;
+    let sent = Submission::read(&folder, task).await?;
+    let mut versions = sent.map(|submission| submission.versions).unwrap_or_default();
     let mut given_up = false;
     let mut answers = match batches.answers(&batch.batch).await {
         Ok(answers) => Some(answers),
@@ -78,7 +85,8 @@ pub async fn collect(
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         collected.spent += Spend { provider_calls: 1, ..tokens };
         let failed = result.as_ref().err().map(|error| error.kind);
-        let disposition = disposition(&shard, model, index, result, cost_usd).await?;
+        let answered = (index, versions.remove(&index).unwrap_or_default());
+        let disposition = disposition(&shard, model, answered, result, cost_usd).await?;
         let done = matches!(disposition, Disposition::Done { .. });
         counted.push((
             usage,
@@ -137,7 +145,7 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
 async fn disposition(
     shard: &Shard,
     model: &ModelId,
-    index: u32,
+    (index, version): (u32, Version),
     result: Result<Completion, Error>,
     cost_usd: Option<f64>,
 ) -> Result<Disposition, Failure> {
@@ -168,6 +176,7 @@ async fn disposition(
     };
     metrics::stopped(model, &completion.stop_reason);
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
+        .answering(shard.asks, version)
         .taking(1, completion.usage, cost_usd);
     let (cut, room) = (result.is_cut(), shard.job.max_output_tokens);
     let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));

@@ -1,12 +1,12 @@
 //! What is known of a batch that was submitted, or was about to be.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
-use crate::{failure::Failure, hash::hash, storage::Location};
+use crate::{document::version::Version, failure::Failure, hash::hash, storage::Location};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {
@@ -21,6 +21,10 @@ pub(super) struct Submission {
     /// The id was found by the batch's size and time, and may be another's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) guessed: bool,
+    /// Which versions of its documents were sent, by their indices. Absent in what earlier versions
+    /// wrote.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) versions: BTreeMap<u32, Version>,
     /// The provider's id, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) batch: Option<String>,

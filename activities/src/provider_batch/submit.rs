@@ -1,5 +1,7 @@
 //! Submitting a shard's documents as a batch of the provider's.
 
+use std::collections::BTreeMap;
+
 use chrono::Utc;
 use futures::{StreamExt, stream};
 use tidegate_documents::tokens;
@@ -15,7 +17,7 @@ use super::{
 use crate::{
     batch::job::{Document, Shard, resolve},
     call::prompt::Content,
-    document::{content, result::DocumentResult},
+    document::{content, result::DocumentResult, version::Version},
     failure::{Failure, MAX_BATCH_SUBMITS},
     services::Services,
     storage::Location,
@@ -35,6 +37,7 @@ const READ_AHEAD: usize = 8;
 #[derive(Debug)]
 struct Line {
     index: u32,
+    version: Version,
     json: Vec<u8>,
     /// The most that it should cost; 0 without a price.
     usd: f64,
@@ -124,10 +127,11 @@ async fn try_to(
         }
     };
     let requests = count(&lines);
-    let submission =
-        Submission { at: Utc::now(), requests, next, usd, guessed: false, batch: None };
+    let (versions, lines): (BTreeMap<u32, Version>, Vec<Vec<u8>>) =
+        lines.into_iter().map(|line| ((line.index, line.version), line.json)).unzip();
+    let at = Utc::now();
+    let submission = Submission { at, requests, next, usd, guessed: false, versions, batch: None };
     submission.write(&folder, task).await?;
-    let lines: Vec<Vec<u8>> = lines.into_iter().map(|line| line.json).collect();
     match batches.submit(&key, &lines).await {
         Ok(id) => {
             tracing::info!(%model, batch = id, requests, "documents were submitted to the provider's batch API");
@@ -249,7 +253,7 @@ async fn gather(
             .buffered(READ_AHEAD)
     );
     while let Some((index, content)) = read.next().await {
-        let Some(content) = content? else { continue };
+        let Some((content, version)) = content? else { continue };
         let question = shard.question(&content);
         // A request that cannot be written is refused by name on the direct path.
         let Ok(json) = batches.line(&submission::custom_id(key, index), &question.call(model))
@@ -267,7 +271,7 @@ async fn gather(
         let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
             * batch::PRICE;
         bytes += json.len();
-        lines.push(Line { index, json, usd });
+        lines.push(Line { index, version, json, usd });
     }
     Ok((lines, task.to))
 }
@@ -278,7 +282,7 @@ async fn content(
     shard: &Shard,
     document: Document,
     attempt: u32,
-) -> Result<Option<Content>, Failure> {
+) -> Result<Option<(Content, Version)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
     match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
         Ok(None) => {}
@@ -288,10 +292,10 @@ async fn content(
     }
     match content::read_owned(services, document, shard.job.attach_pdf).await {
         // Its parts are steps of their own.
-        Ok(Content::Text(text)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
+        Ok((Content::Text(text), _)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)
         }
-        Ok(content) => Ok(Some(content)),
+        Ok(read) => Ok(Some(read)),
         Err(failure) if not_now(&failure) => Err(failure),
         Err(_) => Ok(None),
     }

@@ -11,11 +11,13 @@ use object_store::path::Path;
 use url::Url;
 use walkdir::{DirEntry, WalkDir};
 
+use super::stamp::Stamp;
+
 /// What lies in a folder.
 #[derive(Debug)]
 pub(super) enum Found {
     /// A file.
-    File(Path),
+    File(Path, Stamp),
     /// Something that cannot be read as one.
     Odd(OddEntry),
 }
@@ -80,8 +82,8 @@ pub(super) fn walk(folder: &FilePath, root: &FilePath) -> io::Result<Vec<Found>>
                     walk.skip_current_dir();
                 }
             }
-            Ok(entry) => found.push(match why_no_file(&entry) {
-                Ok(path) => Found::File(path),
+            Ok(entry) => found.push(match file(&entry) {
+                Ok((path, stamp)) => Found::File(path, stamp),
                 Err(why) => odd(folder, entry.path(), why, false),
             }),
             Err(error) if error.depth() == 0 => match error.into_io_error() {
@@ -129,8 +131,8 @@ fn not_followed(entry: &DirEntry, root: &FilePath) -> Option<String> {
     }
 }
 
-/// The file's path in the store, or why it has none.
-fn why_no_file(entry: &DirEntry) -> Result<Path, String> {
+/// The file's path in the store and its stamp, or why it has none.
+fn file(entry: &DirEntry) -> Result<(Path, Stamp), String> {
     if let Some(what) = special(entry.file_type()) {
         return Err(format!("it is {what}, and no file"));
     }
@@ -145,7 +147,8 @@ fn why_no_file(entry: &DirEntry) -> Result<Path, String> {
             "its name ends in # and a number, as unfinished uploads do; rename it".to_owned()
         );
     }
-    Ok(path)
+    let meta = entry.metadata().map_err(|error| format!("it cannot be read: {error}"))?;
+    Ok((path, Stamp::of_metadata(&meta)))
 }
 
 /// The store's own name for an object that is being written: `results.jsonl#1`.

@@ -117,7 +117,7 @@ async fn one_odd_entry_costs_itself_alone() {
     let base = storage(&root).resolve(&uri(&root, "")).unwrap();
     let (mut files, mut odd) = (Vec::new(), Vec::new());
     let listed = base.entries(|entry| match entry {
-        Entry::Object(location) => files.push(location.relative_to(&base)),
+        Entry::Object(location, _) => files.push(location.relative_to(&base)),
         Entry::Odd(entry) => odd.push(entry),
     });
     listed.await.unwrap();

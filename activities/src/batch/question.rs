@@ -1,0 +1,55 @@
+//! What a batch's author asks about each document, in parts that can be compared.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tidegate_workflows::contract::{Job, Target};
+
+use crate::fingerprint::Fingerprint;
+
+/// The fingerprint of each part of a question, by the name of its field in the input. A part that
+/// was not stated is absent, so that a field of a later version changes no question without it.
+///
+/// What only says how it is asked is no part: the cap on output, the pack, the lane, the provider's
+/// batch API; nor is the wording that we put around it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct StatedQuestion(BTreeMap<String, Fingerprint>);
+
+impl StatedQuestion {
+    /// The question of a job.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        let Job { instructions, target, schema, long, records, attach_pdf, .. } = job;
+        let target = match target {
+            Target::Model(model) => ("model", json!(model)),
+            Target::Route(route) => ("route", json!(route)),
+        };
+        let optional = [
+            ("schema", schema.clone()),
+            ("attach", attach_pdf.then(|| json!("native"))),
+            ("long", long.map(|long| json!(long))),
+            ("records", records.as_ref().map(|records| json!(records))),
+        ];
+        let stated = [("instructions", json!(instructions)), target];
+        let optional = optional.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let parts = stated.into_iter().chain(optional);
+        Self(parts.map(|(name, value)| (name.to_owned(), Fingerprint::of_json(&value))).collect())
+    }
+
+    /// The fingerprint of all of it.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of_json(&json!(self))
+    }
+
+    /// The parts in which another question differs, by their names.
+    #[must_use]
+    pub fn differences<'a>(&'a self, other: &'a Self) -> Vec<&'a str> {
+        let (Self(ours), Self(theirs)) = (self, other);
+        let only_there = theirs.keys().filter(|name| !ours.contains_key(*name));
+        let ours = ours.iter().filter(|(name, part)| theirs.get(*name) != Some(part));
+        ours.map(|(name, _)| name).chain(only_there).map(String::as_str).collect()
+    }
+}

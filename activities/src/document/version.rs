@@ -1,0 +1,49 @@
+//! Which version of a document was read.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{fingerprint::Fingerprint, storage::Stamp};
+
+/// A document's content by its fingerprint, and what says without reading it that it is the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Of the bytes of its source, whatever text is made of them; of a record, of its JSON. Unknown
+    /// of a file that was only listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Fingerprint>,
+    /// What the store said of these bytes; records have none.
+    #[serde(rename = "source", default, skip_serializing_if = "Option::is_none")]
+    pub stamp: Option<Stamp>,
+}
+
+impl Version {
+    /// Of an object that was listed, and not read.
+    #[must_use]
+    pub fn listed(stamp: Stamp) -> Self {
+        Self { content: None, stamp: Some(stamp) }
+    }
+
+    /// Of an object that was read.
+    #[must_use]
+    pub fn read(bytes: &[u8], stamp: Stamp) -> Self {
+        Self { content: Some(Fingerprint::of_bytes(bytes)), stamp: Some(stamp) }
+    }
+
+    /// Of a record.
+    #[must_use]
+    pub fn of_record(json: &serde_json::Value) -> Self {
+        Self { content: Some(Fingerprint::of_json(json)), stamp: None }
+    }
+
+    /// Whether another is the same content; `None` where only reading can tell.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> Option<bool> {
+        if let (Some(one), Some(other)) = (&self.content, &other.content) {
+            return Some(one == other);
+        }
+        match (&self.stamp, &other.stamp) {
+            (Some(one), Some(other)) if one == other => Some(true),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Names of what was asked, and of what it was asked about: the same in every version, on every
+//! worker, and in every batch.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// A SHA-256; as text, its 64 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of bytes as they are.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Of a JSON value, whatever the order of its fields.
+    #[must_use]
+    pub fn of_json(value: &Value) -> Self {
+        let mut text = String::new();
+        canonical(value, &mut text);
+        Self::of_bytes(text.as_bytes())
+    }
+}
+
+/// Fields in the order of their names, and no space between tokens.
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Array(values) => {
+            text.push('[');
+            for (place, value) in values.iter().enumerate() {
+                text.push_str(if place == 0 { "" } else { "," });
+                canonical(value, text);
+            }
+            text.push(']');
+        }
+        // Whether the map itself is in order depends on a feature that any crate can turn on.
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (place, (name, value)) in fields.into_iter().enumerate() {
+                text.push_str(if place == 0 { "" } else { "," });
+                canonical(&Value::from(name.as_str()), text);
+                text.push(':');
+                canonical(value, text);
+            }
+            text.push('}');
+        }
+        one => text.push_str(&one.to_string()),
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Fingerprint> for String {
+    fn from(fingerprint: Fingerprint) -> Self {
+        fingerprint.to_string()
+    }
+}
+
+/// The text is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a fingerprint has 64 hex digits")]
+pub struct NoFingerprint;
+
+impl TryFrom<String> for Fingerprint {
+    type Error = NoFingerprint;
+
+    fn try_from(text: String) -> Result<Self, NoFingerprint> {
+        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let digits: Option<Vec<u8>> = text.as_bytes().iter().map(digit).collect();
+        let digits = digits.filter(|digits| digits.len() == 64).ok_or(NoFingerprint)?;
+        let bytes: Vec<u8> = digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+        bytes.try_into().map(Self).map_err(|_| NoFingerprint)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Results outlive the version that wrote them: these digits may never change.
+    #[test]
+    fn the_same_in_every_version() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(Fingerprint::of_bytes(b"").to_string(), empty);
+        let text = r#"{"b": [1, {"d": null, "c": "ü\n"}], "a": 0.5}"#;
+        let one = serde_json::from_str(text).unwrap();
+        let canonical = "{\"a\":0.5,\"b\":[1,{\"c\":\"ü\\n\",\"d\":null}]}";
+        assert_eq!(Fingerprint::of_json(&one), Fingerprint::of_bytes(canonical.as_bytes()));
+    }
+
+    #[test]
+    fn as_text_and_back() {
+        let fingerprint = Fingerprint::of_bytes(b"tide");
+        let json = serde_json::to_value(fingerprint).unwrap();
+        assert_eq!(json.as_str().unwrap().len(), 64);
+        assert_eq!(serde_json::from_value::<Fingerprint>(json.clone()).unwrap(), fingerprint);
+        let text = json.as_str().unwrap();
+        for wrong in ["", "0", &text[1..], &format!("{text}0"), &text.replace(&text[..1], "g")] {
+            assert!(serde_json::from_value::<Fingerprint>(json!(wrong)).is_err(), "{wrong}");
+        }
+    }
+}

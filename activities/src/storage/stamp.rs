@@ -1,0 +1,36 @@
+//! What a store says of an object without reading it.
+
+use std::{fs::Metadata, time::SystemTime};
+
+use chrono::{DateTime, SubsecRound, Utc};
+use object_store::ObjectMeta;
+use serde::{Deserialize, Serialize};
+
+/// Changes whenever the object does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The store's own name for the object's content; a file system has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// Bytes.
+    pub size: u64,
+    /// When it was last changed, by the store's clock.
+    pub modified: DateTime<Utc>,
+}
+
+impl Stamp {
+    pub(super) fn of_object(meta: ObjectMeta) -> Self {
+        // S3's lists have milliseconds, and the headers of the same object whole seconds.
+        let modified = meta.last_modified.trunc_subsecs(0);
+        Self { etag: meta.e_tag, size: meta.size, modified }
+    }
+
+    /// A file's, which is the same whether it was listed or read.
+    pub(super) fn of_file(size: u64, modified: DateTime<Utc>) -> Self {
+        Self { etag: None, size, modified }
+    }
+
+    pub(super) fn of_metadata(meta: &Metadata) -> Self {
+        Self::of_file(meta.len(), meta.modified().unwrap_or(SystemTime::UNIX_EPOCH).into())
+    }
+}
