@@ -13,12 +13,14 @@ use crate::{
 };
 
 const OPENAI: &str = "https://platform.openai.com/docs/api-reference/chat/object";
-const OPENROUTER: &str = "https://openrouter.ai/docs/api-reference/overview";
+const OPENROUTER: &str = "https://openrouter.ai/docs/api/reference/overview";
 const MISTRAL: &str = "https://docs.mistral.ai/api/";
 const DEEPSEEK: &str = "https://api-docs.deepseek.com/api/create-chat-completion";
-const TOGETHER: &str = "https://docs.together.ai/reference/chat-completions-1";
-const VLLM: &str = "https://docs.vllm.ai/en/latest/api/vllm/v1/engine/";
-const TGI: &str = "https://huggingface.github.io/text-generation-inference/";
+const TOGETHER: &str = "https://github.com/togethercomputer/openapi/blob/main/openapi.yaml";
+/// `FINISH_REASON_STRINGS`, "part of the external API".
+const VLLM: &str = "https://github.com/vllm-project/vllm/blob/main/vllm/v1/engine/__init__.py";
+const TGI: &str =
+    "https://github.com/huggingface/text-generation-inference/blob/main/docs/openapi.json";
 
 /// `finish_reason`: OpenAI's own, then those of APIs that are compatible.
 pub(super) const ENDINGS: &[Row] = &[
@@ -30,8 +32,9 @@ pub(super) const ENDINGS: &[Row] = &[
     ("error", Ending::Failed(Kind::Transient), OPENROUTER),
     ("model_length", Ending::Failed(Kind::TooLarge), MISTRAL),
     ("insufficient_system_resource", Ending::Failed(Kind::Overloaded), DEEPSEEK),
-    ("aborted", Ending::Failed(Kind::Transient), DEEPSEEK),
     ("abort", Ending::Failed(Kind::Transient), VLLM),
+    // The same words again and again: broken off by the server, and no answer.
+    ("repetition", Ending::Failed(Kind::Transient), VLLM),
     ("eos", Ending::Complete, TOGETHER),
     ("eos_token", Ending::Complete, TGI),
     ("stop_sequence", Ending::Sequence, TGI),
