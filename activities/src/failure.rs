@@ -404,6 +404,15 @@ impl Failure {
         Self::never(FailureType::Truncated, message)
     }
 
+    /// The same, of a model that writes no more.
+    #[must_use]
+    pub fn truncated_at_cap(room: u32, model: &ModelId) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens, which is all that {model} writes; ask for less, read long documents in parts (\"long\"), choose another model, or take such answers with \"on_cut\": \"keep\""
+        );
+        Self::never(FailureType::Truncated, message)
+    }
+
     /// A cut answer that would be kept, were it not for the schema.
     #[must_use]
     pub fn truncated_json(room: u32, reason: &str) -> Self {
@@ -413,15 +422,27 @@ impl Failure {
         Self::never(FailureType::Truncated, message)
     }
 
+    /// Whether a call with less room for its answer might have been made.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        let may_be = matches!(
+            self.kind,
+            FailureType::TooLarge | FailureType::InvalidRequest | FailureType::BudgetExceeded
+        );
+        may_be && !self.is_retried()
+    }
+
+    /// The same, tried again at once.
+    #[must_use]
+    pub fn at_once(self) -> Self {
+        Self { retry: Retry::After(AT_ONCE), ..self }
+    }
+
     /// The same, of a document that was to be asked again with more room: where that cannot be
     /// had, the cut answer is all that there is.
     #[must_use]
     pub fn without_room(self) -> Self {
-        let no_room = matches!(
-            self.kind,
-            FailureType::TooLarge | FailureType::InvalidRequest | FailureType::BudgetExceeded
-        );
-        if !no_room || self.is_retried() {
+        if !self.lacks_room() {
             return self;
         }
         let message =

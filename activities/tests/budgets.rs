@@ -294,6 +294,7 @@ async fn a_budget_wants_a_price() {
         lane: Default::default(),
         tenant: Tenant::default(),
         max_output_tokens: 1,
+        default_output: false,
         on_cut: Default::default(),
         schema: None,
         retry_budget: None,

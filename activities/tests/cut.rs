@@ -8,175 +8,19 @@
     reason = "tests may stop at the first fault"
 )]
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+mod rig;
 
+use rig::{Rig, cut, fails, says, whole};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tidegate_activities::{
-    batch::{finish, job::Shards, plan, seal},
-    call::{
-        attempt::{Attempt, AttemptState},
-        budget::Budgets,
-        guard::Guard,
-        route::{Queues, Routes},
-    },
-    document::{long, process},
-    failure::{Backoff, Failure},
-    services::Services,
-    storage::Storage,
+    batch::{finish, seal},
+    document::long,
 };
-use tidegate_documents::{Limits as DocumentLimits, Reader};
-use tidegate_providers::{
-    BoxFuture, Charged, Completion, Error, Kind, Observed, Prices, Provider, Providers, Request,
-    StopReason,
-};
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
-use tidegate_types::{ModelId, Usage};
+use tidegate_providers::{Charged, Kind, StopReason};
+use tidegate_types::Usage;
 use tidegate_workflows::contract::{
-    CutAnswers, DocumentOutcome, DocumentTask, FailureDetails, FailureType, Finish, PartTask, Plan,
-    Progress, SealShard, Step,
+    CutAnswers, FailureType, Finish, PartTask, Progress, SealShard, Step,
 };
-
-const MODEL: &str = "anthropic:claude-sonnet-5-5";
-
-/// Answers from a list; tells what it was asked.
-#[derive(Debug, Clone, Default)]
-struct Scripted {
-    answers: Arc<Mutex<VecDeque<Result<Completion, Error>>>>,
-    /// The cap on output, and the instructions.
-    asked: Arc<Mutex<Vec<(u32, String)>>>,
-}
-
-impl Provider for Scripted {
-    fn complete<'a>(
-        &'a self,
-        request: &'a Request<'a>,
-    ) -> BoxFuture<'a, Result<Completion, Error>> {
-        let asked = (request.max_output_tokens, request.instructions.to_owned());
-        self.asked.lock().unwrap().push(asked);
-        let answer = self.answers.lock().unwrap().pop_front();
-        Box::pin(async move { answer.unwrap() })
-    }
-}
-
-fn says(answer: &str, stop_reason: StopReason) -> Result<Completion, Error> {
-    Ok(Completion {
-        answer: answer.to_owned(),
-        stop_reason,
-        usage: Some(Usage { uncached_input: 1_000, output: 100, ..Usage::default() }),
-        observed: Observed::default(),
-    })
-}
-
-fn cut(answer: &str) -> Result<Completion, Error> {
-    says(answer, StopReason::MaxTokens)
-}
-
-fn whole(answer: &str) -> Result<Completion, Error> {
-    says(answer, StopReason::EndTurn)
-}
-
-fn fails(kind: Kind, charged: Charged) -> Result<Completion, Error> {
-    Err(Error {
-        kind,
-        message: "max_tokens: 400 > 128".to_owned(),
-        retry_after: None,
-        charged,
-        status: None,
-        observed: Box::default(),
-    })
-}
-
-/// One document of a batch, and who answers.
-struct Rig {
-    services: Services,
-    provider: Scripted,
-    folder: TempDir,
-    plan: Plan,
-    task: DocumentTask,
-    /// Attempts so far, and what the last one told the next.
-    attempts: u32,
-    state: Value,
-}
-
-impl Rig {
-    async fn new(more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
-        Self::reading("The tide is high.", more, answers).await
-    }
-
-    async fn reading(text: &str, more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("in")).unwrap();
-        std::fs::write(folder.path().join("in/a.txt"), text).unwrap();
-        let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
-        let limits = Limits { margin: 1.0, ..Limits::default() }.with(Dimension::Requests, 6_000);
-        let (model, lanes): (ModelId, _) = (MODEL.parse().unwrap(), Arc::new(Lanes::single()));
-        let model = ModelQuota::new(model, limits, Charge::default(), lanes).unwrap();
-        let quota = Quota::in_memory([model], Options::default());
-        let provider =
-            Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
-        let prices = Prices::default();
-        let services = Services {
-            storage: Storage::new([uri("").as_str()]).unwrap(),
-            reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
-            providers: Providers::default().with("anthropic", provider.clone()),
-            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
-            prices,
-            routes: Routes::default(),
-            queues: Queues::default(),
-            warmth: Arc::default(),
-            guard: Guard::new(quota, Backoff::default()),
-            shards: Shards::default(),
-        };
-        let mut job = json!({
-            "source": {"prefix": uri("in/")}, "output": uri("out/"), "instructions": "Sum up.",
-            "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100,
-        });
-        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let job = serde_json::from_value(job).unwrap();
-        let plan = plan::plan(&services, &job, "w", "run-1").await.unwrap();
-        let task = DocumentTask { job: plan.job.clone(), shard: 0, index: 0, raised: false };
-        Self { services, provider, folder, plan, task, attempts: 0, state: json!({}) }
-    }
-
-    /// The next attempt, which knows what a heartbeat carries.
-    fn attempt(&mut self) -> Attempt {
-        self.attempts += 1;
-        let state: AttemptState = serde_json::from_value(self.state.clone()).unwrap();
-        Attempt::new(format!("run#0.0.{}", self.attempts), "w".to_owned(), 0, state)
-    }
-
-    /// Attempts until none is to follow; what the last one came to, and its details.
-    async fn end(&mut self) -> (Result<DocumentOutcome, Failure>, FailureDetails) {
-        loop {
-            let attempt = self.attempt();
-            let ended = process::process(&self.services, &attempt, &self.task).await;
-            self.state = serde_json::to_value(attempt.state()).unwrap();
-            match ended {
-                Err(failure) if failure.is_retried() => {}
-                ended => return (ended, attempt.details()),
-            }
-        }
-    }
-
-    fn caps(&self) -> Vec<u32> {
-        self.provider.asked.lock().unwrap().iter().map(|(cap, _)| *cap).collect()
-    }
-
-    fn result(&self) -> Option<Value> {
-        let bytes = std::fs::read(self.folder.path().join("out/results/a.txt.json")).ok()?;
-        Some(serde_json::from_slice(&bytes).unwrap())
-    }
-
-    /// What lies there, by its URI.
-    fn at(uri: &str) -> Value {
-        serde_json::from_slice(&std::fs::read(uri.strip_prefix("file://").unwrap()).unwrap())
-            .unwrap()
-    }
-}
 
 #[tokio::test]
 async fn a_cut_answer_is_asked_for_again_with_more_room_and_all_of_it_counts() {
@@ -191,7 +35,7 @@ async fn a_cut_answer_is_asked_for_again_with_more_room_and_all_of_it_counts() {
     );
     assert_eq!((&result["input_tokens"], &result["output_tokens"]), (&json!(3_000), &json!(300)));
     let cost = result["cost_usd"].as_f64().unwrap();
-    let CutAnswers { cut, raised, raised_cost_usd } = outcome.cuts;
+    let CutAnswers { cut, raised, raised_cost_usd, .. } = outcome.cuts;
     assert_eq!((cut, raised), (0, 2));
     assert!(cost > 0.0 && (raised_cost_usd - cost * 2.0 / 3.0).abs() < 1e-9, "{raised_cost_usd}");
     assert_eq!((outcome.spend.provider_calls, outcome.spend.output_tokens), (3, 300));
@@ -337,4 +181,43 @@ async fn a_result_of_cut_parts_is_cut() {
     assert_eq!((counted, &result["finish"]), (1, &json!("cut")), "a document, not a part");
     assert_eq!(result["stop_reason"], json!("max_tokens"));
     assert!(result["parts"].as_array().unwrap().len() > 1);
+}
+
+#[tokio::test]
+async fn a_model_that_writes_no_more_is_asked_for_no_more() {
+    let mut rig = Rig::new(json!({}), vec![cut("The"), cut("The ti")]).await;
+    rig.provider.cap(250);
+    let failure = rig.end().await.0.unwrap_err();
+    assert_eq!((failure.kind, rig.caps()), (FailureType::Truncated, vec![100, 250]));
+    assert!(failure.message.contains("all that anthropic:claude-sonnet-5-5 writes"), "{failure}");
+}
+
+/// Two of the first two answers were cut: the room is too small for the question.
+#[tokio::test]
+async fn where_many_are_cut_later_documents_begin_with_more_room() {
+    let refused = fails(Kind::InvalidRequest, Charged::No);
+    let answers =
+        vec![cut("a"), whole("A."), cut("b"), whole("B."), whole("C."), refused, whole("D.")];
+    let mut rig = Rig::of(&["One.", "Two.", "Three.", "Four."], json!({}), answers).await;
+    let mut cuts = Vec::new();
+    for _ in 0..4 {
+        let outcome = rig.end().await.0.unwrap();
+        cuts.push((outcome.cuts.raised, outcome.cuts.began_raised));
+        rig.next_document();
+    }
+    assert_eq!(cuts, [(1, 0), (1, 0), (0, 1), (0, 0)]);
+    let caps = rig.caps();
+    assert_eq!(caps[..5], [100, 400, 100, 400, 400]);
+    assert_eq!(caps[5..], [400, 100], "where that much cannot be had, as the batch states");
+}
+
+#[tokio::test]
+async fn who_keeps_cut_answers_gets_no_more_room() {
+    let answers = vec![cut("a"), cut("b"), cut("c"), cut("d")];
+    let mut rig = Rig::of(&["One.", "Two.", "Three."], json!({"on_cut": "keep"}), answers).await;
+    for _ in 0..3 {
+        rig.end().await.0.unwrap();
+        rig.next_document();
+    }
+    assert_eq!(rig.caps(), [100; 3]);
 }

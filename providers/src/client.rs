@@ -1,7 +1,7 @@
 //! What the HTTP clients of all vendors have in common: write a body, send it once, say what came
 //! back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use serde_json::Value;
@@ -9,6 +9,7 @@ use tidegate_types::Charge;
 
 use crate::{
     batch::BatchApi,
+    bounds::Bounds,
     call::{BoxFuture, Completion, Request},
     classify::Classifier,
     envelope::Envelope,
@@ -47,22 +48,28 @@ pub(crate) struct ReplyReader {
     classifier: Classifier,
     key: Option<Secret>,
     retry_codes: Vec<String>,
+    request_timeout: Duration,
 }
 
 impl ReplyReader {
     pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
-        let Settings { vendor, api_key, retry_codes, .. } = setup.settings;
+        let Settings { vendor, api_key, retry_codes, request_timeout, .. } = setup.settings;
         Arc::new(Self {
             protocol,
             vendor: *vendor,
             classifier: setup.classifier.clone(),
             key: api_key.clone(),
             retry_codes: retry_codes.clone(),
+            request_timeout: *request_timeout,
         })
     }
 
     pub(crate) fn vendor(&self) -> Vendor {
         self.vendor
+    }
+
+    fn bounds(&self, model: &str) -> Bounds {
+        Bounds { output_tokens: self.vendor.output_cap(model), time: Some(self.request_timeout) }
     }
 
     /// Hides the key, and what a message quotes from the request.
@@ -147,6 +154,10 @@ impl Provider for Client {
 
     fn charge(&self) -> Charge {
         self.replies.vendor.charge()
+    }
+
+    fn bounds(&self, model: &str) -> Bounds {
+        self.replies.bounds(model)
     }
 
     fn batches(&self) -> Option<&dyn BatchApi> {

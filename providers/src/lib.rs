@@ -16,7 +16,7 @@
 //! * [`observed`]: limits and remaining quota, as response headers state them
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
-//! * [`price`]: what a call costs
+//! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
 //!
 //! `vendors` is the table of vendors: name, endpoint, key, error names, charging rules, prices,
 //! constructor. What differs in code stands in one folder a vendor (`anthropic`, `openai`,
@@ -41,6 +41,7 @@
 )]
 
 pub mod batch;
+pub mod bounds;
 pub mod call;
 pub mod error;
 pub mod observed;
@@ -72,6 +73,7 @@ mod wait_hint;
 mod testing;
 
 pub use batch::BatchApi;
+pub use bounds::Bounds;
 pub use call::{BoxFuture, Completion, Document, Finish, Request, StopReason};
 pub use error::{Charged, Error, Kind};
 pub use observed::{Observed, Window};

@@ -6,6 +6,7 @@ use tidegate_types::Charge;
 
 use crate::{
     batch::BatchApi,
+    bounds::Bounds,
     call::{BoxFuture, Completion, Request},
     error::Error,
 };
@@ -23,6 +24,12 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// The limiter keeps to it for each model that this provider serves.
     fn charge(&self) -> Charge {
         Charge::CAUTIOUS
+    }
+
+    /// What bounds the answers of one of its models. By default nothing is known.
+    fn bounds(&self, model: &str) -> Bounds {
+        let _ = model;
+        Bounds::default()
     }
 
     /// Its batch API, if it has one.

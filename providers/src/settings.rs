@@ -11,6 +11,7 @@ use tidegate_types::Charge;
 use url::Url;
 
 use crate::{
+    bounds::Caps,
     classify::{Classifier, ErrorNames},
     endpoint,
     provider::Provider,
@@ -38,6 +39,7 @@ pub(crate) struct Profile {
     pub(crate) charge: Charge,
     /// In the form that [`Prices::parse`](crate::Prices::parse) reads.
     pub(crate) prices: &'static str,
+    pub(crate) output_caps: Caps,
     pub(crate) connect: fn(&Setup<'_>) -> Result<Box<dyn Provider>, SetupError>,
 }
 

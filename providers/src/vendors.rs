@@ -9,7 +9,7 @@ use std::{iter, str::FromStr};
 use tidegate_types::{Charge, OutputHold};
 
 use crate::{
-    anthropic, bedrock,
+    anthropic, bedrock, bounds,
     classify::Classifier,
     gemini, openai,
     settings::{BasePath, Credentials, Profile, SetupError, Vendor},
@@ -45,6 +45,7 @@ impl Vendor {
             failed_calls: true,
         },
         prices: include_str!("anthropic/prices.toml"),
+        output_caps: bounds::ANTHROPIC,
         connect: |setup| Ok(Box::new(anthropic::client(setup)?)),
     });
 
@@ -72,6 +73,7 @@ impl Vendor {
             failed_calls: true,
         },
         prices: include_str!("openai/prices.toml"),
+        output_caps: bounds::OPENAI,
         connect: |setup| Ok(Box::new(openai::client(setup)?)),
     });
 
@@ -100,6 +102,7 @@ impl Vendor {
             failed_calls: true,
         },
         prices: include_str!("gemini/prices.toml"),
+        output_caps: bounds::GEMINI,
         connect: |setup| Ok(Box::new(gemini::client(setup)?)),
     });
 
@@ -130,6 +133,7 @@ impl Vendor {
             failed_calls: true,
         },
         prices: include_str!("bedrock/prices.toml"),
+        output_caps: bounds::BEDROCK,
         connect: bedrock::connect,
     });
 

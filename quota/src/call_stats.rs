@@ -27,6 +27,10 @@ pub const HEADROOM: f64 = 2.0;
 /// How much the latest call counts in the means: the last 20 or so decide.
 const LATEST: f64 = 0.1;
 
+/// Answers of fewer tokens say little about how fast a model writes: most of their time is the
+/// prompt's.
+const LONG_ANSWER: u64 = 200;
+
 /// A model that was not called for this long needs no slots.
 const RECENT: Duration = Duration::from_secs(300);
 
@@ -110,26 +114,44 @@ pub struct CallStats(Mutex<HashMap<ModelId, Seen>>);
 struct Seen {
     last: Instant,
     typical: Option<Typical>,
+    /// Mean output tokens a second of long answers, the prompt's time included.
+    speed: Option<f64>,
+}
+
+impl Seen {
+    fn new(now: Instant) -> Self {
+        Self { last: now, typical: None, speed: None }
+    }
 }
 
 impl CallStats {
     /// A call to this model begins. Until one has ended, it is not known how many are useful.
     pub fn begun(&self, model: &ModelId, now: Instant) {
         let mut models = self.0.lock();
-        models.entry(model.clone()).or_insert(Seen { last: now, typical: None }).last = now;
+        models.entry(model.clone()).or_insert_with(|| Seen::new(now)).last = now;
     }
 
     /// A call has ended after `took`, and used this much.
     pub fn ended(&self, model: &ModelId, took: Duration, used: Amounts, now: Instant) {
         let latest = Typical { seconds: took.as_secs_f64(), used: used.map(float) };
         let mut models = self.0.lock();
-        let seen = models.entry(model.clone()).or_insert(Seen { last: now, typical: None });
+        let seen = models.entry(model.clone()).or_insert_with(|| Seen::new(now));
         let blend = |mean: f64, latest: f64| mean + LATEST * (latest - mean);
         seen.last = now;
         seen.typical = Some(seen.typical.map_or(latest, |mean| Typical {
             seconds: blend(mean.seconds, latest.seconds),
             used: PerDimension::from_fn(|it| blend(mean.used[it], latest.used[it])),
         }));
+        if used.output >= LONG_ANSWER && !took.is_zero() {
+            let speed = float(used.output) / took.as_secs_f64();
+            seen.speed = Some(seen.speed.map_or(speed, |mean| blend(mean, speed)));
+        }
+    }
+
+    /// Output tokens that a model writes in a second, as a mean over its long answers.
+    #[must_use]
+    pub fn output_speed(&self, model: &ModelId) -> Option<f64> {
+        self.0.lock().get(model)?.speed
     }
 
     /// What calls to this model are like, if one has ended.
@@ -231,5 +253,20 @@ mod tests {
         call_stats.ended(&model.id, Duration::from_secs(13), Amounts::call(900, 100), start);
         assert!((in_flight(start)[0].unwrap() - 16.0).abs() < 1e-6);
         assert!(in_flight(start + RECENT).is_empty());
+    }
+
+    #[test]
+    fn how_fast_a_model_writes_is_told_by_its_long_answers() {
+        let (call_stats, model, now) =
+            (CallStats::default(), "test:model".parse().unwrap(), Instant::now());
+        let ended = |seconds, output| {
+            call_stats.ended(&model, Duration::from_secs(seconds), Amounts::call(900, output), now);
+        };
+        ended(2, 10);
+        assert_eq!(call_stats.output_speed(&model), None);
+        ended(10, 500);
+        assert_eq!(call_stats.output_speed(&model), Some(50.0));
+        ended(10, 1_000);
+        assert_eq!(call_stats.output_speed(&model), Some(55.0));
     }
 }

@@ -186,6 +186,13 @@ impl Quota {
         self.shared.models.values().map(AsRef::as_ref)
     }
 
+    /// Output tokens of calls with this template, as far as this process has learned them.
+    #[must_use]
+    pub fn learned_output(&self, model: &ModelId, template: u64) -> Option<u64> {
+        let model = self.shared.models.get(model)?;
+        Some(self.shared.expectation(model, template)?.output)
+    }
+
     /// Tells what a model's quota looks like, for people and metrics.
     ///
     /// # Errors

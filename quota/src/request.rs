@@ -22,6 +22,9 @@ pub struct Request {
     pub input_tokens: u64,
     /// The call's own bound on its output tokens.
     pub max_output_tokens: u64,
+    /// Output tokens that such a call hardly exceeds, where its bound says little about that;
+    /// without it, the bound. What is expected while nothing is learned is made from it.
+    pub likely_output_tokens: Option<u64>,
     /// Calls with the same template are alike: what they really use is learned together (say, a
     /// hash of the prompt).
     pub template: u64,
@@ -42,6 +45,7 @@ impl Request {
             tenant: Tenant::default(),
             input_tokens: 0,
             max_output_tokens: 0,
+            likely_output_tokens: None,
             template: 0,
             ticket: None,
             max_wait: None,
@@ -52,6 +56,19 @@ impl Request {
     #[must_use]
     pub fn tokens(self, input_tokens: u64, max_output_tokens: u64) -> Self {
         Self { input_tokens, max_output_tokens, ..self }
+    }
+
+    /// Sets the output that such a call hardly exceeds, in tokens.
+    #[must_use]
+    pub fn likely_output(self, tokens: u64) -> Self {
+        Self { likely_output_tokens: Some(tokens), ..self }
+    }
+
+    /// The output that the call hardly exceeds, in tokens; never more than its bound.
+    #[must_use]
+    pub fn likely(&self) -> u64 {
+        self.likely_output_tokens
+            .map_or(self.max_output_tokens, |likely| likely.min(self.max_output_tokens))
     }
 
     /// Sets the lane.

@@ -27,7 +27,7 @@ use crate::{
 /// Redis.
 const REMEMBERED_TEMPLATES: usize = 10_000;
 
-/// The part of a call's bound on output that is held while nothing is known.
+/// The part of a call's likely output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
 
 /// How waiting is done.
@@ -160,9 +160,10 @@ impl Shared {
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
             (OutputHold::Expected, Some(known)) => known.output.min(bound),
-            // Nothing is known yet. The bound is no expectation: answers rarely use a third of it, and
-            // if they do use more, that is a debt for some calls and not a wait for all.
-            (OutputHold::Expected, None) => bound.div_ceil(UNKNOWN_OUTPUT),
+            // Nothing is known yet. The bound is no expectation: answers rarely use a third of what is
+            // likely at most, and if they do use more, that is a debt for some calls and not a wait for
+            // all.
+            (OutputHold::Expected, None) => request.likely().div_ceil(UNKNOWN_OUTPUT),
             (OutputHold::Maximum, known) => {
                 model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound)))
             }

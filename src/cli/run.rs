@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// Whose budget pays [default: default]
     #[arg(long)]
     tenant: Option<Tenant>,
-    /// Output tokens per document at most [default: 1024]
+    /// Output tokens per document at most [default: what the model and its limits allow]
     #[arg(long, value_name = "N")]
     max_output_tokens: Option<u32>,
     /// What becomes of an answer that is cut at --max-output-tokens, or empty: raise (ask again with

@@ -19,7 +19,9 @@ pub use document::{
     PackOutcome, PackTask, PartTask, Parts, Step, Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
-pub use job::{Deadline, Job, Long, LongHow, OnCut, Pack, Records, Source, Target};
+pub use job::{
+    Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, Source, Target,
+};
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{

@@ -10,7 +10,9 @@ use temporalio_common::data_converters::RawValue;
 use tidegate_types::{Lane, ModelId, Tenant};
 
 use crate::{
-    contract::{Deadline, Job, Long, LongHow, OnCut, Pack, Records, Source, Target},
+    contract::{
+        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, Source, Target,
+    },
     payload,
 };
 
@@ -23,7 +25,6 @@ pub use read::{Attach, MAX_PACK, Mode, Word, word};
 /// per workflow.
 pub const MAX_IN_FLIGHT: u32 = 500;
 
-const DEFAULT_MAX_OUTPUT_TOKENS: u32 = 1_024;
 const MAX_OUTPUT: u64 = 1_000_000;
 
 /// Fits every model of today, and leaves a minute's quota room for others.
@@ -212,7 +213,9 @@ impl BatchInput {
             target,
             lane: self.lane.unwrap_or_default(),
             tenant: self.tenant.unwrap_or_default(),
-            max_output_tokens: self.max_output_tokens.unwrap_or(DEFAULT_MAX_OUTPUT_TOKENS),
+            // Workers of earlier versions take the likely output for the most.
+            max_output_tokens: self.max_output_tokens.unwrap_or(LIKELY_OUTPUT_TOKENS),
+            default_output: self.max_output_tokens.is_none(),
             on_cut: self.on_cut.unwrap_or_default(),
             schema: self.schema.map(Value::Object),
             retry_budget: self.retry_budget,

@@ -3,7 +3,7 @@
 //! | figure | lower end | upper end |
 //! |---|---|---|
 //! | input tokens | the sample's mean less two standard errors, and a quarter less for the estimate | the same, more |
-//! | output tokens | a tenth of `max_output_tokens` each | `max_output_tokens` each |
+//! | output tokens | a tenth of what is likely at most (`max_output_tokens`, else 1,024) each | all of it |
 //! | US dollars | lower input and output at the cheapest model of the route | upper ones at the dearest |
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
@@ -78,8 +78,8 @@ pub async fn forecast(
     let readable = if sampled == 0 { 0.0 } else { float(tokens.len() as u64) / float(sampled) };
     let input = Range { from: each.from * ESTIMATE.0, to: each.to * ESTIMATE.1 };
     let output = Range {
-        from: f64::from(job.max_output_tokens) * MIN_OUTPUT,
-        to: f64::from(job.max_output_tokens),
+        from: f64::from(job.likely_output_tokens()) * MIN_OUTPUT,
+        to: f64::from(job.likely_output_tokens()),
     };
     let calls = count * readable;
     let pack = pack(services, job, route, input, output);

@@ -238,14 +238,8 @@ fn lines<T: DeserializeOwned>(bytes: &[u8]) -> impl Iterator<Item = serde_json::
     lines.map(serde_json::from_slice)
 }
 
-/// Of everything but the document.
+/// Of everything but the document, and the room for the answer, which says nothing about it.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
-    hash([
-        job.instructions.as_bytes(),
-        b"\0",
-        schema.as_bytes(),
-        b"\0",
-        job.max_output_tokens.to_string().as_bytes(),
-    ])
+    hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()])
 }

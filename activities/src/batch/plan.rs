@@ -14,7 +14,7 @@ use crate::{
         job::{self, Document, Stored, resolve},
         source::{self, Documents},
     },
-    call::route::Route,
+    call::{output_cap, route::Route},
     document::{pack, schema},
     failure::{Failure, RETRIES_PER_DOCUMENT},
     provider_batch,
@@ -39,6 +39,13 @@ pub async fn plan(
     let (route, output, Documents { documents, renamed }) =
         survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
+    let job = &match job.default_output {
+        true => {
+            let most = output_cap::of_route(&services.guard, &services.providers, &route);
+            Job { max_output_tokens: most, ..job.clone() }
+        }
+        false => job.clone(),
+    };
     let (forecast, provider_batching) = expected(services, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
     let pack = forecast.pack;

@@ -42,14 +42,20 @@ impl Caller<'_> {
         let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
         let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
+        let room = question.room(provider.bounds(model.model()).output_tokens);
         self.pay_for_retry(attempt, job.retry_budget).await?;
         let request = attempt
             .request(model.clone())
             .lane(job.lane.clone())
             .tenant(job.tenant.clone())
-            .tokens(question.input_tokens(), u64::from(question.max_output_tokens))
+            .tokens(question.input_tokens(), room.into())
             .template(question.alike());
-        let call = question.call(model);
+        let learned = self.guard.quota.learned_output(model, question.alike());
+        let request = match question.likely(learned) {
+            Some(likely) => request.likely_output(likely),
+            None => request,
+        };
+        let call = question.call(model, room);
         let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
         let first = if question.cache {
             self.warmth.enter(model, question.template, &question.instructions).await

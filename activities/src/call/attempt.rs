@@ -42,6 +42,12 @@ pub struct AttemptState {
     pub wrong: Option<String>,
     /// How often `max_output_tokens` was raised.
     pub raises: u32,
+    /// Of these, the one that it began with, because many answers to the question are cut.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub began_raised: bool,
+    /// It could not be had with more room before any answer had come.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_room: bool,
     /// Answers that were no result, refusals and broken answers among them: their tokens, without
     /// the calls.
     pub discarded: Taken,
@@ -89,9 +95,6 @@ impl StoreFaults {
 
 /// The cap on output is raised so often for one document.
 pub const MAX_RAISES: u32 = 2;
-
-/// To so many times what it was; twice that is 16 times what the batch states.
-const RAISE: u32 = 4;
 
 /// One attempt at one document. Clones share the state: one works, the other beats.
 #[derive(Debug, Clone)]
@@ -244,12 +247,6 @@ impl Attempt {
         state.invalid_outputs
     }
 
-    /// The most output tokens of the next call, where the batch states so many.
-    #[must_use]
-    pub fn max_output_tokens(&self, stated: u32) -> u32 {
-        stated.saturating_mul(RAISE.saturating_pow(self.state.lock().raises))
-    }
-
     /// An answer was cut: the next call has more room. Whether it may have.
     #[must_use]
     pub fn raise(&self) -> bool {
@@ -257,6 +254,25 @@ impl Attempt {
         let raised = state.raises < MAX_RAISES;
         state.raises += u32::from(raised);
         raised
+    }
+
+    /// Many answers to the question are cut: this one begins with more room.
+    pub fn begin_with_room(&self) {
+        let mut state = self.state.lock();
+        if state.raises == 0 && state.counts.provider_calls == 0 && !state.no_room {
+            state.raises = 1;
+            state.began_raised = true;
+            state.discarded.cuts.began_raised = 1;
+        }
+    }
+
+    /// That much room could not be had: the document is asked as the batch states.
+    pub fn begin_without_room(&self) {
+        let mut state = self.state.lock();
+        state.raises = 0;
+        state.began_raised = false;
+        state.no_room = true;
+        state.discarded.cuts.began_raised = 0;
     }
 
     /// The document's answer out of a provider's batch was cut, and lies there.

@@ -71,7 +71,7 @@ impl Budgets {
         let budgets = self.applying(&request.tenant, &attempt.batch, batch_usd);
         let usage = Usage {
             uncached_input: request.input_tokens,
-            output: request.max_output_tokens,
+            output: request.likely(),
             ..Usage::default()
         };
         let bound_usd = self.bound(&budgets, &request.model, &usage)?;

@@ -10,6 +10,7 @@ use crate::{
     call::admission::Admitted,
     call::attempt::Attempt,
     call::budget::CallBudget,
+    call::cuts::Cuts,
     call::health::Health,
     call::unwritten::Unwritten,
     call::waiting::WaitingRoom,
@@ -30,6 +31,8 @@ pub struct Guard {
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
     pub call_stats: Arc<CallStats>,
+    /// Questions whose answers are often cut.
+    pub cuts: Arc<Cuts>,
     /// Answers that cannot be written now.
     pub unwritten: Arc<Unwritten>,
     /// Cancelled when this worker stops: from then on no call leaves.
@@ -46,6 +49,7 @@ impl Guard {
             health: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
+            cuts: Arc::default(),
             unwritten: Arc::default(),
             stopping: CancellationToken::new(),
         }

@@ -7,6 +7,8 @@
 //!   cached
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; [`health`]: models that should not be asked for a while
+//! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
+//!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
 //!   be written now
 
@@ -14,8 +16,10 @@ pub mod admission;
 pub(crate) mod ask;
 pub mod attempt;
 pub mod budget;
+pub mod cuts;
 pub mod guard;
 pub mod health;
+pub(crate) mod output_cap;
 pub mod prompt;
 pub mod route;
 pub mod unwritten;

@@ -11,6 +11,9 @@ use tidegate_workflows::contract::Job;
 
 use crate::hash::hash;
 
+/// The cap is raised to so many times what it was; twice that is 16 times what the batch states.
+const RAISE: u32 = 4;
+
 /// Role markers and separators of one message.
 const TOKENS_PER_MESSAGE: u64 = 8;
 
@@ -43,12 +46,18 @@ pub(crate) struct Question<'a> {
     pub(super) instructions: Cow<'a, str>,
     content: &'a Content,
     schema: Option<Cow<'a, Value>>,
-    pub(super) max_output_tokens: u32,
+    max_output_tokens: u32,
+    /// What the author states, or the plan chose: sent whatever is known of the model.
+    stated: u32,
+    /// Output that is hardly exceeded, where the cap says little about that.
+    likely: Option<u32>,
     /// Hash of what prompts like this one share.
-    pub(super) template: u64,
+    pub(crate) template: u64,
     pub(super) cache: bool,
     /// How often `max_output_tokens` was raised.
     raises: u32,
+    /// The document's own answer was cut.
+    was_cut: bool,
 }
 
 impl<'a> Question<'a> {
@@ -59,9 +68,12 @@ impl<'a> Question<'a> {
             content,
             schema: job.schema.as_ref().map(Cow::Borrowed),
             max_output_tokens: job.max_output_tokens,
+            stated: job.max_output_tokens,
+            likely: job.default_output.then(|| job.likely_output_tokens()),
             template,
             cache: true,
             raises: 0,
+            was_cut: false,
         }
     }
 
@@ -79,9 +91,29 @@ impl<'a> Question<'a> {
         Self { cache: false, ..self }
     }
 
-    /// The same with more room for the answer, after so many raises.
-    pub(crate) fn with_room(self, raises: u32, max_output_tokens: u32) -> Self {
-        Self { raises, max_output_tokens, ..self }
+    /// The same, with room for the answer that was raised so often; because the document's own
+    /// answer was cut, or because those of others were.
+    pub(crate) fn with_room(self, raises: u32, was_cut: bool) -> Self {
+        let max_output_tokens = self.stated.saturating_mul(RAISE.saturating_pow(raises));
+        // An answer that was cut once is likely to be long.
+        let likely = self.likely.filter(|_| !was_cut);
+        Self { raises, was_cut, max_output_tokens, likely, ..self }
+    }
+
+    /// The room for the answer after one raise more, of a model with this cap.
+    pub(crate) fn raised_room(&self, cap: Option<u32>) -> u32 {
+        let raised = self.max_output_tokens.saturating_mul(RAISE);
+        cap.map_or(raised, |cap| raised.min(cap.max(self.stated)))
+    }
+
+    /// The room for the answer of a model with this cap.
+    pub(crate) fn room(&self, cap: Option<u32>) -> u32 {
+        cap.map_or(self.max_output_tokens, |cap| self.max_output_tokens.min(cap.max(self.stated)))
+    }
+
+    /// Output tokens that the answer hardly exceeds, where such answers were so long on average.
+    pub(super) fn likely(&self, learned: Option<u64>) -> Option<u64> {
+        self.likely.map(|likely| u64::from(likely).max(learned.unwrap_or_default()))
     }
 
     /// The same, after an answer that did not satisfy the schema. Documents so asked are few, and
@@ -95,20 +127,17 @@ impl<'a> Question<'a> {
         self.uncached()
     }
 
-    /// Names the calls whose use is learned together. Those with more room are the ones with long
-    /// answers: what the others use says too little about them.
+    /// Names the calls whose use is learned together. Those whose answer was cut are the ones with
+    /// long answers: what the others use says too little about them.
     pub(super) fn alike(&self) -> u64 {
         let raises = self.raises.to_le_bytes();
-        if self.raises == 0 {
-            self.template
-        } else {
-            self.template ^ hash([&b"raised"[..], &raises])
-        }
+        if self.was_cut { self.template ^ hash([&b"raised"[..], &raises]) } else { self.template }
     }
 
-    /// The same, with another form of answer.
+    /// The same, with another form of answer, which has this much room if the model has.
     pub(crate) fn answered_as(self, schema: Value, max_output_tokens: u32) -> Self {
-        Self { schema: Some(Cow::Owned(schema)), max_output_tokens, ..self }
+        let (stated, likely) = (0, None);
+        Self { schema: Some(Cow::Owned(schema)), max_output_tokens, stated, likely, ..self }
     }
 
     /// Estimated input tokens.
@@ -117,7 +146,7 @@ impl<'a> Question<'a> {
     }
 
     /// As a provider takes it.
-    pub(crate) fn call(&'a self, model: &'a ModelId) -> Call<'a> {
+    pub(crate) fn call(&'a self, model: &'a ModelId, room: u32) -> Call<'a> {
         Call {
             model: model.model(),
             instructions: &self.instructions,
@@ -125,7 +154,7 @@ impl<'a> Question<'a> {
                 Content::Text(text) => Body::Text(text),
                 Content::Pdf(bytes, _) => Body::Pdf(bytes),
             },
-            max_output_tokens: self.max_output_tokens,
+            max_output_tokens: room,
             schema: self.schema.as_deref(),
             cache_instructions: self.cache,
         }

@@ -51,7 +51,7 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
 /// How many documents of a job fit into one call at most, by their answers.
 #[must_use]
 pub fn most(job: &Job) -> u32 {
-    (PACK_OUTPUT_TOKENS / job.max_output_tokens.max(1)).max(1)
+    (PACK_OUTPUT_TOKENS / job.likely_output_tokens().max(1)).max(1)
 }
 
 /// Whether a job's documents can be answered together.
@@ -106,7 +106,8 @@ pub async fn process(
         hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
     let content =
         Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
-    let each = shard.job.max_output_tokens.saturating_add(FRAME_TOKENS);
+    // They share it: what one leaves, another may use. What is cut off is sent again alone.
+    let each = shard.job.likely_output_tokens().saturating_add(FRAME_TOKENS);
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
         .saturating_add(FRAME_TOKENS);

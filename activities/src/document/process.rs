@@ -72,18 +72,32 @@ pub(crate) async fn answer(
     Asked { content, version, beside }: Asked<'_>,
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
-    let before = attempt.state();
-    let room = attempt.max_output_tokens(shard.job.max_output_tokens);
-    let mut question = shard.question(content).with_room(before.raises, room);
+    let (job, cuts) = (&shard.job, &services.guard.cuts);
+    let mut question = shard.question(content);
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
+    let template = question.template;
+    if job.on_cut == OnCut::Raise && cuts.are_many(template, job.max_output_tokens) {
+        attempt.begin_with_room();
+    }
+    let before = attempt.state();
+    let cut_before = before.raises > u32::from(before.began_raised);
+    question = question.with_room(before.raises, cut_before);
     if let Some(wrong) = &before.wrong {
         question = question.corrected(wrong);
     }
-    let asked = services.caller().ask(attempt, &shard.job, &shard.route, &question).await;
-    let (model, completion) = asked
-        .map_err(|failure| if before.raises > 0 { failure.without_room() } else { failure })?;
+    let asked = services.caller().ask(attempt, job, &shard.route, &question).await;
+    let (model, completion) = asked.map_err(|failure| {
+        if cut_before {
+            failure.without_room()
+        } else if before.began_raised && failure.lacks_room() {
+            attempt.begin_without_room();
+            failure.at_once()
+        } else {
+            failure
+        }
+    })?;
     let usage = completion.usage;
     let cost_usd = usage
         .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
@@ -92,10 +106,16 @@ pub(crate) async fn answer(
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
         .answering(shard.asks, version)
         .with_spend(calls + before.discarded.spend + own, cost_usd.is_some());
-    if let Err(failure) = judge(attempt, shard, &result, room) {
+    let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
+    let room = question.room(cap);
+    if before.raises == 0 {
+        cuts.answered(template, job.max_output_tokens, result.is_cut());
+    }
+    let has_more = question.raised_room(cap) > room;
+    if let Err(failure) = judge(attempt, shard, &result, room, has_more) {
         let raised = u64::from(attempt.state().raises > before.raises);
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
-        let cuts = CutAnswers { cut: 0, raised, raised_cost_usd };
+        let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
         attempt.discard(Taken { spend: own, cuts });
         if result.keep(kept).await {
             attempt.keep(kept.to_string());
@@ -112,8 +132,12 @@ fn judge(
     shard: &Shard,
     result: &DocumentResult,
     room: u32,
+    has_more: bool,
 ) -> Result<(), Failure> {
     match shard.job.on_cut {
+        OnCut::Raise if result.is_cut() && !has_more => {
+            return Err(Failure::truncated_at_cap(room, &result.model));
+        }
         OnCut::Raise if result.is_cut() && attempt.raise() => return Err(Failure::cut(room)),
         OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(room)),
         _ => {}

@@ -255,9 +255,9 @@ async fn gather(
     while let Some((index, content)) = read.next().await {
         let Some((content, version)) = content? else { continue };
         let question = shard.question(&content);
+        let call = question.call(model, question.room(None));
         // A request that cannot be written is refused by name on the direct path.
-        let Ok(json) = batches.line(&submission::custom_id(key, index), &question.call(model))
-        else {
+        let Ok(json) = batches.line(&submission::custom_id(key, index), &call) else {
             continue;
         };
         if !lines.is_empty() && bytes + json.len() > MAX_BYTES {
@@ -265,7 +265,7 @@ async fn gather(
         }
         let usage = Usage {
             uncached_input: question.input_tokens(),
-            output: shard.job.max_output_tokens.into(),
+            output: shard.job.likely_output_tokens().into(),
             ..Usage::default()
         };
         let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)

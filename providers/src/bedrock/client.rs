@@ -11,7 +11,7 @@
 //! docs.aws.amazon.com (Bedrock user guide: quotas, token burndown), read between August and
 //! November 2026.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_bedrockruntime::{
@@ -29,6 +29,7 @@ use url::Url;
 
 use super::{http, request, response};
 use crate::{
+    bounds::Bounds,
     call::{BoxFuture, Completion, Request},
     classify::Classifier,
     endpoint,
@@ -53,6 +54,7 @@ pub(super) struct Client {
     classifier: Classifier,
     key: Option<Secret>,
     retry_codes: Vec<String>,
+    request_timeout: Duration,
     http: http::Client,
     /// Made at the first call: looking for credentials takes a runtime.
     sdk: OnceCell<Sdk>,
@@ -69,6 +71,7 @@ impl Client {
             classifier: setup.classifier.clone(),
             key: settings.api_key.clone(),
             retry_codes: settings.retry_codes.clone(),
+            request_timeout: settings.request_timeout,
             http: http::Client::new(exchange::client(setup, &endpoint)?),
             sdk: OnceCell::new(),
             endpoint,
@@ -183,6 +186,10 @@ impl Provider for Client {
 
     fn charge(&self) -> Charge {
         self.vendor.charge()
+    }
+
+    fn bounds(&self, model: &str) -> Bounds {
+        Bounds { output_tokens: self.vendor.output_cap(model), time: Some(self.request_timeout) }
     }
 }
 

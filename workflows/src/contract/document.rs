@@ -33,15 +33,20 @@ pub struct CutAnswers {
     pub raised: u64,
     /// Their price in US dollars, as far as it is known.
     pub raised_cost_usd: f64,
+    /// Documents, or parts of long ones, that were asked with more room from the first call on,
+    /// because too many answers to the same question were cut before.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub began_raised: u64,
 }
 
 impl AddAssign for CutAnswers {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
-        let Self { cut, raised, raised_cost_usd } = other;
+        let Self { cut, raised, raised_cost_usd, began_raised } = other;
         self.cut += cut;
         self.raised += raised;
         self.raised_cost_usd += raised_cost_usd;
+        self.began_raised += began_raised;
     }
 }
 
@@ -199,4 +204,9 @@ pub struct PackOutcome {
     pub left: Vec<u32>,
     /// What the call took.
     pub spent: Spend,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }

@@ -22,6 +22,9 @@ pub struct Job {
     pub tenant: Tenant,
     /// Most output tokens per document.
     pub max_output_tokens: u32,
+    /// The author states none: the plan chooses them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default_output: bool,
     /// What becomes of an answer that is cut or empty.
     #[serde(default, skip_serializing_if = "OnCut::is_default")]
     pub on_cut: OnCut,
@@ -57,7 +60,22 @@ pub struct Job {
     pub pack: Option<Pack>,
 }
 
+/// Output tokens that answers hardly exceed where the author states no bound: three pages. The
+/// default of earlier versions, which the figures of the simulations were made with.
+pub const LIKELY_OUTPUT_TOKENS: u32 = 1_024;
+
 impl Job {
+    /// Output tokens that an answer hardly exceeds: what the author states, or less than what
+    /// merely stops one that does not end. Forecasts, holds and packs are made from it.
+    #[must_use]
+    pub fn likely_output_tokens(&self) -> u32 {
+        if self.default_output {
+            self.max_output_tokens.min(LIKELY_OUTPUT_TOKENS)
+        } else {
+            self.max_output_tokens
+        }
+    }
+
     /// How a text of so many tokens is divided; `None` where it goes whole.
     #[must_use]
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {

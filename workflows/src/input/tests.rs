@@ -34,6 +34,9 @@ fn the_least_input_gets_the_documented_defaults() {
         (1_024, 500, None)
     );
     assert_eq!(batch.job.on_cut, OnCut::Raise);
+    assert!(batch.job.default_output && batch.job.likely_output_tokens() == 1_024);
+    let stated = parsed(&with("max_output_tokens", json!(8_000))).unwrap().job;
+    assert!(!stated.default_output && stated.likely_output_tokens() == 8_000);
     assert_eq!(parsed(&with("max_in_flight", json!(100_000))).unwrap().max_in_flight, 500);
 }
 

@@ -133,7 +133,8 @@ async fn poison_documents_are_sealed_in_order_and_the_batch_completes() {
 /// else came; what the last have taken is part of what was spent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_answers_are_counted_and_where_they_lie_is_said() {
-    let raised = |raised, raised_cost_usd| CutAnswers { cut: 0, raised, raised_cost_usd };
+    let raised =
+        |raised, raised_cost_usd| CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
     let spend = Spend { input_tokens: 300, output_tokens: 30, cost_usd: 0.75, ..Spend::default() };
     let kept = "file:///data/out/_tidegate/kept/a.json".to_owned();
     let details = FailureDetails {
@@ -155,7 +156,7 @@ async fn cut_answers_are_counted_and_where_they_lie_is_said() {
         let batch = rig.start(&input(&json!({"on_cut": "keep"}))).await;
         let totals = batch.result().await.unwrap().totals;
         assert_eq!((totals.succeeded, totals.failed), (9, 1), "{totals:?}");
-        assert_eq!(totals.cuts, CutAnswers { cut: 1, raised: 3, raised_cost_usd: 0.75 });
+        assert_eq!(totals.cuts, CutAnswers { cut: 1, ..raised(3, 0.75) });
         let nine = outcome().spend;
         assert_eq!(totals.spend.provider_calls, 9 * nine.provider_calls + 3);
         assert_eq!(totals.spend.output_tokens, 9 * nine.output_tokens + 30);

@@ -1,0 +1,191 @@
+//! Answers that could not be written to their store, in a folder of this machine.
+//!
+//! One file for each: a line that says where it belongs, then the object as it is. The file's name
+//! is made from that place, so that whoever wants to buy the answer again finds it. It is locked
+//! while a live attempt, or a worker that writes it, holds it; the lock ends with its process.
+//! Folder and files are readable by their owner alone.
+
+use std::{
+    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::Fingerprint;
+
+const WHOLE: &str = "answer";
+const BEGUN: &str = "new";
+
+/// What was begun so long ago was not finished: its process is gone.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+/// The folder.
+#[derive(Debug)]
+pub struct Spool {
+    folder: PathBuf,
+}
+
+/// The first line of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// The object's place.
+    pub(crate) uri: String,
+    /// Whatever lies there is replaced; else what lies there stays.
+    pub(crate) replaces: bool,
+}
+
+/// A file of the spool, held by this process until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// What is found at a name.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Nothing,
+    /// Another attempt or worker holds it.
+    Held,
+    Answer(Entry, Header, Bytes),
+}
+
+impl Spool {
+    /// A spool in this folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or is not this user's.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+        Ok(Self { folder: folder.to_owned() })
+    }
+
+    /// Puts an object there, whole or not at all.
+    pub(crate) fn put(&self, header: &Header, object: &[u8]) -> io::Result<Entry> {
+        let path = self.path(&header.uri);
+        let begun = path.with_extension(format!("{:016x}.{BEGUN}", rand::random::<u64>()));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&begun)?;
+        let put = || {
+            file.lock()?;
+            serde_json::to_writer(&mut file, header)?;
+            file.write_all(b"\n")?;
+            file.write_all(object)?;
+            file.sync_all()?;
+            std::fs::rename(&begun, &path)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        let mut put = put;
+        match put() {
+            Ok(()) => Ok(Entry { path, _lock: file }),
+            Err(error) => {
+                let _ = std::fs::remove_file(&begun);
+                Err(error)
+            }
+        }
+    }
+
+    /// What lies there for this place.
+    pub(crate) fn find(&self, uri: &str) -> io::Result<Found> {
+        self.take(&self.path(uri))
+    }
+
+    /// All files, held or not.
+    pub(crate) fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            match path.extension().and_then(|end| end.to_str()) {
+                Some(WHOLE) => files.push(path),
+                Some(BEGUN) => remove_abandoned(&path),
+                _ => {}
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// Holds and reads one of [`Self::files`].
+    pub(crate) fn take(&self, path: &Path) -> io::Result<Found> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(Found::Held),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Whoever held it has written it, between our looking and our locking.
+        if file.metadata()?.nlink() == 0 {
+            return Ok(Found::Nothing);
+        }
+        let (mut line, mut object) = (String::new(), Vec::new());
+        let mut reader = BufReader::new(&file);
+        reader.read_line(&mut line)?;
+        reader.read_to_end(&mut object)?;
+        let header = serde_json::from_str(&line)?;
+        Ok(Found::Answer(Entry { path: path.to_owned(), _lock: file }, header, object.into()))
+    }
+
+    fn path(&self, uri: &str) -> PathBuf {
+        self.folder.join(format!("{}.{WHOLE}", Fingerprint::of_bytes(uri.as_bytes())))
+    }
+}
+
+impl Entry {
+    /// The object lies in its store now.
+    pub(crate) fn remove(self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(%error, file = %self.path.display(), "an answer that was written stays in the spool");
+        }
+    }
+}
+
+fn remove_abandoned(path: &Path) {
+    let modified = path.metadata().and_then(|meta| meta.modified()).ok();
+    let age = modified.and_then(|modified| modified.elapsed().ok());
+    if age.is_some_and(|age| age > ABANDONED) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    const URI: &str = "s3://bucket/out/results/a.json";
+
+    fn header() -> Header {
+        Header { uri: URI.to_owned(), replaces: false }
+    }
+
+    #[test]
+    fn what_is_put_is_found_by_others_when_its_holder_is_gone_and_by_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("deep/spool");
+        let (one, other) = (Spool::open(&folder).unwrap(), Spool::open(&folder).unwrap());
+        assert!(matches!(other.find(URI).unwrap(), Found::Nothing));
+        let entry = one.put(&header(), b"{\"answer\":\"High.\n\"}").unwrap();
+        assert!(matches!(other.find(URI).unwrap(), Found::Held));
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        let files = other.files().unwrap();
+        assert_eq!((files.len(), mode(&files[0]), mode(&folder)), (1, 0o600, 0o700));
+        drop(entry);
+        let Found::Answer(entry, found, object) = other.find(URI).unwrap() else {
+            panic!("it is held by nobody")
+        };
+        assert_eq!((found, &object[..]), (header(), &b"{\"answer\":\"High.\n\"}"[..]));
+        assert!(matches!(one.find(URI).unwrap(), Found::Held));
+        entry.remove();
+        assert!(matches!(one.find(URI).unwrap(), Found::Nothing));
+        assert!(one.files().unwrap().is_empty());
+    }
+}

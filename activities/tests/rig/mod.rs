@@ -1,0 +1,210 @@
+//! One batch, a scripted provider, quota in memory.
+
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part of this module")]
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_activities::{
+    batch::{job::Shards, plan},
+    call::{
+        attempt::{Attempt, AttemptState},
+        budget::Budgets,
+        guard::Guard,
+        route::{Queues, Routes},
+    },
+    document::process,
+    failure::{Backoff, Failure},
+    services::Services,
+    storage::Storage,
+};
+use tidegate_documents::{Limits as DocumentLimits, Reader};
+use tidegate_providers::{
+    Bounds, BoxFuture, Charged, Completion, Error, Kind, Observed, Prices, Provider, Providers,
+    Request, StopReason,
+};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
+use tidegate_types::{ModelId, Usage};
+use tidegate_workflows::contract::{DocumentOutcome, DocumentTask, FailureDetails, Plan};
+
+pub const MODEL: &str = "anthropic:claude-sonnet-5-5";
+
+/// Answers from a list; tells what it was asked.
+#[derive(Debug, Clone, Default)]
+pub struct Scripted {
+    pub answers: Arc<Mutex<VecDeque<Result<Completion, Error>>>>,
+    /// The cap on output, and the instructions.
+    pub asked: Arc<Mutex<Vec<(u32, String)>>>,
+    cap: Arc<Mutex<Option<u32>>>,
+}
+
+impl Scripted {
+    /// The model writes no more.
+    pub fn cap(&self, tokens: u32) {
+        *self.cap.lock().unwrap() = Some(tokens);
+    }
+}
+
+impl Provider for Scripted {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
+        let asked = (request.max_output_tokens, request.instructions.to_owned());
+        self.asked.lock().unwrap().push(asked);
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async move { answer.unwrap() })
+    }
+
+    fn bounds(&self, _: &str) -> Bounds {
+        Bounds { output_tokens: *self.cap.lock().unwrap(), time: None }
+    }
+}
+
+pub fn says(answer: &str, stop_reason: StopReason) -> Result<Completion, Error> {
+    Ok(Completion {
+        answer: answer.to_owned(),
+        stop_reason,
+        usage: Some(Usage { uncached_input: 1_000, output: 100, ..Usage::default() }),
+        observed: Observed::default(),
+    })
+}
+
+pub fn cut(answer: &str) -> Result<Completion, Error> {
+    says(answer, StopReason::MaxTokens)
+}
+
+pub fn whole(answer: &str) -> Result<Completion, Error> {
+    says(answer, StopReason::EndTurn)
+}
+
+pub fn fails(kind: Kind, charged: Charged) -> Result<Completion, Error> {
+    Err(Error {
+        kind,
+        message: "max_tokens: 400 > 128".to_owned(),
+        retry_after: None,
+        charged,
+        status: None,
+        observed: Box::default(),
+    })
+}
+
+/// One document of a batch, and who answers.
+pub struct Rig {
+    pub services: Services,
+    pub provider: Scripted,
+    pub folder: TempDir,
+    pub plan: Plan,
+    pub task: DocumentTask,
+    /// Attempts so far, and what the last one told the next.
+    pub attempts: u32,
+    pub state: Value,
+}
+
+impl Rig {
+    pub async fn new(more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
+        Self::reading("The tide is high.", more, answers).await
+    }
+
+    pub async fn reading(text: &str, more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
+        Self::of(&[text], more, answers).await
+    }
+
+    /// The same with several documents: `a.txt`, `b.txt` …
+    pub async fn of(texts: &[&str], more: Value, answers: Vec<Result<Completion, Error>>) -> Self {
+        let limits = Limits { margin: 1.0, ..Limits::default() }.with(Dimension::Requests, 6_000);
+        Self::limited(limits, texts, more, answers).await
+    }
+
+    pub async fn limited(
+        limits: Limits,
+        texts: &[&str],
+        more: Value,
+        answers: Vec<Result<Completion, Error>>,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        for (name, text) in ('a'..).zip(texts) {
+            std::fs::write(folder.path().join(format!("in/{name}.txt")), text).unwrap();
+        }
+        let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
+        let (model, lanes): (ModelId, _) = (MODEL.parse().unwrap(), Arc::new(Lanes::single()));
+        let model = ModelQuota::new(model, limits, Charge::default(), lanes).unwrap();
+        let quota = Quota::in_memory([model], Options::default());
+        let provider =
+            Scripted { answers: Arc::new(Mutex::new(answers.into())), ..Scripted::default() };
+        let prices = Prices::default();
+        let services = Services {
+            storage: Storage::new([uri("").as_str()]).unwrap(),
+            reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
+            providers: Providers::default().with("anthropic", provider.clone()),
+            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
+            prices,
+            routes: Routes::default(),
+            queues: Queues::default(),
+            warmth: Arc::default(),
+            guard: Guard::new(quota, Backoff::default()),
+            shards: Shards::default(),
+        };
+        let mut job = json!({
+            "source": {"prefix": uri("in/")}, "output": uri("out/"), "instructions": "Sum up.",
+            "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100,
+        });
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let job = serde_json::from_value(job).unwrap();
+        let plan = plan::plan(&services, &job, "w", "run-1").await.unwrap();
+        let task = DocumentTask { job: plan.job.clone(), shard: 0, index: 0, raised: false };
+        Self { services, provider, folder, plan, task, attempts: 0, state: json!({}) }
+    }
+
+    /// Goes on to the next document.
+    pub fn next_document(&mut self) {
+        self.task.index += 1;
+        self.attempts = 0;
+        self.state = json!({});
+    }
+
+    /// The next attempt, which knows what a heartbeat carries.
+    pub fn attempt(&mut self) -> Attempt {
+        self.attempts += 1;
+        let state: AttemptState = serde_json::from_value(self.state.clone()).unwrap();
+        Attempt::new(
+            format!("run#0.{}.{}", self.task.index, self.attempts),
+            "w".to_owned(),
+            0,
+            state,
+        )
+    }
+
+    /// Attempts until none is to follow; what the last one came to, and its details.
+    pub async fn end(&mut self) -> (Result<DocumentOutcome, Failure>, FailureDetails) {
+        loop {
+            let attempt = self.attempt();
+            let ended = process::process(&self.services, &attempt, &self.task).await;
+            self.state = serde_json::to_value(attempt.state()).unwrap();
+            match ended {
+                Err(failure) if failure.is_retried() => {}
+                ended => return (ended, attempt.details()),
+            }
+        }
+    }
+
+    pub fn caps(&self) -> Vec<u32> {
+        self.provider.asked.lock().unwrap().iter().map(|(cap, _)| *cap).collect()
+    }
+
+    pub fn result(&self) -> Option<Value> {
+        let bytes = std::fs::read(self.folder.path().join("out/results/a.txt.json")).ok()?;
+        Some(serde_json::from_slice(&bytes).unwrap())
+    }
+
+    /// What lies there, by its URI.
+    pub fn at(uri: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(uri.strip_prefix("file://").unwrap()).unwrap())
+            .unwrap()
+    }
+}
