@@ -15,8 +15,10 @@ use temporalio_sdk_core::{
     CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder,
 };
 use tidegate_activities::{
-    DocumentActivities, Services, call::budget::Budgets, call::guard::Guard,
-    call::waiting::WaitingRoom,
+    DocumentActivities, Services,
+    call::{
+        budget::Budgets, guard::Guard, spool::Spool, unwritten::Unwritten, waiting::WaitingRoom,
+    },
 };
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
@@ -65,6 +67,7 @@ pub async fn run(
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
     let stopping = process.services.guard.stopping.clone();
     let (pool, polls) = (Arc::clone(&process.pool), process.polls.iter().sum());
+    let services = Arc::clone(&process.services);
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
@@ -97,10 +100,16 @@ pub async fn run(
         // Never resolves: the worker's own end ends the select.
         std::future::pending::<()>().await;
     };
+    let spool = async {
+        services.guard.unwritten.drain(&services.storage).await;
+        // Without a spool there is nothing to do.
+        std::future::pending::<()>().await;
+    };
     let work = async {
         let result = tokio::select! {
             result = worker.run => result,
             () = watch => Ok(()),
+            () = spool => Ok(()),
             () = backpressure::keep(&pool, polls, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
         drop(stopped);
@@ -198,6 +207,11 @@ impl Process {
         let pool = Arc::new(Pool::new(shares, config.worker.max_concurrent_documents));
         let polls = (0..lanes.iter().len()).map(|lane| pool.polls(lane)).collect();
         let mut services = services(config)?;
+        if let Some(folder) = &config.worker.spool {
+            let spool = Spool::open(folder)
+                .with_context(|| format!("worker.spool: {} cannot be used", folder.display()))?;
+            services.guard.unwritten = Arc::new(Unwritten::with_spool(spool));
+        }
         services.guard.waiting = Arc::new(WaitingRoom::new({
             let (pool, lanes) = (Arc::clone(&pool), lanes.clone());
             move |lane| lanes.index(lane).map_or(0, |lane| pool.reach(lane))

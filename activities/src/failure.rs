@@ -14,6 +14,7 @@
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
 //! | a store forbids it, is not set up for it, or has lost what was there | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | the same |
 //! | results of the batch cannot be written now | `Transient` | yes; an answer is held meanwhile | [`UNWRITABLE`] |
+//! | its answer lies in the spool of a worker that is away | `Transient` | for [`SPOOL_PATIENCE`]; then it is bought again | [`SPOOLED`], and a little later |
 //! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
 //! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
@@ -84,6 +85,16 @@ pub const WRITE_AGAIN: Backoff =
 
 /// While results cannot be written, documents come back after this long, and ask nothing.
 pub const UNWRITABLE: Duration = Duration::from_secs(5);
+
+/// How often a worker tries to write what lies in its spool.
+pub const DRAIN_SPOOL: Duration = Duration::from_secs(15);
+
+/// A document whose answer lies in a spool that is not here comes back after this long, and a little
+/// later.
+pub const SPOOLED: Duration = Duration::from_secs(15);
+
+/// So long it does. A worker that is restarted is back in minutes; one whose machine is gone never.
+pub const SPOOL_PATIENCE: Duration = Duration::from_hours(1);
 
 /// Where no attempt holds an answer that cannot be written, one call finds out after this long.
 pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);
@@ -296,7 +307,19 @@ impl Failure {
     #[must_use]
     pub fn unwritable(fault: &str) -> Self {
         let message = format!("nothing is asked while results cannot be written: {fault}");
-        Self::new(FailureType::Transient, message, Retry::AfterSpread(UNWRITABLE))
+        Self::unwritten(message, UNWRITABLE)
+    }
+
+    /// The answer was bought, and lies in the spool of a worker that is away, or busy with it.
+    #[must_use]
+    pub fn spooled() -> Self {
+        let message = "the answer was bought and could not be written; it lies in the spool of a worker that is not this one, and is waited for";
+        Self::unwritten(message.to_owned(), SPOOLED)
+    }
+
+    fn unwritten(message: String, delay: Duration) -> Self {
+        let waits_for = Some(WaitsFor::Unwritten);
+        Self { waits_for, ..Self::new(FailureType::Transient, message, Retry::AfterSpread(delay)) }
     }
 
     /// This worker stops, and no call of the attempt has left: another worker takes it over.

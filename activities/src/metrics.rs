@@ -24,6 +24,7 @@ const TOKENS_PER_MINUTE: &str = "tidegate_tokens_per_minute";
 const COST: &str = "tidegate_cost_usd_total";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const UNWRITTEN_ANSWERS: &str = "tidegate_unwritten_answers";
+const SPOOLED_ANSWERS: &str = "tidegate_spooled_answers";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 
@@ -66,6 +67,10 @@ pub fn describe() {
     describe_gauge!(
         UNWRITTEN_ANSWERS,
         "Answers that this worker holds because their store does not take them: nothing more is bought for their batches"
+    );
+    describe_gauge!(
+        SPOOLED_ANSWERS,
+        "Answers in this worker's spool: bought, and not yet in their store"
     );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
@@ -219,6 +224,12 @@ pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) 
 /// Attempts that hold an answer which cannot be written.
 pub(crate) fn answers_held(change: f64) {
     gauge!(UNWRITTEN_ANSWERS).increment(change);
+}
+
+/// Files of the spool.
+#[expect(clippy::cast_precision_loss, reason = "files are few")]
+pub(crate) fn answers_spooled(count: usize) {
+    gauge!(SPOOLED_ANSWERS).set(count as f64);
 }
 
 /// Batches come and go, so they have no gauge.

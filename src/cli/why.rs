@@ -116,6 +116,12 @@ fn answer(
             count(in_flight)
         );
     }
+    if waits.unwritten > 0 {
+        return format!(
+            "results cannot be written: nothing more is bought until they can, and {} documents wait for that; mend the store of the batch's output, and start workers that have stopped and have something in their spool",
+            count(waits.unwritten)
+        );
+    }
     let Some((model, snapshot)) = seen else {
         return class.model.as_ref().map_or_else(
             || "its input names no model".to_owned(),
@@ -214,6 +220,7 @@ fn value(
         "waiting_for_turn": waits.turn,
         "waiting_for_slot": waits.slot,
         "backing_off": waits.backing_off,
+        "waiting_for_writes": waits.unwritten,
         "binding": waits.binding.map(WaitsFor::as_str),
         "next_attempt": waits.next.map(|(first, _)| figures::stamp(first)),
         "last_attempt": waits.next.map(|(_, last)| figures::stamp(last)),

@@ -164,6 +164,11 @@ pub struct Worker {
     /// they are cut off, and paid for again elsewhere. Without it [`Config::shutdown_grace`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shutdown_grace: Option<Span>,
+    /// A folder of this machine for answers that are bought and cannot be written: what is still
+    /// unwritten when its attempt or the worker ends is written by whichever worker has this folder
+    /// next. Without it such answers are lost, and bought again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spool: Option<PathBuf>,
     /// Where Prometheus finds `/metrics`: `host:port`; `off` or nothing for no page.
     pub metrics_listen: String,
 }
@@ -182,6 +187,7 @@ impl Default for Worker {
             max_concurrent_documents: 200,
             max_slot_wait: Span::seconds(10),
             shutdown_grace: None,
+            spool: None,
             metrics_listen: "127.0.0.1:9464".to_owned(),
         }
     }

@@ -168,3 +168,61 @@ async fn answers_that_cannot_be_written_are_kept_and_none_is_bought_meanwhile() 
     }
     fleet.stop().await;
 }
+
+/// The results' folder takes nothing until after the worker has stopped: what it could not write is
+/// in its spool, is bought by no other worker, and written by the next that has the folder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_worker_could_not_write_the_next_one_writes() {
+    const DOCUMENTS: usize = 12;
+    let settings = format!(
+        "[models.\"{MODEL}\"]\ntpm = 120_000\nconcurrent = 4\n[worker]\nshutdown-grace = \"1s\"\n"
+    );
+    let Some(mut fleet) = fleet("[latency]\nbase = \"1s\"\n", &settings).await else { return };
+    fleet.documents(DOCUMENTS, 60);
+    let (results, spool) = (fleet.path("out/results"), fleet.path("spool"));
+    std::fs::create_dir(fleet.path("out")).unwrap();
+    // A link to nowhere: nothing can be put there.
+    std::os::unix::fs::symlink(fleet.path("nowhere"), &results).unwrap();
+    let with_spool = [("TIDEGATE_WORKER__SPOOL", spool.to_str().unwrap())];
+    fleet.worker_with(&with_spool);
+    fleet.start("spool", &fleet.batch("out")).await;
+    let files = || std::fs::read_dir(&spool).map_or(0, Iterator::count);
+    for _ in 0..600 {
+        if files() > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    terminate(&fleet, 0);
+    ended(&mut fleet, 0, 60).await;
+    let (spooled, asked) = (files(), fleet.account().requests);
+    assert!((1..DOCUMENTS).contains(&spooled) && asked == spooled as u64, "{spooled} of {asked}");
+    let mode = |path: &std::path::Path| {
+        std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o777
+    };
+    let one = std::fs::read_dir(&spool).unwrap().next().unwrap().unwrap().path();
+    assert_eq!((mode(&spool), mode(&one)), (0o700, 0o600));
+
+    std::fs::remove_file(&results).unwrap();
+    fleet.worker();
+    let rest = (DOCUMENTS - spooled) as u64;
+    fleet.until("spool", |progress| progress["succeeded"].as_u64() >= Some(rest)).await;
+    // Those that were bought come back to this worker, which has no such folder.
+    let mut why = String::new();
+    for _ in 0..120 {
+        let output = crate::why::tidegate(&fleet, &["why", "spool"]).await;
+        why = String::from_utf8(output.stdout).unwrap();
+        if why.contains("results cannot be written") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!(why.contains("something in their spool"), "{why}");
+    assert_eq!(fleet.account().requests, DOCUMENTS as u64, "what was bought is not bought again");
+    fleet.worker_with(&with_spool);
+    let result = fleet.result("spool").await.unwrap();
+    assert_eq!(result["succeeded"], json!(DOCUMENTS), "{result}");
+    assert_eq!(result["provider_calls"], json!(DOCUMENTS), "{result}");
+    assert_eq!((fleet.account().requests, files()), (DOCUMENTS as u64, 0));
+    fleet.stop().await;
+}

@@ -118,6 +118,11 @@ impl Fleet {
     }
 
     pub fn worker(&mut self) {
+        self.worker_with(&[]);
+    }
+
+    /// The same with other settings, from the environment.
+    pub fn worker_with(&mut self, settings: &[(&str, &str)]) {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
@@ -129,6 +134,7 @@ impl Fleet {
             .env("SIMULATED_KEY", "sk-simulated-secret")
             .env("TIDEGATE_WORKER__METRICS_LISTEN", "off")
             .env("RUST_LOG", "info")
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

@@ -7,7 +7,7 @@ use tokio::{process::Command, time::Instant};
 
 use crate::fleet::{Fleet, MODEL, fleet};
 
-async fn tidegate(fleet: &Fleet, arguments: &[&str]) -> Output {
+pub(super) async fn tidegate(fleet: &Fleet, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command
         .args(arguments)

@@ -54,6 +54,9 @@ pub struct AttemptState {
     /// URI of the last of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<String>,
+    /// Since when its answer lies in a worker's spool, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spooled_millis: Option<i64>,
     /// What stores have refused or failed at.
     #[serde(skip_serializing_if = "StoreFaults::is_none")]
     pub store: StoreFaults,
@@ -287,6 +290,21 @@ impl Attempt {
     /// An answer was no result, and took this.
     pub fn discard(&self, taken: Taken) {
         self.state.lock().discarded += taken;
+    }
+
+    /// Its answer lies in this worker's spool, or does not any more.
+    pub fn spooled(&self, is_there: bool) {
+        let mut state = self.state.lock();
+        let since = state.spooled_millis.unwrap_or_else(|| millis(Some(SystemTime::now())));
+        state.spooled_millis = is_there.then_some(since);
+    }
+
+    /// For how long its answer has lain in a worker's spool.
+    #[must_use]
+    pub fn spooled_for(&self, now: SystemTime) -> Option<Duration> {
+        let since = self.state.lock().spooled_millis?;
+        let lasting = millis(Some(now)).saturating_sub(since);
+        Some(Duration::from_millis(u64::try_from(lasting).unwrap_or_default()))
     }
 
     /// Where the last answer that was no result lies.

@@ -10,7 +10,7 @@
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
-//!   be written now
+//!   be written now; [`spool`]: the folder for them
 
 pub mod admission;
 pub(crate) mod ask;
@@ -22,6 +22,7 @@ pub mod health;
 pub(crate) mod output_cap;
 pub mod prompt;
 pub mod route;
+pub mod spool;
 pub mod unwritten;
 pub mod waiting;
 pub mod warm_cache;

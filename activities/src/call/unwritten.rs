@@ -2,23 +2,91 @@
 //! their batch until one is written.
 //!
 //! An answer is held by the attempt that bought it, under its heartbeat, for as long as Temporal
-//! gives the attempt. Where no attempt of a batch holds one any more (cancelled, or out of time),
-//! one call after a while finds out whether its results can be written again.
+//! gives the attempt; with a [`Spool`] it also lies there from the first failure on. Where no
+//! attempt of a batch holds one any more (cancelled, or out of time), one call after a while finds
+//! out whether its results can be written again.
+//!
+//! ```text
+//! answer ── written ─────────────────────────────────────────► store
+//!   └ fails ─► held, and in the spool ── written later ──────► store
+//!                └ attempt or worker ends ─► in the spool alone
+//!                      ├ any worker with that folder writes it, every 15 s ──► store
+//!                      ├ the next attempt, at such a worker, writes it ──────► store
+//!                      └ the next attempt, elsewhere: comes back, for an hour; then it is bought again
+//! ```
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+    time::{Instant, SystemTime},
+};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::{
-    call::attempt::Attempt,
-    failure::{Failure, PROBE_UNWRITTEN, Retry, WRITE_AGAIN},
+    call::{
+        attempt::Attempt,
+        spool::{Entry, Found, Header, Spool},
+    },
+    failure::{DRAIN_SPOOL, Failure, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN},
     metrics,
+    storage::{Error, Location, Storage},
 };
 
-/// What cannot be written in this worker, by batch.
+/// What cannot be written in this worker.
 #[derive(Debug, Default)]
-pub struct Unwritten(Mutex<HashMap<String, Batch>>);
+pub struct Unwritten {
+    /// By batch.
+    batches: Mutex<HashMap<String, Batch>>,
+    spool: Option<Spool>,
+    /// Files of the spool that no worker like this one can write, as the log has said.
+    stuck: Mutex<HashSet<PathBuf>>,
+}
+
+/// An object that holds what was bought.
+#[derive(Debug)]
+pub struct Bought {
+    location: Location,
+    bytes: Bytes,
+    replaces: bool,
+}
+
+impl Bought {
+    /// One that goes to its place unless something is there.
+    #[must_use]
+    pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
+        Self { location: location.clone(), bytes: bytes.into(), replaces: false }
+    }
+
+    /// The same, whatever is there.
+    #[must_use]
+    pub fn replacing(self) -> Self {
+        Self { replaces: true, ..self }
+    }
+
+    /// Writes it, once.
+    ///
+    /// # Errors
+    /// The store fails.
+    pub async fn write(&self) -> Result<(), Failure> {
+        let bytes = self.bytes.clone();
+        if self.replaces {
+            return Ok(self.location.write(bytes).await?);
+        }
+        match self.location.create(bytes).await {
+            // Two attempts overlapped, and the other was faster. Its result is as good as ours.
+            Ok(()) | Err(Error::Exists(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn header(&self) -> Header {
+        Header { uri: self.location.uri(), replaces: self.replaces }
+    }
+}
 
 #[derive(Debug)]
 struct Batch {
@@ -40,12 +108,18 @@ impl Batch {
 }
 
 impl Unwritten {
+    /// With a folder for what is still unwritten when its attempt or its worker ends.
+    #[must_use]
+    pub fn with_spool(spool: Spool) -> Self {
+        Self { spool: Some(spool), ..Self::default() }
+    }
+
     /// Whether an answer could be kept, as far as is known.
     ///
     /// # Errors
     /// A failure that comes back soon, while the batch's results cannot be written.
     pub fn check(&self, attempt: &Attempt, now: Instant) -> Result<(), Failure> {
-        self.0.lock().get(&attempt.batch).map_or(Ok(()), |batch| batch.check(now))
+        self.batches.lock().get(&attempt.batch).map_or(Ok(()), |batch| batch.check(now))
     }
 
     /// The same for a call that leaves now: where it is to find out, the next waits for its turn.
@@ -53,7 +127,7 @@ impl Unwritten {
     /// # Errors
     /// As [`Self::check`].
     pub fn enter(&self, attempt: &Attempt, now: Instant) -> Result<(), Failure> {
-        let mut batches = self.0.lock();
+        let mut batches = self.batches.lock();
         let Some(batch) = batches.get_mut(&attempt.batch) else { return Ok(()) };
         batch.check(now)?;
         batch.probe_at = now + PROBE_UNWRITTEN;
@@ -64,22 +138,148 @@ impl Unwritten {
     ///
     /// # Errors
     /// What is no fault of a store.
-    pub async fn keep<T, W: Future<Output = Result<T, Failure>>>(
+    pub async fn keep(self: &Arc<Self>, attempt: &Attempt, bought: &Bought) -> Result<(), Failure> {
+        let spool = || self.put(attempt, bought);
+        self.hold(attempt, None, spool, || bought.write()).await
+    }
+
+    /// Writes what an attempt before this one has bought and could not write, if it lies here.
+    ///
+    /// # Errors
+    /// A failure that comes back, while that is not here and its worker may still write it.
+    pub async fn recover(
         self: &Arc<Self>,
         attempt: &Attempt,
+        location: &Location,
+    ) -> Result<(), Failure> {
+        let Some(spool) = &self.spool else { return Ok(()) };
+        let (entry, header, bytes) = match spool.find(&location.uri()) {
+            Ok(Found::Answer(entry, header, bytes)) => (entry, header, bytes),
+            Ok(Found::Nothing) => return Ok(()),
+            Ok(Found::Held) => return Err(Failure::spooled()),
+            Err(error) => {
+                warn!(%location, %error, "the spool cannot be read");
+                return Ok(());
+            }
+        };
+        let bought = Bought { location: location.clone(), bytes, replaces: header.replaces };
+        self.hold(attempt, Some(entry), || None, || bought.write()).await
+    }
+
+    /// Whether the answer may be bought: it is not known to lie in the spool of another worker,
+    /// which may come back.
+    ///
+    /// # Errors
+    /// A failure that comes back, until that has lasted too long.
+    pub fn check_spooled(&self, attempt: &Attempt) -> Result<(), Failure> {
+        match attempt.spooled_for(SystemTime::now()) {
+            Some(lasting) if lasting < SPOOL_PATIENCE => Err(Failure::spooled()),
+            Some(lasting) => {
+                warn!(
+                    document = attempt.document(),
+                    ?lasting,
+                    "an answer lies in the spool of a worker that did not come back; it is bought again"
+                );
+                attempt.spooled(false);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what lies in the spool and no attempt holds, every [`DRAIN_SPOOL`], until it is
+    /// dropped.
+    pub async fn drain(&self, storage: &Storage) {
+        let Some(spool) = &self.spool else { return };
+        loop {
+            if let Err(error) = self.drain_once(spool, storage).await {
+                warn!(%error, "answers stay in the spool for now");
+            }
+            tokio::time::sleep(DRAIN_SPOOL).await;
+        }
+    }
+
+    async fn drain_once(&self, spool: &Spool, storage: &Storage) -> Result<(), Failure> {
+        let cannot = |error: std::io::Error| {
+            Failure::transient(format!("the spool cannot be read: {error}"))
+        };
+        let files = spool.files().map_err(cannot)?;
+        let mut left = files.len();
+        metrics::answers_spooled(left);
+        for file in files {
+            let (entry, header, bytes) = match spool.take(&file) {
+                Ok(Found::Answer(entry, header, bytes)) => (entry, header, bytes),
+                Ok(Found::Nothing | Found::Held) => continue,
+                Err(error) => {
+                    self.say_stuck(file, &error);
+                    continue;
+                }
+            };
+            let location = match storage.resolve(&header.uri) {
+                Ok(location) => location,
+                Err(error) => {
+                    self.say_stuck(file, &error);
+                    continue;
+                }
+            };
+            let bought = Bought { location, bytes, replaces: header.replaces };
+            bought.write().await?;
+            entry.remove();
+            left -= 1;
+            metrics::answers_spooled(left);
+            info!(place = header.uri, "an answer out of the spool is written");
+        }
+        Ok(())
+    }
+
+    /// Once for each file.
+    fn say_stuck(&self, file: PathBuf, error: &dyn std::fmt::Display) {
+        let mut stuck = self.stuck.lock();
+        if !stuck.contains(&file) {
+            warn!(file = %file.display(), %error, "this file of the spool cannot be written by this worker, and stays there");
+            stuck.insert(file);
+        }
+    }
+
+    fn put(&self, attempt: &Attempt, bought: &Bought) -> Option<Entry> {
+        let put = self.spool.as_ref()?.put(&bought.header(), &bought.bytes);
+        let put = put.inspect_err(|error| {
+            warn!(%error, place = %bought.location, "an answer cannot be put into the spool either");
+        });
+        attempt.spooled(put.is_ok());
+        put.ok()
+    }
+
+    /// Holds an answer until it is written; from the first failure on it also lies in the spool.
+    async fn hold<W: Future<Output = Result<(), Failure>>>(
+        self: &Arc<Self>,
+        attempt: &Attempt,
+        mut entry: Option<Entry>,
+        spool: impl Fn() -> Option<Entry>,
         mut write: impl FnMut() -> W,
-    ) -> Result<T, Failure> {
-        let mut held = None;
+    ) -> Result<(), Failure> {
+        let mut held: Option<Held> = None;
         for before in 0.. {
             let failure = match write().await {
-                Ok(written) => {
+                Ok(()) => {
+                    if let Some(entry) = entry {
+                        entry.remove();
+                    }
+                    if let Some(held) = &mut held {
+                        held.left = Left::Written;
+                    }
+                    attempt.spooled(false);
                     self.works(&attempt.batch);
-                    return Ok(written);
+                    return Ok(());
                 }
                 Err(failure) if matches!(failure.retry, Retry::ByStore { .. }) => failure,
                 Err(failure) => return Err(failure),
             };
-            held.get_or_insert_with(|| Held::new(self, &attempt.batch));
+            let held = held.get_or_insert_with(|| Held::new(self, &attempt.batch));
+            if entry.is_none() && before == 0 {
+                entry = spool();
+            }
+            held.left = if entry.is_some() { Left::InSpool } else { Left::Nowhere };
             self.fails(&attempt.batch, &failure);
             let again = Retry::ByFaults { before, at_least: WRITE_AGAIN.base / 2 };
             tokio::time::sleep(again.delay(WRITE_AGAIN, 1).unwrap_or(WRITE_AGAIN.max)).await;
@@ -88,7 +288,7 @@ impl Unwritten {
     }
 
     fn fails(&self, batch: &str, failure: &Failure) {
-        let mut batches = self.0.lock();
+        let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return };
         state.probe_at = Instant::now() + PROBE_UNWRITTEN;
         if state.fault.replace(failure.message.clone()).is_none() {
@@ -101,7 +301,7 @@ impl Unwritten {
     }
 
     fn works(&self, batch: &str) {
-        let mut batches = self.0.lock();
+        let mut batches = self.batches.lock();
         let Some(state) = batches.get_mut(batch) else { return };
         if state.fault.take().is_some() {
             info!(batch, "results are written again");
@@ -116,21 +316,40 @@ impl Unwritten {
 struct Held {
     all: Arc<Unwritten>,
     batch: String,
+    /// Where it is when this is dropped.
+    left: Left,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Written,
+    InSpool,
+    Nowhere,
 }
 
 impl Held {
     fn new(all: &Arc<Unwritten>, batch: &str) -> Self {
         let fresh = || Batch { held: 0, fault: None, probe_at: Instant::now() };
-        all.0.lock().entry(batch.to_owned()).or_insert_with(fresh).held += 1;
+        all.batches.lock().entry(batch.to_owned()).or_insert_with(fresh).held += 1;
         metrics::answers_held(1.0);
-        Self { all: Arc::clone(all), batch: batch.to_owned() }
+        Self { all: Arc::clone(all), batch: batch.to_owned(), left: Left::Nowhere }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         metrics::answers_held(-1.0);
-        let mut batches = self.all.0.lock();
+        match self.left {
+            Left::Written => {}
+            Left::InSpool => {
+                info!(batch = self.batch, "an answer that could not be written stays in the spool")
+            }
+            Left::Nowhere => warn!(
+                batch = self.batch,
+                "an answer that could not be written is lost with its attempt; worker.spool would keep it"
+            ),
+        }
+        let mut batches = self.all.batches.lock();
         if let Some(state) = batches.get_mut(&self.batch) {
             state.held = state.held.saturating_sub(1);
             if state.held == 0 && state.fault.is_none() {
@@ -168,7 +387,8 @@ mod tests {
             tries.fetch_add(1, Ordering::SeqCst);
             if full_disk.load(Ordering::SeqCst) { Err(full()) } else { Ok(()) }
         };
-        let (one, two) = (all.keep(&mine, write), all.keep(&mine, write));
+        let (one, two) =
+            (all.hold(&mine, None, || None, write), all.hold(&mine, None, || None, write));
         let disturbance = async {
             tokio::time::sleep(Duration::from_millis(700)).await;
             let refused = all.check(&mine, Instant::now()).unwrap_err();
@@ -182,13 +402,13 @@ mod tests {
         let tries = tries.load(Ordering::SeqCst);
         assert!((4..=6).contains(&tries), "{tries} tries of two answers, ever later");
         all.check(&mine, Instant::now()).unwrap();
-        assert!(all.0.lock().is_empty());
+        assert!(all.batches.lock().is_empty());
     }
 
     #[tokio::test]
     async fn when_no_answer_is_held_any_more_one_call_at_a_time_finds_out() {
         let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
-        let kept = all.keep(&mine, || async { Err::<(), _>(full()) });
+        let kept = all.hold(&mine, None, || None, || async { Err(full()) });
         // As when the batch is cancelled.
         assert!(tokio::time::timeout(Duration::from_millis(50), kept).await.is_err());
         let now = Instant::now();
@@ -198,7 +418,7 @@ mod tests {
         all.enter(&mine, later).unwrap();
         all.check(&mine, later).unwrap_err();
         all.enter(&mine, later).unwrap_err();
-        all.keep(&mine, || async { Ok(()) }).await.unwrap();
+        all.hold(&mine, None, || None, || async { Ok(()) }).await.unwrap();
         all.check(&mine, later).unwrap();
     }
 
@@ -206,8 +426,47 @@ mod tests {
     async fn what_is_no_fault_of_a_store_ends_at_once() {
         let (all, mine) = (Arc::new(Unwritten::default()), attempt("mine"));
         let failure =
-            all.keep(&mine, || async { Err::<(), _>(Failure::invalid_input("no")) }).await;
+            all.hold(&mine, None, || None, || async { Err(Failure::invalid_input("no")) }).await;
         assert!(!failure.unwrap_err().is_retried());
         all.check(&mine, Instant::now()).unwrap();
+    }
+
+    /// A worker's storage, and its spool.
+    fn worker(folder: &std::path::Path) -> (Arc<Unwritten>, Storage) {
+        let spool = Spool::open(&folder.join("spool")).unwrap();
+        let root = format!("file://{}", folder.canonicalize().unwrap().display());
+        (Arc::new(Unwritten::with_spool(spool)), Storage::new([root.as_str()]).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_outlives_its_attempt_is_written_by_the_next_or_by_whoever_finds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (nowhere, out) = (folder.path().join("nowhere"), folder.path().join("out"));
+        // A link to nowhere: nothing can be put there.
+        std::os::unix::fs::symlink(&nowhere, &out).unwrap();
+        let (one, storage) = worker(folder.path());
+        let uri = |name: &str| {
+            format!("file://{}/out/{name}.json", folder.path().canonicalize().unwrap().display())
+        };
+        for name in ["a", "b"] {
+            let location = Storage::resolve(&storage, &uri(name)).unwrap();
+            let (mine, bought) = (attempt("mine"), Bought::new(&location, name));
+            let kept = tokio::time::timeout(Duration::from_millis(100), one.keep(&mine, &bought));
+            assert!(kept.await.is_err(), "it is held until its attempt ends");
+            let state = mine.state();
+            let again = Attempt::new("r.2".to_owned(), "mine".to_owned(), 0, state);
+            assert!(one.check_spooled(&again).is_err(), "elsewhere it is waited for");
+        }
+        std::fs::remove_file(&out).unwrap();
+        std::fs::create_dir(&out).unwrap();
+        let (other, _) = worker(folder.path());
+        let place = storage.resolve(&uri("a")).unwrap();
+        other.recover(&attempt("mine"), &place).await.unwrap();
+        assert_eq!(place.read().await.unwrap(), "a");
+        let spool = other.spool.as_ref().unwrap();
+        assert_eq!(spool.files().unwrap().len(), 1);
+        other.drain_once(spool, &storage).await.unwrap();
+        assert_eq!(storage.resolve(&uri("b")).unwrap().read().await.unwrap(), "b");
+        assert!(spool.files().unwrap().is_empty());
     }
 }

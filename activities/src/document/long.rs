@@ -109,9 +109,12 @@ pub async fn process(
         Step::Part(_) => false,
     };
     let object = if ends { result } else { folder.child(&object(task.step)) };
+    let unwritten = &services.guard.unwritten;
+    unwritten.recover(attempt, &object).await?;
     if let Some(done) = DocumentResult::read(&object).await? {
         return Ok(done_before(&done, attempt, task, ends));
     }
+    unwritten.check_spooled(attempt)?;
     let kept = folder.child(&format!("kept-{}", self::object(task.step)));
     let (mut done, mut outcome) = match task.step {
         Step::Join => (join(&folder, &document, &task.parts).await?, DocumentOutcome::default()),
@@ -135,7 +138,7 @@ pub async fn process(
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
-    services.guard.unwritten.keep(attempt, || done.create(&object)).await?;
+    unwritten.keep(attempt, &done.bought(&object)?).await?;
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);

@@ -11,7 +11,6 @@ mod members;
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use tidegate_documents::tokens;
 use tidegate_providers::{Completion, Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
@@ -19,7 +18,7 @@ use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
 
 use crate::{
     batch::job::{Document, Shard, resolve},
-    call::{attempt::Attempt, prompt::Content},
+    call::{attempt::Attempt, prompt::Content, unwritten::Bought},
     document::{content, result::DocumentResult, schema, version::Version},
     failure::Failure,
     fingerprint::Fingerprint,
@@ -91,10 +90,13 @@ pub async fn process(
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let folder = resolve(&services.storage, "job", &task.job)?;
     let kept = folder.child(&format!("pack-{:05}-{:05}.json", task.shard, task.from));
+    let unwritten = &services.guard.unwritten;
+    unwritten.recover(attempt, &kept).await?;
     if let Some(results) = read(&kept).await? {
         // An earlier attempt has paid for these; those that follow are as they were then.
         spread(&shard, &kept, results).await?;
     }
+    unwritten.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
@@ -147,9 +149,7 @@ pub async fn process(
     }
     let json =
         serde_json::to_vec(&results).map_err(|error| Failure::invalid_input(error.to_string()))?;
-    let json = Bytes::from(json);
-    let write = || async { Ok(kept.write(json.clone()).await?) };
-    services.guard.unwritten.keep(attempt, write).await?;
+    unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
     Ok(outcome)

@@ -24,6 +24,8 @@ pub async fn process(
 ) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, task).await?;
     let location = DocumentResult::location(&shard.output, &document.id);
+    let unwritten = &services.guard.unwritten;
+    unwritten.recover(attempt, &location).await?;
     if let Some(result) = DocumentResult::read(&location).await? {
         return Ok(if result.is_of(attempt) {
             result.outcome(attempt)
@@ -31,6 +33,7 @@ pub async fn process(
             DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
         });
     }
+    unwritten.check_spooled(attempt)?;
     let (content, version) = content::read(services, &document, shard.job.attach_pdf).await?;
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
@@ -43,7 +46,7 @@ pub async fn process(
     }
     let asked = Asked { content: &content, version, beside: None };
     let result = answer(services, attempt, &shard, document, asked, &kept).await?;
-    services.guard.unwritten.keep(attempt, || result.create(&location)).await?;
+    unwritten.keep(attempt, &result.bought(&location)?).await?;
     forget(attempt, &kept).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome(attempt))

@@ -8,7 +8,7 @@ use tidegate_workflows::contract::{CutAnswers, DocumentOutcome};
 
 use crate::{
     batch::job::{self, Document},
-    call::attempt::Attempt,
+    call::{attempt::Attempt, unwritten::Bought},
     document::version::Version,
     failure::Failure,
     fingerprint::Fingerprint,
@@ -172,18 +172,22 @@ impl DocumentResult {
         }
     }
 
+    /// As it is written: unless a result is there.
+    ///
+    /// # Errors
+    /// None in practice: a result can always be written as JSON.
+    pub fn bought(&self, location: &Location) -> Result<Bought, Failure> {
+        let json =
+            serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
+        Ok(Bought::new(location, json))
+    }
+
     /// Writes the result unless one is there.
     ///
     /// # Errors
     /// `Transient` when the store fails.
     pub async fn create(&self, location: &Location) -> Result<(), Failure> {
-        let json =
-            serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
-        match location.create(json).await {
-            // Two attempts overlapped, and the other was faster. Its result is as good as ours.
-            Ok(()) | Err(Error::Exists(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.bought(location)?.write().await
     }
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died

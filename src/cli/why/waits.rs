@@ -21,6 +21,8 @@ pub(super) struct Waits {
     pub(super) turn: u64,
     /// After a failure, by its type.
     pub(super) backing_off: BTreeMap<String, u64>,
+    /// Of these, until what was bought can be written.
+    pub(super) unwritten: u64,
     /// For a worker's slot.
     pub(super) slot: u64,
     /// What bound most of those that wait for their turn. That others come first says nothing of
@@ -52,6 +54,8 @@ impl Waits {
                     }
                 }
                 failure => {
+                    let waits_for = failure.as_ref().and_then(|failure| failure.details.waits_for);
+                    waits.unwritten += u64::from(waits_for == Some(WaitsFor::Unwritten));
                     let kind = failure.as_ref().map_or("a lost worker", |failure| &failure.kind);
                     *waits.backing_off.entry(kind.to_owned()).or_default() += 1;
                 }
@@ -100,6 +104,7 @@ mod tests {
             failed(40, "QuotaWait", Some(WaitsFor::Tokens)),
             failed(30, "QuotaWait", Some(WaitsFor::Gate)),
             failed(5, "RateLimited", None),
+            failed(9, "Transient", Some(WaitsFor::Unwritten)),
             Pending { started: true, ..bare.clone() },
             bare,
             Pending {
@@ -117,8 +122,9 @@ mod tests {
             (seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]),
             (1, 3, 1, 1)
         );
+        assert_eq!(seen.unwritten, 1);
         assert_eq!(
-            seen.backing_off["Transient"], 1,
+            seen.backing_off["Transient"], 2,
             "steps of the provider's batches count where they fail"
         );
         assert_eq!(seen.binding, Some(WaitsFor::Tokens));

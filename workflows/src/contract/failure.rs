@@ -100,7 +100,8 @@ pub struct FailureDetails {
     /// Calls and waits over all attempts.
     #[serde(flatten)]
     pub counts: CallCounts,
-    /// Of [`FailureType::QuotaWait`]; absent in what earlier versions wrote.
+    /// Of [`FailureType::QuotaWait`], and of a [`FailureType::Transient`] while answers cannot be
+    /// written; absent in what earlier versions wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<WaitsFor>,
     /// Answers that came and are no result: their tokens, without the calls.
@@ -141,6 +142,8 @@ pub enum WaitsFor {
     Canary,
     /// The gate to open.
     Gate,
+    /// What was bought to be written: nothing more is bought before.
+    Unwritten,
     /// Something that a later version knows of.
     #[serde(other)]
     Other,
@@ -159,6 +162,7 @@ impl WaitsFor {
             Self::Turn => "turn",
             Self::Canary => "canary",
             Self::Gate => "the gate",
+            Self::Unwritten => "unwritten answers",
             Self::Other => "quota",
         }
     }
