@@ -23,7 +23,7 @@ use tidegate_activities::{
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
-use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
+use tidegate_workflows::{ProcessDocuments, ProcessParts, ProcessShard, policy};
 use tracing::{error, info, warn};
 
 use self::{slots::Pool, supplier::LaneSlots};
@@ -256,6 +256,7 @@ async fn boxed_worker(
     let batches = common(config.temporal.task_queue.clone())
         .register_workflow::<ProcessDocuments>()?
         .register_workflow::<ProcessShard>()?
+        .register_workflow::<ProcessParts>()?
         .build();
     let mut tuner = TunerBuilder::default();
     tuner.workflow_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(WORKFLOW_SLOTS)));

@@ -18,7 +18,7 @@ use tidegate_workflows::contract::FailureDetails;
 
 use super::{batch::unknown, connection::Temporal};
 
-/// Shards are described so many at a time.
+/// Children are described so many at a time.
 const AT_ONCE: usize = 8;
 
 /// An activity that has not ended.
@@ -45,22 +45,27 @@ pub struct LastFailure {
 }
 
 impl Temporal {
-    /// Every activity of a batch and of its shards that has not ended.
+    /// Every activity of a batch, its shards and their long documents that has not ended.
     ///
     /// # Errors
     /// There is no such batch, or the server is away.
     pub fn pending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Vec<Pending>>> {
         async move {
             let batch = self.description(id).await?.ok_or_else(|| unknown(id))?;
-            let shards = batch
-                .pending_children
-                .into_iter()
-                .map(|child| async move { self.description(&child.workflow_id).await });
-            // A shard that has ended since waits for nothing.
-            let described: Vec<_> = stream::iter(shards).buffered(AT_ONCE).try_collect().await?;
-            let of_shards =
-                described.into_iter().flatten().flat_map(|shard| shard.pending_activities);
-            Ok(batch.pending_activities.into_iter().chain(of_shards).map(Pending::from).collect())
+            let (mut pending, mut children) = (batch.pending_activities, batch.pending_children);
+            // Shards, then their long documents. What has ended since waits for nothing.
+            while !children.is_empty() {
+                let described = std::mem::take(&mut children)
+                    .into_iter()
+                    .map(|child| async move { self.description(&child.workflow_id).await });
+                let mut described = stream::iter(described).buffered(AT_ONCE);
+                while let Some(child) = described.try_next().await? {
+                    let Some(child) = child else { continue };
+                    pending.extend(child.pending_activities);
+                    children.extend(child.pending_children);
+                }
+            }
+            Ok(pending.into_iter().map(Pending::from).collect())
         }
         .boxed()
     }

@@ -43,7 +43,7 @@ use temporalio_sdk::{
 use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflows};
 use tidegate_testkit::Temporal;
 use tidegate_types::{Lane, Tenant};
-use tidegate_workflows::{ProcessDocuments, ProcessShard, policy};
+use tidegate_workflows::{ProcessDocuments, ProcessParts, ProcessShard, policy};
 
 const QUEUE: &str = "fan-out";
 const DOCUMENTS: u32 = 2_000;
@@ -142,6 +142,8 @@ fn worker_options(documents: u32) -> [WorkerOptions; 2] {
         .register_workflow::<ProcessDocuments>()
         .unwrap()
         .register_workflow::<ProcessShard>()
+        .unwrap()
+        .register_workflow::<ProcessParts>()
         .unwrap()
         .register_activities(Fake::willing(documents.into(), SHARD_SIZE))
         .build();

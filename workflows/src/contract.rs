@@ -10,18 +10,20 @@ mod batch;
 mod document;
 mod failure;
 mod job;
+mod long;
 mod progress;
 mod provider_batch;
 
 pub use batch::{Finish, Finished, Plan, SealShard, ShardInput, ShardProgress, ShardReport};
 pub use document::{
-    CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FAN_IN, FailedDocument, PARTS_AT_ONCE,
-    PackOutcome, PackTask, PartTask, Parts, Step, Taken,
+    CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
+    Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
 pub use job::{
     Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, Source, Target,
 };
+pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{

@@ -11,17 +11,22 @@ use std::ops::Range;
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ActivityExecutionError, ActivityOptions, ContinueAsNewOptions, SignalWorkflowOptions,
-    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
-    WorkflowResult, WorkflowTermination, workflows,
+    ActivityExecutionError, ActivityOptions, ChildWorkflowOptions, ContinueAsNewOptions,
+    ParentClosePolicy, SignalWorkflowOptions, SyncWorkflowContext, WorkflowCancellationToken,
+    WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
     contract::{
-        Activities, DocumentOutcome, DocumentTask, PackOutcome, PackTask, SealShard, ShardInput,
-        ShardProgress, ShardReport, Taken, Totals,
+        Activities, DocumentOutcome, DocumentTask, FailedDocument, LongDocument, LongOutcome,
+        PackOutcome, PackTask, Parts, SealShard, ShardInput, ShardProgress, ShardReport, Taken,
+        Totals,
     },
-    failure, parts, payload, policy, provider_batch,
+    failure,
+    layout::Layout,
+    parts, payload, policy,
+    process_parts::ProcessParts,
+    provider_batch,
 };
 
 /// A shard tells its batch how far it is this many times: each report costs the batch a workflow
@@ -33,6 +38,8 @@ const REPORTS: u64 = 5;
 pub struct ProcessShard {
     /// The input, brought forward with every document: what a continued run begins with.
     pub(crate) input: ShardInput,
+    /// Which commands this run gives.
+    pub(crate) layout: Layout,
     /// No more documents are handed out in this run: its history is long enough.
     draining: bool,
     /// What the last report said.
@@ -46,11 +53,13 @@ impl ProcessShard {
     #[init]
     pub fn new(_ctx: &WorkflowContextView, input: ShardInput) -> Self {
         let reported = input.totals;
-        Self { input, draining: false, reported, over: false }
+        Self { input, layout: Layout::default(), draining: false, reported, over: false }
     }
 
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
+        let layout = Layout::of(ctx);
+        ctx.state_mut(|shard| shard.layout = layout);
         let work = async {
             if let Some(batching) = ctx.state(|shard| shard.input.provider_batching) {
                 provider_batch::run(ctx, batching).await?;
@@ -143,16 +152,46 @@ impl ProcessShard {
             raised: shard.input.raise.binary_search(&index).is_ok(),
         });
         let options = Self::options(ctx);
-        let (mut taken, mut ended) = (
-            Taken::default(),
-            ctx.execute_activity(Activities::process_document, task.clone(), options).await,
-        );
-        if let Ok(DocumentOutcome { parts: Some(parts), .. }) = ended {
-            let read = parts::read(ctx, || Self::options(ctx), &task, parts, &mut taken).await;
-            let Taken { spend, cuts } = taken;
-            ended = read.map(|()| DocumentOutcome { spend, cuts, ..DocumentOutcome::default() });
+        let ended = ctx.execute_activity(Activities::process_document, task.clone(), options).await;
+        match (ended, ctx.state(|shard| shard.layout)) {
+            (Ok(DocumentOutcome { parts: Some(parts), .. }), Layout::First) => {
+                let mut taken = Taken::default();
+                let read = parts::read(ctx, || Self::options(ctx), &task, parts, &mut taken).await;
+                let Taken { spend, cuts } = taken;
+                let ended =
+                    read.map(|()| DocumentOutcome { spend, cuts, ..DocumentOutcome::default() });
+                ctx.state_mut(|shard| shard.record(index, &ended, taken))
+            }
+            (Ok(DocumentOutcome { parts: Some(parts), .. }), Layout::Bounded) => {
+                let ended = Self::in_parts(ctx, task, parts).await;
+                let cancelled = ctx.cancellation_token().is_cancelled();
+                ctx.state_mut(|shard| shard.record_parts(index, ended, cancelled))
+            }
+            (ended, _) => ctx.state_mut(|shard| shard.record(index, &ended, Taken::default())),
         }
-        ctx.state_mut(|shard| shard.record(index, &ended, taken))
+    }
+
+    /// A document that is read in parts, in a workflow of its own; else why that has no result.
+    async fn in_parts(
+        ctx: &WorkflowContext<Self>,
+        document: DocumentTask,
+        parts: Parts,
+    ) -> Result<LongOutcome, String> {
+        let options = ChildWorkflowOptions::builder()
+            .workflow_id(format!("{}/document-{:05}", ctx.workflow_id(), document.index))
+            .parent_close_policy(ParentClosePolicy::Terminate)
+            .build();
+        let (lane, tenant) =
+            ctx.state(|shard| (shard.input.lane.clone(), shard.input.tenant.clone()));
+        let taken = Taken::default();
+        let input = LongDocument { document, parts, lane, tenant, level: 0, next: 0, taken };
+        let started = ctx
+            .start_child_workflow(ProcessParts::run, input, options)
+            .await
+            .map_err(|error| error.to_string())?;
+        started.result().await.map_err(|error| {
+            error.reason().map_or_else(|| error.to_string(), failure::root_message)
+        })
     }
 
     /// How a document's activities are run.
@@ -235,6 +274,41 @@ impl ProcessShard {
         totals.cancelled = u64::from(self.input.documents).saturating_sub(totals.ended());
     }
 
+    /// Whether to go on, after a document that was read in parts.
+    fn record_parts(
+        &mut self,
+        index: u32,
+        ended: Result<LongOutcome, String>,
+        cancelled: bool,
+    ) -> bool {
+        let totals = &mut self.input.totals;
+        totals.in_flight = totals.in_flight.saturating_sub(1);
+        // A workflow without a result was not begun any more, or was ended by hand: nobody knows
+        // what it took.
+        let ended = ended.unwrap_or_else(|message| {
+            let failed = FailedDocument {
+                index,
+                error_type: "Unknown".to_owned(),
+                message,
+                provider_calls: 0,
+                kept: None,
+            };
+            let failed = (!cancelled).then_some(failed);
+            LongOutcome { failed, cancelled, ..LongOutcome::default() }
+        });
+        totals.spend += ended.taken.spend;
+        totals.cuts += ended.taken.cuts;
+        match ended.failed {
+            Some(failed) => {
+                totals.failed += 1;
+                self.input.failures.push(failed);
+            }
+            None if ended.cancelled => return false,
+            None => totals.succeeded += 1,
+        }
+        true
+    }
+
     /// Whether to go on. `parts` is what the parts took of a document whose parts did not all
     /// succeed.
     fn record(
@@ -250,7 +324,7 @@ impl ProcessShard {
             Err(error) if error.as_cancelled().is_some() => return false,
             Err(error) => {
                 let (mut failed, mut taken) = failure::failed_document(index, error);
-                taken += Taken { spend: parts.spend.calls(), cuts: parts.cuts };
+                taken += parts;
                 if failure::is_cancelled(error) {
                     // Not given up: the next run of the batch takes it up again.
                     totals.spend += taken.spend;

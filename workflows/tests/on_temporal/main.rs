@@ -15,6 +15,7 @@ mod batch;
 mod common;
 mod continued;
 mod invalid_input;
+mod long;
 mod paths;
 mod recorder;
 mod replay;

@@ -1,14 +1,12 @@
-//! Documents that do not go one by one and at once: several in a call, in parts, or through their
-//! provider's batch API.
+//! Documents that do not go one by one and at once: several in a call, or through their provider's
+//! batch API.
 
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
-use tidegate_workflows::contract::{
-    BatchState, DocumentOutcome, FailedDocument, LongHow, Parts, ProviderBatching, Step,
-};
+use tidegate_workflows::contract::{BatchState, ProviderBatching};
 
-use crate::common::{Act, Ended, Fake, input, server, with_worker};
+use crate::common::{Ended, Fake, input, server, with_worker};
 
 /// The first pack fails for good, and so each of its documents goes alone; of the others those that
 /// were left out do.
@@ -193,34 +191,6 @@ async fn a_pause_keeps_documents_from_the_provider() {
         assert_eq!(rig.fake.calls().submitted.len(), 2);
         batch.cancel().await;
         assert_eq!(batch.result().await, Err(Ended::Cancelled));
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_document_takes_its_steps_in_order() {
-    let parts = |how| Parts { count: 12, text: 1, how };
-    let fake = Fake::new(2, 2, move |task| {
-        let how = if task.index == 0 { LongHow::MapReduce } else { LongHow::PerChunk };
-        Act::Succeed(DocumentOutcome { parts: Some(parts(how)), ..DocumentOutcome::default() })
-    });
-    with_worker(server(), fake, async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 1}))).await;
-        let result = batch.result().await.unwrap();
-        // Twelve parts, two groups and one of the groups; twelve parts.
-        assert_eq!(
-            (result.totals.succeeded, result.totals.spend.provider_calls),
-            (2, 15 + 12),
-            "{result:?}"
-        );
-        let steps = rig.fake.calls().parts;
-        assert!(
-            steps[..12].iter().chain(&steps[15..27]).all(|step| matches!(step, Step::Part(_))),
-            "{steps:?}"
-        );
-        assert_eq!(steps[14], Step::Reduce { level: 2, group: 0, of: 2 });
-        assert_eq!(steps[27], Step::Join);
-        assert_eq!(rig.fake.calls().seals[0].failures, Vec::<FailedDocument>::new());
     })
     .await;
 }

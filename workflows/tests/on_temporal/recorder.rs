@@ -7,7 +7,7 @@ use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::HistoryEvent;
 use tidegate_testkit::Temporal;
 use tidegate_workflows::contract::{
-    BatchState, CallCounts, DocumentOutcome, FailureType, LongHow, Parts, ProviderBatching,
+    BatchState, CallCounts, FailureType, LongHow, Parts, ProviderBatching,
 };
 
 use crate::common::{Act, Ended, Fake, Gate, input, server, until, with_worker};
@@ -19,6 +19,8 @@ pub(crate) const SHARD_CANCELLED: &str = "shard-cancelled.json";
 pub(crate) const BATCH_CONTINUED: &str = "batch-continued.json";
 pub(crate) const SHARD_CONTINUED: &str = "shard-continued.json";
 pub(crate) const SHARD_PARTS: &str = "shard-parts.json";
+/// A document of it; where a shard did this itself, there is none.
+pub(crate) const PARTS: &str = "parts.json";
 pub(crate) const SHARD_PACKED: &str = "shard-packed.json";
 pub(crate) const SHARD_ECONOMY: &str = "shard-economy.json";
 
@@ -128,13 +130,12 @@ impl Recorder {
     /// which finds no room at first.
     async fn other_paths(&self) {
         let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
-        let long = Fake::new(1, 1, move |_| {
-            Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
-        });
-        with_worker(server(), long, async |rig| {
+        with_worker(server(), Fake::long(1, 1, parts), async |rig| {
             let batch = rig.start(&input(&json!({}))).await;
             assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 14 + 1);
             self.save(SHARD_PARTS, &batch.shard_history(0).await);
+            let document = format!("{}/shard-00000/document-00000", batch.id);
+            self.save(PARTS, &batch.histories(&document).await.remove(0));
         })
         .await;
         with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {

@@ -13,8 +13,8 @@ use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
     FailureDetails, FailureType, Finish, Finished, Job, OpenBatches, PackOutcome, PackTask,
-    PartTask, Plan, ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch, SubmittedBatch,
-    markers,
+    PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch,
+    SubmittedBatch, markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -88,6 +88,8 @@ type Provider = dyn Fn(&ProviderBatch, usize) -> BatchState + Send + Sync;
 
 type Script = dyn Fn(&DocumentTask) -> Act + Send + Sync;
 
+type PartScript = dyn Fn(&PartTask) -> Act + Send + Sync;
+
 /// The activities. Clones share the record.
 #[derive(Clone)]
 pub struct Fake {
@@ -98,6 +100,7 @@ pub struct Fake {
     never_sure: bool,
     finished: Option<Finished>,
     script: Arc<Script>,
+    part_script: Arc<PartScript>,
     provider: Arc<Provider>,
     calls: Arc<watch::Sender<Calls>>,
 }
@@ -143,6 +146,10 @@ impl Fake {
             never_sure: false,
             finished: None,
             script: Arc::new(script),
+            part_script: Arc::new(|task| {
+                let joins = task.step == Step::Join;
+                Act::Succeed(if joins { DocumentOutcome::default() } else { outcome() })
+            }),
             provider: Arc::new(|_, _| BatchState::Ended),
             calls: Arc::default(),
         }
@@ -169,6 +176,18 @@ impl Fake {
     /// Whose documents all succeed at once.
     pub fn willing(documents: u64, shard_size: u32) -> Self {
         Self::new(documents, shard_size, |_| Act::Succeed(outcome()))
+    }
+
+    /// Whose documents are all read in so many parts.
+    pub fn long(documents: u64, shard_size: u32, parts: Parts) -> Self {
+        Self::new(documents, shard_size, move |_| {
+            Act::Succeed(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
+        })
+    }
+
+    /// The same, whose steps do this.
+    pub fn with_steps(self, script: impl Fn(&PartTask) -> Act + Send + Sync + 'static) -> Self {
+        Self { part_script: Arc::new(script), ..self }
     }
 
     /// Whose documents all wait at this gate.
@@ -250,35 +269,8 @@ impl Fake {
             calls.started.push(place);
             calls.raised.extend(task.raised.then_some(task.index));
         });
-        let result = match (self.script)(&task) {
-            Act::Succeed(outcome) => Ok(outcome),
-            Act::Fail(kind, effort) => Err(failure(
-                kind,
-                &format!("document {} of shard {}", task.index, task.shard),
-                effort,
-            )),
-            Act::FailWith(kind, details) => Err(failure(
-                kind,
-                &format!("document {} of shard {}", task.index, task.shard),
-                details,
-            )),
-            Act::Wait(gate) => wait(&ctx, &gate).await.map(|()| outcome()),
-            Act::FailLate { for_good } => {
-                let _ = wait(&ctx, &Gate::default()).await;
-                let kind =
-                    if for_good { FailureType::InvalidRequest } else { FailureType::Transient };
-                let failure = ApplicationFailure::builder("it comes late")
-                    .type_name(kind.as_str().to_owned())
-                    .non_retryable(for_good)
-                    .details(one_call());
-                Err(failure.build().into())
-            }
-            Act::Defer => Err(ApplicationFailure::builder("no quota")
-                .type_name(FailureType::QuotaWait.as_str().to_owned())
-                .next_retry_delay(Duration::from_secs(3_600))
-                .build()
-                .into()),
-        };
+        let name = format!("document {} of shard {}", task.index, task.shard);
+        let result = act(&ctx, (self.script)(&task), &name).await;
         self.note(|calls| calls.ended.push(place));
         result
     }
@@ -286,11 +278,12 @@ impl Fake {
     #[activity(definition = markers::ProcessPart)]
     async fn process_part(
         self: Arc<Self>,
-        _ctx: ActivityContext,
+        ctx: ActivityContext,
         task: PartTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         self.note(|calls| calls.parts.push(task.step));
-        Ok(if task.step == Step::Join { DocumentOutcome::default() } else { outcome() })
+        let name = format!("{:?} of document {}", task.step, task.document.index);
+        act(&ctx, (self.part_script)(&task), &name).await
     }
 
     #[activity(definition = markers::ProcessPack)]
@@ -412,6 +405,34 @@ impl Fake {
     ) -> Result<Option<Finished>, ActivityError> {
         self.note(|calls| calls.finishes.push(finish));
         Ok(self.finished.clone())
+    }
+}
+
+/// What a document or a step of one does.
+async fn act(
+    ctx: &ActivityContext,
+    act: Act,
+    name: &str,
+) -> Result<DocumentOutcome, ActivityError> {
+    match act {
+        Act::Succeed(outcome) => Ok(outcome),
+        Act::Fail(kind, effort) => Err(failure(kind, name, effort)),
+        Act::FailWith(kind, details) => Err(failure(kind, name, details)),
+        Act::Wait(gate) => wait(ctx, &gate).await.map(|()| outcome()),
+        Act::FailLate { for_good } => {
+            let _ = wait(ctx, &Gate::default()).await;
+            let kind = if for_good { FailureType::InvalidRequest } else { FailureType::Transient };
+            let failure = ApplicationFailure::builder("it comes late")
+                .type_name(kind.as_str().to_owned())
+                .non_retryable(for_good)
+                .details(one_call());
+            Err(failure.build().into())
+        }
+        Act::Defer => Err(ApplicationFailure::builder("no quota")
+            .type_name(FailureType::QuotaWait.as_str().to_owned())
+            .next_retry_delay(Duration::from_secs(3_600))
+            .build()
+            .into()),
     }
 }
 

@@ -32,7 +32,7 @@ use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
-    ProcessDocuments, ProcessShard,
+    ProcessDocuments, ProcessParts, ProcessShard,
     contract::{Progress, Totals},
     policy,
 };
@@ -40,6 +40,15 @@ use url::Url;
 
 /// Longest wait for anything that a test expects, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Whether tests that can be small are as large as what they stand for, which takes minutes.
+pub fn full_scale() -> bool {
+    std::env::var_os("TIDEGATE_FULL_SCALE").is_some_and(|value| value == "1")
+}
+
+fn patience() -> Duration {
+    if full_scale() { 10 * PATIENCE } else { PATIENCE }
+}
 
 /// How a workflow that has no result ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,7 +98,7 @@ pub async fn with_worker<T>(
     };
     tokio::select! {
         result = async { tokio::join!(&mut run, ended) } => Some(result.1),
-        () = tokio::time::sleep(2 * PATIENCE) => panic!("the test takes too long"),
+        () = tokio::time::sleep(2 * patience()) => panic!("the test takes too long"),
     }
 }
 
@@ -107,6 +116,8 @@ fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
             .register_workflow::<ProcessDocuments>()
             .unwrap()
             .register_workflow::<ProcessShard>()
+            .unwrap()
+            .register_workflow::<ProcessParts>()
             .unwrap()
             .register_activities(fake.clone())
             .max_heartbeat_throttle_interval(beat)
@@ -159,7 +170,7 @@ pub struct Batch {
 impl Batch {
     pub async fn result(&self) -> Result<Progress, Ended> {
         let result = tokio::time::timeout(
-            PATIENCE,
+            patience(),
             self.handle.get_result(WorkflowGetResultOptions::default()),
         );
         match result.await.expect("the batch does not end") {
@@ -240,30 +251,36 @@ impl Batch {
 
     /// The history of the first run.
     pub async fn first_history(&self) -> Vec<HistoryEvent> {
-        self.first_run(&self.id, &self.history().await).await
+        self.histories(&self.id).await.remove(0)
     }
 
     /// The history of the first run of a shard.
     pub async fn first_shard_history(&self, shard: u32) -> Vec<HistoryEvent> {
-        self.first_run(
-            self.shard(shard).info().workflow_id.as_str(),
-            &self.shard_history(shard).await,
-        )
-        .await
+        self.histories(&format!("{}/shard-{shard:05}", self.id)).await.remove(0)
     }
 
-    async fn first_run(&self, id: &str, latest: &[HistoryEvent]) -> Vec<HistoryEvent> {
-        let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
-            &latest[0].attributes
-        else {
-            panic!("begins with {:?}", latest[0])
-        };
-        let run = WorkflowExecutionInfo::builder()
-            .namespace("default")
-            .workflow_id(id)
-            .run_id(&started.first_execution_run_id);
+    /// The histories of all runs of a workflow that continued as new, in order.
+    pub async fn histories(&self, id: &str) -> Vec<Vec<HistoryEvent>> {
+        let mut histories = vec![self.run_history(id, "").await];
+        loop {
+            let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
+                &histories[0][0].attributes
+            else {
+                panic!("begins with {:?}", histories[0][0])
+            };
+            let before = started.continued_execution_run_id.clone();
+            if before.is_empty() {
+                return histories;
+            }
+            histories.insert(0, self.run_history(id, &before).await);
+        }
+    }
+
+    async fn run_history(&self, id: &str, run: &str) -> Vec<HistoryEvent> {
+        let info = WorkflowExecutionInfo::builder().namespace("default").workflow_id(id);
+        let info = info.maybe_run_id((!run.is_empty()).then_some(run));
         let run: WorkflowHandle<Client, ProcessDocuments> =
-            WorkflowHandle::new(self.client.clone(), run.build());
+            WorkflowHandle::new(self.client.clone(), info.build());
         run.fetch_history(WorkflowFetchHistoryOptions::default()).into_events().await.unwrap()
     }
 

@@ -1,0 +1,29 @@
+//! Which commands a run gives, and in which order: the layout that its history began with.
+//!
+//! Batches run for days and through upgrades, and each of their workflow tasks may replay the whole
+//! history. So a run keeps to the layout that it began with, whichever version works on it, and one
+//! patch at its top says which that is. How a layout is added, and how one goes: `CONTRIBUTING.md`.
+
+use temporalio_workflow::WorkflowContext;
+
+/// The layouts of a shard's commands, oldest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Layout {
+    /// As 018ed06 has it: a shard schedules the parts of its long documents itself, and all that
+    /// concerns its provider's batches on its own task queue.
+    #[default]
+    First,
+    /// Parts belong to a workflow of their own, waiting for a provider's batches continues as new,
+    /// and what concerns those is done on a task queue of its own.
+    Bounded,
+}
+
+/// The patch's name: it is written into histories.
+const BOUNDED: &str = "bounded-histories";
+
+impl Layout {
+    /// Asked first in a run, and once.
+    pub(crate) fn of<W>(ctx: &WorkflowContext<W>) -> Self {
+        if ctx.patched(BOUNDED) { Self::Bounded } else { Self::First }
+    }
+}
