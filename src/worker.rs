@@ -118,7 +118,8 @@ pub async fn run(
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
     let (result, alive) = tokio::join!(work, alive);
     info!("stopped");
-    result.and(alive.map_err(Into::into))
+    result?;
+    Ok(alive?)
 }
 
 /// Does `work` beside a worker of this process, which stops after it.

@@ -91,8 +91,10 @@ pub async fn with_worker<T>(
     let queue = unique("queue");
     let (mut run, stop) = worker(&client, &queue, fake.clone());
     let rig = Rig { client, fake, queue };
+    // A test holds its whole batch; on the heap, it does not pass through every frame above.
+    let test = Box::pin(test(rig));
     let ended = async {
-        let ended = test(rig).await;
+        let ended = test.await;
         stop();
         ended
     };
