@@ -37,8 +37,9 @@ mod supplier;
 /// another worker gets it. The SDK's 10 s would be the longest part of a failover.
 const STICKY: Duration = Duration::from_secs(2);
 
-/// Beats reach the server at most this often; cancellation comes back with them.
-const BEAT: Duration = Duration::from_secs(4);
+/// Beats reach the server at most this often; cancellation comes back with them. Less than the
+/// activities' own beat: what they tell between two must not wait for the next.
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Workflow tasks are short: they only decide.
 const WORKFLOW_SLOTS: usize = 50;

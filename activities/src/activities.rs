@@ -53,10 +53,20 @@ impl DocumentActivities {
         deadline: Duration,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, ActivityError> {
-        let attempt = Attempt::of(ctx, "step");
+        self.step_in(ctx, &Attempt::of(ctx, "step"), deadline, work).await
+    }
+
+    /// The same, where the work knows its attempt.
+    async fn step_in<T>(
+        &self,
+        ctx: &ActivityContext,
+        attempt: &Attempt,
+        deadline: Duration,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
-        let counted = async { work.await.map_err(|failure| failure.counting(&attempt, deadline)) };
-        heartbeat::beating(ctx, &attempt, &self.services.guard, STEP, counted).await
+        let counted = async { work.await.map_err(|failure| failure.counting(attempt, deadline)) };
+        heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
     }
 
     /// An activity that asks a provider for documents.
@@ -91,8 +101,9 @@ impl DocumentActivities {
             info.workflow_id.clone().unwrap_or_default(),
             info.workflow_run_id.clone().unwrap_or_default(),
         );
-        let work = plan::plan(&self.services, &job, &workflow, &run);
-        self.step(&ctx, PLAN_DEADLINE, work).await
+        let attempt = Attempt::of(&ctx, "step");
+        let work = plan::plan_in(&self.services, Some(&attempt), &job, &workflow, &run);
+        self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await
     }
 
     #[activity(definition = contract::markers::ProcessDocument)]
@@ -137,12 +148,9 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: SubmitBatch,
     ) -> Result<SubmittedBatch, ActivityError> {
-        self.step(
-            &ctx,
-            STORE_DEADLINE,
-            provider_batch::submit(&self.services, &batch(&ctx), &task, ctx.info().attempt),
-        )
-        .await
+        let (attempt, batch, number) = (Attempt::of(&ctx, "step"), batch(&ctx), ctx.info().attempt);
+        let work = provider_batch::submit_in(&self.services, Some(&attempt), &batch, &task, number);
+        self.step_in(&ctx, &attempt, STORE_DEADLINE, work).await
     }
 
     #[activity(definition = contract::markers::CheckBatches)]

@@ -10,6 +10,7 @@
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
 //! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
 //! | this worker stops before the call has left | `QuotaWait`, benign | yes | at once, or the turn |
+//! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |
 //! | a store forbids it, is not set up for it, or has lost what was there | `Transient`, at the end `InvalidInput` | up to [`MAX_STORE_REFUSALS`] tries | the same |
@@ -85,6 +86,9 @@ pub const WRITE_AGAIN: Backoff =
 
 /// While results cannot be written, documents come back after this long, and ask nothing.
 pub const UNWRITABLE: Duration = Duration::from_secs(5);
+
+/// Workers that die one after the other while they read a document, until it is not read any more.
+pub const MAX_DEAD_READERS: u32 = 2;
 
 /// How often a worker tries to write what lies in its spool.
 pub const DRAIN_SPOOL: Duration = Duration::from_secs(15);
@@ -300,6 +304,15 @@ impl Failure {
         }
         let before = so_far.faults.saturating_sub(1);
         Self { retry: Retry::ByFaults { before, at_least: Duration::ZERO }, ..self }
+    }
+
+    /// So many workers have died while they read the document.
+    #[must_use]
+    pub fn kills_its_reader(dead: u32) -> Self {
+        let message = format!(
+            "{dead} workers in a row died while they read it, which is not tried again; give the workers more memory, or fewer documents at once (worker.max-concurrent-documents), or leave it out"
+        );
+        Self::never(FailureType::UnreadableDocument, message)
     }
 
     /// Results of the batch cannot be written for now, and an answer could not be kept: no call was

@@ -3,6 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,14 +32,17 @@ pub async fn beating<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, ActivityError> {
-    let mut beat = tokio::time::interval(BEAT);
+    // The first one is due when there is something to tell.
+    let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
     let mut work = Box::pin(work);
     let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
     let result = loop {
         tokio::select! {
             result = &mut work => break result,
             () = &mut given_up => break Err(Failure::worker_stops()),
+            () = attempt.news() => record(ctx, attempt).await,
             () = ctx.cancelled() => {
+                attempt.ends();
                 record(ctx, attempt).await;
                 return Err(ActivityError::cancelled());
             }
@@ -48,6 +52,7 @@ pub async fn beating<T>(
     match result {
         Ok(value) => Ok(value),
         Err(failure) => {
+            attempt.ends();
             record(ctx, attempt).await;
             let (details, number) = (attempt.details(), ctx.info().attempt);
             Err(failure.into_application_failure(details, guard.backoff, number).into())

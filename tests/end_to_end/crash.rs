@@ -205,8 +205,12 @@ async fn what_a_worker_could_not_write_the_next_one_writes() {
 
     std::fs::remove_file(&results).unwrap();
     fleet.worker();
-    let rest = (DOCUMENTS - spooled) as u64;
-    fleet.until("spool", |progress| progress["succeeded"].as_u64() >= Some(rest)).await;
+    for _ in 0..600 {
+        if fleet.results("out").len() >= DOCUMENTS - spooled {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     // Those that were bought come back to this worker, which has no such folder.
     let mut why = String::new();
     for _ in 0..120 {
@@ -224,5 +228,48 @@ async fn what_a_worker_could_not_write_the_next_one_writes() {
     assert_eq!(result["succeeded"], json!(DOCUMENTS), "{result}");
     assert_eq!(result["provider_calls"], json!(DOCUMENTS), "{result}");
     assert_eq!((fleet.account().requests, files()), (DOCUMENTS as u64, 0));
+    fleet.stop().await;
+}
+
+/// A worker that is killed whenever it reads a document of a format that needs a parser.
+fn fragile(fleet: &mut Fleet, name: &str) -> std::path::PathBuf {
+    let program = fleet.path(name);
+    std::fs::copy(env!("CARGO_BIN_EXE_tidegate"), &program).unwrap();
+    fleet.worker_of(&program, &[]);
+    program
+}
+
+/// The parser of such a worker takes the worker with it, from now on.
+fn break_parser(program: &std::path::Path) {
+    std::fs::remove_file(program).unwrap();
+    std::fs::write(program, "#!/bin/sh\nkill -9 $PPID\n").unwrap();
+    std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+/// One document kills two workers. The third one does not read it any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_document_that_kills_its_readers_is_given_up_after_two() {
+    let Some(mut fleet) = fleet("", &settings()).await else { return };
+    fleet.documents(3, 60);
+    std::fs::write(fleet.path("in/killer.pdf"), "%PDF-1.7\n").unwrap();
+    fleet.start("killer", &fleet.batch("out")).await;
+    fleet.cli(&["workflow", "signal", "--workflow-id", "killer", "--name", "pause"]).await;
+    for number in 0..2 {
+        let program = fragile(&mut fleet, &format!("fragile-{number}"));
+        // The plan has read it, and the worker has what it needs.
+        fleet.until("killer", |progress| progress["documents"] == 4).await;
+        break_parser(&program);
+        fleet.cli(&["workflow", "signal", "--workflow-id", "killer", "--name", "resume"]).await;
+        assert!(!ended(&mut fleet, number, 90).await.success(), "it was killed");
+    }
+    fleet.worker();
+    let result = fleet.result("killer").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["failed"]), (&json!(3), &json!(1)), "{result}");
+    let failure = &fleet.lines("out/failures.jsonl")[0];
+    assert_eq!(
+        (&failure["id"], &failure["error_type"]),
+        (&json!("killer.pdf"), &json!("UnreadableDocument"))
+    );
+    assert!(failure["message"].as_str().unwrap().contains("2 workers in a row"), "{failure}");
     fleet.stop().await;
 }

@@ -123,12 +123,17 @@ impl Fleet {
 
     /// The same with other settings, from the environment.
     pub fn worker_with(&mut self, settings: &[(&str, &str)]) {
+        self.worker_of(Path::new(env!("CARGO_BIN_EXE_tidegate")), settings);
+    }
+
+    /// The same, of a copy of the program.
+    pub fn worker_of(&mut self, program: &Path, settings: &[(&str, &str)]) {
         let log = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.path("worker.log"))
             .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+        let child = Command::new(program)
             .args(["worker", "--config"])
             .arg(self.path("tidegate.toml"))
             .env("SIMULATED_KEY", "sk-simulated-secret")

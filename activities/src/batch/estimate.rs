@@ -17,8 +17,11 @@ use crate::{
         forecast::{Forecast, Range},
         job::Document,
     },
-    call::{prompt, route::Route},
-    document::{content, pack},
+    call::{attempt::Attempt, prompt, route::Route},
+    document::{
+        content::{self, Care},
+        pack,
+    },
     failure::Failure,
     services::Services,
 };
@@ -47,14 +50,16 @@ pub async fn forecast(
     job: &Job,
     route: &Route,
     documents: &[Document],
+    attempt: Option<&Attempt>,
 ) -> Result<Forecast, Failure> {
+    let care = Care::of_several(attempt);
     let step = documents.len().div_ceil(SAMPLE).max(1);
     let sample: Vec<Document> = documents.iter().step_by(step).cloned().collect();
     let sampled = sample.len() as u64;
     let mut tokens = Vec::new();
     let mut read = std::pin::pin!(
         stream::iter(sample)
-            .map(|document| content::read_owned(services, document, job.attach_pdf))
+            .map(|document| content::read_owned(services, document, job.attach_pdf, care))
             .buffer_unordered(AT_ONCE)
     );
     while let Some(read) = read.next().await {

@@ -14,7 +14,7 @@ use crate::{
         job::{self, Document, Stored, resolve},
         source::{self, Documents},
     },
-    call::{output_cap, route::Route},
+    call::{attempt::Attempt, output_cap, route::Route},
     document::{pack, schema},
     failure::{Failure, RETRIES_PER_DOCUMENT},
     provider_batch,
@@ -36,6 +36,20 @@ pub async fn plan(
     workflow_id: &str,
     run_id: &str,
 ) -> Result<Plan, Failure> {
+    plan_in(services, None, job, workflow_id, run_id).await
+}
+
+/// The same in an activity, whose attempts before this one may have died of what they read.
+///
+/// # Errors
+/// As [`plan`].
+pub async fn plan_in(
+    services: &Services,
+    attempt: Option<&Attempt>,
+    job: &Job,
+    workflow_id: &str,
+    run_id: &str,
+) -> Result<Plan, Failure> {
     let (route, output, Documents { documents, renamed }) =
         survey(services, job, workflow_id).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
@@ -46,7 +60,8 @@ pub async fn plan(
         }
         false => job.clone(),
     };
-    let (forecast, provider_batching) = expected(services, job, &route, &documents).await?;
+    let (forecast, provider_batching) =
+        expected(services, attempt, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
     let pack = forecast.pack;
     let folder = job::folder(&output, workflow_id, run_id);
@@ -98,17 +113,18 @@ fn lines<T: Serialize>(values: impl IntoIterator<Item = T>) -> Result<Vec<u8>, F
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, _, source) = survey(services, job, "").await?;
-    Ok(expected(services, job, &route, &source.documents).await?.0)
+    Ok(expected(services, None, job, &route, &source.documents).await?.0)
 }
 
 /// What it will take, and whether it goes through the provider's batch API.
 async fn expected(
     services: &Services,
+    attempt: Option<&Attempt>,
     job: &Job,
     route: &Route,
     documents: &[Document],
 ) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
-    let forecast = estimate::forecast(services, job, route, documents).await?;
+    let forecast = estimate::forecast(services, job, route, documents, attempt).await?;
     let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
     Ok((if batching.is_some() { forecast.in_provider_batch() } else { forecast }, batching))
 }

@@ -14,6 +14,7 @@ use temporalio_sdk::activities::ActivityContext;
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{CallCounts, FailureDetails, Taken};
+use tokio::sync::Notify;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -57,9 +58,29 @@ pub struct AttemptState {
     /// Since when its answer lies in a worker's spool, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spooled_millis: Option<i64>,
+    /// So many documents that may take much memory are being read. Where the next attempt finds
+    /// some, the worker died meanwhile.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reading: u32,
+    /// Workers in a row that died so.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dead_readers: u32,
     /// What stores have refused or failed at.
     #[serde(skip_serializing_if = "StoreFaults::is_none")]
     pub store: StoreFaults,
+}
+
+impl AttemptState {
+    /// As the next attempt begins with it.
+    #[must_use]
+    pub fn resumed(self) -> Self {
+        Self { dead_readers: self.dead_readers + u32::from(self.reading > 0), reading: 0, ..self }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a store has done.
@@ -96,6 +117,12 @@ impl StoreFaults {
     }
 }
 
+/// A beat has left this process after so long.
+const TELL: Duration = Duration::from_millis(50);
+
+/// A beat has reached the server after so long: the worker sends one each second at most.
+const TOLD: Duration = Duration::from_secs(2);
+
 /// The cap on output is raised so often for one document.
 pub const MAX_RAISES: u32 = 2;
 
@@ -112,6 +139,8 @@ pub struct Attempt {
     state: Arc<Mutex<AttemptState>>,
     /// Whether this attempt's call has left.
     sent: Arc<AtomicBool>,
+    /// The state is to be told now.
+    news: Arc<Notify>,
 }
 
 impl Attempt {
@@ -129,6 +158,7 @@ impl Attempt {
             scheduled_millis,
             state: Arc::new(Mutex::new(state)),
             sent: Arc::default(),
+            news: Arc::default(),
         }
     }
 
@@ -143,7 +173,7 @@ impl Attempt {
             format!("{run}#{work}.{}", info.attempt),
             batch(ctx),
             millis(info.scheduled_time),
-            state.unwrap_or_default(),
+            state.unwrap_or_default().resumed(),
         )
     }
 
@@ -248,6 +278,44 @@ impl Attempt {
         state.invalid_outputs += 1;
         state.wrong = Some(wrong.to_owned());
         state.invalid_outputs
+    }
+
+    /// Reading may take the process with it: the server is told before, so that the next attempt
+    /// knows.
+    pub async fn reads(&self) {
+        self.state.lock().reading += 1;
+        self.news.notify_one();
+        tokio::time::sleep(TELL).await;
+    }
+
+    /// How many workers in a row have died while they read.
+    #[must_use]
+    pub fn dead_readers(&self) -> u32 {
+        self.state.lock().dead_readers
+    }
+
+    /// It was read, or not, and the process lives.
+    pub async fn has_read(&self) {
+        let suspected = {
+            let mut state = self.state.lock();
+            state.reading = state.reading.saturating_sub(1);
+            std::mem::take(&mut state.dead_readers) > 0
+        };
+        self.news.notify_one();
+        if suspected {
+            // What kills the next worker is not the reading, and must not look so.
+            tokio::time::sleep(TOLD).await;
+        }
+    }
+
+    /// The attempt ends, and its process goes on.
+    pub(crate) fn ends(&self) {
+        self.state.lock().reading = 0;
+    }
+
+    /// Resolves when the state is to be told before the next beat is due.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
     }
 
     /// An answer was cut: the next call has more room. Whether it may have.

@@ -5,9 +5,16 @@ use tidegate_documents::{Format, Unreadable};
 use tidegate_workflows::contract::FailureType;
 
 use crate::{
-    batch::job::Document, call::prompt::Content, document::version::Version, failure::Failure,
-    services::Services, storage::Error,
+    batch::job::Document,
+    call::{attempt::Attempt, prompt::Content},
+    document::version::Version,
+    failure::{Failure, MAX_DEAD_READERS},
+    services::Services,
+    storage::Error,
 };
+
+/// Text of fewer bytes takes a worker's memory by no means.
+const LARGE: usize = 1 << 20;
 
 /// A document as it lies in its store: nothing has been made of it yet.
 #[derive(Debug)]
@@ -25,15 +32,55 @@ enum Body {
     File(Bytes, String),
 }
 
+/// How much care is taken of a reading that may take the process with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Care<'a> {
+    /// Knows how many workers have died; without it nothing is known, and nothing told.
+    attempt: Option<&'a Attempt>,
+    most_dead: u32,
+}
+
+impl<'a> Care<'a> {
+    /// Of the one document that an activity is about.
+    pub(crate) fn alone(attempt: &'a Attempt) -> Self {
+        Self { attempt: Some(attempt), most_dead: MAX_DEAD_READERS }
+    }
+
+    /// Of one of several: as it is not known which of them a worker died of, none that may take
+    /// much memory is read once one has.
+    pub(crate) fn of_several(attempt: Option<&'a Attempt>) -> Self {
+        Self { attempt, most_dead: 1 }
+    }
+
+    /// # Errors
+    /// `UnreadableDocument` when enough workers have died.
+    async fn begin(self) -> Result<(), Failure> {
+        let Some(attempt) = self.attempt else { return Ok(()) };
+        let dead = attempt.dead_readers();
+        if dead >= self.most_dead {
+            return Err(Failure::kills_its_reader(dead));
+        }
+        attempt.reads().await;
+        Ok(())
+    }
+
+    async fn end(self) {
+        if let Some(attempt) = self.attempt {
+            attempt.has_read().await;
+        }
+    }
+}
+
 /// Reads a document: a record's text, or an object's text or pages.
 pub(crate) async fn read(
     services: &Services,
     document: &Document,
     attach_pdf: bool,
+    care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
     let raw = fetch(services, document).await?;
     let version = raw.version.clone();
-    Ok((extract(services, raw, attach_pdf).await?, version))
+    Ok((extract(services, raw, attach_pdf, care).await?, version))
 }
 
 /// Reads a document's bytes.
@@ -69,13 +116,22 @@ pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
     attach_pdf: bool,
+    care: Care<'_>,
 ) -> Result<Content, Failure> {
     let (bytes, name) = match raw.body {
         Body::Text(text) => return Ok(Content::Text(text)),
         Body::File(bytes, name) => (bytes, name),
     };
     let attached = attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
+    let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
+    let may_kill = bytes.len() >= LARGE || !is_plain;
+    if may_kill {
+        care.begin().await?;
+    }
     let read = services.reader.read(bytes.clone(), &name).await;
+    if may_kill {
+        care.end().await;
+    }
     // No process for the parser: this worker's trouble, not the document's.
     let no_reader =
         |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
@@ -93,8 +149,9 @@ pub(crate) async fn read_owned(
     services: &Services,
     document: Document,
     attach_pdf: bool,
+    care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
-    read(services, &document, attach_pdf).await
+    read(services, &document, attach_pdf, care).await
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {

@@ -19,7 +19,12 @@ use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
 use crate::{
     batch::job::{Document, Shard, resolve},
     call::{attempt::Attempt, prompt::Content, unwritten::Bought},
-    document::{content, result::DocumentResult, schema, version::Version},
+    document::{
+        content::{self, Care},
+        result::DocumentResult,
+        schema,
+        version::Version,
+    },
     failure::Failure,
     fingerprint::Fingerprint,
     hash::hash,
@@ -176,7 +181,8 @@ async fn gather(
             }
             continue;
         }
-        match content::read_owned(services, document.clone(), shard.job.attach_pdf).await {
+        let care = Care::of_several(Some(attempt));
+        match content::read(services, document, shard.job.attach_pdf, care).await {
             Ok((Content::Text(text), version)) => {
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();

@@ -6,7 +6,13 @@ use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, DocumentTask, On
 use crate::{
     batch::job::{Document, Shard},
     call::{attempt::Attempt, prompt::Content},
-    document::{content, long, result::DocumentResult, schema, version::Version},
+    document::{
+        content::{self, Care},
+        long,
+        result::DocumentResult,
+        schema,
+        version::Version,
+    },
     failure::Failure,
     metrics,
     services::Services,
@@ -34,7 +40,8 @@ pub async fn process(
         });
     }
     unwritten.check_spooled(attempt)?;
-    let (content, version) = content::read(services, &document, shard.job.attach_pdf).await?;
+    let (content, version) =
+        content::read(services, &document, shard.job.attach_pdf, Care::alone(attempt)).await?;
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {

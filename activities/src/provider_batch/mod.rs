@@ -19,4 +19,4 @@ mod submit;
 pub use check::{cancel, check};
 pub use choose::choose;
 pub use collect::collect;
-pub use submit::submit;
+pub use submit::{submit, submit_in};

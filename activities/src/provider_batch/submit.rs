@@ -16,8 +16,12 @@ use super::{
 };
 use crate::{
     batch::job::{Document, Shard, resolve},
-    call::prompt::Content,
-    document::{content, result::DocumentResult, version::Version},
+    call::{attempt::Attempt, prompt::Content},
+    document::{
+        content::{self, Care},
+        result::DocumentResult,
+        version::Version,
+    },
     failure::{Failure, MAX_BATCH_SUBMITS},
     services::Services,
     storage::Location,
@@ -54,7 +58,22 @@ pub async fn submit(
     task: &SubmitBatch,
     attempt: u32,
 ) -> Result<SubmittedBatch, Failure> {
-    match try_to(services, workflow, task, attempt).await {
+    submit_in(services, None, workflow, task, attempt).await
+}
+
+/// The same in an activity, whose attempts before this one may have died of what they read.
+///
+/// # Errors
+/// As [`submit`].
+pub async fn submit_in(
+    services: &Services,
+    carried: Option<&Attempt>,
+    workflow: &str,
+    task: &SubmitBatch,
+    attempt: u32,
+) -> Result<SubmittedBatch, Failure> {
+    let care = Care::of_several(carried);
+    match try_to(services, workflow, task, attempt, care).await {
         // The workflow waits better than an activity does: it knows of pauses, of deadlines and of
         // cancellation.
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
@@ -73,6 +92,7 @@ async fn try_to(
     workflow: &str,
     task: &SubmitBatch,
     attempt: u32,
+    care: Care<'_>,
 ) -> Result<SubmittedBatch, Failure> {
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (folder, key) = (resolve(&services.storage, "job", &task.job)?, submission::key(task));
@@ -107,7 +127,7 @@ async fn try_to(
     // The semaphore is never closed.
     let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) =
-        gather(services, &shard, model, batches, task, &key, attempt).await?;
+        gather(services, &shard, model, batches, task, &key, attempt, care).await?;
     let (hold, usd) = loop {
         if lines.is_empty() {
             return Ok(nothing(next));
@@ -240,6 +260,7 @@ async fn gather(
     task: &SubmitBatch,
     key: &str,
     attempt: u32,
+    care: Care<'_>,
 ) -> Result<(Vec<Line>, u32), Failure> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let documents: Vec<(u32, Document)> = (task.from..task.to)
@@ -248,7 +269,7 @@ async fn gather(
     let mut read = std::pin::pin!(
         stream::iter(documents)
             .map(|(index, document)| async move {
-                (index, content(services, shard, document, attempt).await)
+                (index, content(services, shard, document, attempt, care).await)
             })
             .buffered(READ_AHEAD)
     );
@@ -282,6 +303,7 @@ async fn content(
     shard: &Shard,
     document: Document,
     attempt: u32,
+    care: Care<'_>,
 ) -> Result<Option<(Content, Version)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
     match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
@@ -290,7 +312,7 @@ async fn content(
         // The direct path says what lies there.
         Ok(Some(_)) | Err(_) => return Ok(None),
     }
-    match content::read_owned(services, document, shard.job.attach_pdf).await {
+    match content::read_owned(services, document, shard.job.attach_pdf, care).await {
         // Its parts are steps of their own.
         Ok((Content::Text(text), _)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)

@@ -176,7 +176,7 @@ impl Rig {
             format!("run#0.{}.{}", self.task.index, self.attempts),
             "w".to_owned(),
             0,
-            state,
+            state.resumed(),
         )
     }
 
