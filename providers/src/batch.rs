@@ -1,7 +1,8 @@
 //! Batch APIs: many requests at once, answered within a day, at a lower price and apart from the
 //! limits of a minute.
 //!
-//! As with single calls, nothing is sent twice: each function puts on the wire what it says, once.
+//! As with single calls, nothing is sent twice: each function puts on the wire what it says, once. Only
+//! [`BatchApi::find`] asks for as many pages of a list as it takes.
 
 use std::fmt;
 

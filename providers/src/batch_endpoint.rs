@@ -3,6 +3,7 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc};
 
+use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use reqwest::multipart;
 use serde_json::Value;
@@ -20,6 +21,10 @@ use crate::{
     refusal::Context,
     settings::{Setup, SetupError},
 };
+
+/// Pages of a list that are looked at: no account makes so many batches in the time that it takes to
+/// start a worker again.
+const MAX_PAGES: usize = 100;
 
 /// Reads one line of a batch's answers: the request's name, and the reply that it would have had
 /// alone.
@@ -56,13 +61,35 @@ impl BatchEndpoint {
         self.wire.upload(form, &self.redactor()).await
     }
 
-    /// The ids of those among the newest batches for which `is` holds.
-    pub(crate) async fn find(&self, is: impl Fn(&Value) -> bool) -> Result<Vec<String>, Error> {
-        let list = self.wire.get(&[], &[("limit", "100")], &self.redactor()).await?;
-        let list = self.success(&list)?;
-        let batches = list.get("data").and_then(Value::as_array).into_iter().flatten();
-        let ids = batches.filter(|batch| is(batch)).filter_map(|batch| text(batch, "/id"));
-        Ok(ids.map(str::to_owned).collect())
+    /// The ids of those among the batches made since then for which `is` holds. The vendor's list
+    /// begins with the newest, a hundred to a page; `after` is its name for the last one of the page
+    /// before.
+    pub(crate) async fn find(
+        &self,
+        after: &str,
+        since: DateTime<Utc>,
+        created: impl Fn(&Value) -> Option<DateTime<Utc>>,
+        is: impl Fn(&Value) -> bool,
+    ) -> Result<Vec<String>, Error> {
+        let (mut ids, mut last): (Vec<String>, Option<String>) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let mut query = vec![("limit", "100")];
+            query.extend(last.as_deref().map(|last| (after, last)));
+            let list = self.wire.get(&[], &query, &self.redactor()).await?;
+            let list = self.success(&list)?;
+            let page = list.get("data").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let id = |batch: &Value| text(batch, "/id").map(str::to_owned);
+            ids.extend(page.iter().filter(|batch| is(batch)).filter_map(id));
+            let next = page.last().and_then(id);
+            let more = list.get("has_more").and_then(Value::as_bool).unwrap_or(false);
+            let over = page.last().and_then(&created).is_some_and(|created| created < since);
+            // A server that knows of no pages sends the same one again.
+            if !more || over || next.is_none() || next == last {
+                break;
+            }
+            last = next;
+        }
+        Ok(ids)
     }
 
     pub(crate) async fn get(&self, id: &str) -> Result<Reply, Error> {

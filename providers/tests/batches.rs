@@ -221,3 +221,38 @@ async fn a_batch_is_found_by_its_note_or_its_size_and_time() {
     assert_eq!(batches(&providers).find("any", 9, since).await.unwrap(), ["2"]);
     assert_eq!(batches(&providers).find("any", 5, since).await.unwrap(), ["3", "4"]);
 }
+
+/// Two hundred and fifty batches were made after it, in three pages, and ten thousand before.
+#[tokio::test]
+async fn a_batch_is_found_behind_hundreds_of_newer_ones() {
+    fn page(request: &str) -> String {
+        let path = request.split(' ').nth(1).unwrap();
+        let after = path.split(['?', '&']).find_map(|pair| {
+            pair.strip_prefix("after=").or_else(|| pair.strip_prefix("after_id="))
+        });
+        let first: u64 = after.map_or(0, |last| last.parse::<u64>().unwrap() + 1);
+        // One a second, the newest of 10:00:00.
+        let newest = chrono::DateTime::from_timestamp(1_795_341_600, 0).unwrap();
+        let batches = (first..first + 100).map(|number| {
+            let created = newest - chrono::TimeDelta::seconds(number.try_into().unwrap());
+            let requests = if number == 250 { 7 } else { 1 };
+            let mut batch = json!({
+                "id": number.to_string(), "metadata": {"tidegate": format!("note-{number}")},
+                "request_counts": {"processing": requests}, "created_at": created.timestamp(),
+            });
+            if path.starts_with("/v1/messages") {
+                batch["created_at"] = json!(created.to_rfc3339());
+            }
+            batch
+        });
+        let list = json!({"data": batches.collect::<Vec<_>>(), "has_more": true});
+        response("200 OK", "", &list.to_string())
+    }
+    let since = chrono::DateTime::from_timestamp(1_795_341_600 - 255, 0).unwrap();
+    for api in [CHAT, ANTHROPIC] {
+        let server = Server::start(Act::Answer(page)).await;
+        let providers = providers(api, &server.base_url(api.0));
+        let found = batches(&providers).find("note-250", 7, since).await.unwrap();
+        assert_eq!((found, server.counts().1), (vec!["250".to_owned()], 4), "{api:?}");
+    }
+}

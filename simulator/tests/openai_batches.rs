@@ -270,7 +270,14 @@ async fn a_batch_without_room_in_the_queue_fails() {
     assert_eq!(ids, [third["id"].clone(), second["id"].clone()], "{list}");
     assert_eq!(
         (&list["object"], &list["first_id"], &list["has_more"]),
-        (&json!("list"), &third["id"], &json!(false))
+        (&json!("list"), &third["id"], &json!(true))
+    );
+    let after = format!("/v1/batches?limit=2&after={}", second["id"].as_str().unwrap());
+    let list = stage.get_with_key(&after).await.json();
+    assert_eq!(
+        (&list["data"][0]["id"], &list["has_more"]),
+        (&first["id"], &json!(false)),
+        "{list}"
     );
     assert_eq!(stage.get("/v1/batches").await.status, 401);
 }

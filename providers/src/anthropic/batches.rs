@@ -68,13 +68,12 @@ impl BatchApi for MessageBatches {
         requests: usize,
         since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        Box::pin(self.0.find(move |batch| {
+        let since = since - SKEW;
+        Box::pin(self.0.find("after_id", since, created, move |batch| {
             let counts = batch.get("request_counts").and_then(Value::as_object);
             let counts = counts.into_iter().flat_map(|counts| counts.values());
             let count: u64 = counts.filter_map(Value::as_u64).sum();
-            let created = text(batch, "/created_at");
-            let created = created.and_then(|at| DateTime::parse_from_rfc3339(at).ok());
-            count == requests as u64 && created.is_some_and(|created| created >= since - SKEW)
+            count == requests as u64 && created(batch).is_some_and(|created| created >= since)
         }))
     }
 
@@ -109,6 +108,10 @@ impl BatchApi for MessageBatches {
             Ok(self.0.answers(file.into_iter().collect(), read_line))
         })
     }
+}
+
+fn created(batch: &Value) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(text(batch, "/created_at")?).ok().map(|at| at.to_utc())
 }
 
 fn read_line(line: &Value) -> Option<(String, Option<Reply>)> {

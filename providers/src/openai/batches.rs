@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use http::HeaderMap;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ use crate::{
 
 /// Under this name a batch's notes hold ours.
 const NOTE: &str = "tidegate";
+
+/// How far two clocks may be apart.
+const SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// The vendor's batches, of requests to one endpoint.
 #[derive(Debug)]
@@ -82,9 +85,12 @@ impl BatchApi for FileBatches {
         &'a self,
         name: &'a str,
         _requests: usize,
-        _since: DateTime<Utc>,
+        since: DateTime<Utc>,
     ) -> BoxFuture<'a, Result<Vec<String>, Error>> {
-        Box::pin(self.batches.find(move |batch| {
+        let created = |batch: &Value| {
+            DateTime::from_timestamp(batch.get("created_at").and_then(Value::as_i64)?, 0)
+        };
+        Box::pin(self.batches.find("after", since - SKEW, created, move |batch| {
             batch.get("metadata").and_then(|notes| notes.get(NOTE)).and_then(Value::as_str)
                 == Some(name)
         }))

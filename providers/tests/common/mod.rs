@@ -35,6 +35,8 @@ pub enum Act {
     Send(String),
     /// Sends these bytes and drops the connection.
     SendAndDrop(String),
+    /// Sends what a request is answered with.
+    Answer(fn(&str) -> String),
     /// Says nothing more.
     Hang,
 }
@@ -134,8 +136,9 @@ pub fn answer(api: (Vendor, Api)) -> String {
 
 async fn serve(mut stream: TcpStream, act: Act, requests: Arc<Mutex<Vec<String>>>) {
     while let Some(request) = read_request(&mut stream).await {
-        requests.lock().unwrap().push(request);
+        requests.lock().unwrap().push(request.clone());
         match &act {
+            Act::Answer(answer) => stream.write_all(answer(&request).as_bytes()).await.unwrap(),
             Act::Send(bytes) => stream.write_all(bytes.as_bytes()).await.unwrap(),
             Act::SendAndDrop(bytes) => {
                 stream.write_all(bytes.as_bytes()).await.unwrap();

@@ -13,7 +13,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    Body, bounded_store,
+    Body, Page, bounded_store,
     item::{Item, Outcome},
     progress::{Disposition, Progress, Stage},
     respond,
@@ -52,7 +52,8 @@ pub(crate) async fn get(
     respond::<Anthropic>(&state, outcome)
 }
 
-/// The newest batches. There is one page of them.
+/// The newest batches, page by page:
+/// <https://docs.anthropic.com/en/api/listing-message-batches>.
 pub(crate) async fn list(
     Shared(state): Shared<Arc<State>>,
     headers: HeaderMap,
@@ -60,10 +61,10 @@ pub(crate) async fn list(
 ) -> Response {
     let outcome = anthropic::check(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
-        let batches = store.anthropic.newest(PREFIX, super::asked(query.as_deref()));
-        Body::Json(super::list(
-            batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers)).collect(),
-        ))
+        let page = Page::asked(query.as_deref(), "after_id");
+        let (batches, more) = store.anthropic.newest(PREFIX, &page);
+        let batches = batches.into_iter().map(|(id, batch)| object(batch, now, &id, &headers));
+        Body::Json(super::list(batches.collect(), more))
     });
     respond::<Anthropic>(&state, outcome)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Page;
+
 /// How many of a kind are kept.
 const MAX_ENTRIES: usize = 1_000;
 
@@ -45,14 +47,21 @@ impl<T> BoundedStore<T> {
         Some(thing)
     }
 
-    /// The newest things and their names, the newest first.
-    pub(crate) fn newest(&self, prefix: &str, most: usize) -> Vec<(String, &T)> {
-        self.things
-            .iter()
-            .rev()
-            .take(most)
+    /// The newest things and their names, the newest first: those that are older than the one of
+    /// this name, if there is one. Whether there are more.
+    pub(crate) fn newest(
+        &self,
+        prefix: &str,
+        Page { most, after }: &Page<'_>,
+    ) -> (Vec<(String, &T)>, bool) {
+        let before = after.and_then(|after| number(prefix, after)).unwrap_or(u64::MAX);
+        let mut older = self.things.range(..before).rev();
+        let page = older
+            .by_ref()
+            .take(*most)
             .map(|(number, (_, thing))| (name(prefix, *number), thing))
-            .collect()
+            .collect();
+        (page, older.next().is_some())
     }
 
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut T> {

@@ -24,18 +24,32 @@ use crate::{
     vendor::{self, Vendor},
 };
 
-/// How many a list has: what its caller asks for, else 20.
-fn asked(query: Option<&str>) -> usize {
-    let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let limit = pairs.filter(|(key, _)| *key == "limit").find_map(|(_, value)| value.parse().ok());
-    limit.unwrap_or(20_usize).clamp(1, 100)
+/// Which part of a list is asked for.
+struct Page<'a> {
+    /// How many: what its caller asks for, else 20.
+    most: usize,
+    /// The last one of the page before.
+    after: Option<&'a str>,
+}
+
+impl<'a> Page<'a> {
+    /// `after` is the vendor's name for that.
+    fn asked(query: Option<&'a str>, after: &str) -> Self {
+        let value = |name: &str| {
+            let mut pairs =
+                query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
+        };
+        let most = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(20_usize);
+        Self { most: most.clamp(1, 100), after: value(after) }
+    }
 }
 
 /// Both vendors' list of batches, but for its name at one.
-fn list(batches: Vec<serde_json::Value>) -> serde_json::Value {
+fn list(batches: Vec<serde_json::Value>, has_more: bool) -> serde_json::Value {
     let id = |batch: Option<&serde_json::Value>| batch.map(|batch| batch["id"].clone());
     let (first_id, last_id) = (id(batches.first()), id(batches.last()));
-    serde_json::json!({"data": batches, "first_id": first_id, "last_id": last_id, "has_more": false})
+    serde_json::json!({"data": batches, "first_id": first_id, "last_id": last_id, "has_more": has_more})
 }
 
 /// A body as it goes out.

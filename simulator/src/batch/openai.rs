@@ -12,7 +12,7 @@ use axum::{
 use serde_json::Value;
 
 use super::{
-    Body, bounded_store,
+    Body, Page, bounded_store,
     job::{Job, Output},
     respond,
     store::File,
@@ -81,7 +81,8 @@ pub(crate) async fn create(
     respond::<OpenAi>(&state, outcome)
 }
 
-/// The newest batches. There is one page of them.
+/// The newest batches, page by page:
+/// <https://platform.openai.com/docs/api-reference/batch/list>.
 pub(crate) async fn list(
     Shared(state): Shared<Arc<State>>,
     headers: HeaderMap,
@@ -89,9 +90,10 @@ pub(crate) async fn list(
 ) -> Response {
     let outcome = key(&headers).map(|()| {
         let (store, now) = (state.batches(), state.now());
-        let batches = store.openai.newest(BATCH, super::asked(query.as_deref()));
-        let mut list =
-            super::list(batches.into_iter().map(|(id, job)| object(job, now, &id)).collect());
+        let page = Page::asked(query.as_deref(), "after");
+        let (batches, more) = store.openai.newest(BATCH, &page);
+        let batches = batches.into_iter().map(|(id, job)| object(job, now, &id)).collect();
+        let mut list = super::list(batches, more);
         list["object"] = "list".into();
         Body::Json(list)
     });
