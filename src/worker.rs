@@ -50,6 +50,9 @@ pub const READ_DOCUMENT: &str = "read-document";
 /// Plans, seals and finishes, which stream from and to the object store.
 const BATCH_SLOTS: usize = 20;
 
+/// Documents that are submitted to a provider's batch API, each step a batch that lies in memory.
+const SUBMISSION_SLOTS: usize = 2;
+
 /// Works until `shutdown` resolves. Then nothing new is begun, provider calls under way are waited
 /// for up to [`Config::shutdown_grace`], and all else is handed back.
 ///
@@ -264,6 +267,10 @@ async fn boxed_worker(
     tuner.workflow_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(WORKFLOW_SLOTS)));
     tuner.activity_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(BATCH_SLOTS)));
     let mut workers = vec![sdk_worker(&runtime, temporal.client(), batches, tuner.build())?];
+    let submissions = common(policy::submission_queue(&config.temporal.task_queue)).build();
+    let mut tuner = TunerBuilder::default();
+    tuner.activity_slot_supplier(Arc::new(FixedSizeSlotSupplier::new(SUBMISSION_SLOTS)));
+    workers.push(sdk_worker(&runtime, temporal.client(), submissions, tuner.build())?);
     for (number, lane) in process.lanes.iter().enumerate() {
         let queue = policy::lane_queue(&config.temporal.task_queue, lane);
         let polls = PollerBehavior::SimpleMaximum(process.polls[number]);

@@ -195,8 +195,15 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
         }))
         .unwrap();
         let plan = plan::plan(&services, &job, &format!("w{number}"), "run-1").await.unwrap();
-        let task =
-            SubmitBatch { job: plan.job, shard: 0, from: 0, to: 6, round: 0, only_find: false };
+        let task = SubmitBatch {
+            job: plan.job,
+            shard: 0,
+            from: 0,
+            to: 6,
+            round: 0,
+            only_find: false,
+            until: None,
+        };
         let first = provider_batch::submit(&services, "w", &task, 1).await.unwrap();
         assert_eq!((first.requests, first.next), (6, 6));
         assert_eq!(
@@ -227,6 +234,13 @@ async fn a_batch_is_handed_in_once_whenever_its_worker_dies() {
             provider_batch::submit(&services, "w", &other, 1).await.unwrap().batch,
             None,
             "it was never submitted"
+        );
+        let late = SubmitBatch { from: 3, until: Some(1), ..task.clone() };
+        let late = provider_batch::submit(&services, "w", &late, 1).await.unwrap();
+        assert_eq!(
+            (late.batch, late.next),
+            (None, 6),
+            "its time was over while no worker was there"
         );
         assert_eq!(fleet.simulator.account().batches, number as u64 + 1, "{model}");
     }

@@ -28,7 +28,7 @@ pub use progress::{Progress, Totals};
 pub(crate) use progress::{eta, rfc3339};
 pub use provider_batch::{
     BatchState, CollectedBatch, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
-    SubmittedBatch,
+    SubmittedBatch, SubmittedBatches,
 };
 
 /// Workflow type that users start.

@@ -9,12 +9,12 @@ use temporalio_workflow::WorkflowContext;
 /// The layouts of a shard's commands, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layout {
-    /// As 018ed06 has it: a shard schedules the parts of its long documents itself, and all that
-    /// concerns its provider's batches on its own task queue.
+    /// As 018ed06 has it: a shard schedules the parts of its long documents itself, and submits to
+    /// its provider's batch API on its own task queue.
     #[default]
     First,
     /// Parts belong to a workflow of their own, waiting for a provider's batches continues as new,
-    /// and what concerns those is done on a task queue of its own.
+    /// and documents are submitted on a task queue of their own.
     Bounded,
 }
 

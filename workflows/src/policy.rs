@@ -27,6 +27,14 @@ pub fn lane_queue(task_queue: &str, lane: &Lane) -> String {
     format!("{task_queue}-lane-{lane}")
 }
 
+/// The task queue on which documents are submitted to providers' batch APIs, beside that of the
+/// workflows: such a step reads and holds thousands of documents, few go on at once, and those that
+/// wait would else fill the slots that plans, seals and finishes need.
+#[must_use]
+pub fn submission_queue(task_queue: &str) -> String {
+    format!("{task_queue}-submissions")
+}
+
 /// Options of `tidegate.process_document`, for a workflow on `task_queue`.
 ///
 /// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at
@@ -58,6 +66,15 @@ pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
         .retry_policy(retry(Duration::from_secs(1)))
         .maybe_cancellation_token(token)
         .build()
+}
+
+/// Options of `tidegate.submit_batch`, for a workflow on `task_queue`. Also after the workflow was
+/// cancelled: a batch that was submitted and is not known would be paid for, and lost.
+#[must_use]
+pub fn submission(task_queue: &str) -> ActivityOptions {
+    let mut options = batch(Some(WorkflowCancellationToken::new()));
+    options.task_queue = Some(submission_queue(task_queue));
+    options
 }
 
 fn retry(initial: Duration) -> RetryPolicy {

@@ -41,7 +41,7 @@ pub struct ProcessShard {
     /// Which commands this run gives.
     pub(crate) layout: Layout,
     /// No more documents are handed out in this run: its history is long enough.
-    draining: bool,
+    pub(crate) draining: bool,
     /// What the last report said.
     reported: Totals,
     /// Every window lane has ended.
@@ -74,9 +74,16 @@ impl ProcessShard {
             ctx.state_mut(|shard| shard.over = true);
             worked
         };
-        let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
+        let (mut worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
 
         let cancelled = ctx.cancellation_token().is_cancelled();
+        if let Some(batching) = ctx.state(|shard| shard.input.provider_batching)
+            && cancelled
+            && worked.is_ok()
+        {
+            // The next run was to wait for the provider; there will be none.
+            worked = provider_batch::run(ctx, batching).await;
+        }
         if cancelled || worked.is_err() {
             ctx.state_mut(Self::cancel_the_rest);
         }

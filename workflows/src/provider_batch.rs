@@ -8,14 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use temporalio_workflow::{
     ActivityExecutionError, ActivityOptions, TimerOptions, WorkflowCancellationToken,
-    WorkflowContext,
+    WorkflowContext, workflows,
 };
 
 use crate::{
     contract::{
         Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
-        SubmittedBatch,
+        SubmittedBatch, SubmittedBatches,
     },
+    layout::Layout,
     policy,
     process_shard::ProcessShard,
 };
@@ -37,7 +38,8 @@ pub const STOPPING: Duration = Duration::from_secs(15 * 60);
 const HALVINGS: u32 = 4;
 
 /// Submits the shard's documents and waits for their answers. Returns when none is waited for,
-/// also after the workflow was cancelled: what has been paid for by then is collected.
+/// also after the workflow was cancelled: what has been paid for by then is collected. Returns
+/// before that where the history is long enough, and the next run goes on.
 pub(crate) async fn run(
     ctx: &WorkflowContext<ProcessShard>,
     batching: ProviderBatching,
@@ -46,18 +48,30 @@ pub(crate) async fn run(
         || now(ctx) + MAX_WAIT,
         |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until),
     );
-    let mut run = Run {
-        open: Vec::new(),
-        waiting: vec![everything(ctx)],
-        unsure: Vec::new(),
-        stopped: false,
-        refused: None,
-    };
+    let layout = ctx.state(|shard| shard.layout);
+    let SubmittedBatches { open, waiting, unsure } =
+        ctx.state_mut(|shard| shard.input.submitted.take()).unwrap_or_else(|| SubmittedBatches {
+            waiting: vec![everything(ctx, batching.until)],
+            ..SubmittedBatches::default()
+        });
+    let mut run = Run { open, waiting, unsure, stopped: false, refused: None };
     let (mut wait, mut stopping) = (FIRST_CHECK, None);
     loop {
         if stopping.is_none() && is_over(ctx, until) {
             run.stop(ctx).await;
             (stopping, wait) = (Some(now(ctx) + STOPPING), FIRST_CHECK);
+        }
+        let more = stopping.is_none() && run.refused.is_none();
+        if layout >= Layout::Bounded && more && ctx.continue_as_new_suggested() {
+            let Run { open, waiting, unsure, .. } = run;
+            let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            ctx.state_mut(|shard| {
+                shard.input.provider_batching =
+                    Some(ProviderBatching { until: Some(since.as_secs()) });
+                shard.input.submitted = Some(SubmittedBatches { open, waiting, unsure });
+                shard.draining = true;
+            });
+            return Ok(());
         }
         run.submit(ctx, until).await;
         if run.open.is_empty() && run.waiting.is_empty()
@@ -71,10 +85,13 @@ pub(crate) async fn run(
             continue;
         }
         let end = stopping.unwrap_or(until);
-        let mut timer =
-            TimerOptions::from(wait.min(end.duration_since(now(ctx)).unwrap_or_default()));
-        timer.cancellation_token = stopping.map(|_| WorkflowCancellationToken::new());
-        ctx.timer(timer).await;
+        let wait_now = wait.min(end.duration_since(now(ctx)).unwrap_or_default());
+        match (layout, stopping) {
+            (Layout::First, None) => {
+                ctx.timer(TimerOptions::from(wait_now)).await;
+            }
+            _ => sleep(ctx, wait_now, stopping.is_none()).await,
+        }
         wait = (wait * 3 / 2).min(LAST_CHECK);
         run.check(ctx).await;
     }
@@ -85,6 +102,24 @@ pub(crate) async fn run(
         shard.skip_done();
     });
     run.refused.map_or(Ok(()), Err)
+}
+
+/// Waits, at most until the cancellation where `wakes`. The timer itself is never cancelled: where
+/// it has fired in the same workflow task as the cancellation, the SDK panics, and the task is made
+/// again.
+async fn sleep(ctx: &WorkflowContext<ProcessShard>, length: Duration, wakes: bool) {
+    let mut timer = TimerOptions::from(length);
+    timer.cancellation_token = Some(WorkflowCancellationToken::new());
+    let mut timer = std::pin::pin!(ctx.timer(timer));
+    if wakes {
+        let mut cancelled = std::pin::pin!(ctx.cancelled());
+        workflows::select! {
+            _ = timer => {}
+            _ = cancelled => {}
+        }
+    } else {
+        timer.await;
+    }
 }
 
 /// A shard's documents on their way.
@@ -112,7 +147,7 @@ impl Run {
                 return;
             }
             let submitted = match ctx
-                .execute_activity(Activities::submit_batch, task.clone(), shielded())
+                .execute_activity(Activities::submit_batch, task.clone(), submission(ctx))
                 .await
             {
                 Ok(submitted) => submitted,
@@ -231,7 +266,7 @@ impl Run {
         for task in std::mem::take(&mut self.unsure) {
             let find = SubmitBatch { only_find: true, ..task };
             if let Ok(found) =
-                ctx.execute_activity(Activities::submit_batch, find.clone(), shielded()).await
+                ctx.execute_activity(Activities::submit_batch, find.clone(), submission(ctx)).await
             {
                 self.opened(ctx, find, found);
             }
@@ -242,7 +277,7 @@ impl Run {
     }
 }
 
-fn everything(ctx: &WorkflowContext<ProcessShard>) -> SubmitBatch {
+fn everything(ctx: &WorkflowContext<ProcessShard>, until: Option<u64>) -> SubmitBatch {
     ctx.state(|shard| {
         let input = &shard.input;
         SubmitBatch {
@@ -252,6 +287,7 @@ fn everything(ctx: &WorkflowContext<ProcessShard>) -> SubmitBatch {
             to: input.documents,
             round: 0,
             only_find: false,
+            until,
         }
     })
 }
@@ -277,6 +313,13 @@ fn is_paused(ctx: &WorkflowContext<ProcessShard>) -> bool {
 
 fn shielded() -> ActivityOptions {
     policy::batch(Some(WorkflowCancellationToken::new()))
+}
+
+fn submission(ctx: &WorkflowContext<ProcessShard>) -> ActivityOptions {
+    match ctx.state(|shard| shard.layout) {
+        Layout::First => shielded(),
+        Layout::Bounded => policy::submission(ctx.task_queue()),
+    }
 }
 
 fn now(ctx: &WorkflowContext<ProcessShard>) -> SystemTime {

@@ -31,7 +31,8 @@ use crate::{
 /// vendors take 200 MB and more.
 const MAX_BYTES: usize = 32 << 20;
 
-/// So many batches are in memory at once, whatever the number of shards.
+/// So many batches are in memory at once, whatever the number of shards: a worker takes as many
+/// submissions, and this holds for those of workflows that began on another task queue.
 static IN_MEMORY: Semaphore = Semaphore::const_new(2);
 
 /// Documents that are read at once.
@@ -124,10 +125,15 @@ async fn try_to(
         }
         return Ok(nothing(task.to));
     }
+    let now = u64::try_from(Utc::now().timestamp()).unwrap_or_default();
+    if task.until.is_some_and(|until| now >= until) {
+        // The workers were away while its time ran out: the direct path is the faster one.
+        return Ok(nothing(task.to));
+    }
     // The semaphore is never closed.
     let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) =
-        gather(services, &shard, model, batches, task, &key, attempt, care).await?;
+        gather(services, &shard, model, batches, task, &key, (attempt, care)).await?;
     let (hold, usd) = loop {
         if lines.is_empty() {
             return Ok(nothing(next));
@@ -259,8 +265,7 @@ async fn gather(
     batches: &dyn BatchApi,
     task: &SubmitBatch,
     key: &str,
-    attempt: u32,
-    care: Care<'_>,
+    (attempt, care): (u32, Care<'_>),
 ) -> Result<(Vec<Line>, u32), Failure> {
     let (mut lines, mut bytes) = (Vec::new(), 0);
     let documents: Vec<(u32, Document)> = (task.from..task.to)

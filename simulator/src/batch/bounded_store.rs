@@ -88,10 +88,11 @@ mod tests {
         (0..1_001).for_each(|n| bounded_store.put(n, 1, n));
         assert_eq!(bounded_store.get("a_", &name("a_", 1_000)), Some(&mut 1_000));
         assert_eq!(bounded_store.get("a_", &name("a_", 0)), None);
-        assert_eq!(
-            bounded_store.newest("a_", 2),
-            [(name("a_", 1_000), &1_000), (name("a_", 999), &999)]
-        );
+        let newest = bounded_store.newest("a_", &Page { most: 2, after: None });
+        assert_eq!(newest, (vec![(name("a_", 1_000), &1_000), (name("a_", 999), &999)], true));
+        let after = name("a_", 2);
+        let oldest = bounded_store.newest("a_", &Page { most: 2, after: Some(&after) });
+        assert_eq!(oldest, (vec![(name("a_", 1), &1)], false));
         for name in ["b_1", "a_x", ""] {
             assert_eq!(bounded_store.get("a_", name), None);
         }

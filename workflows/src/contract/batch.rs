@@ -7,7 +7,7 @@ use tidegate_types::{Lane, Tenant};
 use super::{
     document::FailedDocument,
     progress::{Progress, Totals},
-    provider_batch::ProviderBatching,
+    provider_batch::{ProviderBatching, SubmittedBatches},
 };
 
 /// What `tidegate.plan` wrote: the job object, and one manifest object per shard beside it.
@@ -77,6 +77,9 @@ pub struct ShardInput {
     /// They go through their provider's batch API first; `None` when they have.
     #[serde(rename = "economy", skip_serializing_if = "Option::is_none")]
     pub provider_batching: Option<ProviderBatching>,
+    /// What an earlier run has submitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted: Option<SubmittedBatches>,
     /// Those that need nothing more after it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<u32>,

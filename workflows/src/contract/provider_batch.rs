@@ -30,6 +30,10 @@ pub struct SubmitBatch {
     /// Nothing is submitted any more; but what an earlier attempt may have submitted is looked for.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_find: bool,
+    /// Nothing is submitted from then on, in seconds since 1970: this activity may have waited for
+    /// a worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
 }
 
 /// What was submitted.
@@ -67,6 +71,18 @@ pub struct ProviderBatch {
 pub struct OpenBatches {
     /// In any order; what is said of them comes in the same.
     pub batches: Vec<ProviderBatch>,
+}
+
+/// What a shard passes on that continues as new while its documents wait in their provider's
+/// batches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubmittedBatches {
+    /// Batches that the provider works on.
+    pub open: Vec<ProviderBatch>,
+    /// Documents that must yet be submitted.
+    pub waiting: Vec<SubmitBatch>,
+    /// Documents whose submission may have reached the provider: no answer came.
+    pub unsure: Vec<SubmitBatch>,
 }
 
 /// How far the provider is.

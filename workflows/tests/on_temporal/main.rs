@@ -14,6 +14,7 @@
 mod batch;
 mod common;
 mod continued;
+mod economy;
 mod invalid_input;
 mod long;
 mod paths;

@@ -98,6 +98,7 @@ pub struct Fake {
     cannot_seal: Option<u32>,
     cannot_submit: Option<u32>,
     never_sure: bool,
+    submission_gate: Option<Gate>,
     finished: Option<Finished>,
     script: Arc<Script>,
     part_script: Arc<PartScript>,
@@ -144,6 +145,7 @@ impl Fake {
             cannot_seal: None,
             cannot_submit: None,
             never_sure: false,
+            submission_gate: None,
             finished: None,
             script: Arc::new(script),
             part_script: Arc::new(|task| {
@@ -155,7 +157,7 @@ impl Fake {
         }
     }
 
-    /// The same, through a provider's batch API, which says this. A batch holds ten documents, and
+    /// The same, through a provider's batch API, which says this; not for the tenant `direct`. A batch holds ten documents, and
     /// answers those that are even; the answers to those whose index ends in 7 are cut.
     pub fn in_provider_batches(
         mut self,
@@ -221,6 +223,11 @@ impl Fake {
         Self { never_sure: true, ..self }
     }
 
+    /// The same, whose submissions wait at this gate.
+    pub fn submitting_at(self, gate: &Gate) -> Self {
+        Self { submission_gate: Some(gate.clone()), ..self }
+    }
+
     /// The same, whose output holds this in the end.
     pub fn that_finds(self, finished: Finished) -> Self {
         Self { finished: Some(finished), ..self }
@@ -249,12 +256,15 @@ impl Fake {
 impl Fake {
     #[activity(definition = markers::Plan)]
     async fn plan(self: Arc<Self>, ctx: ActivityContext, job: Job) -> Result<Plan, ActivityError> {
+        let direct = job.tenant.as_str() == "direct";
         self.note(|calls| calls.plans.push(job));
         if let Some(gate) = &self.plan_gate {
             wait(&ctx, gate).await?;
         }
+        let batching = |plan: &Plan| plan.provider_batching.filter(|_| !direct);
         self.plan
             .clone()
+            .map(|plan| Plan { provider_batching: batching(&plan), ..plan })
             .ok_or_else(|| failure(FailureType::InvalidInput, NOTHING_FOUND, CallCounts::default()))
     }
 
@@ -309,7 +319,7 @@ impl Fake {
     #[activity(definition = markers::SubmitBatch)]
     async fn submit_batch(
         self: Arc<Self>,
-        _ctx: ActivityContext,
+        ctx: ActivityContext,
         task: SubmitBatch,
     ) -> Result<SubmittedBatch, ActivityError> {
         let next = (task.from + 10).min(task.to);
@@ -326,6 +336,9 @@ impl Fake {
             (Some(format!("batch-{}-{}", task.from, task.round)), next - task.from);
         let unsure = self.never_sure && !task.only_find;
         self.note(|calls| calls.submitted.push(task.clone()));
+        if let Some(gate) = &self.submission_gate {
+            wait(&ctx, gate).await?;
+        }
         if unsure {
             return Ok(SubmittedBatch {
                 batch: None,

@@ -28,7 +28,10 @@ use temporalio_protos::temporal::api::{
     common::v1::Payload,
     history::v1::{HistoryEvent, history_event::Attributes},
 };
-use temporalio_sdk::{Runtime, Worker, WorkerOptions};
+use temporalio_sdk::{
+    Runtime, Worker, WorkerOptions,
+    runtime::worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
+};
 use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
@@ -78,6 +81,7 @@ pub struct Rig {
     pub client: Client,
     pub fake: Fake,
     queue: String,
+    batch_slots: usize,
 }
 
 /// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be
@@ -88,33 +92,41 @@ pub async fn with_worker<T>(
     test: impl AsyncFnOnce(Rig) -> T,
 ) -> Option<T> {
     let client = client(server?).await;
-    let queue = unique("queue");
-    let (mut run, stop) = worker(&client, &queue, fake.clone());
-    let rig = Rig { client, fake, queue };
-    // A test holds its whole batch; on the heap, it does not pass through every frame above.
-    let test = Box::pin(test(rig));
-    let ended = async {
-        let ended = test.await;
-        stop();
-        ended
-    };
-    tokio::select! {
-        result = async { tokio::join!(&mut run, ended) } => Some(result.1),
-        () = tokio::time::sleep(2 * patience()) => panic!("the test takes too long"),
-    }
+    let rig = Rig { client, fake, queue: unique("queue"), batch_slots: 100 };
+    rig.with_worker(test).await
+}
+
+/// The same, where only so many steps that concern a whole batch or shard go on at once.
+pub async fn with_few_slots<T>(
+    server: Option<&Temporal>,
+    fake: Fake,
+    batch_slots: usize,
+    test: impl AsyncFnOnce(Rig) -> T,
+) -> Option<T> {
+    let client = client(server?).await;
+    let rig = Rig { client, fake, queue: unique("queue"), batch_slots };
+    rig.with_worker(test).await
 }
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
 /// One worker for the workflows and one for the documents of each lane that a test uses, as the
 /// real worker process does it.
-fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
+fn worker(Rig { client, fake, queue, batch_slots }: &Rig) -> (Run, Box<dyn Fn()>) {
     let runtime =
         Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
     // Cancellation comes back with a beat.
     let beat = Duration::from_millis(50);
+    let slots = FixedSizeSlotSupplier::new;
+    let tuner = TunerHolder::builder()
+        .workflow_task_slot_supplier(slots(100))
+        .activity_task_slot_supplier(slots(*batch_slots))
+        .local_activity_task_slot_supplier(slots(1))
+        .nexus_task_slot_supplier(slots(1))
+        .build();
     let mut options = vec![
         WorkerOptions::new(queue)
+            .tuner(tuner)
             .register_workflow::<ProcessDocuments>()
             .unwrap()
             .register_workflow::<ProcessShard>()
@@ -125,8 +137,9 @@ fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
             .max_heartbeat_throttle_interval(beat)
             .build(),
     ];
-    options.extend(["interactive", "batch", "backfill"].map(|lane| {
-        let queue = policy::lane_queue(queue, &Lane::new(lane).unwrap());
+    let lanes = ["interactive", "batch", "backfill"].map(|lane| Lane::new(lane).unwrap());
+    let lanes = lanes.iter().map(|lane| policy::lane_queue(queue, lane));
+    options.extend(lanes.chain([policy::submission_queue(queue)]).map(|queue| {
         WorkerOptions::new(queue)
             .register_activities(fake.clone())
             .max_heartbeat_throttle_interval(beat)
@@ -146,6 +159,23 @@ fn worker(client: &Client, queue: &str, fake: Fake) -> (Run, Box<dyn Fn()>) {
 }
 
 impl Rig {
+    /// Runs `test` beside a worker, which shuts down after it; for the first, or for one that comes
+    /// after it.
+    pub async fn with_worker<T>(self, test: impl AsyncFnOnce(Self) -> T) -> Option<T> {
+        let (mut run, stop) = worker(&self);
+        // A test holds its whole batch; on the heap, it does not pass through every frame above.
+        let test = Box::pin(test(self));
+        let ended = async {
+            let ended = test.await;
+            stop();
+            ended
+        };
+        tokio::select! {
+            result = async { tokio::join!(&mut run, ended) } => Some(result.1),
+            () = tokio::time::sleep(2 * patience()) => panic!("the test takes too long"),
+        }
+    }
+
     /// Starts a batch with this input; its workflow id.
     pub async fn start(&self, input: &Value) -> Batch {
         self.start_raw(vec![json_payload(input)]).await
@@ -224,6 +254,10 @@ impl Batch {
             .query(ProcessShard::progress, (), WorkflowQueryOptions::default())
             .await
             .unwrap()
+    }
+
+    pub async fn cancel_shard(&self, shard: u32) {
+        self.shard(shard).cancel(WorkflowCancelOptions::default()).await.unwrap();
     }
 
     pub async fn terminate_shard(&self, shard: u32) {
