@@ -24,6 +24,7 @@ use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
 use tidegate_workflows::{ProcessDocuments, ProcessParts, ProcessShard, policy};
+use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::{slots::Pool, supplier::LaneSlots};
@@ -69,25 +70,24 @@ pub async fn run(
     let process = Process::new(config)?;
     let (quota, call_stats) =
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
-    let stopping = process.services.guard.stopping.clone();
+    let (services, stopping) =
+        (Arc::clone(&process.services), process.services.guard.stopping.clone());
     let (pool, polls) = (Arc::clone(&process.pool), process.polls.iter().sum());
-    let services = Arc::clone(&process.services);
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
     let grace = config.shutdown_grace();
 
-    let (stopped, gone) = tokio::sync::oneshot::channel::<()>();
+    let ended = CancellationToken::new();
     let outdated = tokio::sync::Notify::new();
     let alive = async {
-        let ended = quota.keep_alive(&identity, async {
-            let _ = gone.await;
-        });
-        ended.await.inspect_err(|error| {
+        quota.keep_alive(&identity, ended.cancelled()).await.inspect_err(|error| {
             error!(%error, "this worker stops");
             outdated.notify_one();
         })
     };
+    let place = (identity.as_str(), worker.queue.as_str());
+    let keys = services.guard.keys.keep(&services.providers, &quota, place, ended.cancelled());
     let watch = async {
         tokio::select! {
             () = shutdown => {}
@@ -111,16 +111,16 @@ pub async fn run(
     };
     let work = async {
         let result = tokio::select! {
-            result = worker.run => result,
+            result = &mut worker.run => result,
             () = watch => Ok(()),
             () = spool => Ok(()),
             () = backpressure::keep(&pool, polls, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
-        drop(stopped);
+        ended.cancel();
         result
     };
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
-    let (result, alive) = tokio::join!(work, alive);
+    let (result, alive, ()) = tokio::join!(work, alive, keys);
     info!("stopped");
     result?;
     Ok(alive?)
@@ -235,6 +235,8 @@ impl Process {
 struct BoxedWorker {
     run: Pin<Box<dyn Future<Output = Result<()>>>>,
     stop: Option<Box<dyn FnOnce()>>,
+    /// What it works for, in the registry of workers.
+    queue: String,
 }
 
 async fn boxed_worker(
@@ -248,6 +250,7 @@ async fn boxed_worker(
         RuntimeOptions::builder().telemetry_options(metrics).build().map_err(anyhow::Error::msg)?;
     let runtime = CoreRuntime::new_assume_tokio(options).context("starting Temporal's runtime")?;
     let temporal = temporal::connect(config, telemetry.client_meter()).await?;
+    let queue = temporal.queue();
     let common = |task_queue: String| {
         WorkerOptions::new(task_queue)
             .client_identity_override(identity.to_owned())
@@ -291,7 +294,8 @@ async fn boxed_worker(
         };
         futures::future::try_join_all(workers.iter_mut().map(run)).await.map(drop)
     });
-    Ok(BoxedWorker { run, stop: Some(Box::new(move || stops.iter().for_each(|stop| stop()))) })
+    let stop = Box::new(move || stops.iter().for_each(|stop| stop()));
+    Ok(BoxedWorker { run, stop: Some(stop), queue })
 }
 
 /// A worker of the SDK with slots of our own, for which it has a way only through its core.

@@ -23,7 +23,10 @@
 //! | the answer is cut or empty, and more room can be had | `Truncated` | twice | at once |
 //! | the same, and no more room can be had or is wanted | `Truncated` | no | |
 //! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |
-//! | refused, too large, unreadable, wrong key, bad input | by name | no | |
+//! | a key is refused, and another worker may have a good one | `Unauthorized` | yes | [`KEY_ELSEWHERE`], up to twice that |
+//! | the same, and no call was made | `Unauthorized`, benign | yes | the same |
+//! | no live worker has a key that is accepted, for [`KEYS_GONE`] | `Unauthorized` | no | |
+//! | refused, too large, unreadable, bad input | by name | no | |
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!
@@ -107,8 +110,17 @@ pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);
 /// documents that failed together do not ask the next model together.
 pub const REROUTED: Duration = Duration::from_secs(2);
 
-/// A model whose key was refused is asked again after this long.
+/// With a key that was refused, one call finds out again after this long, whether or not it has
+/// changed.
 pub const KEY_REFUSED: Duration = Duration::from_secs(30);
+
+/// A document that met a refused key goes to another worker after this long, and by chance up to
+/// as long again.
+pub const KEY_ELSEWHERE: Duration = Duration::from_millis(1_500);
+
+/// Documents fail for good when for this long no live worker has had a key that is accepted: a
+/// worker that starts says within 5 s that it is there, and keys are being replaced at times.
+pub const KEYS_GONE: Duration = Duration::from_secs(10);
 
 /// A spent account says when its day or month ends, or nothing. Then one call finds out again after
 /// this long, unless an operator opens the gate sooner.
@@ -226,11 +238,14 @@ pub struct Failure {
     pub retry: Retry,
     /// What a document without quota waits for.
     pub waits_for: Option<WaitsFor>,
+    /// Whether it is no fault at all: nothing was asked, and the document comes back.
+    pub benign: bool,
 }
 
 impl Failure {
     fn new(kind: FailureType, message: impl Into<String>, retry: Retry) -> Self {
-        Self { kind, message: message.into(), retry, waits_for: None }
+        let benign = kind == FailureType::QuotaWait;
+        Self { kind, message: message.into(), retry, waits_for: None, benign }
     }
 
     /// Final.
@@ -380,6 +395,28 @@ impl Failure {
         Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
     }
 
+    /// A key was just refused, in these words of the provider's, and another worker may have a
+    /// good one.
+    #[must_use]
+    pub fn key_refused(words: &str) -> Self {
+        Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(KEY_ELSEWHERE))
+    }
+
+    /// The same, of a key that was refused before: no call was made.
+    #[must_use]
+    pub fn handed_back(model: &ModelId, words: &str) -> Self {
+        let message =
+            format!("this worker's key for {model} is refused, another worker may do it: {words}");
+        Self { benign: true, ..Self::key_refused(&message) }
+    }
+
+    /// No live worker has a key that is accepted.
+    #[must_use]
+    pub fn keys_gone(model: &ModelId, words: &str) -> Self {
+        let message = format!("no worker has a key that is accepted for {model}: {words}");
+        Self::never(FailureType::Unauthorized, message)
+    }
+
     /// A budget has too little left; no call was made.
     #[must_use]
     pub fn over_budget(refused: &BudgetRefused) -> Self {
@@ -502,6 +539,7 @@ impl Failure {
     #[must_use]
     pub fn model_is_gone(&self) -> bool {
         matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
+            && !self.is_retried()
     }
 
     /// Whether the model had no room or failed, so that after some of these another one should be
@@ -527,13 +565,12 @@ impl Failure {
         attempt: u32,
     ) -> ApplicationFailure {
         let message: String = self.message.chars().take(MAX_MESSAGE_CHARS).collect();
-        let benign = self.kind == FailureType::QuotaWait;
         let delay = self.retry.delay(backoff, attempt);
         ApplicationFailure::builder(Message(message))
             .type_name(self.kind.as_str().to_owned())
             .non_retryable(delay.is_none())
             .maybe_next_retry_delay(delay)
-            .category(if benign {
+            .category(if self.benign {
                 ApplicationErrorCategory::Benign
             } else {
                 ApplicationErrorCategory::Unspecified

@@ -25,6 +25,7 @@ const COST: &str = "tidegate_cost_usd_total";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const UNWRITTEN_ANSWERS: &str = "tidegate_unwritten_answers";
 const SPOOLED_ANSWERS: &str = "tidegate_spooled_answers";
+const KEY_REFUSED: &str = "tidegate_key_refused";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 
@@ -71,6 +72,10 @@ pub fn describe() {
     describe_gauge!(
         SPOOLED_ANSWERS,
         "Answers in this worker's spool: bought, and not yet in their store"
+    );
+    describe_gauge!(
+        KEY_REFUSED,
+        "1 while a provider refuses this worker's key, or the key for one of its models; else 0"
     );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
@@ -219,6 +224,11 @@ pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) 
     let mut sums = sums();
     sums.answered += 1.0;
     gauge!(CALLS_PER_DOCUMENT).set(sums.calls / sums.answered);
+}
+
+/// Whether a provider refuses this worker's key.
+pub(crate) fn key_refused(provider: &str, refused: bool) {
+    gauge!(KEY_REFUSED, "provider" => provider.to_owned()).set(f64::from(u8::from(refused)));
 }
 
 /// Attempts that hold an answer which cannot be written.

@@ -275,7 +275,9 @@ async fn a_call_that_is_dropped_before_it_leaves_is_given_back_and_after_it_stay
 #[tokio::test]
 async fn a_key_that_is_refused_is_not_tried_again_by_the_documents_behind_it() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::Unauthorized, None, Charged::No)]);
-    for message in ["unauthorized", "test:model is not asked for now: unauthorized"] {
+    for message in
+        ["unauthorized", "no worker has a key that is accepted for test:model: unauthorized"]
+    {
         let failure = rig.call(10, 10).await.unwrap_err();
         assert_eq!((failure.kind, failure.message.as_str()), (FailureType::Unauthorized, message));
     }

@@ -15,11 +15,11 @@ use crate::{
     envelope::Envelope,
     error::Error,
     exchange::{Reply, Wire},
+    key::Key,
     message::Redactor,
     observed::Observed,
     provider::Provider,
     refusal::Context,
-    secret::Secret,
     settings::{Settings, Setup, SetupError, Vendor},
 };
 
@@ -46,19 +46,19 @@ pub(crate) struct ReplyReader {
     pub(crate) protocol: &'static Protocol,
     vendor: Vendor,
     classifier: Classifier,
-    key: Option<Secret>,
+    pub(crate) key: Key,
     retry_codes: Vec<String>,
     request_timeout: Duration,
 }
 
 impl ReplyReader {
     pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
-        let Settings { vendor, api_key, retry_codes, request_timeout, .. } = setup.settings;
+        let Settings { vendor, retry_codes, request_timeout, .. } = setup.settings;
         Arc::new(Self {
             protocol,
             vendor: *vendor,
             classifier: setup.classifier.clone(),
-            key: api_key.clone(),
+            key: setup.key.clone(),
             retry_codes: retry_codes.clone(),
             request_timeout: *request_timeout,
         })
@@ -74,12 +74,12 @@ impl ReplyReader {
 
     /// Hides the key, and what a message quotes from the request.
     pub(crate) fn redactor<'a>(&'a self, request: &Request<'a>) -> Redactor<'a> {
-        Redactor::new(self.key.as_ref(), request)
+        Redactor::new(&self.key, request)
     }
 
     /// Hides the key, where the request is not known.
     pub(crate) fn key_redactor(&self) -> Redactor<'_> {
-        Redactor::of_key(self.key.as_ref())
+        Redactor::of_key(&self.key)
     }
 
     pub(crate) fn context<'a>(&'a self, redactor: Redactor<'a>, observed: Observed) -> Context<'a> {
@@ -158,6 +158,10 @@ impl Provider for Client {
 
     fn bounds(&self, model: &str) -> Bounds {
         self.replies.bounds(model)
+    }
+
+    fn key(&self) -> Option<&Key> {
+        Some(&self.replies.key)
     }
 
     fn batches(&self) -> Option<&dyn BatchApi> {

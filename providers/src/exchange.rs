@@ -20,8 +20,9 @@ use url::Url;
 use crate::{
     endpoint,
     error::{Charged, Error, Kind},
+    key::Key,
     message::Redactor,
-    settings::{Setup, SetupError},
+    settings::{Setup, SetupError, Vendor},
 };
 
 /// No answer of a model is nearly as long; more than this is not read.
@@ -40,6 +41,8 @@ pub(crate) struct Wire {
     http: reqwest::Client,
     endpoint: Url,
     headers: HeaderMap,
+    vendor: Vendor,
+    key: Key,
 }
 
 /// What came back.
@@ -102,11 +105,11 @@ impl Wire {
     pub(crate) fn new(
         setup: &Setup<'_>,
         path: &[&str],
-        mut headers: HeaderMap,
+        headers: HeaderMap,
     ) -> Result<Self, SetupError> {
         let endpoint = setup.settings.endpoint(setup.name, path)?;
-        headers.extend(setup.settings.key_header());
-        Ok(Self { http: client(setup, &endpoint)?, endpoint, headers })
+        let (http, vendor) = (client(setup, &endpoint)?, setup.settings.vendor);
+        Ok(Self { http, endpoint, headers, vendor, key: setup.key.clone() })
     }
 
     /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.
@@ -205,9 +208,10 @@ impl Wire {
         request: reqwest::RequestBuilder,
         redactor: &Redactor<'_>,
     ) -> Result<reqwest::Response, Error> {
-        let request = request
-            .headers(self.headers.clone())
-            .header(header::CONNECTION, HeaderValue::from_static("close"));
+        let mut headers = self.headers.clone();
+        self.vendor.add_key(&self.key, &mut headers);
+        let request =
+            request.headers(headers).header(header::CONNECTION, HeaderValue::from_static("close"));
         request.send().await.map_err(|error| self.fault(&error, redactor))
     }
 

@@ -4,7 +4,7 @@
 //! belong, and providers echo both: "Incorrect API key provided: sk-…", or a validation error with
 //! the whole request in it.
 
-use crate::{call::Request, secret::Secret};
+use crate::{call::Request, key::Key};
 
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
@@ -16,28 +16,28 @@ const ECHO_STEP: usize = 8;
 
 /// What a message must not show.
 pub(crate) struct Redactor<'a> {
-    key: Option<&'a Secret>,
+    key: &'a Key,
     texts: [&'a str; 2],
 }
 
 impl<'a> Redactor<'a> {
-    pub(crate) fn new(key: Option<&'a Secret>, request: &Request<'a>) -> Self {
+    pub(crate) fn new(key: &'a Key, request: &Request<'a>) -> Self {
         Self { key, texts: [request.document.text(), request.instructions] }
     }
 
     /// For requests without a document in them.
-    pub(crate) fn of_key(key: Option<&'a Secret>) -> Self {
+    pub(crate) fn of_key(key: &'a Key) -> Self {
         Self { key, texts: [""; 2] }
     }
 
     /// One line of at most 500 characters, without key, control characters and quotations from the
     /// request.
     pub(crate) fn clean(&self, raw: &str) -> String {
-        let mut text = raw.to_owned();
-        if let Some(key) = self.key {
-            text = text.replace(key.expose(), "******");
-        }
-        let mut text = one_line(&text).split(' ').map(mask_key_like).collect::<Vec<_>>().join(" ");
+        let mut text = one_line(&self.key.masked(raw))
+            .split(' ')
+            .map(mask_key_like)
+            .collect::<Vec<_>>()
+            .join(" ");
         if let Some((end, _)) = text.char_indices().nth(MAX_CHARS - 3) {
             text.truncate(end);
             text.push_str("...");
@@ -102,7 +102,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::call::Document;
+    use crate::{call::Document, key::KeySource, secret::Secret};
+
+    fn key(text: &str) -> Key {
+        Key::new(Some(Secret::new(text).unwrap()), KeySource::Fixed)
+    }
 
     fn request<'a>(document: &'a str) -> Request<'a> {
         Request {
@@ -114,9 +118,9 @@ mod tests {
 
     #[test]
     fn keys_whole_or_in_parts_are_masked() {
-        let key = Secret::new("abcdef-123456").unwrap();
+        let key = key("abcdef-123456");
         let request = request("");
-        let redactor = Redactor::new(Some(&key), &request);
+        let redactor = Redactor::new(&key, &request);
         assert_eq!(redactor.clean("bad key 'abcdef-123456'\n at\tx"), "bad key '******' at x");
         assert_eq!(
             redactor.clean("Incorrect API key provided: sk-proj-****wxyz. See"),
@@ -130,7 +134,8 @@ mod tests {
     fn a_quotation_from_the_document_is_cut() {
         let document = "The patient, Mrs Example,\nhas been told on Monday.";
         let request = request(document);
-        let redactor = Redactor::new(None, &request);
+        let key = Key::new(None, KeySource::Fixed);
+        let redactor = Redactor::new(&key, &request);
         let text = redactor.clean(&format!("field required, input: {document}"));
         assert!(
             text.starts_with("field req")
@@ -144,9 +149,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_cut_and_never_shows_the_key(before in ".{0,600}", after in ".{0,600}", document in ".{0,80}") {
-            let key = Secret::new("K3Y-K3Y-K3Y").unwrap();
+            let key = key("K3Y-K3Y-K3Y");
             let request = request(&document);
-            let text = Redactor::new(Some(&key), &request).clean(&format!("{before}{}{after}{document}", key.expose()));
+            let text = Redactor::new(&key, &request).clean(&format!("{before}K3Y-K3Y-K3Y{after}{document}"));
             prop_assert!(text.chars().count() <= 500 && !text.contains("K3Y-K3Y-K3Y") && !text.contains('\n'));
         }
     }

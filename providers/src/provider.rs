@@ -9,6 +9,7 @@ use crate::{
     bounds::Bounds,
     call::{BoxFuture, Completion, Request},
     error::Error,
+    key::Key,
 };
 
 /// A service that answers prompts.
@@ -30,6 +31,11 @@ pub trait Provider: Send + Sync + fmt::Debug {
     fn bounds(&self, model: &str) -> Bounds {
         let _ = model;
         Bounds::default()
+    }
+
+    /// The key that it uses now, if it is known here.
+    fn key(&self) -> Option<&Key> {
+        None
     }
 
     /// Its batch API, if it has one.

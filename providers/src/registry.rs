@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_types::ModelId;
 
 use crate::{
+    key::Key,
     provider::Provider,
     settings::{Settings, Setup, SetupError},
 };
@@ -42,6 +43,12 @@ impl Providers {
         self.0.get(model.provider()).map(|provider| &**provider)
     }
 
+    /// The key that the provider of this name uses, if it is known here.
+    #[must_use]
+    pub fn key(&self, name: &str) -> Option<&Key> {
+        self.0.get(name)?.key()
+    }
+
     /// The configured names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -57,7 +64,7 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
     if wants_key && settings.api_key.is_none() {
         return Err(SetupError::NoKey { provider: provider() });
     }
-    (vendor.0.connect)(&Setup { name, settings, classifier: vendor.classifier() })
+    (vendor.0.connect)(&Setup::new(name, settings))
 }
 
 #[cfg(test)]

@@ -29,6 +29,14 @@ pub enum SecretError {
         /// Why.
         source: io::Error,
     },
+    /// An environment file lacks the variable.
+    #[error("the environment file {} has no line {variable}=…; add it, or name another variable in api-key-env", path.display())]
+    NotInFile {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        variable: String,
+    },
     /// There is nothing but white space.
     #[error("{origin} is empty; put the API key into it")]
     Empty {
@@ -73,14 +81,30 @@ impl Secret {
     /// # Errors
     /// [`SecretError`] names the file.
     pub fn from_file(path: &Path) -> Result<Self, SecretError> {
-        let origin = || format!("the key file {}", path.display());
-        match fs::read_to_string(path) {
-            Ok(text) => Self::checked(&text, origin),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Err(SecretError::Malformed { origin: origin() })
-            }
-            Err(source) => Err(SecretError::Unreadable { path: path.to_owned(), source }),
-        }
+        Self::checked(&read(path)?, || format!("the key file {}", path.display()))
+    }
+
+    /// Takes the key from an environment file, as `docker --env-file` and systemd read them: the
+    /// last line `NAME=value`, with or without `export` and quotes.
+    ///
+    /// # Errors
+    /// [`SecretError`] names the file and the variable.
+    pub fn from_env_file(path: &Path, variable: &str) -> Result<Self, SecretError> {
+        let text = read(path)?;
+        let value = |line: &str| {
+            let line = line.trim().strip_prefix("export ").unwrap_or(line.trim()).trim_start();
+            let (name, value) = line.split_once('=')?;
+            (name.trim() == variable).then(|| value.trim().to_owned())
+        };
+        let value = text.lines().rev().find_map(value).ok_or_else(|| SecretError::NotInFile {
+            path: path.to_owned(),
+            variable: variable.to_owned(),
+        })?;
+        let quoted = ['"', '\''].into_iter().find_map(|quote| {
+            value.strip_prefix(quote).and_then(|value| value.strip_suffix(quote))
+        });
+        let origin = || format!("{variable} in the environment file {}", path.display());
+        Self::checked(quoted.unwrap_or(&value), origin)
     }
 
     fn checked(text: &str, origin: impl Fn() -> String) -> Result<Self, SecretError> {
@@ -99,6 +123,15 @@ impl Secret {
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
+}
+
+fn read(path: &Path) -> Result<String, SecretError> {
+    fs::read_to_string(path).map_err(|source| match source.kind() {
+        io::ErrorKind::InvalidData => {
+            SecretError::Malformed { origin: format!("the key file {}", path.display()) }
+        }
+        _ => SecretError::Unreadable { path: path.to_owned(), source },
+    })
 }
 
 impl fmt::Debug for Secret {

@@ -14,6 +14,7 @@ use crate::{
     bounds::Caps,
     classify::{Classifier, ErrorNames},
     endpoint,
+    key::{Key, KeySource},
     provider::Provider,
     secret::Secret,
 };
@@ -68,6 +69,14 @@ pub(crate) struct Setup<'a> {
     pub(crate) name: &'a str,
     pub(crate) settings: &'a Settings,
     pub(crate) classifier: Classifier,
+    pub(crate) key: Key,
+}
+
+impl<'a> Setup<'a> {
+    pub(crate) fn new(name: &'a str, settings: &'a Settings) -> Self {
+        let key = Key::new(settings.api_key.clone(), settings.key_source.clone());
+        Self { name, settings, classifier: settings.vendor.classifier(), key }
+    }
 }
 
 impl Vendor {
@@ -123,6 +132,18 @@ impl Vendor {
         match self.0.base_url.split_once(REGION) {
             Some((_, end)) => url.host_str().is_some_and(|host| host.ends_with(end)),
             None => Url::parse(self.0.base_url).is_ok_and(|own| own.host() == url.host()),
+        }
+    }
+
+    /// Puts the key into a request's headers, if there is one.
+    pub(crate) fn add_key(self, key: &Key, headers: &mut HeaderMap) {
+        let (name, before) = self.0.key_header;
+        let value = key.current();
+        let value = value.map(|key| HeaderValue::from_str(&format!("{before}{}", key.expose())));
+        // A key is ASCII (see `Secret`), so that this cannot fail.
+        if let Some(Ok(mut value)) = value {
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
         }
     }
 
@@ -204,6 +225,8 @@ pub struct Settings {
     pub base_url: Url,
     /// The key. Servers of one's own often want none; the vendors' hosts always do.
     pub api_key: Option<Secret>,
+    /// Where it is read again. Default: nowhere.
+    pub key_source: KeySource,
     /// Time for the whole call, connecting and reading the answer included. Default 600 s, as in
     /// the vendors' SDKs.
     pub request_timeout: Duration,
@@ -228,6 +251,7 @@ impl Settings {
             vendor,
             base_url,
             api_key: None,
+            key_source: KeySource::Fixed,
             request_timeout: Duration::from_secs(600),
             output_cap: None,
             api: Api::default(),
@@ -247,22 +271,6 @@ impl Settings {
                 url: endpoint::printable(base),
                 reason,
             })
-    }
-
-    /// A header with the key, if there is one.
-    pub(crate) fn key_header(&self) -> HeaderMap {
-        let (name, before) = self.vendor.0.key_header;
-        let value = self
-            .api_key
-            .as_ref()
-            .map(|key| HeaderValue::from_str(&format!("{before}{}", key.expose())));
-        let mut headers = HeaderMap::new();
-        // A key is ASCII (see `Secret`), so that this cannot fail.
-        if let Some(Ok(mut value)) = value {
-            value.set_sensitive(true);
-            headers.insert(HeaderName::from_static(name), value);
-        }
-        headers
     }
 
     /// Sets the key.

@@ -46,5 +46,5 @@ pub(crate) fn settings(vendor: Vendor) -> Settings {
 /// A vendor's client, made as the registry makes it.
 pub(crate) fn client<T>(settings: &Settings, client: fn(&Setup<'_>) -> Result<T, SetupError>) -> T {
     let name = settings.vendor.as_str();
-    client(&Setup { name, settings, classifier: settings.vendor.classifier() }).unwrap()
+    client(&Setup::new(name, settings)).unwrap()
 }

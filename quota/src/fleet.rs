@@ -40,6 +40,20 @@ impl Fleet {
         Ok(())
     }
 
+    /// Says `words` of `worker`, and hears what all live workers say if `listens`.
+    pub(crate) async fn say(
+        store: &redis_store::Store,
+        worker: &str,
+        words: &str,
+        listens: bool,
+    ) -> Result<Vec<(String, String)>, Error> {
+        let arguments =
+            [worker, words, &GONE_AFTER.as_secs().to_string(), if listens { "1" } else { "0" }];
+        let arguments = arguments.map(|argument| argument.as_bytes().to_vec());
+        let keys = [key::words(store.prefix())];
+        wire::pairs(&store.run(&store.scripts().workers, &keys, &arguments).await?)
+    }
+
     /// Takes a worker that ends in good order out of the count.
     pub(crate) async fn leave(
         &self,

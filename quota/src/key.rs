@@ -50,6 +50,12 @@ pub fn workers(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:workers")
 }
 
+/// What each live worker says of itself.
+#[must_use]
+pub fn words(prefix: &str) -> String {
+    format!("{prefix}:{LAYOUT}:words")
+}
+
 /// A batch's count of provider calls beyond the first of each document.
 #[must_use]
 pub fn retries(prefix: &str, batch: &str) -> String {

@@ -319,6 +319,29 @@ impl Quota {
         ended
     }
 
+    /// Says `words` of this worker to the fleet, for 15 s, and hears what all live workers say, this
+    /// one included, if it `listens`. `None` without a Redis. No credential belongs into them.
+    ///
+    /// # Errors
+    /// [`Error::Away`].
+    pub async fn say(
+        &self,
+        worker: &str,
+        words: &str,
+        listens: bool,
+    ) -> Result<Option<Vec<(String, String)>>, Error> {
+        let Some(redis) = &self.shared.redis else { return Ok(None) };
+        fleet::Fleet::say(redis, worker, words, listens).await.map(Some)
+    }
+
+    /// What all live workers say of themselves; nothing without a Redis.
+    ///
+    /// # Errors
+    /// [`Error::Away`].
+    pub async fn said(&self) -> Result<Vec<(String, String)>, Error> {
+        self.say("", "", true).await.map(Option::unwrap_or_default)
+    }
+
     /// Live workers of the fleet as of the last beat, this one included.
     #[must_use]
     pub fn live_workers(&self) -> u64 {

@@ -52,6 +52,7 @@ scripts! {
     inspect: "inspect-6",
     renew: "renew-1",
     beat: "beat-1",
+    workers: "workers-1",
     retries: "retries-1",
     budget_reserve: "budget-reserve-1",
     budget_settle: "budget-settle-1",

@@ -254,6 +254,19 @@ pub(crate) fn integers<const N: usize>(reply: &[Value]) -> Result<[i64; N], Erro
     numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(|| unknown(reply))
 }
 
+/// Texts in pairs.
+pub(crate) fn pairs(reply: &[Value]) -> Result<Vec<(String, String)>, Error> {
+    let text = |value: &Value| match value {
+        Value::BulkString(bytes) => String::from_utf8(bytes.clone()).ok(),
+        Value::SimpleString(text) => Some(text.clone()),
+        _ => None,
+    };
+    let texts: Option<Vec<String>> = reply.iter().map(text).collect();
+    let texts = texts.filter(|texts| texts.len() % 2 == 0).ok_or_else(|| unknown(reply))?;
+    let mut texts = texts.into_iter();
+    Ok(std::iter::from_fn(|| Some((texts.next()?, texts.next()?))).collect())
+}
+
 pub(crate) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -12,7 +12,7 @@ use crate::{amounts::Amounts, fault::FaultKind, series::Series};
 pub struct Account {
     /// How long the simulator has run. All times in the account count from the same start.
     pub uptime_seconds: f64,
-    /// Calls that were no calls: without a key, unreadable, or for one model name too many. Nothing
+    /// Calls that were no calls: without a key or with a refused one, unreadable, or for one model name too many. Nothing
     /// else counts them.
     pub rejected: u64,
     /// Different prompts that were answered whole.

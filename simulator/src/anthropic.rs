@@ -100,6 +100,12 @@ impl Vendor for Anthropic {
             Problem::NoKey => {
                 (401, "authentication_error", "x-api-key header is required".into(), None)
             }
+            Problem::WrongKey => (401, "authentication_error", "invalid x-api-key".into(), None),
+            Problem::NoAccess => {
+                let message =
+                    "Your API key does not have permission to use the specified resource.".into();
+                (403, "permission_error", message, None)
+            }
             Problem::Invalid { message, .. } => {
                 (400, "invalid_request_error", message.clone(), None)
             }

@@ -128,6 +128,16 @@ fn exception(problem: &Problem) -> (u16, &'static str, String) {
             "AccessDeniedException",
             "Authentication failed: please make sure your API key is valid.".into(),
         ),
+        Problem::WrongKey => (
+            403,
+            "UnrecognizedClientException",
+            "The security token included in the request is invalid.".into(),
+        ),
+        Problem::NoAccess => (
+            403,
+            "AccessDeniedException",
+            "You don't have access to the model with the specified model ID.".into(),
+        ),
         Problem::Invalid { message, .. } => (400, "ValidationException", message.clone()),
         Problem::NotFound { message, .. } => (404, "ResourceNotFoundException", message.clone()),
         Problem::Refused(refusal) if refusal.dimension == Dimension::Requests => {

@@ -32,6 +32,7 @@ use crate::{
     batch::batches::Batches,
     fault::Fault,
     limits::Limits,
+    refused_key::RefusedKey,
     value::{self, ConfigError},
 };
 
@@ -61,6 +62,8 @@ pub struct Config {
     pub models: BTreeMap<String, Limits>,
     /// What goes wrong on purpose.
     pub faults: Vec<Fault>,
+    /// Keys that are not accepted. Every other key is.
+    pub refused_keys: Vec<RefusedKey>,
 }
 
 impl Default for Config {
@@ -76,6 +79,7 @@ impl Default for Config {
             default: Limits::default(),
             models: BTreeMap::new(),
             faults: Vec::new(),
+            refused_keys: Vec::new(),
         }
     }
 }
@@ -118,6 +122,9 @@ impl Config {
         }
         for (index, fault) in self.faults.iter().enumerate() {
             fault.check(&format!("faults[{index}]"))?;
+        }
+        for (index, key) in self.refused_keys.iter().enumerate() {
+            key.check(&format!("refused-keys[{index}]"))?;
         }
         Ok(())
     }

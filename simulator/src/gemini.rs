@@ -113,6 +113,19 @@ impl Vendor for Gemini {
                 let message = "Method doesn't allow unregistered callers (callers without established identity).";
                 error(403, "PERMISSION_DENIED", message, Value::Null)
             }
+            Problem::WrongKey => {
+                let message = "API key not valid. Please pass a valid API key.";
+                let reason = json!([{
+                    "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                    "reason": "API_KEY_INVALID",
+                    "domain": "googleapis.com",
+                }]);
+                error(400, "INVALID_ARGUMENT", message, reason)
+            }
+            Problem::NoAccess => {
+                let message = "Your API key doesn't have the required permissions.";
+                error(403, "PERMISSION_DENIED", message, Value::Null)
+            }
             Problem::Invalid { message, .. } => {
                 error(400, "INVALID_ARGUMENT", message, Value::Null)
             }

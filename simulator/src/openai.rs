@@ -90,6 +90,14 @@ impl Vendor for OpenAi {
                 let message = "You didn't provide an API key. Provide it in an Authorization header using Bearer auth.".into();
                 (401, "invalid_request_error", None, message)
             }
+            Problem::WrongKey => {
+                let message = "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.".into();
+                (401, "invalid_request_error", Some("invalid_api_key"), message)
+            }
+            Problem::NoAccess => {
+                let message = "You have insufficient permissions for this operation.".into();
+                (403, "invalid_request_error", Some("insufficient_permissions"), message)
+            }
             Problem::Invalid { message, .. } => {
                 (400, "invalid_request_error", None, message.clone())
             }

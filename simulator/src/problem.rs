@@ -8,6 +8,10 @@ use crate::limiter::Refusal;
 pub(crate) enum Problem {
     /// There is no key.
     NoKey,
+    /// The key is not accepted.
+    WrongKey,
+    /// The key is good, and not for this model.
+    NoAccess,
     /// The call cannot be read, or lacks something.
     Invalid { message: String, param: Option<&'static str> },
     /// There is no such thing.

@@ -45,6 +45,9 @@ pub(crate) async fn call<V: Vendor>(
         Err(problem) => return exchange.rejected::<V>(&problem),
     };
     drop(body);
+    if let Some(problem) = state.refused(&headers, &call.model) {
+        return exchange.rejected::<V>(&problem);
+    }
     let answer = Answer::write(&call, &state.config);
     let Some(mut admission) = Admission::arrive(&state, call, answer.output) else {
         return exchange.rejected::<V>(&Problem::no_model());

@@ -5,12 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use axum::http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::{
     account::Account, batch::store::Store, cache::Cache, config::Config, fault::Fault,
-    ledger::Ledger, rng,
+    ledger::Ledger, problem::Problem, rng,
 };
 
 #[derive(Debug)]
@@ -44,6 +45,12 @@ impl State {
     /// Time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// What is wrong with the key of a call, if anything is.
+    pub(crate) fn refused(&self, headers: &HeaderMap, model: &str) -> Option<Problem> {
+        let now = self.now();
+        self.config.refused_keys.iter().find_map(|key| key.refuses(headers, model, now))
     }
 
     /// The number of a new call.

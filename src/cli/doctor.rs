@@ -7,7 +7,7 @@ mod redis;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_activities::Storage;
+use tidegate_activities::{Storage, call::keys::cards};
 use tidegate_providers::Providers;
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     temporal::Temporal,
 };
 
-use super::{exit::Outcome, output, place};
+use super::{exit::Outcome, keys, output, place};
 use check::{Check, State};
 
 /// Object stores are far away at times.
@@ -68,7 +68,8 @@ async fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![configuration(config)];
     let (temporal, redis, storage) =
         tokio::join!(temporal(config), Box::pin(redis::all(config)), storage(config));
-    checks.extend(temporal.into_iter().chain(redis).chain(credentials(config)).chain(storage));
+    checks.extend(temporal.into_iter().chain(redis).chain(credentials(config)));
+    checks.extend(refused_keys(config).await.into_iter().chain(storage));
     checks
 }
 
@@ -141,6 +142,18 @@ fn credentials(config: &Config) -> Vec<Check> {
         })
     };
     used.iter().filter_map(check).collect()
+}
+
+/// What live workers say of their keys. Without a Redis they say nothing.
+async fn refused_keys(config: &Config) -> Vec<Check> {
+    let Ok(limiter) = config.quota() else { return Vec::new() };
+    let cards = cards(&limiter).await.unwrap_or_default();
+    let refused = cards.iter().flat_map(|(worker, card)| {
+        card.refused.iter().map(move |key| {
+            Check::fail("key of a worker", keys::sentence(worker, key), keys::REMEDY)
+        })
+    });
+    refused.collect()
 }
 
 async fn storage(config: &Config) -> Vec<Check> {

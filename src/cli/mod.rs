@@ -18,6 +18,7 @@ mod doctor;
 mod exit;
 mod figures;
 mod follow;
+mod keys;
 mod limits;
 mod output;
 mod pause;

@@ -5,6 +5,7 @@ mod waits;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_activities::call::keys::cards;
 use tidegate_quota::{ModelQuota, Snapshot};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{Progress, WaitsFor};
@@ -18,7 +19,7 @@ use self::waits::Waits;
 use super::{
     exit::Outcome,
     figures::{self, count, span},
-    follow, output, quota,
+    follow, keys, output, quota,
 };
 
 /// What a batch waits for, and when it goes on
@@ -56,12 +57,20 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         None => None,
     };
     let seen = seen.as_ref().map(|(model, snapshot)| (*model, snapshot));
+    let (cards, queue) = (cards(&limiter).await.unwrap_or_default(), temporal.queue());
+    let refused = class.model.as_ref().and_then(|model| keys::why(&cards, &queue, model));
     let no_worker =
         matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(&temporal));
     let progress = progress.ok();
-    let answer = answer(&class, &waits, progress.as_ref(), no_worker, seen);
+    let answer = match refused {
+        // Where others go on, documents that are handed back are the cause of nothing else.
+        Some(refused) if no_worker.is_none() && waits.of_keys() => refused,
+        _ => answer(&class, &waits, progress.as_ref(), no_worker, seen),
+    };
     if args.json {
-        output::json(&value(&batch, &class, &waits, &answer, seen))?;
+        let mut value = value(&batch, &class, &waits, &answer, seen);
+        value["refused_keys"] = keys::value(&cards, &queue);
+        output::json(&value)?;
     } else {
         output::data(&text(&batch, &class, &waits, &answer, seen))?;
     }

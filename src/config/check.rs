@@ -170,9 +170,6 @@ impl Faults<'_> {
             if provider.timeout().is_zero() {
                 self.add(&key("request-timeout"), "is 0; write a length of time above 0");
             }
-            if provider.api_key_env.is_some() && provider.api_key_file.is_some() {
-                self.add(&key("api-key-file"), "stands beside api-key-env; keep one of the two");
-            }
             if let (Some(api), None) = (&provider.api, provider.api()) {
                 self.add(
                     &key("api"),

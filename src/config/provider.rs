@@ -3,7 +3,7 @@
 use std::{env, fmt, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tidegate_providers::{Api, OutputCap, Secret, Settings, Vendor};
+use tidegate_providers::{Api, KeySource, OutputCap, Secret, Settings, Vendor};
 
 use super::{mask, span::Span};
 
@@ -15,10 +15,11 @@ pub struct Provider {
     /// Whose API it speaks: see [`Vendor::ALL`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The environment variable that holds the key.
+    /// The environment variable that holds the key; beside `api-key-file`, its name in that file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_env: Option<String>,
-    /// The file that holds the key.
+    /// The file that holds the key, and nothing else; beside `api-key-env` an environment file. It
+    /// is read again every few seconds, and when the key is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
     /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, the others
@@ -51,6 +52,8 @@ pub enum Key {
     Env(String),
     /// In this file.
     File(PathBuf),
+    /// In the line of a variable in this environment file.
+    EnvFile(PathBuf, String),
     /// In the vendor's own environment variable, if it is set.
     Usual(&'static str),
     /// None: a server that is self-hosted, for which no key is named.
@@ -97,7 +100,8 @@ impl Provider {
     #[must_use]
     pub fn key(&self, name: &str) -> Key {
         match (&self.api_key_file, &self.api_key_env) {
-            (Some(file), _) => Key::File(file.clone()),
+            (Some(file), Some(variable)) => Key::EnvFile(file.clone(), variable.clone()),
+            (Some(file), None) => Key::File(file.clone()),
             (None, Some(variable)) => Key::Env(variable.clone()),
             (None, None) => match self.vendor(name) {
                 Some(vendor) if vendor.as_str() == name || vendor.takes_machine_credentials() => {
@@ -151,8 +155,13 @@ impl Provider {
         let base_url =
             self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
         let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
+        let key_source = match self.key(name) {
+            Key::File(path) => KeySource::File(path),
+            Key::EnvFile(path, variable) => KeySource::EnvFile { path, variable },
+            Key::Env(_) | Key::Usual(_) | Key::None => KeySource::Fixed,
+        };
         let key = match self.key(name) {
-            Key::File(path) => Some(Secret::from_file(&path)),
+            Key::File(_) | Key::EnvFile(..) => key_source.read().transpose(),
             Key::Env(variable) => Some(Secret::from_env(&variable)),
             // A self-hosted server may need none; the registry asks for a key where one is needed.
             Key::Usual(variable) => env::var_os(variable)
@@ -165,6 +174,7 @@ impl Provider {
             .map_err(|error| anyhow::Error::new(error).context(format!("providers.{name}")))?;
         Ok(Settings {
             api_key,
+            key_source,
             output_cap: self.cap(),
             api: self.api().unwrap_or_default(),
             region: Some(self.region()),
@@ -196,8 +206,13 @@ impl fmt::Display for Key {
         match self {
             Self::Env(name) => variable(f, name),
             Self::Usual(name) => variable(f, name),
+            Self::EnvFile(path, name) if path.is_file() => {
+                write!(f, "{name} in {}", path.display())
+            }
             Self::File(path) if path.is_file() => write!(f, "set from {}", path.display()),
-            Self::File(path) => write!(f, "not set ({} is absent)", path.display()),
+            Self::File(path) | Self::EnvFile(path, _) => {
+                write!(f, "not set ({} is absent)", path.display())
+            }
             Self::None => f.write_str("none"),
         }
     }

@@ -53,7 +53,7 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
             let source = match &key {
                 Key::Env(name) => format!("environment {name}"),
                 Key::Usual(name) => format!("environment {name}"),
-                Key::File(path) => path.display().to_string(),
+                Key::File(path) | Key::EnvFile(path, _) => path.display().to_string(),
                 Key::None => DEFAULT.to_owned(),
             };
             keys.push(Shown {

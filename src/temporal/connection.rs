@@ -119,6 +119,12 @@ impl Temporal {
         &self.task_queue
     }
 
+    /// The task queue and its namespace: workers of one can do each other's work.
+    #[must_use]
+    pub fn queue(&self) -> String {
+        format!("{}/{}", self.namespace(), self.task_queue)
+    }
+
     pub(super) fn handle(&self, id: &str) -> UntypedWorkflowHandle<Client> {
         self.client.get_workflow_handle::<UntypedWorkflow>(id)
     }

@@ -16,6 +16,7 @@ mod cut;
 mod docs;
 mod economy;
 mod fleet;
+mod keys;
 mod lanes;
 mod long;
 mod own_activity;

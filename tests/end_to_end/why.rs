@@ -25,7 +25,7 @@ async fn value(fleet: &Fleet, arguments: &[&str]) -> Value {
 }
 
 /// Asks until the batch says so.
-async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
+pub(super) async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
     let started = Instant::now();
     loop {
         let answer = value(fleet, &["why", id, "--json"]).await;

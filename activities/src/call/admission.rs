@@ -21,7 +21,8 @@ use tidegate_workflows::contract::Taken;
 use crate::{
     call::attempt::Attempt,
     call::budget::BudgetHolds,
-    call::health::{BreakerGuard, Health},
+    call::health::BreakerGuard,
+    call::keys::Keys,
     failure::{Failure, UNKNOWN_RESET},
     metrics,
 };
@@ -35,7 +36,7 @@ pub struct Admitted<'a> {
     pub(super) permit: Permit,
     pub(super) holds: BudgetHolds<'a>,
     pub(super) breaker: BreakerGuard,
-    pub(super) health: &'a Health,
+    pub(super) keys: &'a Keys,
     pub(super) call_stats: &'a CallStats,
     /// The model's limits, and what its provider counts.
     pub(super) model: Option<&'a ModelQuota>,
@@ -67,8 +68,10 @@ impl Sent<'_> {
     /// The provider answered. Unknown use stays charged with what was reserved.
     pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
         let Self { admitted, timer } = self;
-        let Admitted { request, mut permit, holds, breaker, call_stats, model, .. } = admitted;
+        let Admitted { request, mut permit, holds, breaker, keys, call_stats, model, .. } =
+            admitted;
         breaker.succeeded();
+        keys.accepted(&request.model);
         let took = timer.started().elapsed();
         timer.succeeded(usage);
         permit.observed(meter(observed));
@@ -87,8 +90,13 @@ impl Sent<'_> {
     /// settled in the same step: a 429 closes the gate, an overload lowers the number of calls in
     /// flight, and a spent account or day closes the gate until its reset.
     pub async fn refused(self, error: &Error) -> Failure {
+        self.refused_after(error, false).await
+    }
+
+    /// The same; `renewed` says that a key that was refused has been replaced meanwhile.
+    pub(super) async fn refused_after(self, error: &Error, renewed: bool) -> Failure {
         let Self { admitted, timer } = self;
-        let Admitted { attempt, request, mut permit, holds, breaker, health, least_pause, .. } =
+        let Admitted { attempt, request, mut permit, holds, breaker, keys, least_pause, .. } =
             admitted;
         breaker.failed(error.kind, attempt.document(), Instant::now());
         timer.failed(error.kind);
@@ -100,10 +108,10 @@ impl Sent<'_> {
             let spend = Spend::of_tokens(usage, holds.cost_usd(usage));
             attempt.discard(Taken { spend, ..Taken::default() });
         }
-        let failure = Failure::from_provider(error, &attempt.counts());
-        if error.kind == Kind::Unauthorized {
-            health.key_refused(&request.model, &failure);
-        }
+        let failure = match error.kind {
+            Kind::Unauthorized => keys.refused(&request.model, error, renewed),
+            _ => Failure::from_provider(error, &attempt.counts()),
+        };
         match (error.kind, &error.charged) {
             (Kind::RateLimited, _) => {
                 permit.refused(error.retry_after.unwrap_or(least_pause), "rate_limited").await;

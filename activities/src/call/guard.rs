@@ -2,8 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use tidegate_providers::{Completion, Provider, Request as Call};
+use tidegate_providers::{Completion, Key, Kind, Provider, Request as Call};
 use tidegate_quota::{Quota, Refused, Request, call_stats::CallStats};
+use tidegate_types::ModelId;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -12,6 +13,7 @@ use crate::{
     call::budget::CallBudget,
     call::cuts::Cuts,
     call::health::Health,
+    call::keys::Keys,
     call::unwritten::Unwritten,
     call::waiting::WaitingRoom,
     failure::{Backoff, Failure},
@@ -27,6 +29,8 @@ pub struct Guard {
     pub backoff: Backoff,
     /// Models that should not be asked for a while.
     pub health: Arc<Health>,
+    /// Keys that are refused.
+    pub keys: Arc<Keys>,
     /// How many attempts may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
@@ -47,6 +51,7 @@ impl Guard {
             quota,
             backoff,
             health: Arc::default(),
+            keys: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
             cuts: Arc::default(),
@@ -69,13 +74,20 @@ impl Guard {
         budget: &CallBudget<'_>,
     ) -> Result<Completion, Failure> {
         let sent = self.admit(attempt, request, budget).await?.sent();
+        let version = provider.key().map(Key::version);
         match provider.complete(call).await {
             Ok(completion) => {
                 metrics::stopped(&request.model, &completion.stop_reason);
                 sent.settled(completion.usage.as_ref(), &completion.observed).await;
                 Ok(completion)
             }
-            Err(error) => Err(sent.refused(&error).await),
+            Err(error) => {
+                let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
+                let renewed = key.zip(version).is_some_and(|(key, version)| {
+                    self.keys.read_again(request.model.provider(), key, version)
+                });
+                Err(sent.refused_after(&error, renewed).await)
+            }
         }
     }
 
@@ -91,7 +103,8 @@ impl Guard {
         budget: &'a CallBudget<'a>,
     ) -> Result<Admitted<'a>, Failure> {
         self.check(attempt)?;
-        self.health.check(&request.model)?;
+        let hand_back = |failure| handed_back(attempt, failure);
+        self.keys.check(&request.model, Instant::now()).map_err(hand_back)?;
         budget.check()?;
         let circuit = self.health.enter(&request.model, Instant::now());
         let breaker = circuit.inspect_err(|_| attempt.deferred(attempt.state().ticket))?;
@@ -102,6 +115,7 @@ impl Guard {
         let holds = budget.hold(attempt).await?;
         // That may have changed while the call waited; what is held is given back.
         self.check(attempt)?;
+        self.keys.enter(&request.model, Instant::now()).map_err(hand_back)?;
         self.unwritten.enter(attempt, Instant::now())?;
         Ok(Admitted {
             attempt,
@@ -109,11 +123,23 @@ impl Guard {
             permit,
             holds,
             breaker,
-            health: &self.health,
+            keys: &self.keys,
             call_stats: &self.call_stats,
             model: self.quota.models().find(|model| model.id == request.model),
             least_pause: self.backoff.base,
         })
+    }
+
+    /// Whether a call to the model could be made now, as far as its key and its circuit go: else
+    /// another model should be asked, if there is one.
+    #[must_use]
+    pub fn can_be_asked(&self, model: &ModelId, now: Instant) -> bool {
+        self.keys.check(model, now).is_ok() && self.health.can_be_asked(model, now)
+    }
+
+    /// Whether the model cannot be asked with this worker's key, but perhaps with another's.
+    pub(super) fn has_key_elsewhere(&self, model: &ModelId, now: Instant) -> bool {
+        self.keys.check(model, now).is_err_and(|failure| failure.is_retried())
     }
 
     /// Whether this worker may buy an answer: it goes on, and could keep it.
@@ -126,6 +152,14 @@ impl Guard {
         }
         self.unwritten.check(attempt, Instant::now())
     }
+}
+
+/// The document goes to another worker, and keeps its turn.
+fn handed_back(attempt: &Attempt, failure: Failure) -> Failure {
+    if failure.is_retried() {
+        attempt.deferred(attempt.state().ticket);
+    }
+    failure
 }
 
 /// The document goes back to Temporal, and keeps the turn that it was given.

@@ -1,9 +1,6 @@
 //! Which models should not be asked for a while.
 //!
-//! A key that is not accepted stops a model: one call finds out, the rest of this worker's
-//! documents fail with the same sentence and cost nothing.
-//!
-//! Faults open its circuit: after those of some documents in a row no call is made for a while,
+//! Faults open a model's circuit: after those of some documents in a row no call is made for a while,
 //! then one call finds out. It is about providers that are down, not about quota: a 429 closes the
 //! gate for the whole fleet, an overload lowers the calls in flight; this spares the documents
 //! behind them the same fault, each in its own worker.
@@ -19,7 +16,7 @@ use parking_lot::Mutex;
 use tidegate_providers::Kind;
 use tidegate_types::ModelId;
 
-use crate::failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, KEY_REFUSED, MAX_CIRCUIT_OPEN};
+use crate::failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, MAX_CIRCUIT_OPEN};
 
 /// Refusals are forgotten all at once beyond this many. Each costs one question more then.
 const MAX_REMEMBERED: usize = 1_000;
@@ -59,7 +56,6 @@ impl<K: Eq + Hash, V: Clone> Cooldown<K, V> {
 /// How the models are, as this worker has seen.
 #[derive(Debug, Default)]
 pub struct Health {
-    stopped: Cooldown<ModelId, Failure>,
     circuits: Mutex<HashMap<ModelId, Circuit>>,
 }
 
@@ -76,19 +72,6 @@ struct Circuit {
 }
 
 impl Health {
-    /// The model's key was refused: it is not asked for a while, then one call may find out anew.
-    pub fn key_refused(&self, model: &ModelId, failure: &Failure) {
-        let message = format!("{model} is not asked for now: {}", failure.message);
-        let refusal = Failure::never(failure.kind, message);
-        self.stopped.remember(model.clone(), refusal, KEY_REFUSED);
-    }
-
-    /// # Errors
-    /// The failure that stopped the model, while it is stopped.
-    pub fn check(&self, model: &ModelId) -> Result<(), Failure> {
-        self.stopped.get(model).map_or(Ok(()), Err)
-    }
-
     /// A way through the model's circuit.
     ///
     /// # Errors
@@ -111,14 +94,13 @@ impl Health {
         Ok(guard)
     }
 
-    /// Whether the model is neither stopped nor its circuit open or half open: else another model
-    /// should be asked, if there is one.
+    /// Whether the model's circuit is closed: else another model should be asked, if there is one.
     #[must_use]
     pub fn can_be_asked(&self, model: &ModelId, now: Instant) -> bool {
         let open = |circuit: &Circuit| {
             circuit.open_until.is_some_and(|until| now < until || circuit.probing)
         };
-        self.check(model).is_ok() && !self.circuits.lock().get(model).is_some_and(open)
+        !self.circuits.lock().get(model).is_some_and(open)
     }
 }
 
@@ -173,8 +155,6 @@ impl Drop for BreakerGuard {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
-    use tidegate_workflows::contract::FailureType;
-
     use super::*;
     use crate::failure::Retry;
 
@@ -220,16 +200,5 @@ mod tests {
             "two documents that the provider fails at stop no other"
         );
         assert!(health.enter(&"c:d".parse().unwrap(), now).is_ok(), "another model has its own");
-    }
-
-    #[test]
-    fn a_refused_key_stops_its_model_and_no_other() {
-        let (health, model) = (Health::default(), "a:b".parse().unwrap());
-        health.key_refused(&model, &Failure::never(FailureType::Unauthorized, "no such key"));
-        let failure = health.check(&model).unwrap_err();
-        assert_eq!(failure.message, "a:b is not asked for now: no such key");
-        assert_eq!((failure.kind, failure.retry), (FailureType::Unauthorized, Retry::Never));
-        assert!(!health.can_be_asked(&model, Instant::now()));
-        assert!(health.can_be_asked(&"a:c".parse().unwrap(), Instant::now()));
     }
 }

@@ -6,7 +6,8 @@
 //!   answers; [`warm_cache`]: which call of a batch goes first, so that the others find the prompt
 //!   cached
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
-//! * [`budget`]: what pays for a call; [`health`]: models that should not be asked for a while
+//! * [`budget`]: what pays for a call; [`health`]: models that should not be asked for a while;
+//!   [`keys`]: keys that are refused, here and in the fleet
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
@@ -19,6 +20,7 @@ pub mod budget;
 pub mod cuts;
 pub mod guard;
 pub mod health;
+pub mod keys;
 pub(crate) mod output_cap;
 pub mod prompt;
 pub mod route;

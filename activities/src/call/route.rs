@@ -96,7 +96,7 @@ impl Route {
         let state = attempt.state();
         let kept = state.ticket.and_then(|_| self.models.get(state.model as usize));
         let (mut step, now) = (state.step, Instant::now());
-        let can_be_asked = |model: &ModelId| guard.health.can_be_asked(model, now);
+        let can_be_asked = |model: &ModelId| guard.can_be_asked(model, now);
         if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
             return Some(kept);
         }
@@ -107,9 +107,13 @@ impl Route {
                 break self.step(state.step).first().copied();
             }
             let open: Vec<&ModelId> =
-                models.into_iter().filter(|model| can_be_asked(model)).collect();
+                models.iter().copied().filter(|model| can_be_asked(model)).collect();
             match open.as_slice() {
-                [] => step += 1,
+                [] => match models.into_iter().find(|model| guard.has_key_elsewhere(model, now)) {
+                    // Another worker asks it: no reason to go on to a lesser one.
+                    Some(model) => break Some(model),
+                    None => step += 1,
+                },
                 [only] => break Some(*only),
                 several => break queues.soonest(&guard.quota, several, lane).await,
             }

@@ -1,11 +1,11 @@
 //! Submitting a shard's documents as a batch of the provider's.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use chrono::Utc;
 use futures::{StreamExt, stream};
 use tidegate_documents::tokens;
-use tidegate_providers::{BatchApi, Charged, Error, Kind, batch};
+use tidegate_providers::{BatchApi, Charged, Error, Key, Kind, batch};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{FailureType, SubmitBatch, SubmittedBatch};
 use tokio::sync::Semaphore;
@@ -152,6 +152,12 @@ async fn try_to(
             Err(failure) => return Err(failure),
         }
     };
+    if let Err(failure) = services.guard.keys.enter(model, Instant::now()) {
+        services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+        // For good: each says so on the direct path.
+        return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
+    }
+    let version = services.providers.key(model.provider()).map(Key::version);
     let requests = count(&lines);
     let (versions, lines): (BTreeMap<u32, Version>, Vec<Vec<u8>>) =
         lines.into_iter().map(|line| ((line.index, line.version), line.json)).unzip();
@@ -168,6 +174,13 @@ async fn try_to(
                 // There is no such batch, and none that looks like it is ours.
                 Submission::remove(&folder, task).await;
                 services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+            }
+            if error.kind == Kind::Unauthorized {
+                let (keys, provider) = (&services.guard.keys, model.provider());
+                let key = services.providers.key(provider).zip(version);
+                let renewed = key.is_some_and(|(key, of)| keys.read_again(provider, key, of));
+                let failure = keys.refused(model, &error, renewed);
+                return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
             }
             refused(&shard, model, task, &error, attempt)
         }

@@ -24,7 +24,7 @@ use aws_sdk_bedrockruntime::{
     error::SdkError,
 };
 use tidegate_types::Charge;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 use url::Url;
 
 use super::{http, request, response};
@@ -35,11 +35,11 @@ use crate::{
     endpoint,
     error::{Error, Kind},
     exchange::{self, Fault},
+    key::Key,
     message::Redactor,
     observed::Observed,
     provider::Provider,
     refusal::Context,
-    secret::Secret,
     settings::{Setup, SetupError, Vendor},
 };
 
@@ -52,12 +52,13 @@ pub(super) struct Client {
     pub(super) region: Region,
     vendor: Vendor,
     classifier: Classifier,
-    key: Option<Secret>,
+    key: Key,
     retry_codes: Vec<String>,
     request_timeout: Duration,
     http: http::Client,
-    /// Made at the first call: looking for credentials takes a runtime.
-    sdk: OnceCell<Sdk>,
+    /// Made at the first call, because looking for credentials takes a runtime, and with each
+    /// version of the key.
+    sdk: Mutex<Option<(u64, Sdk)>>,
 }
 
 impl Client {
@@ -69,56 +70,58 @@ impl Client {
             region: Region::new(region.unwrap_or(REGION).to_owned()),
             vendor: settings.vendor,
             classifier: setup.classifier.clone(),
-            key: settings.api_key.clone(),
+            key: setup.key.clone(),
             retry_codes: settings.retry_codes.clone(),
             request_timeout: settings.request_timeout,
             http: http::Client::new(exchange::client(setup, &endpoint)?),
-            sdk: OnceCell::new(),
+            sdk: Mutex::default(),
             endpoint,
         })
     }
 
-    async fn sdk(&self) -> &Sdk {
-        self.sdk
-            .get_or_init(|| async {
-                let shared = match &self.key {
-                    Some(_) => {
-                        SdkConfig::builder().behavior_version(BehaviorVersion::latest()).build()
-                    }
-                    None => {
-                        let loader = aws_config::defaults(BehaviorVersion::latest());
-                        loader
-                            .region(self.region.clone())
-                            .http_client(self.http.clone())
-                            .load()
-                            .await
-                    }
-                };
-                // Set on the service itself, so that no variable and no profile can switch retries
-                // on again.
-                let config = aws_sdk_bedrockruntime::config::Builder::from(&shared)
-                    .region(self.region.clone())
-                    .endpoint_url(self.endpoint.as_str())
-                    .http_client(self.http.clone())
-                    // Connections are used once, so that none has to be given up after a fault.
-                    .retry_config(
-                        RetryConfig::disabled()
-                            .with_reconnect_mode(ReconnectMode::ReuseAllConnections),
-                    )
-                    // The client's own time-out holds for the whole call.
-                    .timeout_config(TimeoutConfig::disabled())
-                    .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
-                let config = match &self.key {
-                    Some(key) => config.bearer_token(Token::new(key.expose(), None)),
-                    None => config,
-                };
-                Sdk::from_conf(config.build())
-            })
-            .await
+    async fn sdk(&self) -> Sdk {
+        let (mut made, version) = (self.sdk.lock().await, self.key.version());
+        match &*made {
+            Some((of, sdk)) if *of == version => sdk.clone(),
+            _ => {
+                let sdk = self.connect().await;
+                *made = Some((version, sdk.clone()));
+                sdk
+            }
+        }
+    }
+
+    async fn connect(&self) -> Sdk {
+        let key = self.key.current();
+        let shared = match &key {
+            Some(_) => SdkConfig::builder().behavior_version(BehaviorVersion::latest()).build(),
+            None => {
+                let loader = aws_config::defaults(BehaviorVersion::latest());
+                loader.region(self.region.clone()).http_client(self.http.clone()).load().await
+            }
+        };
+        // Set on the service itself, so that no variable and no profile can switch retries
+        // on again.
+        let config = aws_sdk_bedrockruntime::config::Builder::from(&shared)
+            .region(self.region.clone())
+            .endpoint_url(self.endpoint.as_str())
+            .http_client(self.http.clone())
+            // Connections are used once, so that none has to be given up after a fault.
+            .retry_config(
+                RetryConfig::disabled().with_reconnect_mode(ReconnectMode::ReuseAllConnections),
+            )
+            // The client's own time-out holds for the whole call.
+            .timeout_config(TimeoutConfig::disabled())
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        let config = match &key {
+            Some(key) => config.bearer_token(Token::new(key.expose(), None)),
+            None => config,
+        };
+        Sdk::from_conf(config.build())
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let operation = request::converse(self.sdk().await, request)?;
+        let operation = request::converse(&self.sdk().await, request)?;
         let context = || self.context(request);
         match operation.send().await {
             Ok(output) => response::read(&output, context()),
@@ -126,13 +129,13 @@ impl Client {
             Err(SdkError::ResponseError(unreadable)) => {
                 Err(response::failed(unreadable.raw(), context()))
             }
-            Err(error) => Err(self.no_reply(&error, &Redactor::new(self.key.as_ref(), request))),
+            Err(error) => Err(self.no_reply(&error, &Redactor::new(&self.key, request))),
         }
     }
 
     /// No header states limits.
     fn context<'a>(&'a self, request: &Request<'a>) -> Context<'a> {
-        let redactor = Redactor::new(self.key.as_ref(), request);
+        let redactor = Redactor::new(&self.key, request);
         let (classifier, retry_codes) = (&self.classifier, &self.retry_codes);
         Context::new(self.vendor, classifier, retry_codes, redactor, Observed::default())
     }
@@ -154,7 +157,7 @@ impl Client {
                 redactor,
             );
         }
-        let remedy = if self.key.is_some() {
+        let remedy = if self.key.current().is_some() {
             ""
         } else {
             "; set AWS_BEARER_TOKEN_BEDROCK or give the worker AWS credentials"
@@ -190,6 +193,10 @@ impl Provider for Client {
 
     fn bounds(&self, model: &str) -> Bounds {
         Bounds { output_tokens: self.vendor.output_cap(model), time: Some(self.request_timeout) }
+    }
+
+    fn key(&self) -> Option<&Key> {
+        Some(&self.key)
     }
 }
 

@@ -33,6 +33,12 @@ pub(super) struct Waits {
 }
 
 impl Waits {
+    /// Whether refused keys are what most of those that cannot go on have met.
+    pub(super) fn of_keys(&self) -> bool {
+        let most = self.backing_off.iter().max_by_key(|(_, documents)| **documents);
+        most.is_some_and(|(kind, _)| kind == FailureType::Unauthorized.as_str())
+    }
+
     pub(super) fn of(pending: &[Pending]) -> Self {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
         for step in pending.iter().filter(|step| is_of_documents(step)) {

@@ -1,0 +1,410 @@
+//! Which keys are refused, here and in the fleet.
+//!
+//! A 401 condemns a provider's key, a 403 the key for that model. The worker then reads its key
+//! again. If it is still the same, documents that need it are handed back without a call until it
+//! is mended, because another worker may have a good one; they fail for good when no live worker
+//! has, for some time. Which keys are refused the workers tell each other through Redis: the
+//! provider, the model and the status, and never anything of a key. A worker that has nobody to
+//! ask decides alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    time::{Duration, Instant, SystemTime},
+};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tidegate_providers::{Error, Key, Providers};
+use tidegate_quota::Quota;
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::FailureType;
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+
+use crate::{
+    failure::{Failure, KEY_REFUSED, KEYS_GONE},
+    metrics,
+};
+
+/// A worker says which of its keys are refused, and reads key files again, this often.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What a worker says of itself to the others: no key, and nothing of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Card {
+    /// Whose documents it works on: those of another queue it cannot take over.
+    pub queue: String,
+    /// The providers that it can ask.
+    pub providers: BTreeSet<String>,
+    /// Keys that were refused and have not been accepted since.
+    pub refused: Vec<RefusedKey>,
+}
+
+/// A key that a provider does not accept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedKey {
+    /// The provider.
+    pub provider: String,
+    /// For this model alone; without one for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
+    /// The HTTP status, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+}
+
+impl Card {
+    /// Whether this worker could ask `model`, as far as keys go.
+    #[must_use]
+    pub fn can_ask(&self, model: &ModelId) -> bool {
+        let refuses = |key: &RefusedKey| {
+            key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)
+        };
+        self.providers.contains(model.provider()) && !self.refused.iter().any(refuses)
+    }
+}
+
+/// Every live worker that says something of itself, by its name.
+///
+/// # Errors
+/// Redis is away.
+pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota::Error> {
+    Ok(read(quota.said().await?))
+}
+
+/// What another version says, and cannot be read here, is left out.
+fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
+    let card = |(worker, words): (String, String)| {
+        Some((worker, serde_json::from_str::<Card>(&words).ok()?))
+    };
+    said.into_iter().filter_map(card).collect()
+}
+
+/// The keys of this worker, and what it knows of the others'.
+#[derive(Debug, Default)]
+pub struct Keys {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    refused: BTreeMap<Scope, Refusal>,
+    /// The other live workers of this queue, as last heard; `None` where nobody can be asked.
+    others: Option<Vec<Card>>,
+    /// Since when no worker can ask a model.
+    gone: HashMap<ModelId, Instant>,
+}
+
+/// What a refusal condemns: a provider's key, or the key for one model.
+type Scope = (String, Option<ModelId>);
+
+#[derive(Debug)]
+struct Refusal {
+    /// The provider's own sentence, without key and document.
+    words: String,
+    status: Option<u16>,
+    since: SystemTime,
+    /// Then one call finds out again.
+    probe_at: Instant,
+}
+
+impl State {
+    fn refusal(&mut self, model: &ModelId) -> Option<&mut Refusal> {
+        let provider = model.provider().to_owned();
+        let scope = [(provider.clone(), None), (provider, Some(model.clone()))]
+            .into_iter()
+            .find(|scope| self.refused.contains_key(scope))?;
+        self.refused.get_mut(&scope)
+    }
+
+    fn look(&mut self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+        let Some(refusal) = self.refusal(model) else { return Ok(()) };
+        if now >= refusal.probe_at {
+            return Ok(());
+        }
+        let words = refusal.words.clone();
+        let another = self.others.as_ref().map(|all| all.iter().any(|it| it.can_ask(model)));
+        if another == Some(true) {
+            self.gone.remove(model);
+            return Err(Failure::handed_back(model, &words));
+        }
+        let since = *self.gone.entry(model.clone()).or_insert(now);
+        if another.is_some() && now.saturating_duration_since(since) < KEYS_GONE {
+            return Err(Failure::handed_back(model, &words));
+        }
+        Err(Failure::keys_gone(model, &words))
+    }
+
+    fn show(&self, provider: &str) {
+        metrics::key_refused(provider, self.refused.keys().any(|(of, _)| of == provider));
+    }
+}
+
+impl Keys {
+    /// A provider refused the key of a call to `model`; `renewed` says that the worker has another
+    /// one since. What that means for the document.
+    pub(crate) fn refused(&self, model: &ModelId, error: &Error, renewed: bool) -> Failure {
+        if renewed {
+            return Failure::key_refused(&error.message);
+        }
+        let model_alone = (error.status == Some(403)).then(|| model.clone());
+        let scope = (model.provider().to_owned(), model_alone);
+        let mut state = self.state.lock();
+        let (words, status) = (error.message.clone(), error.status);
+        let (since, probe_at) = (SystemTime::now(), Instant::now() + KEY_REFUSED);
+        if let Some(known) = state.refused.get_mut(&scope) {
+            (known.words, known.probe_at) = (words, probe_at);
+        } else {
+            let status_text = status.map_or_else(String::new, |status| format!(" ({status})"));
+            error!(
+                provider = model.provider(), %model, words,
+                "a key is refused{status_text}; it is read again every few seconds, and its documents go to other workers meanwhile: put a good key where this worker reads it"
+            );
+            state.refused.insert(scope, Refusal { words, status, since, probe_at });
+            state.show(model.provider());
+            self.changed.notify_one();
+        }
+        if state.others.is_none() {
+            return Failure::never(FailureType::Unauthorized, &error.message);
+        }
+        Failure::key_refused(&error.message)
+    }
+
+    /// A provider answered a call to `model`: its key is good.
+    pub(crate) fn accepted(&self, model: &ModelId) {
+        let mut state = self.state.lock();
+        if state.refused.is_empty() {
+            return;
+        }
+        let before = state.refused.len();
+        state.refused.remove(&(model.provider().to_owned(), None));
+        state.refused.remove(&(model.provider().to_owned(), Some(model.clone())));
+        if state.refused.len() < before {
+            info!(%model, "the key is accepted again");
+            state.show(model.provider());
+            self.changed.notify_one();
+        }
+    }
+
+    /// A provider has another key: nothing is known of it.
+    fn renewed(&self, provider: &str) {
+        info!(provider, "another key was read");
+        let mut state = self.state.lock();
+        state.refused.retain(|(of, _), _| of != provider);
+        state.show(provider);
+        self.changed.notify_one();
+    }
+
+    /// Whether a call to `model` may be made with this worker's key, if only to find out.
+    ///
+    /// # Errors
+    /// `Unauthorized`: to another worker, or for good where no live one has a key that is accepted.
+    pub fn check(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+        self.state.lock().look(model, now)
+    }
+
+    /// The same for a call that is about to leave: of those that would find out, one does.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn enter(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+        let mut state = self.state.lock();
+        state.look(model, now)?;
+        if let Some(refusal) = state.refusal(model) {
+            refusal.probe_at = now + KEY_REFUSED;
+        }
+        Ok(())
+    }
+
+    /// Reads a key again after it was refused. Whether it is another than that of `version`.
+    pub(crate) fn read_again(&self, provider: &str, key: &Key, version: u64) -> bool {
+        let before = key.version();
+        let now = key.read_again().unwrap_or_else(|fault| {
+            warn!(provider, %fault, "the key cannot be read again; the old one stays in use");
+            before
+        });
+        if now != before {
+            self.renewed(provider);
+        }
+        now != version
+    }
+
+    fn card(&self, queue: &str, providers: &Providers) -> Card {
+        let state = self.state.lock();
+        let since = |time: SystemTime| {
+            time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+        };
+        let refused = state.refused.iter().map(|((provider, model), refusal)| RefusedKey {
+            provider: provider.clone(),
+            model: model.clone(),
+            status: refusal.status,
+            since: since(refusal.since),
+        });
+        Card {
+            queue: queue.to_owned(),
+            providers: providers.names().map(str::to_owned).collect(),
+            refused: refused.collect(),
+        }
+    }
+
+    fn heard(&self, worker: &str, queue: &str, said: Vec<(String, String)>) {
+        let others = read(said).into_iter();
+        let others = others.filter(|(name, card)| name != worker && card.queue == queue);
+        self.state.lock().others = Some(others.map(|(_, card)| card).collect());
+    }
+
+    /// Reads key files again, and tells the fleet of `quota` how the keys of this worker are, every
+    /// few seconds and when that changes, until `stop` resolves.
+    pub async fn keep(
+        &self,
+        providers: &Providers,
+        quota: &Quota,
+        (worker, queue): (&str, &str),
+        stop: impl Future<Output = ()>,
+    ) {
+        let mut stop = std::pin::pin!(stop);
+        let mut beat = tokio::time::interval(EVERY);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut unreadable = BTreeSet::new();
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                _ = beat.tick() => {}
+                () = self.changed.notified() => {}
+            }
+            for (name, key) in
+                providers.names().filter_map(|name| Some((name, providers.key(name)?)))
+            {
+                let version = key.version();
+                match key.read_again() {
+                    Ok(now) => {
+                        unreadable.remove(name);
+                        if now != version {
+                            self.renewed(name);
+                        }
+                    }
+                    Err(fault) if unreadable.insert(name) => {
+                        warn!(provider = name, %fault, "the key cannot be read again; the old one stays in use");
+                    }
+                    Err(_) => {}
+                }
+            }
+            let card = self.card(queue, providers);
+            let words = serde_json::to_string(&card).unwrap_or_default();
+            // Failures show as soon as a call wants to be admitted; what was heard last stands.
+            if let Ok(Some(said)) = quota.say(worker, &words, !card.refused.is_empty()).await
+                && (!card.refused.is_empty() || self.state.lock().others.is_none())
+            {
+                self.heard(worker, queue, said);
+            }
+        }
+        let _ = quota.say(worker, "", false).await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use tidegate_providers::{Charged, Kind};
+
+    use super::*;
+    use crate::failure::Retry;
+
+    fn error(status: u16) -> Error {
+        Error {
+            kind: Kind::Unauthorized,
+            message: "no such key".to_owned(),
+            retry_after: None,
+            charged: Charged::No,
+            status: Some(status),
+            observed: Box::default(),
+        }
+    }
+
+    fn model(name: &str) -> ModelId {
+        name.parse().unwrap()
+    }
+
+    fn said(worker: &str, queue: &str, refused: &[&str]) -> (String, String) {
+        let refused = refused.iter().map(|provider| RefusedKey {
+            provider: (*provider).to_owned(),
+            model: None,
+            status: Some(401),
+            since: 0,
+        });
+        let providers = ["a".to_owned(), "c".to_owned()].into();
+        let card = Card { queue: queue.to_owned(), providers, refused: refused.collect() };
+        (worker.to_owned(), serde_json::to_string(&card).unwrap())
+    }
+
+    #[test]
+    fn a_401_condemns_the_key_and_a_403_the_key_for_that_model() {
+        let (keys, now) = (Keys::default(), Instant::now());
+        let _ = keys.refused(&model("a:b"), &error(403), false);
+        assert!(keys.check(&model("a:b"), now).is_err() && keys.check(&model("a:d"), now).is_ok());
+        let _ = keys.refused(&model("a:b"), &error(401), false);
+        assert!(keys.check(&model("a:d"), now).is_err() && keys.check(&model("c:d"), now).is_ok());
+        keys.accepted(&model("a:b"));
+        assert!(keys.check(&model("a:b"), now).is_ok() && keys.check(&model("a:d"), now).is_ok());
+    }
+
+    #[test]
+    fn documents_are_handed_back_while_another_worker_could_and_then_fail() {
+        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        keys.heard("me", "q", vec![said("other", "q", &[]), said("me", "q", &["a"])]);
+        let first = keys.refused(&model, &error(401), false);
+        assert!(first.is_retried() && !first.benign, "{first:?}");
+        let later = |after: Duration| keys.check(&model, start + after).unwrap_err();
+        let behind = later(KEYS_GONE);
+        assert!(behind.is_retried() && behind.benign && behind.message.contains("no such key"));
+        assert_eq!(behind.kind, FailureType::Unauthorized);
+        // The other one's is refused too; one of another queue cannot help.
+        keys.heard("me", "q", vec![said("other", "q", &["a"]), said("far", "p", &[])]);
+        assert!(later(Duration::ZERO).is_retried(), "a worker may be about to start");
+        let gone = later(KEYS_GONE);
+        assert_eq!((gone.kind, gone.retry), (FailureType::Unauthorized, Retry::Never));
+        assert!(gone.message.contains("no such key"), "{gone}");
+        keys.heard("me", "q", vec![said("new", "q", &[]), ("old".to_owned(), "?".to_owned())]);
+        assert!(later(KEYS_GONE).is_retried());
+    }
+
+    #[test]
+    fn alone_a_worker_decides_at_once() {
+        let (keys, model) = (Keys::default(), model("a:b"));
+        assert_eq!(keys.refused(&model, &error(401), false).retry, Retry::Never);
+        assert_eq!(keys.check(&model, Instant::now()).unwrap_err().retry, Retry::Never);
+    }
+
+    #[test]
+    fn of_those_that_come_after_half_a_minute_one_finds_out() {
+        let (keys, model) = (Keys::default(), model("a:b"));
+        let _ = keys.refused(&model, &error(401), false);
+        let later = Instant::now() + KEY_REFUSED;
+        keys.check(&model, later).unwrap();
+        keys.enter(&model, later).unwrap();
+        keys.check(&model, later).unwrap_err();
+        keys.enter(&model, later).unwrap_err();
+        keys.accepted(&model);
+        keys.enter(&model, later).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_was_replaced_is_not_condemned_for_the_old_one() {
+        let (keys, model) = (Keys::default(), model("a:b"));
+        assert!(keys.refused(&model, &error(401), true).is_retried());
+        keys.check(&model, Instant::now()).unwrap();
+    }
+
+    #[test]
+    fn what_is_said_of_a_key_holds_no_words_about_it() {
+        let keys = Keys::default();
+        let _ = keys.refused(&model("a:b"), &error(403), false);
+        let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
+        assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");
+        assert!(!text.contains("no such key"), "{text}");
+    }
+}

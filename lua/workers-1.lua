@@ -1,0 +1,43 @@
+--[[
+Keeps what each worker says of itself, and tells what the live ones say.
+
+Guarantees
+  * What a worker says counts until `gone` seconds after it was last said, however the worker ended.
+  * The hash ends with the fleet.
+
+Keys
+  KEYS[1] hash: worker → the server's time in whole seconds when it was said, a space, and the words
+
+Arguments: text
+  ARGV[1] worker: a name that no other live worker has; empty to listen only
+  ARGV[2] its words, without any credential; empty to take the worker out
+  ARGV[3] gone: whole seconds after which words that are not repeated count no more
+  ARGV[4] 1 to be told what all say, 0 for an empty reply
+
+Reply: worker, words, worker, words, … in no order
+]]
+local worker, words, gone = ARGV[1], ARGV[2], tonumber(ARGV[3])
+if #ARGV ~= 4 or not gone or gone < 1 then
+  return redis.error_reply('TIDEGATE wants 4 arguments, the third at least 1 second')
+end
+local now = tonumber(redis.call('TIME')[1])
+if worker ~= '' and words == '' then
+  redis.call('HDEL', KEYS[1], worker)
+elseif worker ~= '' then
+  redis.call('HSET', KEYS[1], worker, string.format('%.0f', now) .. ' ' .. words)
+  redis.call('EXPIRE', KEYS[1], gone * 4)
+end
+if ARGV[4] ~= '1' then
+  return {}
+end
+local said, live = redis.call('HGETALL', KEYS[1]), {}
+for index = 1, #said, 2 do
+  local time, text = string.match(said[index + 1], '^(%d+) (.*)$')
+  if time and tonumber(time) > now - gone then
+    live[#live + 1] = said[index]
+    live[#live + 1] = text
+  else
+    redis.call('HDEL', KEYS[1], said[index])
+  end
+end
+return live

@@ -1,0 +1,88 @@
+//! Keys that workers say are refused, in words.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+use tidegate_activities::call::keys::{Card, RefusedKey};
+use tidegate_types::ModelId;
+
+use super::figures::span;
+
+/// What to do about it.
+pub(super) const REMEDY: &str = "put a good key where that worker reads it (providers.….api-key-file is read again within seconds, without a restart; a variable needs one)";
+
+/// One refusal of one worker.
+pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
+    let status = key.status.map_or_else(String::new, |status| format!(" ({status})"));
+    let what = key.model.as_ref().map_or_else(
+        || "does not accept its key".to_owned(),
+        |model| format!("does not accept its key for {model}"),
+    );
+    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(key.since);
+    let since = span(since.elapsed().unwrap_or_default());
+    format!("{worker}: {} {what}{status}, for {since}", key.provider)
+}
+
+/// Why documents for `model` do not go on, if keys are what they wait for.
+pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Option<String> {
+    let of_queue = || cards.iter().filter(|(_, card)| card.queue == queue);
+    let (good, bad): (Vec<_>, Vec<_>) = of_queue().partition(|(_, card)| card.can_ask(model));
+    let refusals: Vec<String> = bad
+        .iter()
+        .flat_map(|(worker, card)| card.refused.iter().map(move |key| (worker, key)))
+        .filter(|(_, key)| {
+            key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)
+        })
+        .map(|(worker, key)| sentence(worker, key))
+        .collect();
+    let (first, more) = (refusals.first()?, refusals.len() - 1);
+    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    Some(match good.len() {
+        0 => format!("no worker has a key that is accepted: {first}{more}; {REMEDY}"),
+        good => format!("{first}{more}; {good} others go on; {REMEDY}"),
+    })
+}
+
+/// The same as JSON: every refusal of the queue.
+pub(super) fn value(cards: &[(String, Card)], queue: &str) -> Value {
+    let refusals = cards.iter().filter(|(_, card)| card.queue == queue).flat_map(|(worker, card)| {
+        let value = move |key: &RefusedKey| {
+            json!({ "worker": worker, "provider": key.provider, "model": key.model, "status": key.status, "since": key.since })
+        };
+        card.refused.iter().map(value)
+    });
+    Value::Array(refusals.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(queue: &str, refused: &[(&str, Option<&str>)]) -> Card {
+        let refused = refused.iter().map(|(provider, model)| RefusedKey {
+            provider: (*provider).to_owned(),
+            model: model.map(|model| model.parse().unwrap()),
+            status: Some(if model.is_some() { 403 } else { 401 }),
+            since: 0,
+        });
+        let providers = ["a", "c"].map(str::to_owned).into();
+        Card { queue: queue.to_owned(), providers, refused: refused.collect() }
+    }
+
+    #[test]
+    fn workers_with_a_refused_key_are_named() {
+        let cards = |refused: [&[(&str, Option<&str>)]; 2]| {
+            let [one, two] = refused.map(|refused| card("q", refused));
+            [("one".to_owned(), one), ("two".to_owned(), two), ("x".to_owned(), card("other", &[]))]
+        };
+        let model = "a:b".parse().unwrap();
+        assert_eq!(why(&cards([&[], &[]]), "q", &model), None);
+        assert_eq!(why(&cards([&[("c", None)], &[("a", Some("a:d"))]]), "q", &model), None);
+        let half = why(&cards([&[("a", None)], &[]]), "q", &model).unwrap();
+        assert!(half.starts_with("one: a does not accept its key (401), for"), "{half}");
+        assert!(half.contains("1 others go on") && half.contains("api-key-file"), "{half}");
+        let none = why(&cards([&[("a", None)], &[("a", Some("a:b"))]]), "q", &model).unwrap();
+        assert!(none.starts_with("no worker has a key that is accepted: one: a"), "{none}");
+        assert_eq!(value(&cards([&[("a", None)], &[]]), "q")[0]["worker"], "one");
+    }
+}
