@@ -2,7 +2,8 @@
 Holds in a budget what one call may cost, or says how much is left.
 
 Guarantees
-  * A call is held only if everything spent and held, this call included, stays within the budget.
+  * A call is held only if everything spent and held, this call included, stays within the budget,
+    and within its ceiling where there is one (see budget-checkpoint-1.lua).
   * The same id is held once: asking again after a lost reply answers as the first time and costs
     nothing.
   * A refusal changes nothing.
@@ -10,7 +11,8 @@ Guarantees
 
 Keys
   KEYS[1] hash: `spent`, settled and held together; `day` that it belongs to, counted from
-          1970-01-01; and for each call that is held `hold:<id>`, its amount. Lives for two days
+          1970-01-01; for each call that is held `hold:<id>`, its amount, and `until:<id>`, when
+          it counts as spent; `ceiling` and `generation` of the last checkpoint. Lives for two days
           after the last call held, without days for 30.
 
 Arguments: whole numbers below 2^53 as decimal text; amounts in nano-dollars, 10^-9 USD
@@ -19,17 +21,23 @@ Arguments: whole numbers below 2^53 as decimal text; amounts in nano-dollars, 10
   ARGV[3] budget
   ARGV[4] 1 when the budget is for a day and begins anew at 00:00 UTC, 0 when it never does
   ARGV[5] clock for tests in microseconds, 0 for the server's
+  ARGV[6] lease: microseconds after which what is held counts as spent if it has not been settled;
+          0 or left out for at once
+  ARGV[7] 1 when the budget has been opened, so that one that is not there is lost; 0 or left out
+          when it may begin with this call
 
 Reply: integers
-  1 outcome  1 held, 0 refused
-  2 left     nano-dollars of the budget that are neither spent nor held
-  3 reset    microseconds until the day ends, 0 when it never does
+  1 outcome    1 held, 0 refused, 2 lost, 3 beyond the ceiling: to be asked again after a checkpoint
+  2 left       nano-dollars of the budget that are neither spent nor held
+  3 reset      microseconds until the day ends, 0 when it never does
+  4 returning  when refused: nano-dollars that calls under way hold, and may give back
+  5 day        the day of all this, 0 without days
 ]]
 local key, id, day_length = KEYS[1], ARGV[1], 86400000000
-if #ARGV ~= 5 or id == '' then
-  return redis.error_reply('TIDEGATE wants 5 arguments, the first a reservation id')
+if #ARGV < 5 or #ARGV > 7 or id == '' then
+  return redis.error_reply('TIDEGATE wants 5 to 7 arguments, the first a reservation id')
 end
-for index = 2, 5 do
+for index = 2, #ARGV do
   local number = tonumber(ARGV[index])
   if not string.match(ARGV[index], '^%d+$') or number >= 2 ^ 53 then
     return redis.error_reply('TIDEGATE argument ' .. index .. ' must be a whole number below 2^53')
@@ -37,31 +45,57 @@ for index = 2, 5 do
 end
 local amount, budget = tonumber(ARGV[2]), tonumber(ARGV[3])
 local daily, now = ARGV[4] == '1', tonumber(ARGV[5])
+local lease, opened = tonumber(ARGV[6] or 0), ARGV[7] == '1'
 if now == 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 end
 
 -- Read. A clock that steps back over midnight must not give yesterday's budget out again.
-local known = redis.call('HMGET', key, 'spent', 'day', 'hold:' .. id)
+local known = redis.call('HMGET', key, 'spent', 'day', 'hold:' .. id, 'ceiling')
 local spent, day = tonumber(known[1] or 0), tonumber(known[2] or 0)
 local today = daily and math.floor(now / day_length) or 0
-local held, ended = known[3], today > day
+local held, ended, ceiling = known[3], today > day, tonumber(known[4] or budget)
 if ended then
   spent, day, held = 0, today, false
+  ceiling = known[4] and 0 or budget
 end
 local reset = daily and (day + 1) * day_length - now or 0
+local left = math.max(0, budget - spent)
+if opened and not known[1] then
+  return { 2, left, reset, 0, day }
+end
 if not held and spent + amount > budget then
-  return { 0, math.max(0, budget - spent), reset }
+  local returning, all = 0, ended and {} or redis.call('HGETALL', key)
+  local amounts = {}
+  for index = 1, #all, 2 do
+    amounts[all[index]] = all[index + 1]
+  end
+  for field, value in pairs(amounts) do
+    local call = string.match(field, '^until:(.*)$')
+    if call and tonumber(value) > now then
+      returning = returning + (amounts['hold:' .. call] or 0)
+    end
+  end
+  return { 0, left, reset, returning, day }
+end
+if not held and spent + amount > ceiling then
+  return { 3, left, reset, 0, day }
 end
 
 -- Write.
 if not held then
   if ended then
     redis.call('DEL', key)
+    if known[4] then
+      redis.call('HSET', key, 'ceiling', '0')
+    end
   end
   spent = spent + amount
   redis.call('HSET', key, 'spent', string.format('%.0f', spent), 'day', day, 'hold:' .. id, ARGV[2])
+  if lease > 0 then
+    redis.call('HSET', key, 'until:' .. id, string.format('%.0f', now + lease))
+  end
   redis.call('EXPIRE', key, daily and 172800 or 2592000)
 end
-return { 1, math.max(0, budget - spent), reset }
+return { 1, math.max(0, budget - spent), reset, 0, day }

@@ -24,6 +24,6 @@ if not held then
   return { 0 }
 end
 local spent = redis.call('HGET', key, 'spent') - held + ARGV[2]
-redis.call('HDEL', key, field)
+redis.call('HDEL', key, field, 'until:' .. ARGV[1])
 redis.call('HSET', key, 'spent', string.format('%.0f', spent))
 return { 1 }

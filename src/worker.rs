@@ -3,6 +3,7 @@
 //!
 //! * [`slots`]: the pool of slots that the lanes share
 //! * `supplier`: how Temporal's SDK takes slots from it
+//! * [`settings`]: what operators have set, beside Redis
 //! * [`backpressure`]: how many slots the models' limits can use
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
@@ -31,6 +32,7 @@ use self::{slots::Pool, supplier::LaneSlots};
 use crate::{config::Config, telemetry::Telemetry, temporal};
 
 pub mod backpressure;
+pub mod settings;
 pub mod slots;
 mod supplier;
 
@@ -76,7 +78,7 @@ pub async fn run(
     let identity = identity();
     let mut worker = boxed_worker(config, telemetry, &identity, process).await?;
     let stop = worker.stop.take();
-    let grace = config.shutdown_grace();
+    let (grace, state) = (config.shutdown_grace(), config.state()?);
 
     let ended = CancellationToken::new();
     let outdated = tokio::sync::Notify::new();
@@ -120,7 +122,9 @@ pub async fn run(
         result
     };
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
-    let (result, alive, ()) = tokio::join!(work, alive, keys);
+    let money = services.budgets.keep(ended.cancelled());
+    let settings = settings::keep(&quota, state.as_ref(), ended.cancelled());
+    let (result, alive, (), (), ()) = tokio::join!(work, alive, keys, money, settings);
     info!("stopped");
     result?;
     Ok(alive?)
@@ -174,11 +178,16 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
 /// When the configuration cannot be used.
 pub fn services_with(config: &Config, providers: Providers) -> Result<Services> {
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
+    let budgets = Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone())
+        .with_longest_call(config.longest_call());
     Ok(Services {
         storage: config.storage(&quota)?,
         reader: reader()?,
         providers,
-        budgets: Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone()),
+        budgets: match config.state()? {
+            Some(state) => budgets.with_checkpoints(state),
+            None => budgets,
+        },
         prices,
         routes: config.routes()?,
         queues: tidegate_activities::call::route::Queues::default(),

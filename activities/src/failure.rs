@@ -19,6 +19,8 @@
 //! | either of these for the document itself | at the end `UnreadableDocument` | the same | the same |
 //! | Redis is away and a budget must be kept | `Transient` | yes | grows with the attempts |
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
+//! | too little is left of a budget, and calls under way may give some back | `QuotaWait`, benign | yes | [`BUDGET_RETURNS`], up to three times that |
+//! | Redis has lost what was spent of a budget | `QuotaWait`, benign | yes | [`BUDGET_LOST`], up to twice that |
 //! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
 //! | the answer is cut or empty, and more room can be had | `Truncated` | twice | at once |
 //! | the same, and no more room can be had or is wanted | `Truncated` | no | |
@@ -39,7 +41,7 @@ use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use tidegate_providers::{self as providers, Kind};
 use tidegate_quota::{
     Dimension, Refused,
-    budget::{BudgetRefused, Unheld},
+    budget::{BudgetRefused, Payer, Unheld},
     store::Binding,
 };
 use tidegate_types::ModelId;
@@ -129,6 +131,14 @@ pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
 /// A budget's refusal is remembered for this long: the documents behind it fail without taking
 /// quota. Then one asks again, because calls that cost less than was held give the rest back.
 pub const BUDGET_REFUSED: Duration = Duration::from_secs(5);
+
+/// The same where calls under way may give something back; documents wait this long for it, and by
+/// chance up to three times as long.
+pub const BUDGET_RETURNS: Duration = Duration::from_secs(1);
+
+/// Documents whose budget is lost wait this long, and by chance up to twice as long: an operator
+/// has to say what was spent.
+pub const BUDGET_LOST: Duration = Duration::from_secs(10);
 
 /// Different documents in a row whose calls fail, until a model's circuit opens. A single one may
 /// itself be what the provider fails at.
@@ -420,7 +430,25 @@ impl Failure {
     /// A budget has too little left; no call was made.
     #[must_use]
     pub fn over_budget(refused: &BudgetRefused) -> Self {
+        if refused.may_come_back() {
+            let wait = BUDGET_RETURNS + BUDGET_RETURNS.mul_f64(2.0 * rand::random::<f64>());
+            return Self::quota_wait(refused.to_string(), wait, WaitsFor::Budget);
+        }
         Self::never(FailureType::BudgetExceeded, refused.to_string())
+    }
+
+    /// Redis has lost what was spent of a budget; no call was made.
+    #[must_use]
+    pub fn budget_lost(payer: &Payer) -> Self {
+        let (flag, name) = match payer {
+            Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
+            Payer::Batch(batch) => ("batch", batch.as_str()),
+        };
+        let message = format!(
+            "Redis has lost what {payer} has spent; say it with `tidegate budget set --{flag} {name} --spent-usd AMOUNT`, and let [storage] state keep it the next time"
+        );
+        let wait = BUDGET_LOST.mul_f64(1.0 + rand::random::<f64>());
+        Self::quota_wait(message, wait, WaitsFor::Budget)
     }
 
     /// A provider call failed. `counts` has it already.
@@ -535,6 +563,12 @@ impl Failure {
         self.retry != Retry::Never
     }
 
+    /// Whether too little is left of a budget, for now or for good.
+    #[must_use]
+    pub fn waits_for_budget(&self) -> bool {
+        self.kind == FailureType::BudgetExceeded || self.waits_for == Some(WaitsFor::Budget)
+    }
+
     /// Whether the model cannot be asked at all for now, so that another one should be.
     #[must_use]
     pub fn model_is_gone(&self) -> bool {
@@ -600,6 +634,10 @@ impl From<Unheld> for Failure {
     fn from(unheld: Unheld) -> Self {
         match unheld {
             Unheld::Refused(refused) => Self::over_budget(&refused),
+            Unheld::Lost { payer, .. } => Self::budget_lost(&payer),
+            unsaved @ Unheld::Unsaved(_) => {
+                Self::quota_wait(unsaved.to_string(), BUDGET_RETURNS, WaitsFor::Budget)
+            }
             unknown @ Unheld::Unknown(_) => Self::transient(unknown.to_string()),
         }
     }

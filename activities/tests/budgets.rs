@@ -6,6 +6,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "tests may stop at the first fault"
 )]
 
@@ -23,6 +24,7 @@ use tidegate_activities::{
     call::budget::Budgets,
     call::guard::Guard,
     failure::{Backoff, Failure, Retry},
+    storage::Storage,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider,
@@ -30,12 +32,12 @@ use tidegate_providers::{
 };
 use tidegate_quota::{
     Budget, Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request,
-    budget::{BudgetRefused, Unheld},
+    budget::{BudgetRefused, Payer, Unheld},
     redis_store::Store,
 };
 use tidegate_testkit::Redis;
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::{FailureType, Job, Source, Target};
+use tidegate_workflows::contract::{FailureType, Job, Source, Target, WaitsFor};
 
 /// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost
 /// 0.002.
@@ -142,6 +144,39 @@ impl Rig {
         self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await
     }
 
+    /// As the plan does it.
+    async fn open(&self) {
+        if self.batch_usd.is_some() {
+            self.ledger.open(&Payer::Batch("night".to_owned()), 0.0, false).await.unwrap();
+        }
+    }
+
+    /// Until Redis answers again, and says that the budget is lost.
+    async fn ended_or_lost(&self, number: u32) -> Failure {
+        for _ in 0..1_000 {
+            match self.call(number).await {
+                Err(failure) if failure.kind == FailureType::Transient => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                ended => return ended.unwrap_err(),
+            }
+        }
+        panic!("Redis never answered");
+    }
+
+    /// As Temporal does it: tried again, though sooner, while it is retried.
+    async fn ended(&self, number: u32) -> Result<Completion, Failure> {
+        for _ in 0..1_000 {
+            match self.call(number).await {
+                Err(failure) if failure.is_retried() => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                ended => return ended,
+            }
+        }
+        panic!("document {number} is tried again for ever");
+    }
+
     fn calls(&self) -> u32 {
         self.provider.calls.load(Ordering::SeqCst)
     }
@@ -176,15 +211,104 @@ async fn a_budget_for_three_calls_makes_three_of_ten_documents() {
     let Some(redis) = Redis::start() else { return };
     let rig = Rig::new(&redis, Some(3.0 * COST), as_bounded);
     let answers = futures::future::join_all((0..10).map(|number| rig.call(number))).await;
-    let (done, failed): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
-    assert_eq!((done.len(), failed.len(), rig.calls()), (3, 7, 3));
-    for failure in failed.into_iter().map(Result::unwrap_err) {
+    let (done, waiting): (Vec<_>, Vec<_>) = answers.into_iter().partition(Result::is_ok);
+    assert_eq!((done.len(), waiting.len(), rig.calls()), (3, 7, 3));
+    for failure in waiting.into_iter().map(Result::unwrap_err) {
+        assert_eq!(failure.waits_for, Some(WaitsFor::Budget), "what others hold may come back");
+    }
+    // It did not: the budget is really spent.
+    for number in 0..7 {
+        let failure = rig.ended(number).await.unwrap_err();
         assert_eq!((failure.kind, failure.retry), (FailureType::BudgetExceeded, Retry::Never));
         let sentence = "tenant \"default\" may spend 0.006 USD a day; 0.00 USD is left and this call may cost 0.002 USD; the next day begins in ";
         assert!(failure.message.starts_with(sentence), "{failure}");
         assert!(failure.message.ends_with(" min, at 00:00 UTC"), "{failure}");
     }
+    assert_eq!(rig.calls(), 3);
     assert_eq!(rig.requests_in_window(3).await, 3, "a call that is refused gives the quota back");
+}
+
+/// 64 documents, and a budget for what they cost but not for what they may cost at once.
+#[tokio::test]
+async fn documents_wait_while_what_others_hold_may_come_back() {
+    let Some(redis) = Redis::start() else { return };
+    // Each is held at 0.002 and costs 0.001.
+    let rig = Rig { batch_usd: Some(33.0 * COST), ..Rig::new(&redis, None, || used(0)) };
+    rig.open().await;
+    let all = futures::future::join_all((0..64).map(|number| rig.ended(number))).await;
+    let failed: Vec<_> = all.into_iter().filter_map(Result::err).collect();
+    assert!(failed.is_empty(), "{} of 64: {}", failed.len(), failed[0]);
+    assert_eq!(rig.calls(), 64);
+    // Now 0.064 of 0.066 are spent: one more fits, and no other.
+    rig.ended(64).await.unwrap();
+    assert_eq!(rig.ended(65).await.unwrap_err().kind, FailureType::BudgetExceeded);
+}
+
+#[tokio::test]
+async fn a_call_whose_cost_stays_unknown_is_waited_for_by_nobody() {
+    let Some(redis) = Redis::start() else { return };
+    let rig = Rig::new(&redis, Some(COST), || fault(Kind::Timeout, Charged::Unknown));
+    assert_eq!(rig.call(0).await.unwrap_err().kind, FailureType::Transient);
+    assert_eq!(rig.call(1).await.unwrap_err().kind, FailureType::BudgetExceeded);
+}
+
+/// Redis loses everything twice; what was bought stays within the budget, and close to it.
+#[tokio::test]
+async fn what_was_spent_survives_a_redis_that_comes_back_empty() {
+    let Some(mut redis) = Redis::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let state = format!("file://{}/state", folder.path().canonicalize().unwrap().display());
+    let state = Storage::new([state.as_str()]).unwrap().resolve(&state).unwrap();
+    let budget = 40.0 * COST;
+    let mut bought = 0;
+    for round in 0..3 {
+        // A new worker each time: it knows nothing but what lies in Redis and in the store.
+        let rig = Rig::new(&redis, None, as_bounded);
+        let budgets = rig.budgets.with_checkpoints(state.clone());
+        let rig = Rig { budgets, batch_usd: Some(budget), ..rig };
+        let first = round * 100;
+        for number in first..first + 12 {
+            rig.ended(number).await.unwrap_or_else(|failure| panic!("{number}: {failure}"));
+        }
+        bought += rig.calls();
+        if round == 2 {
+            let rest = futures::future::join_all((300..350).map(|number| rig.ended(number))).await;
+            bought += u32::try_from(rest.iter().filter(|answer| answer.is_ok()).count()).unwrap();
+            let failed = rest.into_iter().filter_map(Result::err);
+            assert!(failed.into_iter().all(|it| it.kind == FailureType::BudgetExceeded));
+        }
+        redis.kill();
+        redis.restart();
+    }
+    println!("{bought} of 40 calls that the budget is for, over two losses");
+    // Each loss costs what a checkpoint allows at most: four calls.
+    assert!((40 - 2 * 4 - 1..=40).contains(&bought), "{bought}");
+}
+
+#[tokio::test]
+async fn without_a_place_for_checkpoints_a_budget_that_is_lost_waits_until_somebody_says() {
+    let Some(mut redis) = Redis::start() else { return };
+    for (batch_usd, daily_usd, command) in [
+        (Some(4.0 * COST), None, "tidegate budget set --batch night --spent-usd"),
+        (None, Some(4.0 * COST), "tidegate budget set --tenant default --spent-usd"),
+    ] {
+        let rig = Rig { batch_usd, ..Rig::new(&redis, daily_usd, as_bounded) };
+        rig.open().await;
+        rig.call(0).await.unwrap();
+        redis.kill();
+        redis.restart();
+        let lost = rig.ended_or_lost(1).await;
+        assert_eq!((lost.kind, lost.waits_for), (FailureType::QuotaWait, Some(WaitsFor::Budget)));
+        assert!(lost.benign && lost.message.contains(command), "{lost}");
+        assert_eq!(rig.calls(), 1);
+        let payer = match batch_usd {
+            Some(_) => Payer::Batch("night".to_owned()),
+            None => Payer::Tenant(Tenant::default()),
+        };
+        rig.ledger.set_spent(&payer, 3.0 * COST).await.unwrap();
+        rig.call(2).await.unwrap();
+        assert_eq!(rig.call(3).await.unwrap_err().kind, FailureType::BudgetExceeded);
+    }
 }
 
 #[tokio::test]
@@ -217,6 +341,7 @@ async fn what_a_call_did_not_cost_can_be_spent() {
 async fn a_call_is_held_in_both_budgets_or_in_none() {
     let Some(redis) = Redis::start() else { return };
     let rig = Rig { batch_usd: Some(2.0 * COST), ..Rig::new(&redis, Some(1.0), as_bounded) };
+    rig.open().await;
     let answers = futures::future::join_all((0..6).map(|number| rig.call(number))).await;
     assert_eq!((answers.iter().filter(|answer| answer.is_ok()).count(), rig.calls()), (2, 2));
     let failure = answers.into_iter().find_map(Result::err).unwrap();

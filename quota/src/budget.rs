@@ -19,6 +19,7 @@
 //! # }
 //! ```
 
+mod checkpoint;
 mod ledger;
 
 use std::{fmt, time::Duration};
@@ -27,6 +28,7 @@ use tidegate_types::Tenant;
 
 use crate::error::Error;
 
+pub use checkpoint::Checkpoint;
 pub use ledger::{Budgets, Hold};
 
 /// Who must not spend more.
@@ -54,19 +56,27 @@ pub struct Budget {
     pub payer: Payer,
     /// US dollars. All callers should give the same; a caller that gives less is refused sooner.
     pub usd: f64,
+    /// Whether it must be there, because it was opened before: one that is not is lost.
+    pub opened: bool,
 }
 
 impl Budget {
     /// What a tenant may spend in a day (UTC).
     #[must_use]
     pub fn daily(tenant: Tenant, usd: f64) -> Self {
-        Self { payer: Payer::Tenant(tenant), usd }
+        Self { payer: Payer::Tenant(tenant), usd, opened: false }
     }
 
     /// What a batch may spend in all. Forgotten 30 days after its last call.
     #[must_use]
     pub fn of_batch(workflow_id: impl Into<String>, usd: f64) -> Self {
-        Self { payer: Payer::Batch(workflow_id.into()), usd }
+        Self { payer: Payer::Batch(workflow_id.into()), usd, opened: false }
+    }
+
+    /// The same, which must be there: see [`Budgets::open`].
+    #[must_use]
+    pub fn opened(self) -> Self {
+        Self { opened: true, ..self }
     }
 }
 
@@ -76,6 +86,17 @@ pub enum Unheld {
     /// The budget has too little left.
     #[error(transparent)]
     Refused(#[from] BudgetRefused),
+    /// It was opened, and Redis has lost it: what was spent is not known.
+    #[error("what {payer} has spent is not known any more: Redis has lost it")]
+    Lost {
+        /// Whose budget it is.
+        payer: Payer,
+        /// The day that it is for, counted from 1970-01-01; 0 without days.
+        day: u64,
+    },
+    /// As much as the last checkpoint allows is spent or held: another one is due first.
+    #[error("a checkpoint of the budget of {0} is due")]
+    Unsaved(Payer),
     /// Redis does not answer, so what is left is not known. Come back later.
     #[error("no budget can be kept, so no call is made: {0}")]
     Unknown(#[from] Error),
@@ -92,19 +113,33 @@ pub struct BudgetRefused {
     pub left_usd: f64,
     /// US dollars that the call may cost.
     pub needed_usd: f64,
+    /// US dollars that calls under way hold, and may give back.
+    pub returning_usd: f64,
     /// Until the budget begins anew; `None` when it never does.
     pub reset: Option<Duration>,
 }
 
+impl BudgetRefused {
+    /// Whether the call would fit if those under way cost nothing: then it may yet.
+    #[must_use]
+    pub fn may_come_back(&self) -> bool {
+        self.returning_usd > 0.0 && self.needed_usd <= self.left_usd + self.returning_usd + 1e-10
+    }
+}
+
 impl fmt::Display for BudgetRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { payer, budget_usd, left_usd, needed_usd, reset } = self;
+        let Self { payer, budget_usd, left_usd, needed_usd, reset, .. } = self;
         let [budget, left, needed] = [budget_usd, left_usd, needed_usd].map(|usd| Usd(*usd));
         let span = if reset.is_some() { "a day" } else { "in all" };
         write!(
             f,
             "{payer} may spend {budget} {span}; {left} is left and this call may cost {needed}; "
         )?;
+        if self.may_come_back() {
+            let returning = Usd(self.returning_usd);
+            return write!(f, "calls under way hold {returning} and may give some of it back");
+        }
         match reset {
             Some(reset) => {
                 let minutes = reset.as_secs().div_ceil(60);
@@ -165,12 +200,21 @@ mod tests {
             budget_usd: 2.0,
             left_usd: 0.01,
             needed_usd: 0.04,
+            returning_usd: 0.0,
             reset: None,
         };
         assert_eq!(
             refused.to_string(),
             "batch \"night\" may spend 2.00 USD in all; 0.01 USD is left and this call may cost 0.04 USD; start the batch again with a higher budget_usd to go on"
         );
+        let waiting = BudgetRefused { returning_usd: 0.5, ..refused.clone() };
+        assert!(waiting.may_come_back());
+        assert!(
+            waiting
+                .to_string()
+                .ends_with("calls under way hold 0.50 USD and may give some of it back")
+        );
+        assert!(!BudgetRefused { returning_usd: 0.02, ..waiting }.may_come_back(), "not enough");
         let payer = Payer::Tenant("acme".to_owned().try_into().unwrap());
         let refused = BudgetRefused {
             payer,

@@ -56,6 +56,12 @@ pub fn words(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:words")
 }
 
+/// What is there until Redis loses everything.
+#[must_use]
+pub fn mark(prefix: &str) -> String {
+    format!("{prefix}:{LAYOUT}:mark")
+}
+
 /// A batch's count of provider calls beyond the first of each document.
 #[must_use]
 pub fn retries(prefix: &str, batch: &str) -> String {

@@ -93,6 +93,16 @@ impl Limits {
         self.per_minute.map(|limit| limit.map_or(0, |limit| self.with_margin(limit)))
     }
 
+    /// The limit of which this is what [`Self::with_margin`] made; calls at once have no margin.
+    #[must_use]
+    pub fn stated(&self, limited: Limited, with_margin: u64) -> u64 {
+        match limited {
+            // Rounding must not lose one of them.
+            Limited::Window(_) => whole((float(with_margin) / self.margin - 1e-6).ceil()).max(1),
+            Limited::InFlight => with_margin,
+        }
+    }
+
     /// A limit times the margin, rounded down but never to nothing.
     #[must_use]
     pub fn with_margin(&self, limit: u64) -> u64 {

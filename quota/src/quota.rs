@@ -32,6 +32,9 @@ const MAX_SLEEP: Duration = Duration::from_mins(1);
 /// before it opens.
 const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
+/// As long as what operators set, and twice that: it must not end before.
+const MARK_LIVES: Duration = Duration::from_secs(60 * 86_400);
+
 /// A limiter over some models. Cheap to clone; every clone is the same limiter.
 #[derive(Debug, Clone)]
 pub struct Quota {
@@ -340,6 +343,38 @@ impl Quota {
     /// [`Error::Away`].
     pub async fn said(&self) -> Result<Vec<(String, String)>, Error> {
         self.say("", "", true).await.map(Option::unwrap_or_default)
+    }
+
+    /// A name that Redis has until it loses everything; `None` where it has, or never had it.
+    ///
+    /// # Errors
+    /// [`Error::Away`]; also without a Redis.
+    pub async fn mark(&self) -> Result<Option<String>, Error> {
+        let (redis, key) = self.marked()?;
+        let mark: Option<String> = redis.connection().command(redis::cmd("GET").arg(&key)).await?;
+        if mark.is_some() {
+            let mut lives = redis::cmd("EXPIRE");
+            redis.connection().command::<i64>(lives.arg(&key).arg(MARK_LIVES.as_secs())).await?;
+        }
+        Ok(mark)
+    }
+
+    /// Gives Redis such a name, unless it has one.
+    ///
+    /// # Errors
+    /// As [`Self::mark`].
+    pub async fn make_mark(&self) -> Result<(), Error> {
+        let (redis, key) = self.marked()?;
+        let mut set = redis::cmd("SET");
+        set.arg(&key).arg(format!("{:016x}", rand::random::<u64>())).arg("NX");
+        set.arg("EX").arg(MARK_LIVES.as_secs());
+        redis.connection().command::<Option<String>>(&set).await.map(drop)
+    }
+
+    fn marked(&self) -> Result<(&redis_store::Store, String), Error> {
+        let redis = self.shared.redis.as_ref();
+        let redis = redis.ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
+        Ok((redis, crate::key::mark(redis.prefix())))
     }
 
     /// Live workers of the fleet as of the last beat, this one included.

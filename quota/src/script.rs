@@ -56,6 +56,8 @@ scripts! {
     retries: "retries-1",
     budget_reserve: "budget-reserve-1",
     budget_settle: "budget-settle-1",
+    budget_open: "budget-open-1",
+    budget_checkpoint: "budget-checkpoint-1",
     bucket: "bucket-1",
 }
 

@@ -270,7 +270,9 @@ fn reserve(
     key: &str,
     arguments: [String; 5],
 ) -> redis::RedisResult<(u8, u64, u64)> {
-    redis::cmd("EVAL").arg(RESERVE).arg(1).arg(key).arg(&arguments).query(connection)
+    let reply: (u8, u64, u64, u64, u64) =
+        redis::cmd("EVAL").arg(RESERVE).arg(1).arg(key).arg(&arguments).query(connection)?;
+    Ok((reply.0, reply.1, reply.2))
 }
 
 fn settle(

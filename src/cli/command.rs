@@ -8,7 +8,7 @@ use tracing::Level;
 use crate::{config::Config, telemetry::LogFormat};
 
 use super::{
-    config, demo, doctor,
+    budget, config, demo, doctor,
     exit::{self, Outcome},
     limits, pause, quota, run, serve, status, why,
 };
@@ -50,6 +50,7 @@ enum Command {
     Why(why::Args),
     Quota(quota::Args),
     Limits(limits::Args),
+    Budget(budget::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
     Doctor(doctor::Args),
@@ -95,6 +96,7 @@ impl Cli {
             Command::Why(args) => why::run(args, &config()?).await,
             Command::Quota(args) => quota::run(args, &config()?).await,
             Command::Limits(args) => limits::run(args, &config()?).await,
+            Command::Budget(args) => budget::run(args, &config()?).await,
             Command::Pause(args) => pause::pause(args, &config()?).await,
             Command::Resume(args) => pause::resume(args, &config()?).await,
             // The one command that goes on when the configuration is at fault.

@@ -158,7 +158,7 @@ async fn refused_keys(config: &Config) -> Vec<Check> {
 
 async fn storage(config: &Config) -> Vec<Check> {
     let mut checks = Vec::new();
-    for root in &config.storage.roots {
+    for root in config.storage.roots.iter().chain(&config.storage.state) {
         checks.push(one_root(root).await);
     }
     if checks.is_empty() {

@@ -11,6 +11,7 @@
 //! * `place`: documents and results as paths and URLs, and a batch's name made from them
 //! * `follow`: a batch on its way; `summary`: how it ended
 
+mod budget;
 mod command;
 mod config;
 mod demo;

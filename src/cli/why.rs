@@ -143,6 +143,9 @@ fn answer(
         let binds = quota::binds(model, snapshot).unwrap_or_default();
         return format!("it waits for {binds}; `tidegate resume {}` opens it now", model.id);
     }
+    if let Some(money) = waits.money.as_ref().filter(|_| waits.binding == Some(WaitsFor::Budget)) {
+        return format!("it waits for money: {money}");
+    }
     if waits.turn > 0 {
         let bound = quota::binds(model, snapshot)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));

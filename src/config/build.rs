@@ -11,7 +11,7 @@ use tidegate_activities::{
     call::route::{Route, Routes},
     failure::Backoff,
     host_rates::HostRates,
-    storage::Storage,
+    storage::{Location, Storage},
 };
 use tidegate_providers::{Prices, Providers, Settings, Vendor};
 use tidegate_quota::{ModelQuota, Options, Quota};
@@ -188,6 +188,12 @@ impl Config {
     /// a model.
     #[must_use]
     pub fn shutdown_grace(&self) -> Duration {
+        self.worker.shutdown_grace.map_or_else(|| self.longest_call(), |grace| *grace)
+    }
+
+    /// The longest `request-timeout` of a provider that serves a model.
+    #[must_use]
+    pub fn longest_call(&self) -> Duration {
         let timeout = |model: &String| {
             let name = model.split_once(':').map_or(model.as_str(), |(provider, _)| provider);
             *self
@@ -195,8 +201,18 @@ impl Config {
                 .get(name)
                 .map_or_else(|| Provider::default().timeout(), Provider::timeout)
         };
-        let longest = || self.models.keys().map(timeout).max().unwrap_or_default();
-        self.worker.shutdown_grace.map_or_else(longest, |grace| *grace)
+        self.models.keys().map(timeout).max().unwrap_or_default()
+    }
+
+    /// Where what Redis must not lose is kept beside it, if anywhere: each fleet has a folder of
+    /// its own there, by its key prefix.
+    ///
+    /// # Errors
+    /// The place cannot be used.
+    pub fn state(&self) -> anyhow::Result<Option<Location>> {
+        let Some(uri) = &self.storage.state else { return Ok(None) };
+        let place = Storage::new([uri.as_str()]).and_then(|storage| storage.resolve(uri));
+        Ok(Some(place.context("storage.state")?.child(&self.redis.key_prefix)))
     }
 
     /// How retry delays grow.

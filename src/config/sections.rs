@@ -199,6 +199,11 @@ impl Default for Worker {
 pub struct Storage {
     /// `file:///folder`, `s3://bucket/prefix`, `gs://…`, `az://…`.
     pub roots: Vec<String>,
+    /// Where what budgets have spent and the limits that were set are kept beside Redis, so that they
+    /// survive one that comes back empty: a prefix as in `roots`, which need not lie under one of
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
     /// How often the fleet may ask a host of `https://` roots, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Host>,
@@ -206,7 +211,7 @@ pub struct Storage {
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { roots: vec!["file:///data".to_owned()], hosts: BTreeMap::new() }
+        Self { roots: vec!["file:///data".to_owned()], state: None, hosts: BTreeMap::new() }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct LastFailure {
     /// One of [`FailureType`](tidegate_workflows::contract::FailureType), or Temporal's own, such
     /// as `Timeout`.
     pub kind: String,
+    /// Its sentence.
+    pub message: String,
     /// What tidegate's failures carry beside their sentence; empty in others.
     pub details: FailureDetails,
 }
@@ -137,7 +139,8 @@ impl From<Failure> for LastFailure {
                 let details = info.details.and_then(|details| details.payloads.into_iter().next());
                 let details =
                     details.and_then(|details| serde_json::from_slice(&details.data).ok());
-                Self { kind: info.r#type, details: details.unwrap_or_default() }
+                let (kind, message) = (info.r#type, failure.message);
+                Self { kind, message, details: details.unwrap_or_default() }
             }
             Some(FailureInfo::TimeoutFailureInfo(_)) => {
                 Self { kind: "Timeout".to_owned(), ..Self::default() }
@@ -175,7 +178,10 @@ mod tests {
             };
             let seen = PendingActivityInfo { last_failure: Some(failure), ..Default::default() };
             let failure = Pending::from(seen).failure.unwrap();
-            assert_eq!(failure.kind, "QuotaWait");
+            assert_eq!(
+                (failure.kind.as_str(), failure.message.as_str()),
+                ("QuotaWait", "a sentence for people")
+            );
             failure.details.waits_for
         };
         let new = r#"{"provider_calls":1,"rate_limited":0,"deferrals":4,"waits_for":"tokens"}"#;

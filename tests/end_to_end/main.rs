@@ -19,6 +19,7 @@ mod fleet;
 mod keys;
 mod lanes;
 mod long;
+mod money;
 mod own_activity;
 mod pack;
 mod providers;

@@ -63,6 +63,7 @@ pub async fn plan_in(
     let (forecast, provider_batching) =
         expected(services, attempt, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
+    services.budgets.open(job, workflow_id).await?;
     let pack = forecast.pack;
     let folder = job::folder(&output, workflow_id, run_id);
     let count = documents.len() as u64;

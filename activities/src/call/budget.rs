@@ -2,7 +2,7 @@
 //!
 //! Only a call that a budget applies to asks anything of Redis.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use chrono::Utc;
 use futures::future::{join_all, try_join_all};
@@ -16,10 +16,18 @@ use tidegate_workflows::contract::Job;
 
 use crate::{
     call::attempt::Attempt,
+    call::checkpoints::Checkpoints,
     call::health::Cooldown,
-    failure::{BUDGET_REFUSED, Failure},
+    failure::{BUDGET_REFUSED, BUDGET_RETURNS, Failure},
     metrics,
+    storage::Location,
 };
+
+/// A call is settled within this, or never: the longest of a provider by default, and a minute.
+const LEASE: Duration = Duration::from_secs(660);
+
+/// The same of a provider's batch: it has a day, and is collected after it.
+const BATCH_LEASE: Duration = Duration::from_hours(48);
 
 /// The budgets that this worker knows.
 #[derive(Debug, Default)]
@@ -28,6 +36,10 @@ pub struct Budgets {
     daily_usd: HashMap<Tenant, f64>,
     prices: Prices,
     refused: Cooldown<Payer, BudgetRefused>,
+    /// Budgets that this worker has spent of, and until when they must be there for it.
+    seen: Cooldown<Payer, ()>,
+    lease: Option<Duration>,
+    checkpoints: Option<Arc<Checkpoints>>,
 }
 
 impl Budgets {
@@ -38,7 +50,76 @@ impl Budgets {
         daily_usd: HashMap<Tenant, f64>,
         prices: Prices,
     ) -> Self {
-        Self { ledger, daily_usd, prices, refused: Cooldown::default() }
+        Self { ledger, daily_usd, prices, ..Self::default() }
+    }
+
+    /// The same, where a call takes no longer than this.
+    #[must_use]
+    pub fn with_longest_call(self, longest: Duration) -> Self {
+        Self { lease: Some(longest.saturating_add(Duration::from_mins(1))), ..self }
+    }
+
+    /// The same, with what was spent kept in this folder, so that it survives a loss of Redis.
+    #[must_use]
+    pub fn with_checkpoints(self, folder: Location) -> Self {
+        let checkpoints = Arc::new(Checkpoints::new(folder, self.ledger.clone()));
+        Self { checkpoints: Some(checkpoints), ..self }
+    }
+
+    /// Writes a checkpoint of each budget in use every few seconds, until `stop` resolves.
+    pub async fn keep(&self, stop: impl Future<Output = ()>) {
+        match &self.checkpoints {
+            Some(checkpoints) => checkpoints.keep(stop).await,
+            None => stop.await,
+        }
+    }
+
+    /// Opens what a batch may spend, unless it is open: from here on, not to find it in Redis means
+    /// that Redis has lost it.
+    ///
+    /// # Errors
+    /// `Transient` when Redis cannot be asked.
+    pub async fn open(&self, job: &Job, batch: &str) -> Result<(), Failure> {
+        // With checkpoints, each budget is opened when it is first needed.
+        if job.budget_usd.is_none() || self.checkpoints.is_some() {
+            return Ok(());
+        }
+        let payer = Payer::Batch(batch.to_owned());
+        self.ledger.open(&payer, 0.0, false).await.map_err(Unheld::from)?;
+        Ok(())
+    }
+
+    /// Holds so much of a budget for one call. A budget that Redis has lost is taken from its last
+    /// checkpoint.
+    async fn reserve(
+        &self,
+        budget: &Budget,
+        id: &str,
+        usd: f64,
+        lease: Duration,
+    ) -> Result<Hold, Failure> {
+        let seen = self.seen.get(&budget.payer).is_some();
+        let opened = matches!(budget.payer, Payer::Batch(_)) || seen;
+        let budget = Budget { opened: opened || self.checkpoints.is_some(), ..budget.clone() };
+        let reserve = || self.ledger.reserve_for(&budget, id, usd, lease);
+        let mut held = reserve().await;
+        if let Some(checkpoints) = &self.checkpoints {
+            held = checkpoints.renewing(&budget, usd, held, reserve).await?;
+        }
+        match &held {
+            Ok(hold) => {
+                metrics::budget_left(&budget.payer, hold.left_usd);
+                // Its key lives on for a day after that.
+                let day = hold.reset.unwrap_or_default();
+                self.seen.remember(budget.payer.clone(), (), day);
+            }
+            Err(Unheld::Refused(refused)) => {
+                metrics::budget_left(&refused.payer, refused.left_usd);
+                self.remember(refused);
+            }
+            Err(_) => {}
+        }
+        Ok(held?)
     }
 
     /// Whether the budgets of a batch can be kept.
@@ -91,7 +172,7 @@ impl Budgets {
         usd: f64,
     ) -> Result<(), Failure> {
         let budgets = self.applying(&job.tenant, batch, job.budget_usd);
-        let reserve = |budget| self.ledger.reserve(budget, id, usd);
+        let reserve = |budget| self.reserve(budget, id, usd, BATCH_LEASE);
         let mut holds = try_join_all(budgets.iter().map(reserve)).await?;
         holds.iter_mut().for_each(Hold::sent);
         Ok(())
@@ -125,7 +206,8 @@ impl Budgets {
     }
 
     fn remember(&self, refused: &BudgetRefused) {
-        let length = refused.reset.map_or(BUDGET_REFUSED, |reset| reset.min(BUDGET_REFUSED));
+        let length = if refused.may_come_back() { BUDGET_RETURNS } else { BUDGET_REFUSED };
+        let length = refused.reset.map_or(length, |reset| reset.min(length));
         self.refused.remember(refused.payer.clone(), refused.clone(), length);
     }
 
@@ -150,38 +232,33 @@ impl CallBudget<'_> {
     /// Fails what a budget refused a moment ago, before it takes quota.
     ///
     /// # Errors
-    /// `BudgetExceeded`.
-    pub fn check(&self) -> Result<(), Failure> {
+    /// `BudgetExceeded`, or `QuotaWait` while calls under way may give something back.
+    pub fn check(&self, attempt: &Attempt) -> Result<(), Failure> {
         let refused =
             self.budgets.iter().find_map(|budget| self.source.remembered(budget, self.bound_usd));
-        refused.map_or(Ok(()), |refused| Err(Failure::over_budget(&refused)))
+        let Some(refused) = refused else { return Ok(()) };
+        if refused.may_come_back() {
+            attempt.deferred(attempt.state().ticket);
+        }
+        Err(Failure::over_budget(&refused))
     }
 
     /// Holds in every budget what the call may cost: in all of them or in none.
     ///
     /// # Errors
-    /// `BudgetExceeded` when one has too little left; `Transient` when Redis cannot be asked.
+    /// `BudgetExceeded` when one is spent; `QuotaWait` while calls under way may give something
+    /// back, or what was spent is lost; `Transient` when Redis cannot be asked.
     pub async fn hold(&self, attempt: &Attempt) -> Result<BudgetHolds<'_>, Failure> {
-        let reserve =
-            |budget| self.source.ledger.reserve(budget, &self.request.reservation, self.bound_usd);
-        match try_join_all(self.budgets.iter().map(reserve)).await {
-            Ok(holds) => {
-                for (budget, hold) in self.budgets.iter().zip(&holds) {
-                    metrics::budget_left(&budget.payer, hold.left_usd);
-                }
-                Ok(BudgetHolds { call_budget: self, holds })
+        let lease = self.source.lease.unwrap_or(LEASE);
+        let (id, usd) = (&self.request.reservation, self.bound_usd);
+        let reserve = |budget| self.source.reserve(budget, id, usd, lease);
+        let held = try_join_all(self.budgets.iter().map(reserve)).await;
+        let holds = held.inspect_err(|failure| {
+            if failure.is_retried() {
+                attempt.deferred(None);
             }
-            Err(unheld) => {
-                match &unheld {
-                    Unheld::Refused(refused) => {
-                        metrics::budget_left(&refused.payer, refused.left_usd);
-                        self.source.remember(refused);
-                    }
-                    Unheld::Unknown(_) => attempt.deferred(None),
-                }
-                Err(unheld.into())
-            }
-        }
+        })?;
+        Ok(BudgetHolds { call_budget: self, holds })
     }
 }
 
@@ -205,12 +282,12 @@ impl BudgetHolds<'_> {
         self.call_budget.source.cost_usd(&self.call_budget.request.model, usage)
     }
 
-    /// The call is over and used this much; unknown use stays charged with what was held.
+    /// The call is over and used this much; unknown use is charged with what was held, and nobody
+    /// waits for it to come back.
     pub async fn settle(self, usage: Option<&Usage>) {
         let cost_usd = usage.and_then(|usage| self.cost_usd(usage));
-        if let Some(cost_usd) = cost_usd {
-            join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;
-        }
+        let cost_usd = cost_usd.unwrap_or(self.call_budget.bound_usd);
+        join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;
     }
 
     /// The call failed.

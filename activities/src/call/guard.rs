@@ -105,7 +105,7 @@ impl Guard {
         self.check(attempt)?;
         let hand_back = |failure| handed_back(attempt, failure);
         self.keys.check(&request.model, Instant::now()).map_err(hand_back)?;
-        budget.check()?;
+        budget.check(attempt)?;
         let circuit = self.health.enter(&request.model, Instant::now());
         let breaker = circuit.inspect_err(|_| attempt.deferred(attempt.state().ticket))?;
         let (patient, slot) = self.waiting.enter(request);

@@ -6,8 +6,9 @@
 //!   answers; [`warm_cache`]: which call of a batch goes first, so that the others find the prompt
 //!   cached
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
-//! * [`budget`]: what pays for a call; [`health`]: models that should not be asked for a while;
-//!   [`keys`]: keys that are refused, here and in the fleet
+//! * [`budget`]: what pays for a call; `checkpoints`: what was spent, beside Redis
+//! * [`health`]: models that should not be asked for a while; [`keys`]: keys that are refused, here
+//!   and in the fleet
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
@@ -17,6 +18,7 @@ pub mod admission;
 pub(crate) mod ask;
 pub mod attempt;
 pub mod budget;
+mod checkpoints;
 pub mod cuts;
 pub mod guard;
 pub mod health;

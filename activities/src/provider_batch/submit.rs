@@ -146,7 +146,7 @@ async fn try_to(
             Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
                 return Ok(nothing(task.to));
             }
-            Err(failure) if failure.kind == FailureType::BudgetExceeded => {
+            Err(failure) if lines.len() > 1 && failure.waits_for_budget() => {
                 next = lines.split_off(lines.len() / 2).first().map_or(next, |line| line.index);
             }
             Err(failure) => return Err(failure),

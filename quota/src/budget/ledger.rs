@@ -13,7 +13,7 @@ const NANOS: f64 = 1e9;
 
 /// The most that the scripts count exactly, some nine million dollars. A larger budget is kept as
 /// this.
-const MAX_NANOS: u64 = (1 << 53) - 1;
+pub(super) const MAX_NANOS: u64 = (1 << 53) - 1;
 
 /// The budgets of a fleet. Cheap to clone; every clone is the same.
 #[derive(Debug, Clone, Default)]
@@ -21,9 +21,13 @@ pub struct Budgets(Option<Arc<Ledger>>);
 
 /// Where the budgets lie.
 #[derive(Debug)]
-struct Ledger {
-    store: Store,
+pub(super) struct Ledger {
+    pub(super) store: Store,
 }
+
+/// A call that has not been settled by then is not going to be: as long as it can take by default,
+/// and a minute.
+const LEASE: Duration = Duration::from_secs(660);
 
 impl Budgets {
     /// Without a store every budget is closed.
@@ -41,24 +45,52 @@ impl Budgets {
     /// [`Unheld::Refused`] when the budget has less left; [`Unheld::Unknown`] when Redis cannot be
     /// asked: then no call may be made.
     pub async fn reserve(&self, budget: &Budget, id: &str, usd: f64) -> Result<Hold, Unheld> {
-        let ledger =
-            self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))?;
+        self.reserve_for(budget, id, usd, LEASE).await
+    }
+
+    /// The same for a call that may take up to `lease`. What is held longer counts as spent, so
+    /// that nobody waits for it.
+    ///
+    /// # Errors
+    /// As [`Self::reserve`]; [`Unheld::Lost`] where a budget that was opened is not there;
+    /// [`Unheld::Unsaved`] where a checkpoint is due.
+    pub async fn reserve_for(
+        &self,
+        budget: &Budget,
+        id: &str,
+        usd: f64,
+        lease: Duration,
+    ) -> Result<Hold, Unheld> {
+        let ledger = self.ledger()?;
+        let payer = || budget.payer.clone();
         let mut hold =
             Hold::new(Arc::clone(ledger), key(&ledger.store, &budget.payer), id.to_owned());
-        let [held, left, reset] = ledger.reserve(&hold, budget, usd).await?;
+        let [outcome, left, reset, returning, day] =
+            ledger.reserve(&hold, budget, usd, lease).await?;
         hold.left_usd = dollars(left);
-        if held == 1 {
+        let reset = Duration::from_micros(wire::unsigned(reset));
+        hold.reset = matches!(budget.payer, Payer::Tenant(_)).then_some(reset);
+        if outcome == 1 {
             return Ok(hold);
         }
+        let reset = hold.reset;
         hold.forget();
-        Err(Unheld::Refused(BudgetRefused {
-            payer: budget.payer.clone(),
-            budget_usd: budget.usd,
-            left_usd: dollars(left),
-            needed_usd: usd,
-            reset: matches!(budget.payer, Payer::Tenant(_))
-                .then(|| Duration::from_micros(wire::unsigned(reset))),
-        }))
+        Err(match outcome {
+            2 => Unheld::Lost { payer: payer(), day: wire::unsigned(day) },
+            3 => Unheld::Unsaved(payer()),
+            _ => Unheld::Refused(BudgetRefused {
+                payer: payer(),
+                budget_usd: budget.usd,
+                left_usd: dollars(left),
+                needed_usd: usd,
+                returning_usd: dollars(returning),
+                reset,
+            }),
+        })
+    }
+
+    pub(super) fn ledger(&self) -> Result<&Arc<Ledger>, Error> {
+        self.0.as_ref().ok_or_else(|| Error::Away("this limiter has none".to_owned()))
     }
 
     /// What another process holds under this id: to be settled where it is learned what the call
@@ -82,6 +114,8 @@ impl Budgets {
 pub struct Hold {
     /// US dollars that were left in the budget when this was held.
     pub left_usd: f64,
+    /// Until the budget begins anew; `None` when it never does.
+    pub reset: Option<Duration>,
     ledger: Arc<Ledger>,
     key: String,
     id: String,
@@ -92,7 +126,7 @@ impl Hold {
     /// Made before anything is asked, so that whatever happens to the question, its hold is given
     /// back.
     fn new(ledger: Arc<Ledger>, key: String, id: String) -> Self {
-        Self { left_usd: 0.0, ledger, key, id, returns: true }
+        Self { left_usd: 0.0, reset: None, ledger, key, id, returns: true }
     }
 
     /// Nothing was held.
@@ -145,9 +179,16 @@ impl Drop for Hold {
 }
 
 impl Ledger {
-    async fn reserve(&self, hold: &Hold, budget: &Budget, usd: f64) -> Result<[i64; 3], Error> {
-        let daily = u64::from(matches!(budget.payer, Payer::Tenant(_)));
-        let numbers = [nanos(usd), nanos(budget.usd), daily, self.store.clock()];
+    async fn reserve(
+        &self,
+        hold: &Hold,
+        budget: &Budget,
+        usd: f64,
+        lease: Duration,
+    ) -> Result<[i64; 5], Error> {
+        let lease = u64::try_from(lease.as_micros()).unwrap_or(MAX_NANOS).min(MAX_NANOS);
+        let (daily, opened) = (daily(&budget.payer), u64::from(budget.opened));
+        let numbers = [nanos(usd), nanos(budget.usd), daily, self.store.clock(), lease, opened];
         let mut arguments = vec![hold.id.as_bytes().to_vec()];
         arguments.extend(numbers.map(|number| number.to_string().into_bytes()));
         let keys = [hold.key.clone()];
@@ -162,7 +203,12 @@ impl Ledger {
     }
 }
 
-fn key(store: &Store, payer: &Payer) -> String {
+/// 1 for a budget of a day.
+pub(super) fn daily(payer: &Payer) -> u64 {
+    u64::from(matches!(payer, Payer::Tenant(_)))
+}
+
+pub(super) fn key(store: &Store, payer: &Payer) -> String {
     match payer {
         Payer::Tenant(tenant) => key::tenant_budget(store.prefix(), tenant),
         Payer::Batch(batch) => key::batch_budget(store.prefix(), batch),
@@ -171,11 +217,11 @@ fn key(store: &Store, payer: &Payer) -> String {
 
 /// The nearest, so that three times 0.1 fit into 0.3.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast saturates")]
-fn nanos(usd: f64) -> u64 {
+pub(super) fn nanos(usd: f64) -> u64 {
     ((usd * NANOS).round() as u64).min(MAX_NANOS)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "replies lie below 2^53")]
-fn dollars(nanos: i64) -> f64 {
+pub(super) fn dollars(nanos: i64) -> f64 {
     nanos as f64 / NANOS
 }

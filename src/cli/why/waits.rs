@@ -28,6 +28,8 @@ pub(super) struct Waits {
     /// What bound most of those that wait for their turn. That others come first says nothing of
     /// what the first of them waits for, and counts where nothing else is known.
     pub(super) binding: Option<WaitsFor>,
+    /// Why one that waits for its budget does, in its own sentence.
+    pub(super) money: Option<String>,
     /// When the first and the last of those that wait are tried again.
     pub(super) next: Option<(SystemTime, SystemTime)>,
 }
@@ -57,6 +59,9 @@ impl Waits {
                     waits.turn += 1;
                     if let Some(binding) = failure.details.waits_for {
                         *bindings.entry(binding).or_default() += 1;
+                        if binding == WaitsFor::Budget {
+                            waits.money = Some(failure.message.clone());
+                        }
                     }
                 }
                 failure => {
@@ -96,7 +101,11 @@ mod tests {
         Pending {
             activity: "tidegate.process_document".to_owned(),
             next: Some(SystemTime::now() + Duration::from_secs(next)),
-            failure: Some(LastFailure { kind: kind.to_owned(), details }),
+            failure: Some(LastFailure {
+                kind: kind.to_owned(),
+                message: "why".to_owned(),
+                details,
+            }),
             ..Pending::default()
         }
     }
@@ -136,6 +145,14 @@ mod tests {
         assert_eq!(seen.binding, Some(WaitsFor::Tokens));
         let (first, last) = seen.next.unwrap();
         assert!((34..=36).contains(&last.duration_since(first).unwrap().as_secs()));
+    }
+
+    #[test]
+    fn what_is_said_of_a_budget_is_kept() {
+        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Budget))]);
+        assert_eq!(waits.money.as_deref(), Some("why"));
+        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Gate))]);
+        assert_eq!(waits.money, None);
     }
 
     #[test]

@@ -144,6 +144,8 @@ pub enum WaitsFor {
     Gate,
     /// What was bought to be written: nothing more is bought before.
     Unwritten,
+    /// What other calls hold of its budget, or for somebody to say what was spent of it.
+    Budget,
     /// Something that a later version knows of.
     #[serde(other)]
     Other,
@@ -163,6 +165,7 @@ impl WaitsFor {
             Self::Canary => "canary",
             Self::Gate => "the gate",
             Self::Unwritten => "unwritten answers",
+            Self::Budget => "its budget",
             Self::Other => "quota",
         }
     }

@@ -1,0 +1,214 @@
+//! What was spent of each budget, beside Redis: `[storage] state`.
+//!
+//! `<state>/budgets/<payer>/<day>/<generation>.json` says how much may have been spent before the
+//! next one was written. Each is only ever created, so that any store will do and workers need not
+//! agree; the newest counts, and what may be spent beyond it waits for the next. After a loss as
+//! much counts as spent as the newest says.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tidegate_quota::{
+    Budget, Budgets,
+    budget::{Checkpoint, Hold, Payer, Unheld},
+};
+use tracing::{info, warn};
+
+use crate::{
+    failure::Failure,
+    hash::hash,
+    storage::{self, Entry, Location},
+};
+
+/// How often a checkpoint of each budget in use is written, beside those that are due.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// The part of a budget that may be spent from one checkpoint to the next, and so the part that may
+/// count for nothing after a loss.
+const PART: f64 = 0.05;
+
+/// As many calls fit between two checkpoints at least.
+const CALLS: f64 = 4.0;
+
+/// A call asks so often, while others take what each checkpoint allows.
+const MAX_ASKED: u32 = 5;
+
+/// One object.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stored {
+    /// For people.
+    payer: String,
+    /// The most that may have been spent before the next checkpoint.
+    ceiling_usd: f64,
+    /// Spent and held when it was written. For people.
+    spent_usd: f64,
+    /// Seconds since 1970. For people.
+    at: u64,
+}
+
+/// The checkpoints of one fleet.
+#[derive(Debug)]
+pub(super) struct Checkpoints {
+    folder: Location,
+    ledger: Budgets,
+    /// One at a time is written here.
+    turn: tokio::sync::Mutex<()>,
+    /// Budgets that were used since their last checkpoint, and the most that a call needed.
+    used: Mutex<HashMap<Payer, (Budget, f64)>>,
+    /// The newest that this worker has written.
+    written: Mutex<HashMap<Payer, Location>>,
+}
+
+impl Checkpoints {
+    pub(super) fn new(folder: Location, ledger: Budgets) -> Self {
+        let (turn, used, written) = Default::default();
+        Self { folder: folder.child("budgets"), ledger, turn, used, written }
+    }
+
+    /// What was `held`, or what `reserve` holds after the budget was found again or a checkpoint was
+    /// written.
+    pub(super) async fn renewing<R>(
+        &self,
+        budget: &Budget,
+        usd: f64,
+        mut held: Result<Hold, Unheld>,
+        reserve: impl Fn() -> R,
+    ) -> Result<Result<Hold, Unheld>, Failure>
+    where
+        R: Future<Output = Result<Hold, Unheld>>,
+    {
+        self.used.lock().insert(budget.payer.clone(), (budget.clone(), usd));
+        for asked in 0..MAX_ASKED {
+            let unsaved = match &held {
+                Err(Unheld::Unsaved(_)) => true,
+                Err(Unheld::Lost { .. }) => false,
+                _ => break,
+            };
+            let _turn = self.turn.lock().await;
+            // Others may have written one meanwhile.
+            if unsaved && asked == 0 {
+                held = reserve().await;
+                if !matches!(held, Err(Unheld::Unsaved(_))) {
+                    continue;
+                }
+            }
+            match held {
+                Err(Unheld::Lost { day, .. }) => self.find(budget, day).await?,
+                _ => self.write(budget, usd).await.map_err(|error| unwritten(&error))?,
+            }
+            held = reserve().await;
+        }
+        Ok(held)
+    }
+
+    /// Opens a budget that is not in Redis with what its newest checkpoint says.
+    async fn find(&self, budget: &Budget, day: u64) -> Result<(), Failure> {
+        let folder = self.of(&budget.payer, day);
+        let mut newest: Option<Location> = None;
+        let look = |entry| {
+            if let Entry::Object(object, _) = entry
+                && newest.as_ref().is_none_or(|newest| newest.name() < object.name())
+            {
+                newest = Some(object);
+            }
+        };
+        folder.entries(look).await.map_err(|error| unread(&error))?;
+        let spent_usd = match &newest {
+            Some(object) => {
+                let bytes = object.read().await.map_err(|error| unread(&error))?;
+                let stored: Stored = serde_json::from_slice(&bytes)
+                    .map_err(|error| Failure::transient(format!("{object} is damaged: {error}")))?;
+                warn!(
+                    payer = %budget.payer, spent_usd = stored.ceiling_usd,
+                    "Redis has lost what was spent of a budget; as much counts as the last checkpoint allowed"
+                );
+                stored.ceiling_usd
+            }
+            None => 0.0,
+        };
+        self.ledger.open(&budget.payer, spent_usd, true).await.map_err(Unheld::from)?;
+        Ok(())
+    }
+
+    async fn write(&self, budget: &Budget, usd: f64) -> Result<(), Fault> {
+        let more = (budget.usd * PART).max(usd * CALLS);
+        let Some(checkpoint) = self.ledger.begin_checkpoint(budget, more).await? else {
+            return Ok(());
+        };
+        let Checkpoint { ceiling_usd, spent_usd, generation, day } = checkpoint;
+        let at = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let payer = budget.payer.to_string();
+        let stored = Stored { payer, ceiling_usd, spent_usd, at: at.as_secs() };
+        let object = self.of(&budget.payer, day).child(&format!("{generation:020}.json"));
+        object.write(serde_json::to_vec(&stored).unwrap_or_default()).await?;
+        self.ledger.end_checkpoint(budget, &checkpoint).await?;
+        let before = self.written.lock().insert(budget.payer.clone(), object);
+        if let Some(before) = before
+            && let Err(error) = before.delete().await
+        {
+            info!(%error, "an old checkpoint stays behind");
+        }
+        Ok(())
+    }
+
+    /// By a hash: ids of batches may be anything.
+    fn of(&self, payer: &Payer, day: u64) -> Location {
+        let (kind, name) = match payer {
+            Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
+            Payer::Batch(batch) => ("batch", batch.as_str()),
+        };
+        let folder = format!("{kind}-{:016x}", hash([name.as_bytes()]));
+        self.folder.child(&folder).child(&day.to_string())
+    }
+
+    /// Writes one of each budget in use every few seconds, until `stop` resolves.
+    pub(super) async fn keep(self: &Arc<Self>, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        let mut beat = tokio::time::interval(EVERY);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                _ = beat.tick() => self.write_all().await,
+            }
+        }
+        self.write_all().await;
+    }
+
+    async fn write_all(&self) {
+        let used = std::mem::take(&mut *self.used.lock());
+        for (budget, usd) in used.into_values() {
+            let _turn = self.turn.lock().await;
+            if let Err(error) = self.write(&budget, usd).await {
+                warn!(%error, payer = %budget.payer, "a checkpoint of a budget could not be written");
+                self.used.lock().entry(budget.payer.clone()).or_insert((budget, usd));
+            }
+        }
+    }
+}
+
+/// Why no checkpoint was written.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error(transparent)]
+    Redis(#[from] tidegate_quota::Error),
+    #[error(transparent)]
+    Store(#[from] storage::Error),
+}
+
+fn unwritten(error: &Fault) -> Failure {
+    Failure::transient(format!(
+        "nothing is asked while what was spent cannot be kept in [storage] state: {error}"
+    ))
+}
+
+fn unread(error: &storage::Error) -> Failure {
+    Failure::transient(format!(
+        "nothing is asked while what was spent cannot be read from [storage] state: {error}"
+    ))
+}
