@@ -1,5 +1,6 @@
 //! Where documents and results lie: URIs under allowed roots, on any object store.
 
+mod listing;
 mod local;
 mod stamp;
 
@@ -17,12 +18,14 @@ use object_store::{
     ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
     client::{HttpClient, HttpConnector},
     http::HttpBuilder,
+    list::PaginatedListStore,
     local::LocalFileSystem,
     path::{Path, PathPart},
 };
 use url::Url;
 
 pub use self::error::Error;
+use self::listing::Listed;
 use crate::host_rates::HostRates;
 
 pub use local::OddEntry;
@@ -40,13 +43,20 @@ pub struct Storage {
     rates: HostRates,
 }
 
-#[derive(Debug)]
 struct Root {
     /// Ends in a slash, so that `/data` does not cover `/database`.
     url: Url,
     store: Arc<dyn ObjectStore>,
+    /// Lists page by page, where a store can.
+    lister: Option<Arc<dyn PaginatedListStore>>,
     /// For `file://`: links must not lead out of it.
     folder: Option<PathBuf>,
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Root").field("url", &self.url.as_str()).finish_non_exhaustive()
+    }
 }
 
 /// One object, or the prefix of many.
@@ -62,7 +72,7 @@ pub struct Location {
 pub enum Entry {
     /// An object, or a file.
     Object(Location, Stamp),
-    /// Something in a folder that cannot be read as a file.
+    /// Something in a folder that cannot be read as a file, or a key that cannot be a path.
     Odd(OddEntry),
 }
 
@@ -175,7 +185,12 @@ impl Root {
             let folder = url.to_file_path().map_err(|()| {
                 invalid("write file:// and an absolute path, three slashes in all".to_owned())
             })?;
-            return Ok(Self { url, store: Arc::new(LocalFileSystem::new()), folder: Some(folder) });
+            return Ok(Self {
+                url,
+                store: Arc::new(LocalFileSystem::new()),
+                lister: None,
+                folder: Some(folder),
+            });
         }
         if matches!(url.scheme(), "http" | "https") {
             let mut origin = url.clone();
@@ -186,12 +201,13 @@ impl Root {
                 .with_client_options(client)
                 .with_http_connector(Straight);
             let store = builder.build().map_err(|error| invalid(error.to_string()))?;
-            return Ok(Self { url, store: Arc::new(store), folder: None });
+            return Ok(Self { url, store: Arc::new(store), lister: None, folder: None });
         }
+        let lister = listing::lister(&url, options).map_err(|error| invalid(error.to_string()))?;
         let options = options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value));
         let (store, _) = object_store::parse_url_opts(&url, options)
             .map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { url, store: Arc::from(store), folder: None })
+        Ok(Self { url, store: Arc::from(store), lister, folder: None })
     }
 
     /// How many parts of the path lie beyond this root, if it covers the URL.
@@ -477,7 +493,8 @@ impl Location {
         .await
     }
 
-    /// The same, with what else lies in a file system's folders.
+    /// The same, with what else lies in a file system's folders, and keys of a bucket that cannot be
+    /// paths.
     ///
     /// # Errors
     /// As [`Self::list`].
@@ -499,6 +516,19 @@ impl Location {
             }
             return Ok(());
         }
+        if let Some(lister) = &self.root().lister {
+            let found = |found| {
+                each(match found {
+                    Listed::Object(meta) => {
+                        let location = Self { path: meta.location.clone(), ..self.clone() };
+                        Entry::Object(location, Stamp::of_object(meta))
+                    }
+                    Listed::Odd(key, why) => Entry::Odd(self.odd(&key, why)),
+                });
+            };
+            let listed = listing::list(lister.as_ref(), &self.path, found).await;
+            return listed.map_err(|error| self.failed("list", &error));
+        }
         let mut objects = self.store().list(Some(&self.path));
         while let Some(meta) =
             objects.try_next().await.map_err(|error| self.failed("list", &error))?
@@ -513,6 +543,22 @@ impl Location {
         match self.root().folder {
             Some(_) => Stamp::of_file(meta.size, meta.last_modified),
             None => Stamp::of_object(meta),
+        }
+    }
+
+    /// A key that cannot be a path. Its URI says what the key is; it does not lead there.
+    fn odd(&self, key: &str, why: String) -> OddEntry {
+        let below = key.strip_prefix(self.path.as_ref()).unwrap_or(key);
+        let mut url = self.root().url.clone();
+        url.set_path(key);
+        OddEntry {
+            path: below.strip_prefix('/').unwrap_or(below).into(),
+            uri: url.into(),
+            why: format!(
+                "the key \"{}\" cannot be read: {why}; rename the object",
+                key.escape_debug()
+            ),
+            is_folder: false,
         }
     }
 

@@ -346,3 +346,70 @@ async fn workers_share_a_hosts_rate_and_go_on_by_themselves_without_redis() {
     }
     assert_eq!(asked.load(Ordering::SeqCst), 6);
 }
+
+/// A bucket that holds these keys, and counts how often it is listed.
+async fn bucket_of(keys: Vec<String>) -> (Storage, Arc<AtomicU32>) {
+    let asked = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&asked);
+    let list = move |uri: axum::http::Uri| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let query: std::collections::HashMap<String, String> =
+            url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
+                .into_owned()
+                .collect();
+        let text = |name: &str| query.get(name).cloned();
+        let prefix = text("prefix").unwrap_or_default();
+        let after = text("continuation-token").or_else(|| text("start-after")).unwrap_or_default();
+        let most = text("max-keys").map_or(1_000, |most| most.parse().unwrap());
+        let mut left = keys.iter().filter(|key| key.starts_with(&prefix) && **key > after);
+        let page: Vec<&String> = left.by_ref().take(most).collect();
+        let mut xml = String::from("<ListBucketResult>");
+        for key in &page {
+            xml += &format!(
+                "<Contents><Key>{key}</Key><Size>1</Size><LastModified>2026-11-22T00:00:00.000Z</LastModified></Contents>"
+            );
+        }
+        if let (Some(last), Some(_)) = (page.last(), left.next()) {
+            xml += &format!("<NextContinuationToken>{last}</NextContinuationToken>");
+        }
+        std::future::ready(xml + "</ListBucketResult>")
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let app = Router::new().fallback(get(list));
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (storage_at(&endpoint, &[]), asked)
+}
+
+/// Keys that `object_store` refuses cost themselves alone, wherever they stand.
+#[tokio::test]
+async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
+    let mut keys: Vec<String> =
+        (0..2_500).map(|number| format!("data/in/{number:05}.md")).collect();
+    let odd =
+        ["data/in//first.md", "data/in/00700/./x.md", "data/in/01999//", "data/in/zz/../z.md"];
+    keys.extend(odd.map(str::to_owned));
+    keys.sort();
+    let (storage, asked) = bucket_of(keys).await;
+    let job = serde_json::json!({"source": {"prefix": "s3://bucket/data/in/"}, "output": "s3://bucket/data/out/",
+        "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
+    let job: Job = serde_json::from_value(job).unwrap();
+    let output = storage.resolve("s3://bucket/data/out/").unwrap();
+    let found = source::documents(&storage, &job, &output).await.unwrap();
+    assert_eq!((found.documents.len(), found.renamed), (2_500 + odd.len(), 0));
+    let (bad, good): (Vec<_>, Vec<_>) =
+        found.documents.into_iter().partition(|document| document.unreadable.is_some());
+    let whys: Vec<String> = bad.into_iter().filter_map(|document| document.unreadable).collect();
+    for key in odd {
+        assert!(
+            whys.iter().any(|why| why.contains(key) && why.contains("rename")),
+            "{key}: {whys:?}"
+        );
+    }
+    let expected = (0..2_500).map(|number| format!("s3://bucket/data/in/{number:05}.md"));
+    let mut uris: Vec<String> = good.into_iter().map(|document| document.uri).collect();
+    uris.sort();
+    assert!(uris.into_iter().eq(expected), "each of the others once");
+    let asked = asked.load(Ordering::SeqCst);
+    assert!(asked <= 8 + 12 * 4, "{asked} requests");
+}

@@ -171,7 +171,8 @@ fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
 }
 
 fn is_hidden(relative: &FilePath) -> bool {
-    relative.iter().any(|part| part.as_encoded_bytes().starts_with(b"."))
+    // A bucket's key may hold what would lead upwards in a folder: that hides nothing.
+    relative.iter().any(|part| part != ".." && part.as_encoded_bytes().starts_with(b"."))
 }
 
 /// A document that fails by itself, and says why.

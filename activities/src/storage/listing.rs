@@ -1,0 +1,112 @@
+//! Listing an object store that holds keys which cannot be paths here.
+//!
+//! `object_store` refuses a whole page for one key such as `a//b` or `a/./b`, and says which key.
+//! The page is then asked for in ever smaller pieces up to that key, which is left out by its
+//! name: about ten requests for each.
+
+use std::sync::Arc;
+
+use object_store::{
+    ObjectMeta, ObjectStoreScheme,
+    aws::AmazonS3Builder,
+    gcp::GoogleCloudStorageBuilder,
+    list::{PaginatedListOptions, PaginatedListStore},
+    path,
+};
+use url::Url;
+
+/// Stores send as many keys in a page.
+const PAGE: usize = 1_000;
+
+/// What a listing finds.
+pub(super) enum Listed {
+    /// An object.
+    Object(ObjectMeta),
+    /// A key that cannot be a path, and why.
+    Odd(String, String),
+}
+
+/// What lists a bucket page by page, where a store can.
+pub(super) fn lister(
+    url: &Url,
+    options: &[(String, String)],
+) -> object_store::Result<Option<Arc<dyn PaginatedListStore>>> {
+    macro_rules! built {
+        ($builder:ty) => {{
+            let builder = <$builder>::new().with_url(url.as_str());
+            let builder = options.iter().fold(builder, |builder, (key, value)| {
+                match key.to_ascii_lowercase().parse() {
+                    Ok(key) => builder.with_config(key, value),
+                    Err(_) => builder,
+                }
+            });
+            Ok(Some(Arc::new(builder.build()?)))
+        }};
+    }
+    match ObjectStoreScheme::parse(url) {
+        Ok((ObjectStoreScheme::AmazonS3, _)) => built!(AmazonS3Builder),
+        Ok((ObjectStoreScheme::GoogleCloudStorage, _)) => built!(GoogleCloudStorageBuilder),
+        _ => Ok(None),
+    }
+}
+
+/// Everything below `prefix`, in the store's order.
+pub(super) async fn list(
+    lister: &dyn PaginatedListStore,
+    prefix: &path::Path,
+    mut each: impl FnMut(Listed),
+) -> object_store::Result<()> {
+    let prefix = Some(format!("{prefix}/")).filter(|prefix| prefix != "/");
+    let (mut page_token, mut after) = (None::<String>, None::<String>);
+    // So many keys from here on there is one that cannot be a path, where that is known.
+    let mut within: Option<usize> = None;
+    loop {
+        let asked = within.map(|within| (within / 2).max(1));
+        let options = PaginatedListOptions {
+            offset: after.clone().filter(|_| page_token.is_none()),
+            max_keys: asked,
+            page_token: page_token.take(),
+            ..PaginatedListOptions::default()
+        };
+        match lister.list_paginated(prefix.as_deref(), options).await {
+            Ok(page) => {
+                let objects = page.result.objects;
+                let last = objects.last().map(|object| object.location.to_string());
+                within = within.zip(asked).map(|(within, asked)| (within - asked).max(1));
+                let (at_end, found) = (page.page_token.is_none(), !objects.is_empty());
+                objects.into_iter().for_each(|object| each(Listed::Object(object)));
+                if at_end || !found {
+                    return Ok(());
+                }
+                // The name of a key that ends in a slash lacks it.
+                after = if last == after { last.map(|last| last + "/") } else { last };
+                page_token = page.page_token.filter(|_| within.is_none());
+            }
+            Err(object_store::Error::InvalidPath { source }) => {
+                let why = source.to_string();
+                match (key(source), asked) {
+                    (Some(key), Some(1)) if after.as_ref().is_none_or(|after| *after < key) => {
+                        after = Some(key.clone());
+                        within = None;
+                        each(Listed::Odd(key, why));
+                    }
+                    (Some(_), asked) if asked != Some(1) => within = Some(asked.unwrap_or(PAGE)),
+                    _ => {
+                        return Err(object_store::Error::Generic {
+                            store: "listing",
+                            source: why.into(),
+                        });
+                    }
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn key(error: path::Error) -> Option<String> {
+    match error {
+        path::Error::EmptySegment { path } | path::Error::BadSegment { path, .. } => Some(path),
+        _ => None,
+    }
+}
