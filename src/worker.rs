@@ -182,6 +182,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         .with_longest_call(config.longest_call());
     Ok(Services {
         storage: config.storage(&quota)?,
+        answers: config.answers()?,
         reader: reader()?,
         providers,
         budgets: match config.state()? {

@@ -14,6 +14,7 @@ use crate::{
         route::{Queues, Routes},
         warm_cache::Warmth,
     },
+    document::answers::Answers,
     storage::Storage,
 };
 
@@ -22,6 +23,8 @@ use crate::{
 pub struct Services {
     /// Where documents and results lie.
     pub storage: Storage,
+    /// Answers that batches share, if they do.
+    pub answers: Option<Answers>,
     /// From their bytes to text.
     pub reader: Reader,
     /// The APIs that answer.

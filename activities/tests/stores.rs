@@ -208,6 +208,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
     std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
     let services = Services {
+        answers: None,
         storage: forbidding,
         reader: Reader::isolated("/bin/false", [], Limits::default()),
         providers: Providers::default(),

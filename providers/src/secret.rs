@@ -92,7 +92,8 @@ impl Secret {
     pub fn from_env_file(path: &Path, variable: &str) -> Result<Self, SecretError> {
         let text = read(path)?;
         let value = |line: &str| {
-            let line = line.trim().strip_prefix("export ").unwrap_or(line.trim()).trim_start();
+            let line = line.trim();
+            let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
             let (name, value) = line.split_once('=')?;
             (name.trim() == variable).then(|| value.trim().to_owned())
         };

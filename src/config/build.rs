@@ -9,6 +9,7 @@ use std::{
 use anyhow::Context;
 use tidegate_activities::{
     call::route::{Route, Routes},
+    document::answers::Answers,
     failure::Backoff,
     host_rates::HostRates,
     storage::{Location, Storage},
@@ -119,6 +120,15 @@ impl Config {
         let hosts = self.storage.hosts.iter().map(limit).collect::<anyhow::Result<Vec<_>>>()?;
         let storage = Storage::new(self.storage.roots.iter().map(String::as_str));
         Ok(storage.context("storage.roots")?.with_rates(HostRates::new(quota, hosts)))
+    }
+
+    /// The store of answers, if there is one.
+    ///
+    /// # Errors
+    /// The prefix cannot be used.
+    pub fn answers(&self) -> anyhow::Result<Option<Answers>> {
+        let prefix = self.storage.answers.as_deref();
+        prefix.map(Answers::open).transpose().context("storage.answers")
     }
 
     /// What calls cost: the built-in prices, before them those of the configured file, before those

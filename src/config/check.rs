@@ -100,6 +100,20 @@ impl Faults<'_> {
     }
 
     fn storage(&mut self) {
+        if let Some(prefix) = &self.config.storage.answers {
+            let usable = prefix.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
+                "file" => url.to_file_path().is_ok(),
+                "s3" | "gs" | "az" => url.has_host(),
+                _ => false,
+            });
+            if !usable {
+                let what = format!(
+                    "is \"{}\"; write file:///folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix",
+                    mask::url(prefix)
+                );
+                self.add(&["storage", "answers"], what);
+            }
+        }
         for root in &self.config.storage.roots {
             let usable = root.parse::<url::Url>().is_ok_and(|url| match url.scheme() {
                 "file" => url.to_file_path().is_ok(),

@@ -204,6 +204,10 @@ pub struct Storage {
     /// them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// A prefix for answers that batches share: the same question about the same content is bought
+    /// once. Off without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
     /// How often the fleet may ask a host of `https://` roots, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hosts: BTreeMap<String, Host>,
@@ -211,7 +215,12 @@ pub struct Storage {
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { roots: vec!["file:///data".to_owned()], state: None, hosts: BTreeMap::new() }
+        Self {
+            roots: vec!["file:///data".to_owned()],
+            answers: None,
+            state: None,
+            hosts: BTreeMap::new(),
+        }
     }
 }
 

@@ -301,3 +301,42 @@ async fn nothing_vanishes_between_the_source_and_the_report() {
     assert_eq!(figures(&progress), figures(&report()));
     fleet.stop().await;
 }
+
+/// Three batches ask the same: alone, alone, and several in a call. The first one pays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn batches_share_answers() {
+    let price = "price = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 40.0 }";
+    let settings = format!("[models.\"{MODEL}\"]\nrpm = 6_000\n{price}\n");
+    let Some(mut fleet) = fleet("", &settings).await else { return };
+    fleet.documents(12, 60);
+    let store = fleet.uri("answers/");
+    fleet.worker_with(&[("TIDEGATE_STORAGE__ANSWERS", &store)]);
+    fleet.start("first", &with_room(&fleet, "first")).await;
+    let first = fleet.result("first").await.unwrap();
+    assert_eq!(first["provider_calls"], json!(12), "{first}");
+    let mut in_packs = with_room(&fleet, "third");
+    in_packs["pack"] = json!(5);
+    for (id, batch) in [("second", with_room(&fleet, "second")), ("third", in_packs)] {
+        fleet.start(id, &batch).await;
+        let again = fleet.result(id).await.unwrap();
+        assert_eq!((&again["succeeded"], &again["provider_calls"]), (&json!(12), &json!(0)));
+        let report = std::fs::read(fleet.path(&format!("{id}/report.json"))).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        assert_eq!(report["reused"], json!(12), "{report}");
+        let saved = report["saved_usd"].as_f64().unwrap();
+        assert!((saved - first["cost_usd"].as_f64().unwrap()).abs() < 1e-9, "{report}");
+        let answers = |id: &str| -> Vec<_> {
+            fleet.results(id).into_values().map(|result| result["answer"].clone()).collect()
+        };
+        assert_eq!(answers(id), answers("first"));
+    }
+    assert_eq!(fleet.account().requests, 12);
+    fleet.stop().await;
+}
+
+/// Answers that are not whole are not shared.
+fn with_room(fleet: &crate::fleet::Fleet, output: &str) -> serde_json::Value {
+    let mut batch = fleet.batch(output);
+    batch["max_output_tokens"] = json!(4_000);
+    batch
+}

@@ -17,7 +17,7 @@ mod provider_batch;
 pub use batch::{Finish, Finished, Plan, SealShard, ShardInput, ShardProgress, ShardReport};
 pub use document::{
     CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
-    Taken,
+    Reused, Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
 pub use job::{

@@ -260,6 +260,7 @@ impl ProcessShard {
                 totals.succeeded += u64::from(packed.succeeded);
                 totals.skipped += u64::from(packed.skipped);
                 totals.spend += packed.spent;
+                totals.reused += packed.reused;
                 Some(packed.left)
             }
             Err(error) if error.as_cancelled().is_some() => {

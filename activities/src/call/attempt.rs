@@ -364,7 +364,11 @@ impl Attempt {
     pub fn spooled(&self, is_there: bool) {
         let mut state = self.state.lock();
         let since = state.spooled_millis.unwrap_or_else(|| millis(Some(SystemTime::now())));
-        state.spooled_millis = is_there.then_some(since);
+        let known = std::mem::replace(&mut state.spooled_millis, is_there.then_some(since));
+        if known != state.spooled_millis {
+            // A process that is killed now must not keep it to itself.
+            self.news.notify_one();
+        }
     }
 
     /// For how long its answer has lain in a worker's spool.

@@ -20,7 +20,7 @@ use crate::{
     batch::job::{self, Document, Shard},
     call::{attempt::Attempt, prompt::Content},
     document::{
-        process::{Asked, answer, forget},
+        process::{Asked, answer, forget, offer},
         result::{self, DocumentResult},
         version::Version,
     },
@@ -137,6 +137,9 @@ pub async fn process(
         done = done.answering(shard.asks, version(&folder).await?);
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
+    }
+    if ends {
+        offer(services, &done).await;
     }
     unwritten.keep(attempt, &done.bought(&object)?).await?;
     forget(attempt, &kept).await;

@@ -2,8 +2,9 @@
 //!
 //! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
-//! * [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
+//! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
 
+pub mod answers;
 pub mod content;
 pub mod long;
 pub mod pack;

@@ -21,6 +21,7 @@ use crate::{
     call::{attempt::Attempt, prompt::Content, unwritten::Bought},
     document::{
         content::{self, Care},
+        process::{bought_before, offer},
         result::DocumentResult,
         schema,
         version::Version,
@@ -149,6 +150,7 @@ pub async fn process(
     // The attempt itself is counted as one.
     metrics::documents(results.len().saturating_sub(1), "succeeded");
     for result in &results {
+        offer(services, result).await;
         outcome.spent += result.spend().tokens();
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     }
@@ -176,6 +178,7 @@ async fn gather(
             if result.is_of(attempt) {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
+                outcome.reused += result.reused();
             } else {
                 outcome.skipped += 1;
             }
@@ -184,6 +187,12 @@ async fn gather(
         let care = Care::of_several(Some(attempt));
         match content::read(services, document, shard.job.attach_pdf, care).await {
             Ok((Content::Text(text), version)) => {
+                if let Some(result) = bought_before(services, shard, document, &version).await {
+                    result.create(&DocumentResult::location(&shard.output, &document.id)).await?;
+                    outcome.succeeded += 1;
+                    outcome.reused += result.reused();
+                    continue;
+                }
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();
                 if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {

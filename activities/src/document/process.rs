@@ -42,6 +42,10 @@ pub async fn process(
     unwritten.check_spooled(attempt)?;
     let (content, version) =
         content::read(services, &document, shard.job.attach_pdf, Care::alone(attempt)).await?;
+    if let Some(result) = bought_before(services, &shard, &document, &version).await {
+        unwritten.keep(attempt, &result.bought(&location)?).await?;
+        return Ok(result.outcome(attempt));
+    }
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
@@ -53,10 +57,29 @@ pub async fn process(
     }
     let asked = Asked { content: &content, version, beside: None };
     let result = answer(services, attempt, &shard, document, asked, &kept).await?;
+    offer(services, &result).await;
     unwritten.keep(attempt, &result.bought(&location)?).await?;
     forget(attempt, &kept).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome(attempt))
+}
+
+/// The document's result, where its answer was bought before, in whichever batch.
+pub(crate) async fn bought_before(
+    services: &Services,
+    shard: &Shard,
+    document: &Document,
+    version: &Version,
+) -> Option<DocumentResult> {
+    services.answers.as_ref()?.find(document, shard.asks, version).await
+}
+
+/// Keeps what was bought for other batches, before it is written: where its own place takes
+/// nothing, it is not lost.
+pub(crate) async fn offer(services: &Services, result: &DocumentResult) {
+    if let Some(answers) = &services.answers {
+        answers.keep(result).await;
+    }
 }
 
 /// What a call is about.

@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{DocumentId, ModelId, Spend, Usage};
-use tidegate_workflows::contract::{CutAnswers, DocumentOutcome};
+use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, Reused};
 
 use crate::{
     batch::job::{self, Document},
@@ -55,6 +55,9 @@ pub struct DocumentResult {
     /// Of which version of the document.
     #[serde(flatten)]
     pub version: Version,
+    /// It came out of the store of answers, and had cost so many US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_usd: Option<f64>,
 }
 
 impl DocumentResult {
@@ -83,6 +86,7 @@ impl DocumentResult {
             completed_at: now(),
             question: None,
             version: Version::default(),
+            saved_usd: None,
         }
     }
 
@@ -141,6 +145,25 @@ impl DocumentResult {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.finish == Some(Finish::Cut)
+    }
+
+    /// Whether the answer is known to be all of it.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.finish == Some(Finish::Complete)
+    }
+
+    /// Whether it came out of the store of answers.
+    #[must_use]
+    pub fn is_reused(&self) -> bool {
+        self.saved_usd.is_some()
+    }
+
+    /// What came out of the store of answers with it.
+    #[must_use]
+    pub fn reused(&self) -> Reused {
+        let saved_usd = self.saved_usd.unwrap_or_default();
+        Reused { reused: self.is_reused().into(), saved_usd }
     }
 
     /// Writes an answer that is no result. Whether it could be kept.
@@ -203,7 +226,7 @@ impl DocumentResult {
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
         let spend = Spend::from(attempt.counts()) + self.spend().tokens();
         let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().discarded.cuts };
-        DocumentOutcome { spend, cuts, ..DocumentOutcome::default() }
+        DocumentOutcome { spend, cuts, reused: self.reused(), ..DocumentOutcome::default() }
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     batch::job::{Shard, resolve},
-    document::{result::DocumentResult, schema, version::Version},
+    document::{process::offer, result::DocumentResult, schema, version::Version},
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     services::Services,
@@ -86,7 +86,7 @@ pub async fn collect(
         collected.spent += Spend { provider_calls: 1, ..tokens };
         let failed = result.as_ref().err().map(|error| error.kind);
         let answered = (index, versions.remove(&index).unwrap_or_default());
-        let disposition = disposition(&shard, model, answered, result, cost_usd).await?;
+        let disposition = disposition(services, &shard, model, answered, result, cost_usd).await?;
         let done = matches!(disposition, Disposition::Done { .. });
         counted.push((
             usage,
@@ -143,6 +143,7 @@ fn give_up(batch: &ProviderBatch, error: &Error, attempt: u32) -> Result<(), Fai
 /// As on the direct path: a refusal is final, a cut answer is asked for again with more room where
 /// the batch wants that, and one that does not satisfy the schema has another chance.
 async fn disposition(
+    services: &Services,
     shard: &Shard,
     model: &ModelId,
     (index, version): (u32, Version),
@@ -186,6 +187,7 @@ async fn disposition(
         (OnCut::Keep, Some(Err(wrong))) if cut => Some(Failure::truncated_json(room, &wrong)),
         (_, Some(Err(_))) => return Ok(Disposition::Open),
         (_, Some(Ok(())) | None) => {
+            offer(services, &result).await;
             result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
             return Ok(Disposition::Done { cut });
         }

@@ -19,6 +19,7 @@ use crate::{
     call::{attempt::Attempt, prompt::Content},
     document::{
         content::{self, Care},
+        process::bought_before,
         result::DocumentResult,
         version::Version,
     },
@@ -330,7 +331,12 @@ async fn content(
         // The direct path says what lies there.
         Ok(Some(_)) | Err(_) => return Ok(None),
     }
-    match content::read_owned(services, document, shard.job.attach_pdf, care).await {
+    let read = content::read_owned(services, document.clone(), shard.job.attach_pdf, care).await;
+    match read {
+        // Answered before: the direct path takes it from there.
+        Ok((_, version)) if bought_before(services, shard, &document, &version).await.is_some() => {
+            Ok(None)
+        }
         // Its parts are steps of their own.
         Ok((Content::Text(text), _)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)

@@ -140,6 +140,7 @@ impl Rig {
         let prices = Prices::default();
         let services = Services {
             storage: Storage::new([uri("").as_str()]).unwrap(),
+            answers: None,
             reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),

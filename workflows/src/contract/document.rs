@@ -35,7 +35,6 @@ pub struct CutAnswers {
     pub raised_cost_usd: f64,
     /// Documents, or parts of long ones, that were asked with more room from the first call on,
     /// because too many answers to the same question were cut before.
-    #[serde(skip_serializing_if = "is_zero")]
     pub began_raised: u64,
 }
 
@@ -47,6 +46,23 @@ impl AddAssign for CutAnswers {
         self.raised += raised;
         self.raised_cost_usd += raised_cost_usd;
         self.began_raised += began_raised;
+    }
+}
+
+/// Answers that came out of the store of answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reused {
+    /// Documents with such an answer.
+    pub reused: u64,
+    /// US dollars that these had cost when they were bought, as far as that is known.
+    pub saved_usd: f64,
+}
+
+impl AddAssign for Reused {
+    fn add_assign(&mut self, Self { reused, saved_usd }: Self) {
+        self.reused += reused;
+        self.saved_usd += saved_usd;
     }
 }
 
@@ -85,6 +101,9 @@ pub struct DocumentOutcome {
     /// Its answers that are not whole.
     #[serde(flatten)]
     pub cuts: CutAnswers,
+    /// Whether its answer was bought before.
+    #[serde(flatten)]
+    pub reused: Reused,
 }
 
 /// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
@@ -153,9 +172,7 @@ pub struct PackOutcome {
     pub left: Vec<u32>,
     /// What the call took.
     pub spent: Spend,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
+    /// Those whose answer was bought before.
+    #[serde(flatten)]
+    pub reused: Reused,
 }

@@ -8,7 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tidegate_types::Spend;
 
-use super::document::{CutAnswers, DocumentOutcome};
+use super::document::{CutAnswers, DocumentOutcome, Reused};
 
 /// What documents came to, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Totals {
     /// Their answers that are not whole.
     #[serde(flatten)]
     pub cuts: CutAnswers,
+    /// Their answers that were bought before.
+    #[serde(flatten)]
+    pub reused: Reused,
 }
 
 impl Totals {
@@ -54,13 +57,14 @@ impl Totals {
         }
         self.spend += outcome.spend;
         self.cuts += outcome.cuts;
+        self.reused += outcome.reused;
     }
 }
 
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
-        let Self { succeeded, failed, skipped, in_flight, cancelled, spend, cuts } = other;
+        let Self { succeeded, failed, skipped, in_flight, cancelled, spend, cuts, reused } = other;
         self.succeeded += succeeded;
         self.failed += failed;
         self.skipped += skipped;
@@ -68,6 +72,7 @@ impl AddAssign for Totals {
         self.cancelled += cancelled;
         self.spend += spend;
         self.cuts += cuts;
+        self.reused += reused;
     }
 }
 
@@ -140,7 +145,7 @@ mod tests {
     #[test]
     fn what_was_spent_lies_flat_in_every_payload() {
         let spend = Spend { provider_calls: 2, input_tokens: 7, cost_usd: 0.5, ..Spend::default() };
-        let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5,"cut":0,"raised":0,"raised_cost_usd":0.0"#;
+        let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5,"cut":0,"raised":0,"raised_cost_usd":0.0,"began_raised":0,"reused":0,"saved_usd":0.0"#;
         let outcome = DocumentOutcome { spend, ..DocumentOutcome::default() };
         assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{{{flat}}}"));
         let totals = Totals { succeeded: 1, spend, ..Totals::default() };

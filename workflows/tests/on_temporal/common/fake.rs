@@ -313,6 +313,7 @@ impl Fake {
             skipped: 0,
             left,
             spent: outcome().spend,
+            ..PackOutcome::default()
         })
     }
 
