@@ -5,8 +5,6 @@
 
 use std::{iter, time::Duration};
 
-use crate::settings::Vendor;
-
 /// What bounds the answers of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bounds {
@@ -57,46 +55,13 @@ pub(crate) const GEMINI: Caps =
 pub(crate) const BEDROCK: Caps =
     &[("nova", 10_000), ("nova-2", 64_000), ("nova-premier", 10_000), ("gpt-oss", 16_384)];
 
-impl Vendor {
-    /// The cap of a model's output, in tokens: by this vendor's names, else, as gateways serve
-    /// several vendors' models, by the others'.
-    pub(crate) fn output_cap(self, model: &str) -> Option<u32> {
-        let others = Self::ALL.into_iter().filter(|other| *other != self);
-        iter::once(self).chain(others).find_map(|vendor| cap(vendor.0.output_caps, model))
-    }
-}
-
-/// A name may have something before it: `global.anthropic.claude-…`, `meta-llama/llama-…`.
-fn cap(caps: Caps, model: &str) -> Option<u32> {
+/// The cap of a model, by its name, which may have something before it:
+/// `global.anthropic.claude-…`, `meta-llama/llama-…`.
+pub(crate) fn cap(caps: Caps, model: &str) -> Option<u32> {
     let starts = model.match_indices(['.', '/', ':']).map(|(at, _)| at + 1);
     let names: Vec<&str> =
         iter::once(0).chain(starts).filter_map(|start| model.get(start..)).collect();
     let fits = |beginning: &str| names.iter().any(|name| name.starts_with(beginning));
     let known = caps.iter().filter(|(beginning, _)| fits(beginning));
     known.max_by_key(|(beginning, _)| beginning.len()).map(|(_, cap)| *cap)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_longest_beginning_of_a_models_name_says_its_cap() {
-        for (vendor, model, expected) in [
-            (Vendor::ANTHROPIC, "claude-sonnet-5-5", Some(128_000)),
-            (Vendor::ANTHROPIC, "claude-opus-4-1-20250805", Some(32_000)),
-            (Vendor::ANTHROPIC, "claude-haiku-4-5-20251001", Some(64_000)),
-            (Vendor::ANTHROPIC, "claude-of-the-future", Some(64_000)),
-            (Vendor::BEDROCK, "global.anthropic.claude-opus-5-5-v1:0", Some(128_000)),
-            (Vendor::BEDROCK, "amazon.nova-pro-v1:0", Some(10_000)),
-            (Vendor::GEMINI, "gemini-3.8-flash", Some(65_536)),
-            (Vendor::OPENAI, "gpt-4o-mini-2024-07-18", Some(16_384)),
-            (Vendor::OPENAI, "openai/gpt-6-luna", Some(128_000)),
-            (Vendor::OPENAI, "anthropic/claude-opus-5", Some(128_000)),
-            (Vendor::OPENAI, "meta-llama/llama-4-70b", None),
-            (Vendor::OPENAI, "piccolo1", None),
-        ] {
-            assert_eq!(vendor.output_cap(model), expected, "{model}");
-        }
-    }
 }

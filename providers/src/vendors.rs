@@ -137,6 +137,13 @@ impl Vendor {
         connect: bedrock::connect,
     });
 
+    /// The cap of a model's output, in tokens: by this vendor's names, else, as gateways serve
+    /// several vendors' models, by the others'.
+    pub(crate) fn output_cap(self, model: &str) -> Option<u32> {
+        let others = Self::ALL.into_iter().filter(|other| *other != self);
+        iter::once(self).chain(others).find_map(|vendor| bounds::cap(vendor.0.output_caps, model))
+    }
+
     /// All vendors' names of errors, this one's first.
     pub(crate) fn classifier(self) -> Classifier {
         let others = Self::ALL.into_iter().filter(|other| *other != self);
@@ -154,5 +161,30 @@ impl FromStr for Vendor {
                 known: Self::ALL.map(Self::as_str).to_vec(),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_of_a_models_name_says_its_cap() {
+        for (vendor, model, expected) in [
+            (Vendor::ANTHROPIC, "claude-sonnet-5-5", Some(128_000)),
+            (Vendor::ANTHROPIC, "claude-opus-4-1-20250805", Some(32_000)),
+            (Vendor::ANTHROPIC, "claude-haiku-4-5-20251001", Some(64_000)),
+            (Vendor::ANTHROPIC, "claude-of-the-future", Some(64_000)),
+            (Vendor::BEDROCK, "global.anthropic.claude-opus-5-5-v1:0", Some(128_000)),
+            (Vendor::BEDROCK, "amazon.nova-pro-v1:0", Some(10_000)),
+            (Vendor::GEMINI, "gemini-3.8-flash", Some(65_536)),
+            (Vendor::OPENAI, "gpt-4o-mini-2024-07-18", Some(16_384)),
+            (Vendor::OPENAI, "openai/gpt-6-luna", Some(128_000)),
+            (Vendor::OPENAI, "anthropic/claude-opus-5", Some(128_000)),
+            (Vendor::OPENAI, "meta-llama/llama-4-70b", None),
+            (Vendor::OPENAI, "piccolo1", None),
+        ] {
+            assert_eq!(vendor.output_cap(model), expected, "{model}");
+        }
     }
 }

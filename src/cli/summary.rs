@@ -35,6 +35,15 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
             format!("{} cut {answers}, with more room{cost}", count(cuts.raised)),
         ));
     }
+    let reused = &totals.reused;
+    if reused.reused > 0 {
+        let saved = if reused.saved_usd > 0.0 {
+            format!(", which saved {}", dollars(reused.saved_usd))
+        } else {
+            String::new()
+        };
+        rows.push(("bought before", format!("{} of the answers{saved}", count(reused.reused))));
+    }
     rows.push(("429s", count(spend.rate_limited)));
     rows.push(("waits in Temporal", count(spend.deferrals)));
     rows.push(("tokens", tokens(progress)));
@@ -42,6 +51,8 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
         "cost",
         if spend.cost_usd > 0.0 {
             dollars(spend.cost_usd)
+        } else if spend.provider_calls == 0 {
+            "nothing was asked".to_owned()
         } else {
             "unknown (no price for this model)".to_owned()
         },
@@ -157,7 +168,7 @@ fn tokens(progress: &Progress) -> String {
 #[cfg(test)]
 mod tests {
     use tidegate_types::Spend;
-    use tidegate_workflows::contract::Totals;
+    use tidegate_workflows::contract::{Reused, Totals};
 
     use super::*;
 
@@ -167,6 +178,7 @@ mod tests {
             succeeded: 97,
             failed: 3,
             skipped: 20,
+            reused: Reused { reused: 7, saved_usd: 0.5 },
             spend: Spend {
                 provider_calls: 110,
                 input_tokens: 1_500,
@@ -185,6 +197,7 @@ mod tests {
         let expected = [
             ("documents", "120 (3 failed, 20 done before)"),
             ("calls per document", "1.10"),
+            ("bought before", "7 of the answers, which saved $0.50"),
             ("429s", "0"),
             ("waits in Temporal", "0"),
             ("tokens", "1,500 in, 10 out"),

@@ -71,7 +71,9 @@ pub(crate) async fn bought_before(
     document: &Document,
     version: &Version,
 ) -> Option<DocumentResult> {
-    services.answers.as_ref()?.find(document, shard.asks, version).await
+    let found = services.answers.as_ref()?.find(document, shard.asks, version).await;
+    // A route is known by its name, and may have had other models.
+    found.filter(|result| shard.route.models.contains(&result.model))
 }
 
 /// Keeps what was bought for other batches, before it is written: where its own place takes
