@@ -2,22 +2,31 @@
 Counts one more provider call beyond the first of a document of a batch.
 
 Guarantees
-  * The count never falls while the batch makes such calls; it ends seven days after the last.
+  * The counts never fall while the batch makes such calls; they end seven days after the last.
+  * What a document adds to the batch's budget is added once, however often it is said.
   * Asking is not idempotent: after a lost reply the call may have been counted.
 
 Keys
-  KEYS[1] retries  string, the calls counted so far
+  KEYS[1] retries  hash: spent, the calls counted so far; added, what documents in parts add to the
+                   budget; of:<document>, what one of them has added
 
-Arguments: none
+Arguments
+  ARGV[1] document  which document adds to the budget, unique in the batch; empty for none
+  ARGV[2] adds      how many calls it adds
 
 Reply: integers
-  1 retries  the calls counted so far, this one included
+  1 spent  the calls counted so far, this one included
+  2 added  what documents have added to the budget
 ]]
 local A_WEEK = 604800
 
-if #ARGV ~= 0 then
-  return redis.error_reply('TIDEGATE wants no arguments, not ' .. #ARGV)
+if #ARGV ~= 2 then
+  return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end
-local retries = redis.call('INCR', KEYS[1])
-redis.call('EXPIRE', KEYS[1], A_WEEK)
-return { retries }
+local retries, document, adds = KEYS[1], ARGV[1], tonumber(ARGV[2])
+if document ~= '' and redis.call('HSETNX', retries, 'of:' .. document, adds) == 1 then
+  redis.call('HINCRBY', retries, 'added', adds)
+end
+local spent = redis.call('HINCRBY', retries, 'spent', 1)
+redis.call('EXPIRE', retries, A_WEEK)
+return { spent, tonumber(redis.call('HGET', retries, 'added') or 0) }

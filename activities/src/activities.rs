@@ -112,7 +112,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
-        let attempt = attempt(&ctx, &task, "");
+        let attempt = attempt(&ctx, &task, "").asked_before(task.asked);
         self.document(&ctx, &attempt, process::process(&self.services, &attempt, &task)).await
     }
 
@@ -122,7 +122,8 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: PartTask,
     ) -> Result<DocumentOutcome, ActivityError> {
-        let attempt = attempt(&ctx, &task.document, &format!("{:?}", task.step));
+        let step = format!("{:?}", task.step);
+        let attempt = attempt(&ctx, &task.document, &step).in_parts(&task);
         self.document(&ctx, &attempt, long::process(&self.services, &attempt, &task)).await
     }
 
@@ -137,6 +138,7 @@ impl DocumentActivities {
             shard: task.shard,
             index: task.from,
             raised: false,
+            asked: false,
         };
         let attempt = attempt(&ctx, &first, "pack");
         self.document(&ctx, &attempt, pack::process(&self.services, &attempt, &task)).await

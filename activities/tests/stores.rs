@@ -204,7 +204,9 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         "{{\"id\":\"gone\",\"uri\":\"{root}/gone.md\"}}\n{{\"id\":\"secret\",\"uri\":\"s3://bucket/data/secret.md\"}}\n"
     );
     std::fs::create_dir(folder.path().join("job")).unwrap();
-    let stored = serde_json::to_vec(&Stored { job, route, forecast: None }).unwrap();
+    let stored =
+        serde_json::to_vec(&Stored { job, route, parts_add_retries: false, forecast: None })
+            .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
     std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
     let services = Services {
@@ -222,7 +224,13 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
     };
     let ended = async |index: u32, tries: u32| {
         let document = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
-        let task = DocumentTask { raised: false, job: format!("{root}/job"), shard: 0, index };
+        let task = DocumentTask {
+            job: format!("{root}/job"),
+            shard: 0,
+            index,
+            raised: false,
+            asked: false,
+        };
         for attempt in 1..=tries {
             let failure = process::process(&services, &document, &task).await.unwrap_err();
             let failure = failure.counting(&document, STORE_DEADLINE);

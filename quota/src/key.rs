@@ -62,10 +62,10 @@ pub fn mark(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:mark")
 }
 
-/// A batch's count of provider calls beyond the first of each document.
+/// The count of provider calls beyond the first of each document, of one run of a batch.
 #[must_use]
-pub fn retries(prefix: &str, batch: &str) -> String {
-    format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", batch.replace(['{', '}'], "_"))
+pub fn retries(prefix: &str, run: &str) -> String {
+    format!("{prefix}:{LAYOUT}:{{batch:{}}}:retries", run.replace(['{', '}'], "_"))
 }
 
 /// What a tenant has spent today.

@@ -32,7 +32,8 @@
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
 //! * [`snapshot`]: what a model's quota looks like
-//! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch
+//! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch; [`retries`]: calls beyond the
+//!   first of each document
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `shared`, `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
@@ -59,6 +60,7 @@ pub mod quota;
 pub mod redis_store;
 pub mod refused;
 pub mod request;
+pub mod retries;
 mod script;
 mod shared;
 pub mod snapshot;
@@ -76,6 +78,7 @@ pub use permit::Permit;
 pub use quota::Quota;
 pub use refused::Refused;
 pub use request::{Request, Ticket};
+pub use retries::Retries;
 pub use shared::Options;
 pub use snapshot::Snapshot;
 pub use store::{Decision, Store};

@@ -18,6 +18,7 @@ use crate::{
     redis_store,
     refused::Refused,
     request::Request,
+    retries::Retries,
     shared::{Backend, Options, Shared},
     snapshot::Snapshot,
     store::{Ask, Decision, LimitChanges, Meter, Pause, Store},
@@ -272,14 +273,17 @@ impl Quota {
         Budgets::new(self.shared.redis.clone())
     }
 
-    /// Counts one more provider call beyond the first of a document, and says how many the batch
-    /// has spent; `None` while Redis is away. The count lives for seven days after the last.
-    pub async fn count_retry(&self, batch: &str) -> Option<u64> {
+    /// Counts one more provider call beyond the first of a document of this run of a batch. `adds` is
+    /// a document that adds so many calls to the run's budget, which it does once. `None` while Redis
+    /// is away. The counts live for seven days after the last call.
+    pub async fn count_retry(&self, run: &str, adds: Option<(&str, u64)>) -> Option<Retries> {
         let redis = self.shared.redis.as_ref()?;
-        let keys = [crate::key::retries(redis.prefix(), batch)];
-        let reply = redis.run(&redis.scripts().retries, &keys, &[]).await.ok()?;
-        let [retries] = wire::integers(&reply).ok()?;
-        Some(wire::unsigned(retries))
+        let keys = [crate::key::retries(redis.prefix(), run)];
+        let (document, calls) = adds.unwrap_or_default();
+        let arguments = [document.into(), calls.to_string().into()];
+        let reply = redis.run(&redis.scripts().retries, &keys, &arguments).await.ok()?;
+        let [spent, added] = wire::integers(&reply).ok()?;
+        Some(Retries { spent: wire::unsigned(spent), added: wire::unsigned(added) })
     }
 
     /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it

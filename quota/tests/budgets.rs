@@ -20,7 +20,7 @@ use std::{
 use common::{SECOND, START};
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
-    Budget, Budgets,
+    Budget, Budgets, Options, Quota, Retries,
     budget::{BudgetRefused, Hold, Unheld},
     redis_store::Store,
 };
@@ -282,6 +282,23 @@ fn settle(
     cost: &str,
 ) -> redis::RedisResult<(u8,)> {
     redis::cmd("EVAL").arg(SETTLE).arg(1).arg(key).arg(id).arg(cost).query(connection)
+}
+
+/// A run counts for itself, and a document adds to its budget once.
+#[tokio::test]
+async fn retries_are_counted_by_run() {
+    let Some(server) = Redis::start() else { return };
+    let options = Options { key_prefix: unique("retries"), ..Options::default() };
+    let quota = Quota::with_redis(&server.url, [], options).unwrap();
+    let long = Some(("0.7", 96));
+    let mut counted = Vec::new();
+    for (run, adds) in
+        [("a-1", None), ("a-1", long), ("a-1", long), ("a-1", Some(("0.8", 4))), ("a-2", None)]
+    {
+        let Retries { spent, added } = quota.count_retry(run, adds).await.unwrap();
+        counted.push((spent, added));
+    }
+    assert_eq!(counted, [(1, 0), (2, 96), (3, 96), (4, 100), (1, 0)]);
 }
 
 #[test]

@@ -138,6 +138,36 @@ async fn parts_may_stand_side_by_side_and_a_failed_one_is_all_that_is_done_again
     fleet.stop().await;
 }
 
+/// One document of many parts meets six refusals: its batch's budget is not that of one call. And a
+/// batch that has spent its budget finds a new one when it runs again under the same workflow id.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn retries_are_counted_by_parts_and_belong_to_the_run() {
+    let faults = "[[faults]]\nkind = \"rate-limited\"\nmatching = \"Part \"\ntimes = 6\n\
+        [[faults]]\nkind = \"rate-limited\"\nmatching = \"Once more.\"\ntimes = 8\n";
+    let Some(mut fleet) = fleet(faults, &settings()).await else { return };
+    std::fs::write(fleet.path("in/long.txt"), long_text(40_000)).unwrap();
+    fleet.worker();
+    fleet.start("long", &batch(&fleet, "out", "map_reduce", 2_000)).await;
+    let result = fleet.result("long").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["rate_limited"]), (&json!(1), &json!(6)), "{result}");
+
+    // Eight refusals: the first run can pay for five of them beyond its first call.
+    std::fs::write(fleet.path("in/long.txt"), "The tide is in.").unwrap();
+    for (output, succeeded, rate_limited) in [("first", 0, 6), ("second", 1, 2)] {
+        let mut batch = fleet.batch(output);
+        batch["instructions"] = json!("Once more.");
+        batch["retry_budget"] = json!(5);
+        fleet.start("same", &batch).await;
+        let result = fleet.result("same").await.unwrap();
+        assert_eq!(
+            (&result["succeeded"], &result["rate_limited"]),
+            (&json!(succeeded), &json!(rate_limited)),
+            "{output}: {result}"
+        );
+    }
+    fleet.stop().await;
+}
+
 /// Three hundred files of every kind, a third of them damaged: each damaged one is named with its
 /// reason, the rest are done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

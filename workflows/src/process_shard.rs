@@ -157,6 +157,7 @@ impl ProcessShard {
             shard: shard.input.shard,
             index,
             raised: shard.input.raise.binary_search(&index).is_ok(),
+            asked: shard.input.asked.binary_search(&index).is_ok(),
         });
         let options = Self::options(ctx);
         let ended = ctx.execute_activity(Activities::process_document, task.clone(), options).await;
@@ -261,6 +262,7 @@ impl ProcessShard {
                 totals.skipped += u64::from(packed.skipped);
                 totals.spend += packed.spent;
                 totals.reused += packed.reused;
+                self.come_back(packed.asked);
                 Some(packed.left)
             }
             Err(error) if error.as_cancelled().is_some() => {
@@ -271,9 +273,18 @@ impl ProcessShard {
                 let (_, spent) = failure::failed_document(taken.start, &error);
                 totals.spend += spent.spend;
                 totals.cuts += spent.cuts;
+                if spent.spend.provider_calls > 0 {
+                    self.come_back(taken.clone());
+                }
                 Some(taken.collect())
             }
         }
+    }
+
+    /// These were asked together, and are asked alone.
+    fn come_back(&mut self, asked: impl IntoIterator<Item = u32>) {
+        self.input.asked.extend(asked);
+        self.input.asked.sort_unstable();
     }
 
     /// Whatever has not come to its end is not taken up any more.

@@ -245,6 +245,8 @@ impl Run {
             input.totals.cuts += collected.cuts;
             input.raise.extend(collected.raise);
             input.raise.sort_unstable();
+            input.asked.extend(collected.asked);
+            input.asked.sort_unstable();
             input.done.extend(
                 collected
                     .done

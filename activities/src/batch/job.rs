@@ -16,6 +16,7 @@ use crate::{
     batch::{forecast::Forecast, question::StatedQuestion},
     call::{
         prompt::{Content, Question},
+        retries::RetryBudget,
         route::Route,
     },
     document::{schema, version::Version},
@@ -36,11 +37,12 @@ pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Locat
     storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
 }
 
-/// The folder of one run of one batch.
+/// The folder of one run of one batch. Of the run's id it takes all: they begin with the time, and
+/// the first characters of two that start within a minute are the same.
 #[must_use]
 pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
-    let run = run_id.get(..8).unwrap_or(run_id);
-    output.child(FOLDER).child(&format!("{}-{run}", DocumentId::from_relative_path(workflow_id)))
+    let workflow = DocumentId::from_relative_path(workflow_id);
+    output.child(FOLDER).child(&format!("{workflow}-{run_id}"))
 }
 
 /// The manifest of a shard.
@@ -76,6 +78,9 @@ pub struct Stored {
     /// The models that are asked.
     #[serde(rename = "answered_by")]
     pub route: Route,
+    /// The batch's author stated no retry budget: documents that are read in parts add to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parts_add_retries: bool,
     /// What it was expected to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -132,6 +137,8 @@ pub struct Shard {
     pub job: Job,
     /// The models that are asked.
     pub route: Route,
+    /// Provider calls beyond the first of each document.
+    pub retries: Option<RetryBudget>,
     /// What each answer must satisfy.
     pub validator: Option<Validator>,
     /// Hash of what the prompts share: calls with the same template learn from each other.
@@ -206,7 +213,7 @@ impl Shards {
 
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
     let folder = resolve(storage, "job", uri)?;
-    let Stored { job, route, .. } = Stored::read(&folder).await?;
+    let Stored { job, route, parts_add_retries, .. } = Stored::read(&folder).await?;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
     let mut documents: Vec<Document> =
@@ -220,9 +227,15 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     }
     let output = resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
+    let retries = job.retry_budget.map(|calls| RetryBudget {
+        run: folder.name().to_owned(),
+        calls,
+        parts_add: parts_add_retries,
+    });
     Ok(Shard {
         uri: uri.to_owned(),
         number,
+        retries,
         template: template(&job),
         asks: StatedQuestion::of(&job).fingerprint(),
         job,

@@ -69,8 +69,12 @@ pub async fn plan_in(
     let count = documents.len() as u64;
     let retry_budget =
         Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
-    let stored =
-        Stored { job: Job { retry_budget, ..job.clone() }, route, forecast: Some(forecast) };
+    let stored = Stored {
+        job: Job { retry_budget, ..job.clone() },
+        route,
+        parts_add_retries: job.retry_budget.is_none(),
+        forecast: Some(forecast),
+    };
     let json = serde_json::to_vec_pretty(&stored)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder

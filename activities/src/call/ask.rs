@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tidegate_providers::{Completion, Providers};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{FailureType, Job};
+use tidegate_workflows::contract::Job;
 
 use crate::{
     call::attempt::Attempt,
     call::budget::Budgets,
     call::guard::Guard,
     call::prompt::Question,
+    call::retries::RetryBudget,
     call::route::{Queues, Route},
     call::warm_cache::Warmth,
     failure::Failure,
@@ -35,6 +36,7 @@ impl Caller<'_> {
         &self,
         attempt: &Attempt,
         job: &Job,
+        retries: Option<&RetryBudget>,
         route: &'r Route,
         question: &Question<'_>,
     ) -> Result<(&'r ModelId, Completion), Failure> {
@@ -43,7 +45,9 @@ impl Caller<'_> {
         let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
         let room = question.room(provider.bounds(model.model()).output_tokens);
-        self.pay_for_retry(attempt, job.retry_budget).await?;
+        if let Some(retries) = retries {
+            retries.pay(&self.guard.quota, attempt).await?;
+        }
         let request = attempt
             .request(model.clone())
             .lane(job.lane.clone())
@@ -68,26 +72,6 @@ impl Caller<'_> {
             first.succeeded();
         }
         Ok((model, completion))
-    }
-
-    /// Calls beyond a document's first come out of the batch's retry budget. An attempt that only
-    /// waits for quota and returns has been counted already, so the count is taken when the call
-    /// before has been made since.
-    async fn pay_for_retry(&self, attempt: &Attempt, budget: Option<u64>) -> Result<(), Failure> {
-        let Some(budget) = budget.filter(|_| attempt.must_pay_for_retry()) else { return Ok(()) };
-        match self.guard.quota.count_retry(&attempt.batch).await {
-            Some(spent) if spent > budget => Err(Failure::never(
-                FailureType::BudgetExceeded,
-                format!(
-                    "the batch's retry budget of {budget} provider calls beyond the first of each document is spent"
-                ),
-            )),
-            // While Redis is away the bound on each document's own faults must do.
-            _ => {
-                attempt.paid_for_retry();
-                Ok(())
-            }
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use temporalio_sdk::activities::ActivityContext;
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{CallCounts, FailureDetails, Taken};
+use tidegate_workflows::contract::{CallCounts, FailureDetails, PartTask, Taken};
 use tokio::sync::Notify;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
@@ -136,6 +136,10 @@ pub struct Attempt {
     /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
     /// from then on.
     pub scheduled_millis: i64,
+    /// The document was asked already, with others: its first call is one beyond the first.
+    asked: bool,
+    /// The document of a step, and how many calls it takes if each succeeds at once.
+    pub(crate) of_document: Option<(String, u64)>,
     state: Arc<Mutex<AttemptState>>,
     /// Whether this attempt's call has left.
     sent: Arc<AtomicBool>,
@@ -156,6 +160,8 @@ impl Attempt {
             reservation,
             batch,
             scheduled_millis,
+            asked: false,
+            of_document: None,
             state: Arc::new(Mutex::new(state)),
             sent: Arc::default(),
             news: Arc::default(),
@@ -175,6 +181,19 @@ impl Attempt {
             millis(info.scheduled_time),
             state.unwrap_or_default().resumed(),
         )
+    }
+
+    /// At a document that comes back from a provider's batch or a pack, in which it was asked.
+    #[must_use]
+    pub fn asked_before(self, asked: bool) -> Self {
+        Self { asked, ..self }
+    }
+
+    /// At a step of a document that is read in parts.
+    #[must_use]
+    pub fn in_parts(self, task: &PartTask) -> Self {
+        let document = format!("{}.{}", task.document.shard, task.document.index);
+        Self { of_document: Some((document, task.parts.calls())), ..self }
     }
 
     /// A call of this attempt, in the turn that the attempt before was given.
@@ -388,13 +407,13 @@ impl Attempt {
     #[must_use]
     pub fn must_pay_for_retry(&self) -> bool {
         let state = self.state.lock();
-        state.counts.provider_calls > state.paid_retries
+        state.counts.provider_calls + u32::from(self.asked) > state.paid_retries
     }
 
     /// The retry budget has paid for the next call.
     pub fn paid_for_retry(&self) {
         let mut state = self.state.lock();
-        state.paid_retries = state.counts.provider_calls;
+        state.paid_retries = state.counts.provider_calls + u32::from(self.asked);
     }
 }
 

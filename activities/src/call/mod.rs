@@ -25,6 +25,7 @@ pub mod health;
 pub mod keys;
 pub(crate) mod output_cap;
 pub mod prompt;
+pub mod retries;
 pub mod route;
 pub mod spool;
 pub mod unwritten;

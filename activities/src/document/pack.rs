@@ -107,6 +107,9 @@ pub async fn process(
     if members.len() < 2 {
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
+        if attempt.counts().provider_calls > 0 {
+            outcome.asked = members.iter().map(|member| member.index).collect();
+        }
         outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
         return Ok(outcome);
     }
@@ -123,9 +126,12 @@ pub async fn process(
         .question(&content)
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
-    let (model, completion) =
-        services.caller().ask(attempt, &shard.job, &shard.route, &question).await?;
+    let (model, completion) = services
+        .caller()
+        .ask(attempt, &shard.job, shard.retries.as_ref(), &shard.route, &question)
+        .await?;
 
+    let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
     let mut answers =
         members::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
     if let Some(validator) = &shard.validator {
@@ -141,6 +147,7 @@ pub async fn process(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
     );
     outcome.left.sort_unstable();
+    outcome.asked = asked.into_iter().filter(|index| outcome.left.contains(index)).collect();
     let results: Vec<DocumentResult> = results.into_values().collect();
     outcome.succeeded += u32::try_from(results.len()).unwrap_or(u32::MAX);
     if results.is_empty() {

@@ -122,7 +122,8 @@ pub(crate) async fn answer(
     if let Some(wrong) = &before.wrong {
         question = question.corrected(wrong);
     }
-    let asked = services.caller().ask(attempt, job, &shard.route, &question).await;
+    let asked =
+        services.caller().ask(attempt, job, shard.retries.as_ref(), &shard.route, &question).await;
     let (model, completion) = asked.map_err(|failure| {
         if cut_before {
             failure.without_room()

@@ -108,13 +108,15 @@ pub async fn collect(
                 });
             }
             Disposition::Raise => {
+                collected.asked.push(index);
                 collected.raise.push(index);
                 collected.cuts.raised += 1;
                 collected.cuts.raised_cost_usd += cost_usd.unwrap_or(0.0);
             }
-            Disposition::Open => {}
+            Disposition::Open => collected.asked.push(index),
         }
     }
+    collected.asked.sort_unstable();
     collected.raise.sort_unstable();
     collected.done.sort_unstable();
     collected.done.dedup();

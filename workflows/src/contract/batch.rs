@@ -86,6 +86,9 @@ pub struct ShardInput {
     /// Those whose answer out of a provider's batch was cut, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub raise: Vec<u32>,
+    /// Those that were asked there or in a pack and come back, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<u32>,
     /// Documents in one call at most; 0 and 1 are the same.
     #[serde(skip_serializing_if = "is_zero")]
     pub pack: u32,

@@ -20,6 +20,9 @@ pub struct DocumentTask {
     /// call on.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub raised: bool,
+    /// It was asked already, in a provider's batch or a pack: its next call is one beyond its first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked: bool,
 }
 
 /// Answers that are not whole.
@@ -170,6 +173,9 @@ pub struct PackOutcome {
     /// Documents without an answer, to be sent alone: too large for company, unreadable, or left
     /// out of the answer.
     pub left: Vec<u32>,
+    /// Of these, the ones that were in a call, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<u32>,
     /// What the call took.
     pub spent: Spend,
     /// Those whose answer was bought before.

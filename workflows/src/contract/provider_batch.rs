@@ -109,6 +109,9 @@ pub struct CollectedBatch {
     /// Documents whose answer was cut, to be asked again with more room, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub raise: Vec<u32>,
+    /// Documents that were asked and have neither result nor failure, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<u32>,
     /// What all of it took, answers that were of no use included.
     pub spent: Spend,
     /// Answers that are not whole.

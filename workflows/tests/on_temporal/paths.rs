@@ -26,6 +26,9 @@ async fn documents_that_share_a_call_are_counted_one_by_one() {
         let mut alone: Vec<u32> = calls.started.iter().map(|(_, index)| *index).collect();
         alone.sort_unstable();
         assert_eq!(alone, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 23]);
+        let mut asked = calls.asked.clone();
+        asked.sort_unstable();
+        assert_eq!(asked, alone, "each was in a call already");
         // A call for each pack, the failed one too, and one for each that went alone.
         assert_eq!(result.totals.spend.provider_calls, 3 + 12);
     })
@@ -68,6 +71,9 @@ async fn what_a_providers_batch_has_not_answered_goes_directly() {
         let mut raised = calls.raised.clone();
         raised.sort_unstable();
         assert_eq!((raised, result.totals.cuts.raised), (vec![7, 17], 2), "cut, not unanswered");
+        let mut asked = calls.asked.clone();
+        asked.sort_unstable();
+        assert_eq!(asked, [7, 9, 17, 19], "the others expired unasked");
     })
     .await;
 }

@@ -70,6 +70,8 @@ pub struct Calls {
     pub started: Vec<(u32, u32)>,
     /// Of these, the ones that begin with more room.
     pub raised: Vec<u32>,
+    /// Of these, the ones that were asked before, with others.
+    pub asked: Vec<u32>,
     /// Attempts that ended, in whichever way.
     pub ended: Vec<(u32, u32)>,
     /// Steps of documents that are read in parts.
@@ -158,7 +160,7 @@ impl Fake {
     }
 
     /// The same, through a provider's batch API, which says this; not for the tenant `direct`. A batch holds ten documents, and
-    /// answers those that are even; the answers to those whose index ends in 7 are cut.
+    /// answers those that are even; the answers to those whose index ends in 7 are cut, to those in 9 broken.
     pub fn in_provider_batches(
         mut self,
         batching: ProviderBatching,
@@ -278,6 +280,7 @@ impl Fake {
         self.note(|calls| {
             calls.started.push(place);
             calls.raised.extend(task.raised.then_some(task.index));
+            calls.asked.extend(task.asked.then_some(task.index));
         });
         let name = format!("document {} of shard {}", task.index, task.shard);
         let result = act(&ctx, (self.script)(&task), &name).await;
@@ -311,6 +314,7 @@ impl Fake {
         Ok(PackOutcome {
             succeeded: u32::try_from(answered.len()).unwrap(),
             skipped: 0,
+            asked: left.clone(),
             left,
             spent: outcome().spend,
             ..PackOutcome::default()
@@ -383,6 +387,7 @@ impl Fake {
     ) -> Result<CollectedBatch, ActivityError> {
         let (done, others): (Vec<u32>, Vec<u32>) =
             (batch.submitted.from..batch.submitted.to).partition(|index| index % 2 == 0);
+        let asked = others.iter().copied().filter(|index| index % 10 > 5).collect();
         let raise: Vec<u32> = others.into_iter().filter(|index| index % 10 == 7).collect();
         self.note(|calls| calls.collected.push(batch));
         let mut spent = Spend::default();
@@ -391,7 +396,7 @@ impl Fake {
             CollectedBatch::default(),
             CutAnswers { raised: raise.len() as u64, ..CutAnswers::default() },
         );
-        Ok(CollectedBatch { done, raise, spent, cuts, ..batch })
+        Ok(CollectedBatch { done, raise, asked, spent, cuts, ..batch })
     }
 
     #[activity(definition = markers::SealShard)]

@@ -1,0 +1,54 @@
+//! A batch's retry budget: provider calls beyond the first of each document.
+
+use tidegate_quota::{Quota, Retries};
+use tidegate_workflows::contract::FailureType;
+
+use crate::{
+    call::attempt::Attempt,
+    failure::{Failure, RETRIES_PER_DOCUMENT},
+};
+
+/// How many such calls one run of a batch may make.
+#[derive(Debug, Clone)]
+pub struct RetryBudget {
+    /// Names the run, and no other of the same workflow id.
+    pub run: String,
+    /// For all its documents together.
+    pub calls: u64,
+    /// Nobody stated it, and a document in parts counts as so many documents as it takes calls.
+    pub parts_add: bool,
+}
+
+impl RetryBudget {
+    /// Pays for the next call, where it is one beyond the first. An attempt that only waits for quota
+    /// and returns has paid already, so the next payment is due when a call has been made since.
+    ///
+    /// # Errors
+    /// `BudgetExceeded` when it is spent.
+    pub(crate) async fn pay(&self, quota: &Quota, attempt: &Attempt) -> Result<(), Failure> {
+        if !attempt.must_pay_for_retry() {
+            return Ok(());
+        }
+        let adds = attempt.of_document.as_ref().filter(|_| self.parts_add);
+        let adds = adds.map(|(document, calls)| {
+            let more = calls.saturating_sub(1);
+            (document.as_str(), more.saturating_mul(RETRIES_PER_DOCUMENT))
+        });
+        match quota.count_retry(&self.run, adds).await {
+            Some(Retries { spent, added }) if spent > self.calls.saturating_add(added) => {
+                let budget = self.calls.saturating_add(added);
+                Err(Failure::never(
+                    FailureType::BudgetExceeded,
+                    format!(
+                        "the batch's retry budget of {budget} provider calls beyond the first of each document is spent"
+                    ),
+                ))
+            }
+            // While Redis is away the bound on each document's own faults must do.
+            _ => {
+                attempt.paid_for_retry();
+                Ok(())
+            }
+        }
+    }
+}
