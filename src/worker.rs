@@ -10,7 +10,10 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use temporalio_client::{Client, NamespacedClient};
-use temporalio_common::telemetry::TelemetryOptions;
+use temporalio_common::{
+    telemetry::TelemetryOptions,
+    worker::{VersioningBehavior, WorkerDeploymentOptions, WorkerDeploymentVersion},
+};
 use temporalio_sdk::{Worker, WorkerOptions, runtime::PollerBehavior};
 use temporalio_sdk_core::{
     CoreRuntime, FixedSizeSlotSupplier, RuntimeOptions, TunerBuilder, TunerHolder,
@@ -29,7 +32,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use self::{slots::Pool, supplier::LaneSlots};
-use crate::{config::Config, telemetry::Telemetry, temporal};
+use crate::{
+    config::{Config, Version, Versioning},
+    telemetry::Telemetry,
+    temporal,
+};
 
 pub mod backpressure;
 pub mod settings;
@@ -261,8 +268,10 @@ async fn boxed_worker(
     let runtime = CoreRuntime::new_assume_tokio(options).context("starting Temporal's runtime")?;
     let temporal = temporal::connect(config, telemetry.client_meter()).await?;
     let queue = temporal.queue();
+    let version = deployment(config);
     let common = |task_queue: String| {
         WorkerOptions::new(task_queue)
+            .maybe_deployment_options(version.clone())
             .client_identity_override(identity.to_owned())
             .max_eager_activity_reservations_per_workflow_task(0)
             .sticky_queue_schedule_to_start_timeout(STICKY)
@@ -306,6 +315,21 @@ async fn boxed_worker(
     });
     let stop = Box::new(move || stops.iter().for_each(|stop| stop()));
     Ok(BoxedWorker { run, stop: Some(stop), queue })
+}
+
+/// The version that the worker registers as, if it has one.
+fn deployment(config: &Config) -> Option<WorkerDeploymentOptions> {
+    let Version { deployment: deployment_name, build_id } = config.version()?;
+    let behavior = match config.worker.versioning {
+        Versioning::AutoUpgrade => VersioningBehavior::AutoUpgrade,
+        Versioning::Pinned => VersioningBehavior::Pinned,
+    };
+    let version = WorkerDeploymentVersion::builder()
+        .deployment_name(deployment_name)
+        .build_id(build_id)
+        .build();
+    let options = WorkerDeploymentOptions::new(version).use_worker_versioning(true);
+    Some(options.default_versioning_behavior(behavior).build())
 }
 
 /// A worker of the SDK with slots of our own, for which it has a way only through its core.

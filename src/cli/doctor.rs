@@ -98,7 +98,11 @@ async fn temporal(config: &Config) -> Vec<Check> {
     };
     let at = format!("{}, namespace {}", temporal.address(), temporal.namespace());
     match temporal.list(1).await {
-        Ok(_) => vec![Check::ok(name, at)],
+        Ok(_) => {
+            let mut checks = vec![Check::ok(name, at)];
+            checks.extend(version(config, &temporal).await);
+            checks
+        }
         Err(error) => {
             let remedy = format!(
                 "create the namespace (temporal operator namespace create --namespace {}), or correct temporal.namespace or TEMPORAL_NAMESPACE",
@@ -107,6 +111,36 @@ async fn temporal(config: &Config) -> Vec<Check> {
             vec![Check::fail(name, format!("{at}: {}", error.root_cause()), remedy)]
         }
     }
+}
+
+/// Whether workers with this configuration, or those that poll, get new batches.
+async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
+    let name = "worker version";
+    let versions = match temporal.versions().await {
+        Ok(versions) => versions,
+        Err(error) => {
+            return Some(Check::doubtful(
+                name,
+                format!("it cannot be seen: {}", error.root_cause()),
+                "let this user describe task queues",
+            ));
+        }
+    };
+    let own = config.version().filter(|own| versions.current.as_ref() != Some(own));
+    let idle = || versions.polling.iter().flatten().next_back().cloned();
+    let not_current = match &own {
+        Some(own) => Some(own.clone()),
+        None if config.version().is_some() || versions.polling.contains(&versions.current) => None,
+        None => idle(),
+    };
+    if let Some(version) = not_current {
+        return Some(Check::fail(
+            name,
+            format!("{version}: this version is not current, and gets no new batches"),
+            version.make_current(),
+        ));
+    }
+    versions.current.map(|current| Check::ok(name, format!("{current} is current")))
 }
 
 /// Whether each provider that some model needs could be called; nothing is sent.

@@ -49,6 +49,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     }
     let class = class(&temporal.input(&batch.id).await?);
     let waits = Waits::of(&temporal.pending(&batch.id).await?);
+    let (versions, pinned) = tokio::try_join!(temporal.versions(), temporal.pinned(&batch.id))?;
+    let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
     let limiter = config.quota()?;
     let model = class.model.as_ref().and_then(|id| limiter.models().find(|model| model.id == *id));
@@ -59,8 +61,9 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let seen = seen.as_ref().map(|(model, snapshot)| (*model, snapshot));
     let (cards, queue) = (cards(&limiter).await.unwrap_or_default(), temporal.queue());
     let refused = class.model.as_ref().and_then(|model| keys::why(&cards, &queue, model));
-    let no_worker =
-        matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(&temporal));
+    let no_worker = idle.or_else(|| {
+        matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(&temporal))
+    });
     let progress = progress.ok();
     let answer = match refused {
         // Where others go on, documents that are handed back are the cause of nothing else.

@@ -24,6 +24,7 @@ use super::{
     model::Model,
     provider::Provider,
     sections::{self, Config},
+    version::Version,
 };
 
 impl Config {
@@ -191,6 +192,13 @@ impl Config {
                 Ok((Tenant::new(name.clone()).with_context(|| format!("tenants.{name}"))?, usd))
             })
             .collect()
+    }
+
+    /// The version that a worker registers as, if it has one.
+    #[must_use]
+    pub fn version(&self) -> Option<Version> {
+        let (deployment, build_id) = (self.worker.deployment.clone(), self.worker.build_id.clone());
+        deployment.zip(build_id).map(|(deployment, build_id)| Version { deployment, build_id })
     }
 
     /// How long provider calls under way are waited for when a worker stops: without a stated time

@@ -97,6 +97,18 @@ impl Faults<'_> {
             );
             self.add(&["worker", "metrics-listen"], what);
         }
+        let named = [("deployment", &worker.deployment), ("build-id", &worker.build_id)];
+        for (key, value) in named {
+            // What the server takes as the name of a deployment, or of one of its versions.
+            let plain = |name: &String| !name.is_empty() && !name.contains(['.', ':']);
+            if key == "deployment" && value.as_ref().is_some_and(|name| !plain(name)) {
+                self.add(&["worker", key], "must be a name without '.' and ':'");
+            }
+            if value.is_none() && named.iter().any(|(_, other)| other.is_some()) {
+                let what = "is not set; a version has both: deployment (TEMPORAL_DEPLOYMENT_NAME) and build-id (TEMPORAL_WORKER_BUILD_ID)";
+                self.add(&["worker", key], what);
+            }
+        }
     }
 
     fn storage(&mut self) {

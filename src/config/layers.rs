@@ -18,6 +18,10 @@ use super::{
 /// Between the names of a key's path in a variable.
 const SEPARATOR: &str = "__";
 
+/// Temporal's own variables for the version of a worker, which a key of ours goes before.
+const USUAL: [(&str, &str); 2] =
+    [("TEMPORAL_DEPLOYMENT_NAME", "deployment"), ("TEMPORAL_WORKER_BUILD_ID", "build-id")];
+
 /// The file that is read when none is named.
 const DEFAULT_FILE: &str = "tidegate.toml";
 
@@ -105,6 +109,13 @@ pub(super) fn read(
         .or(named)
         .or_else(|| Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.exists()));
     let mut layers = Figment::from(Serialized::defaults(Config::default()));
+    for (name, key) in USUAL {
+        let value = variables.iter().find(|(known, value)| known == name && !value.is_empty());
+        if let Some((name, value)) = value.cloned() {
+            let path = vec!["worker".to_owned(), key.to_owned()];
+            layers = layers.merge(Variable { name, path, value: Value::from(value) });
+        }
+    }
     if let Some(file) = &file {
         let text = std::fs::read_to_string(file).map_err(|error| {
             whole(file, &format!("the file cannot be read ({error}); check the path"))

@@ -26,6 +26,8 @@ pub mod sources;
 pub mod span;
 #[cfg(test)]
 mod tests;
+pub mod version;
 
 pub use fault::{ConfigError, Fault};
 pub use sections::Config;
+pub use version::{Version, Versioning};

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
-use super::{host::Host, mask, model::Model, provider::Provider, sources::Sources, span::Span};
+use super::{
+    host::Host, mask, model::Model, provider::Provider, sources::Sources, span::Span,
+    version::Versioning,
+};
 
 /// The configuration in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -169,6 +172,15 @@ pub struct Worker {
     /// next. Without it such answers are lost, and bought again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spool: Option<PathBuf>,
+    /// The deployment that this worker is a version of; else `TEMPORAL_DEPLOYMENT_NAME`. Nothing for
+    /// a worker without a version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
+    /// Which version of it; else `TEMPORAL_WORKER_BUILD_ID`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub build_id: Option<String>,
+    /// Whether batches go on with a version that is made current after they began.
+    pub versioning: Versioning,
     /// Where Prometheus finds `/metrics`: `host:port`; `off` or nothing for no page.
     pub metrics_listen: String,
 }
@@ -188,6 +200,9 @@ impl Default for Worker {
             max_slot_wait: Span::seconds(10),
             shutdown_grace: None,
             spool: None,
+            deployment: None,
+            build_id: None,
+            versioning: Versioning::AutoUpgrade,
             metrics_listen: "127.0.0.1:9464".to_owned(),
         }
     }

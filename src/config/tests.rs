@@ -38,6 +38,21 @@ fn the_environment_goes_before_the_file_and_the_file_before_defaults() {
     assert_eq!(config.sources.of(&["gate", "max-backoff"]), "default");
 }
 
+/// Temporal's variables are read like those of its address: a key of ours goes before.
+#[test]
+fn a_worker_is_a_version_where_both_names_are_known() {
+    let variables = [("TEMPORAL_DEPLOYMENT_NAME", "tide"), ("TEMPORAL_WORKER_BUILD_ID", "123")];
+    let version =
+        |text: &str| load(text, &variables).unwrap().version().map(|version| version.to_string());
+    assert_eq!(version("").as_deref(), Some("tide:123"));
+    assert_eq!(version("[worker]\nbuild-id = \"v2\"").as_deref(), Some("tide:v2"));
+    assert_eq!(load("", &[]).unwrap().version(), None);
+    let fault = load("", &variables[..1]).unwrap_err();
+    assert!(fault.contains("worker.build-id is not set; a version has both"), "{fault}");
+    let fault = load("[worker]\ndeployment = \"a.b\"", &variables[1..]).unwrap_err();
+    assert!(fault.contains("worker.deployment must be a name without"), "{fault}");
+}
+
 #[test]
 fn each_fault_is_one_sentence_with_place_and_remedy() {
     let cases = [

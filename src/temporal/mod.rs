@@ -7,12 +7,15 @@
 //! * `connection`: how the server is reached
 //! * `batch`: batches, started, asked, signalled, and how they end
 //! * `pending`: what a batch's documents wait for
+//! * `versions`: which versions of the workers poll, and which is current
 
 mod batch;
 mod connection;
 mod pending;
+mod versions;
 
 pub(crate) use batch::json;
 pub use batch::{Batch, Ending, NoProgress, Status};
 pub use connection::{Temporal, connect};
 pub use pending::{LastFailure, Pending};
+pub use versions::Versions;

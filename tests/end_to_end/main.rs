@@ -23,4 +23,5 @@ mod money;
 mod own_activity;
 mod pack;
 mod providers;
+mod versions;
 mod why;

@@ -1,0 +1,169 @@
+//! Versions of a deployment of workers: which of them poll, and which gets new batches.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, SystemTime},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use temporalio_client::{
+    WorkflowDescribeOptions, errors::WorkflowInteractionError, tonic::IntoRequest,
+};
+use temporalio_common::protos::temporal::api::{
+    deployment::v1::WorkerDeploymentVersion,
+    enums::v1::{TaskQueueType, VersioningBehavior, WorkerVersioningMode},
+    taskqueue::v1::{PollerInfo, TaskQueue},
+    workflow::v1::{WorkflowExecutionVersioningInfo, versioning_override},
+    workflowservice::v1::DescribeTaskQueueRequest,
+};
+
+use super::{batch::unknown, connection::Temporal};
+use crate::config::Version;
+
+/// A poll lasts a minute; a worker that has not polled for this long is gone.
+const GONE: Duration = Duration::from_secs(90);
+
+/// The versions of one task queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// Gets new batches, and those that are not pinned; `None` are workers without a version.
+    pub current: Option<Version>,
+    /// Those whose workers poll; `None` are workers without a version.
+    pub polling: BTreeSet<Option<Version>>,
+}
+
+impl Versions {
+    /// Why the workers that poll get none of a batch's work, and what to do about it.
+    #[must_use]
+    pub fn idle(&self, task_queue: &str, batch: &str, pinned: Option<&Version>) -> Option<String> {
+        if let Some(pinned) = pinned {
+            return (!self.polling.contains(&Some(pinned.clone()))).then(|| format!(
+                "it is pinned to version {pinned}, which nobody polls; start a worker of that version, or let the batch go on with the current one: `temporal workflow update-options --query 'WorkflowId STARTS_WITH \"{batch}\" AND ExecutionStatus = \"Running\"' --versioning-override-behavior auto_upgrade`"
+            ));
+        }
+        if self.polling.contains(&self.current) {
+            return None;
+        }
+        let version = self.polling.iter().flatten().next_back()?;
+        Some(format!(
+            "the workers on the task queue \"{task_queue}\" are of version {version}, and this version is not current: `{}`",
+            version.make_current()
+        ))
+    }
+}
+
+impl Temporal {
+    /// The versions of the workers' task queue.
+    ///
+    /// # Errors
+    /// The server is away or refuses.
+    pub fn versions(&self) -> BoxFuture<'_, anyhow::Result<Versions>> {
+        async move {
+            let queue = TaskQueue { name: self.task_queue().to_owned(), ..TaskQueue::default() };
+            let request = DescribeTaskQueueRequest {
+                namespace: self.namespace().to_owned(),
+                task_queue: Some(queue),
+                task_queue_type: TaskQueueType::Workflow.into(),
+                ..DescribeTaskQueueRequest::default()
+            };
+            let mut service = self.client().connection().workflow_service();
+            let seen = service
+                .describe_task_queue(request.into_request())
+                .await
+                .map_err(|error| self.refused(error.message()))?
+                .into_inner();
+            let current = seen.versioning_info.and_then(|info| info.current_deployment_version);
+            Ok(Versions {
+                current: current.map(named),
+                polling: seen.pollers.into_iter().filter(polls).map(version).collect(),
+            })
+        }
+        .boxed()
+    }
+
+    /// The version that a batch is pinned to, if it is.
+    ///
+    /// # Errors
+    /// There is no such batch, or the server is away.
+    pub fn pinned<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Option<Version>>> {
+        async move {
+            match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
+                Ok(seen) => {
+                    let info = seen.into_raw().workflow_execution_info;
+                    Ok(info.and_then(|info| info.versioning_info).and_then(pinned))
+                }
+                Err(WorkflowInteractionError::NotFound(_)) => Err(unknown(id)),
+                Err(error) => Err(self.refused(&error.to_string())),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn named(version: WorkerDeploymentVersion) -> Version {
+    Version { deployment: version.deployment_name, build_id: version.build_id }
+}
+
+/// Whether a worker still polls: the server remembers those that have gone for some minutes.
+fn polls(poller: &PollerInfo) -> bool {
+    let seen = poller.last_access_time.and_then(|time| {
+        let since = Duration::from_secs(u64::try_from(time.seconds).ok()?);
+        SystemTime::UNIX_EPOCH.checked_add(since)
+    });
+    seen.is_none_or(|seen| seen + GONE > SystemTime::now())
+}
+
+fn version(poller: PollerInfo) -> Option<Version> {
+    let options = poller.deployment_options?;
+    let versioned = options.worker_versioning_mode() == WorkerVersioningMode::Versioned;
+    versioned.then_some(Version { deployment: options.deployment_name, build_id: options.build_id })
+}
+
+/// What an operator has decided goes before what the workflow is.
+fn pinned(info: WorkflowExecutionVersioningInfo) -> Option<Version> {
+    match info.versioning_override.as_ref().and_then(|by_hand| by_hand.r#override.clone()) {
+        Some(versioning_override::Override::Pinned(pinned)) => pinned.version.map(named),
+        Some(_) => None,
+        None if info.behavior() == VersioningBehavior::Pinned => info.deployment_version.map(named),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(build_id: &str) -> Version {
+        Version { deployment: "tide".to_owned(), build_id: build_id.to_owned() }
+    }
+
+    fn idle(
+        current: Option<&str>,
+        polling: &[Option<&str>],
+        pinned: Option<&str>,
+    ) -> Option<String> {
+        let versions = Versions {
+            current: current.map(version),
+            polling: polling.iter().map(|build| build.map(version)).collect(),
+        };
+        versions.idle("tidegate", "night", pinned.map(version).as_ref())
+    }
+
+    #[test]
+    fn workers_that_get_no_work_are_told_apart() {
+        assert_eq!(idle(None, &[None], None), None, "nobody has versions");
+        assert_eq!(idle(Some("v1"), &[Some("v1"), Some("v2")], None), None);
+        assert_eq!(idle(Some("v1"), &[], None), None, "there are no workers at all");
+        assert_eq!(idle(Some("v2"), &[Some("v1"), Some("v2")], Some("v1")), None);
+        for (current, polling) in [(None, "v1"), (Some("v0"), "v1")] {
+            let why = idle(current, &[Some(polling)], None).unwrap();
+            assert!(why.contains("version tide:v1, and this version is not current"), "{why}");
+            assert!(why.contains("set-current-version --deployment-name tide --build-id v1"));
+        }
+        let why = idle(Some("v2"), &[Some("v2")], Some("v1")).unwrap();
+        assert!(why.contains("pinned to version tide:v1, which nobody polls"), "{why}");
+        assert!(why.contains(
+            "temporal workflow update-options --query 'WorkflowId STARTS_WITH \"night\""
+        ));
+    }
+}
