@@ -22,6 +22,10 @@ pub struct Extracted {
     pub format: Format,
     /// Pages, where there are pages.
     pub pages: Option<usize>,
+    /// Numbers, from 1 and ascending, of the pages of which something is missing from the text:
+    /// pictures without text, damaged pages, letters whose meaning nothing says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_pages: Vec<usize>,
 }
 
 /// Reads a document. `name` is its file name, for its extension.
@@ -43,6 +47,7 @@ pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, U
         return Err(Unreadable::Empty);
     }
     let (format, deadline) = (Format::of(bytes, name)?, Deadline::of(limits));
+    let mut missing_pages = Vec::new();
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
             (encoding::decode(bytes)?, None)
@@ -50,8 +55,9 @@ pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, U
         Format::Html => (Cow::Owned(html::extract(bytes)?), None),
         Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
         Format::Pdf => {
-            let (text, pages) = pdf::extract(bytes, limits, deadline)?;
-            (Cow::Owned(text), Some(pages))
+            let read = pdf::extract(bytes, limits, deadline)?;
+            missing_pages = read.missing;
+            (Cow::Owned(read.text), Some(read.count))
         }
     };
     if text.len() > limits.text_bytes {
@@ -64,5 +70,5 @@ pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, U
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    Ok(Extracted { text: text.into_owned(), format, pages })
+    Ok(Extracted { text: text.into_owned(), format, pages, missing_pages })
 }

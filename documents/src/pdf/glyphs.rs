@@ -1,0 +1,338 @@
+//! The letters that a page draws, and where.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS, UTF_16BE};
+use hayro_interpret::{
+    BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
+    InterpreterCache, InterpreterSettings, InterpreterWarning, SoftMask,
+    font::{Glyph as Drawn, GlyphRun},
+    hayro_cmap::{BfString, WritingMode},
+    hayro_syntax::{
+        object::{Array, Dict, Name, Stream, String as PdfString},
+        page::Page,
+        xref::XRef,
+    },
+    interpret_page,
+    kurbo::{Affine, BezPath, Point, Rect},
+};
+
+use super::forms;
+
+/// Letters of one page at most: what draws more is no page to read.
+const MAX_GLYPHS: usize = 2_000_000;
+
+/// Bytes that nothing at all may take when it is packed.
+const EMPTY: u32 = 16;
+
+/// Units of a glyph in an em.
+const EM: f64 = 1_000.0;
+
+/// One letter, or a few that are drawn as one. Lengths are in points, in a frame whose x grows in
+/// the direction of reading and whose y grows from line to line.
+#[derive(Debug, Clone)]
+pub(super) struct Glyph {
+    /// What it says; never empty.
+    pub(super) text: String,
+    /// Where it begins and ends.
+    pub(super) x: (f64, f64),
+    /// Its baseline.
+    pub(super) y: f64,
+    /// Its em.
+    pub(super) size: f64,
+    /// The direction of reading in quarter turns: 0 from left to right, 1 downwards.
+    pub(super) turn: u8,
+}
+
+/// What a page draws.
+#[derive(Debug, Default)]
+pub(super) struct Letters {
+    pub(super) glyphs: Vec<Glyph>,
+    /// It draws a picture.
+    pub(super) pictures: bool,
+    /// Letters of which nothing says what they mean.
+    unknown: usize,
+    /// A font could not be read at all.
+    font_lost: bool,
+}
+
+impl Letters {
+    /// Whether something of the page is missing from its text.
+    pub(super) fn is_incomplete(&self, page: &Page<'_>, words: &str) -> bool {
+        self.font_lost
+            || is_damaged(page)
+            || (words.is_empty() && self.pictures)
+            || self.unknown > self.glyphs.len()
+    }
+}
+
+/// Goes through a page's content and through what its form's fields and notes show.
+pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef) -> Letters {
+    let font_lost = Arc::new(AtomicBool::new(false));
+    let lost = Arc::clone(&font_lost);
+    let settings = InterpreterSettings {
+        warning_sink: Arc::new(move |warning| {
+            if matches!(warning, InterpreterWarning::UnsupportedFont) {
+                lost.store(true, Ordering::Relaxed);
+            }
+        }),
+        ..InterpreterSettings::default()
+    };
+    let (width, height) = page.render_dimensions();
+    let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
+    let turned = page.initial_transform(true);
+    let turned = Affine::new(turned.as_coeffs());
+    let cache = InterpreterCache::new();
+    let mut context = Context::new(turned, bounds, &cache, xref, settings);
+    let mut pen = Pen {
+        page: Letters::default(),
+        bounds: bounds.inflate(bounds.width() * 0.05, bounds.height() * 0.05),
+        codes: codes(page),
+        replaced: Vec::new(),
+        drawn: HashMap::new(),
+    };
+    interpret_page(page, &mut context, &mut pen);
+    for (place, value) in forms::values(page) {
+        pen.write(&value, turned.transform_rect_bbox(place));
+    }
+    pen.page.font_lost = font_lost.load(Ordering::Relaxed);
+    pen.page
+}
+
+/// Whether nothing comes out of a page's content, or of a part of it, though there is some.
+fn is_damaged(page: &Page<'_>) -> bool {
+    let contents = page.raw().get::<Array<'_>>("Contents").map_or_else(
+        || page.raw().get::<Stream<'_>>("Contents").into_iter().collect::<Vec<_>>(),
+        |parts| parts.iter::<Stream<'_>>().collect(),
+    );
+    let lost =
+        contents.is_empty() && page.raw().contains_key("Contents") && page.page_stream().is_none();
+    lost || contents.iter().any(|part| {
+        let length = part.dict().get::<u32>("Length").unwrap_or(0);
+        length > EMPTY && part.decoded_data().map_or(true, |bytes| bytes.trim_ascii().is_empty())
+    })
+}
+
+/// In which encoding the codes of letters are, where a font of the page has an encoding that
+/// anybody knows and no table of its own.
+fn codes(page: &Page<'_>) -> Option<&'static Encoding> {
+    let fonts = page.raw().get::<Dict<'_>>("Resources")?.get::<Dict<'_>>("Font")?;
+    fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name)).find_map(|font| {
+        if font.contains_key("ToUnicode") {
+            return None;
+        }
+        let encoding = font.get::<Name<'_>>("Encoding")?;
+        let name = encoding.as_str();
+        let known = [
+            ("UCS2", UTF_16BE),
+            ("UTF16", UTF_16BE),
+            ("RKSJ", SHIFT_JIS),
+            ("GBK", GBK),
+            ("GB-EUC", GBK),
+            ("B5", BIG5),
+            ("KSC", EUC_KR),
+            ("EUC-", EUC_JP),
+        ];
+        known.into_iter().find(|(part, _)| name.contains(part)).map(|(_, encoding)| encoding)
+    })
+}
+
+/// Collects letters while the page is drawn.
+struct Pen {
+    page: Letters,
+    /// What lies outside of it is not seen by anybody.
+    bounds: Rect,
+    codes: Option<&'static Encoding>,
+    /// Open pieces of marked content: the words that they stand for, and the first letter.
+    replaced: Vec<Option<(String, usize)>>,
+    /// Where each letter was drawn, to tell one that is drawn again for its weight.
+    drawn: HashMap<(String, u8), Vec<(f64, f64)>>,
+}
+
+impl Pen {
+    fn meaning(&self, glyph: &Drawn<'_>) -> Option<String> {
+        let text = match glyph.as_unicode() {
+            Some(BfString::Char(letter)) => String::from(letter),
+            Some(BfString::String(letters)) => letters,
+            None => self.guess(glyph)?,
+        };
+        let plain: String = text
+            .chars()
+            .filter_map(|c| {
+                ligature(c)
+                    .map_or_else(|| is_text(c).then(|| c.to_string()), |l| Some(l.to_owned()))
+            })
+            .collect();
+        (!plain.is_empty()).then_some(plain)
+    }
+
+    /// What a code means where the font does not say.
+    fn guess(&self, glyph: &Drawn<'_>) -> Option<String> {
+        let code = glyph.char_code();
+        if let Some(encoding) = self.codes {
+            let bytes = code.to_be_bytes();
+            let bytes = if code > 0xffff {
+                &bytes[..]
+            } else if code > 0xff || encoding == UTF_16BE {
+                &bytes[2..]
+            } else {
+                &bytes[3..]
+            };
+            let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
+            return Some(text.into_owned());
+        }
+        // Letters that are drawn as pictures are mostly numbered as in ASCII.
+        let ascii = u8::try_from(code).ok().filter(u8::is_ascii_graphic)?;
+        matches!(glyph, Drawn::Type3(_)).then(|| char::from(ascii).to_string())
+    }
+
+    fn add(&mut self, text: String, at: Affine, advance: f64, vertical: bool) {
+        let (start, end) = (at * Point::ZERO, at * Point::new(advance, 0.0));
+        let size = (at * Point::new(0.0, EM) - start).hypot();
+        if !size.is_finite() || size < 0.01 || !self.bounds.contains(start) {
+            return;
+        }
+        let along = end - start;
+        let turn = if vertical {
+            1
+        } else if along.x.abs() >= along.y.abs() {
+            if along.x < 0.0 { 2 } else { 0 }
+        } else if along.y > 0.0 {
+            1
+        } else {
+            3
+        };
+        let length = if vertical { size } else { along.hypot() };
+        let (x, y) = frame(start, turn);
+        if !text.trim().is_empty() {
+            let places = self.drawn.entry((text.clone(), turn)).or_default();
+            let near = 0.12 * size;
+            // Pages repeat a letter soon after, or layer by layer: the last few are looked at.
+            if places
+                .iter()
+                .rev()
+                .take(400)
+                .any(|(px, py)| (px - x).abs() < near && (py - y).abs() < near)
+            {
+                return;
+            }
+            places.push((x, y));
+        }
+        self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
+    }
+
+    /// A value of a form's field, unless its own appearance shows something already.
+    fn write(&mut self, value: &str, place: Rect) {
+        let is_shown = self.page.glyphs.iter().any(|glyph| {
+            glyph.turn == 0
+                && place.contains(Point::new(f64::midpoint(glyph.x.0, glyph.x.1), glyph.y))
+        });
+        if is_shown {
+            return;
+        }
+        let size = (place.height() * 0.8).clamp(1.0, 12.0);
+        for (line, text) in (0_u32..).zip(value.lines()) {
+            let text: String = text.chars().filter(|c| is_text(*c)).collect();
+            if text.trim().is_empty() {
+                continue;
+            }
+            let y = place.y1 - 0.2 * size + f64::from(line) * size * 1.2;
+            let x = (place.x0, place.x1.max(place.x0 + size));
+            self.page.glyphs.push(Glyph { text, x, y, size, turn: 0 });
+        }
+    }
+}
+
+/// A point in the frame of a direction of reading.
+fn frame(at: Point, turn: u8) -> (f64, f64) {
+    match turn {
+        0 => (at.x, at.y),
+        1 => (at.y, -at.x),
+        2 => (-at.x, -at.y),
+        _ => (-at.y, at.x),
+    }
+}
+
+/// Neither a control character nor one that only its font knows.
+fn is_text(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'.. | '\u{fffd}' | '\u{feff}')
+}
+
+fn ligature(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{fb00}' => "ff",
+        '\u{fb01}' => "fi",
+        '\u{fb02}' => "fl",
+        '\u{fb03}' => "ffi",
+        '\u{fb04}' => "ffl",
+        '\u{fb05}' | '\u{fb06}' => "st",
+        '\u{a0}' => " ",
+        _ => return None,
+    })
+}
+
+impl<'a> Device<'a> for Pen {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+        let vertical = run.writing_mode() == WritingMode::Vertical;
+        for glyph in run.glyphs() {
+            if self.page.glyphs.len() >= MAX_GLYPHS {
+                return;
+            }
+            let Some(text) = self.meaning(glyph) else {
+                self.page.unknown += 1;
+                continue;
+            };
+            let advance = match &**glyph {
+                Drawn::Outline(outline) => outline.advance_width(),
+                Drawn::Type3(picture) => picture.advance_width(),
+            };
+            self.add(
+                text,
+                props.transform * glyph.transform(),
+                f64::from(advance.unwrap_or(500.0)),
+                vertical,
+            );
+        }
+    }
+
+    fn begin_marked_content(&mut self, _: &[u8], properties: Option<&Dict<'_>>) {
+        let words = properties
+            .and_then(|properties| properties.get::<PdfString<'_>>("ActualText"))
+            .map(|words| forms::decoded(words.as_bytes()));
+        self.replaced.push(words.map(|words| (words, self.page.glyphs.len())));
+    }
+
+    fn end_marked_content(&mut self) {
+        let Some(Some((words, first))) = self.replaced.pop() else { return };
+        let words: String = words.chars().filter(|c| is_text(*c)).collect();
+        let Some(last) = self.page.glyphs.get(first..).and_then(<[Glyph]>::last).cloned() else {
+            return;
+        };
+        self.page.glyphs.truncate(first + 1);
+        if words.is_empty() {
+            self.page.glyphs.truncate(first);
+        } else if let Some(glyph) = self.page.glyphs.last_mut() {
+            glyph.text = words;
+            if (last.y - glyph.y).abs() < glyph.size * 0.5 {
+                glyph.x.1 = glyph.x.1.max(last.x.1);
+            }
+        }
+    }
+
+    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+        self.page.pictures = true;
+    }
+
+    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
+    fn push_clip_path(&mut self, _: &ClipPath) {}
+    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
+    fn pop_clip(&mut self) {}
+    fn pop_transparency_group(&mut self) {}
+}

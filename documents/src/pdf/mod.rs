@@ -1,0 +1,96 @@
+//! PDF: the text of each page in reading order, and the pages that cannot be read.
+
+mod forms;
+mod glyphs;
+mod layout;
+mod tree;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+
+use crate::{
+    format::Format,
+    limits::{Deadline, Limits},
+    unreadable::Unreadable,
+};
+
+/// What a PDF says.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    /// The text of all pages, with a blank line between them.
+    pub(crate) text: String,
+    /// How many pages there are, with those that cannot be read.
+    pub(crate) count: usize,
+    /// Numbers, from 1, of the pages of which something is missing from the text: pictures without
+    /// text, pages that are damaged, letters that nothing says the meaning of.
+    pub(crate) missing: Vec<usize>,
+}
+
+/// Reads what can be read: a damaged page costs itself alone, and a damaged table of contents is
+/// made anew from the objects that are found.
+pub(crate) fn extract(
+    bytes: &[u8],
+    limits: &Limits,
+    deadline: Deadline,
+) -> Result<Pages, Unreadable> {
+    let damaged = |reason: &str| Unreadable::damaged(Format::Pdf, reason);
+    let file = catch_unwind(|| Pdf::new(bytes.to_vec()))
+        .map_err(|_| damaged("its parser failed"))?
+        .map_err(|error| match error {
+            LoadPdfError::Decryption(DecryptionError::PasswordProtected) => {
+                Unreadable::Encrypted { format: Format::Pdf }
+            }
+            LoadPdfError::Decryption(_) => damaged("its encryption is damaged or unknown"),
+            LoadPdfError::Invalid => damaged("it has no pages"),
+        })?;
+    let mut numbers = tree::present(&file);
+    let mut missing = numbers.missing(file.pages().len());
+    let count = file.pages().len() + missing.len();
+    if count == 0 {
+        return Err(damaged("it has no pages"));
+    }
+    if count > limits.pages as usize {
+        return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
+    }
+    let (mut text, mut pictures) = (String::new(), 0);
+    for page in file.pages().iter() {
+        let number = numbers.next();
+        if deadline.has_passed() {
+            return Err(Unreadable::TooSlow(limits.time));
+        }
+        // What the page before left in the parser's cells is of no use to this one.
+        let read = catch_unwind(AssertUnwindSafe(|| {
+            let drawn = glyphs::draw(page, file.xref());
+            (layout::text(&drawn.glyphs), drawn)
+        }));
+        match read {
+            Ok((words, drawn)) => {
+                pictures += usize::from(words.is_empty() && drawn.pictures);
+                if drawn.is_incomplete(page, &words) {
+                    missing.push(number);
+                }
+                if !words.is_empty() {
+                    text.push_str(if text.is_empty() { "" } else { "\n\n" });
+                    text.push_str(&words);
+                }
+            }
+            Err(_) => missing.push(number),
+        }
+        if text.len() > limits.text_bytes {
+            return Err(Unreadable::TooLarge {
+                what: "text".into(),
+                size: text.len() as u64,
+                most: limits.text_bytes as u64,
+            });
+        }
+    }
+    if !text.is_empty() {
+        missing.sort_unstable();
+        return Ok(Pages { text, count, missing });
+    }
+    if missing.len() > pictures {
+        return Err(damaged("none of its pages can be read"));
+    }
+    Err(Unreadable::NoTextLayer { pages: count })
+}

@@ -1,0 +1,82 @@
+//! Which pages the tree of pages names, and which of these are lost.
+
+use std::collections::HashSet;
+
+use hayro_interpret::hayro_syntax::{
+    Pdf,
+    object::{Array, Dict, MaybeRef, Name, Object, ObjectIdentifier},
+};
+
+/// More leaves than this are not counted.
+const MAX_LEAVES: usize = 100_000;
+
+/// The leaves of the tree, in order: whether each is there.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    leaves: Vec<bool>,
+    next: usize,
+}
+
+/// Looks at the tree of pages alone. A tree that cannot be walked names nothing.
+pub(super) fn present(file: &Pdf) -> Numbers {
+    let (mut leaves, mut seen) = (Vec::new(), HashSet::<ObjectIdentifier>::new());
+    let xref = file.xref();
+    let root = xref.get::<Dict<'_>>(xref.root_id());
+    let mut stack: Vec<_> = root
+        .and_then(|root| root.get::<Dict<'_>>("Pages"))
+        .and_then(|pages| pages.get::<Array<'_>>("Kids"))
+        .map(|kids| kids.raw_iter())
+        .into_iter()
+        .collect();
+    while let Some(kids) = stack.last_mut() {
+        let Some(kid) = kids.next() else {
+            stack.pop();
+            continue;
+        };
+        let dict = match kid {
+            MaybeRef::Ref(id) => {
+                let id = ObjectIdentifier::from(id);
+                if !seen.insert(id) {
+                    continue;
+                }
+                xref.get::<Dict<'_>>(id)
+            }
+            MaybeRef::NotRef(object) => Object::into_dict(object),
+        };
+        let branch = dict
+            .as_ref()
+            .filter(|dict| {
+                dict.get::<Name<'_>>("Type").is_some_and(|name| name.as_str() == "Pages")
+            })
+            .map(|dict| dict.get::<Array<'_>>("Kids"));
+        match branch {
+            Some(Some(kids)) => stack.push(kids.raw_iter()),
+            Some(None) => {}
+            None => leaves.push(dict.is_some()),
+        }
+        if leaves.len() > MAX_LEAVES {
+            return Numbers { leaves: Vec::new(), next: 0 };
+        }
+    }
+    Numbers { leaves, next: 0 }
+}
+
+impl Numbers {
+    /// Numbers of the leaves that are not there, if those that are make up the `found` pages.
+    pub(super) fn missing(&mut self, found: usize) -> Vec<usize> {
+        if self.leaves.iter().filter(|there| **there).count() != found {
+            // The pages were found in another way than by this tree.
+            self.leaves = Vec::new();
+        }
+        (1..).zip(&self.leaves).filter(|(_, there)| !**there).map(|(number, _)| number).collect()
+    }
+
+    /// The number of the next page that is there.
+    pub(super) fn next(&mut self) -> usize {
+        while self.leaves.get(self.next) == Some(&false) {
+            self.next += 1;
+        }
+        self.next += 1;
+        self.next
+    }
+}

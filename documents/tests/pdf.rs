@@ -1,0 +1,158 @@
+//! PDF: what other readers repair, and what a page shows in other ways than by lines of text.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
+
+mod common;
+
+use common::{pdf, pdf_of};
+use tidegate_documents::{Extracted, Limits, Unreadable, extract};
+
+fn read(bytes: &[u8]) -> Result<Extracted, Unreadable> {
+    extract(bytes, "a.pdf", &Limits::default())
+}
+
+fn text(bytes: &[u8]) -> String {
+    read(bytes).unwrap().text
+}
+
+/// One page with this content and these further entries, and objects from number 6 on.
+fn page(content: &str, entries: &str, more: &[&str]) -> Vec<u8> {
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> /XObject << /I 6 0 R >> >> {entries} >>"
+        ),
+        stream("", content),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>"
+            .to_owned(),
+    ];
+    objects.extend(more.iter().map(|object| (*object).to_owned()));
+    pdf_of(&objects, "")
+}
+
+fn stream(entries: &str, content: &str) -> String {
+    format!("<< {entries} /Length {} >>\nstream\n{content}\nendstream", content.len())
+}
+
+const PICTURE: &str = "<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>\nstream\nx\nendstream";
+
+#[test]
+fn a_wrong_table_of_contents_is_made_anew() {
+    let whole = pdf(&["The tide", "turns."]);
+    let wrong = String::from_utf8(whole.clone()).unwrap().replace("\nxref\n", "\n% moved\nxref\n");
+    let shifted = wrong.replace(" 00000 n", " 00007 n").replace("000000", "000009");
+    let cut = &whole[..whole.windows(4).rposition(|word| word == b"xref").unwrap() - 10];
+    for bytes in [wrong.as_bytes(), shifted.as_bytes(), cut] {
+        let read = read(bytes).unwrap();
+        assert_eq!((read.text.as_str(), read.pages), ("The tide\n\nturns.", Some(2)));
+    }
+}
+
+#[test]
+fn pages_that_cannot_be_read_are_named() {
+    let kids = "<< /Type /Pages /Count 4 /Kids [3 0 R 9 0 R 4 0 R 99 0 R 10 0 R] >>";
+    let page = |content: usize| {
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {content} 0 R /Resources << /Font << /F1 7 0 R >> /XObject << /I 8 0 R >> >> >>"
+        )
+    };
+    let bytes = pdf_of(
+        &[
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            kids.to_owned(),
+            page(5),
+            page(6),
+            stream("", "BT /F1 12 Tf 72 720 Td (The first.) Tj ET"),
+            stream("", "200 0 0 200 72 72 cm /I Do"),
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+            PICTURE.to_owned(),
+            // Nothing on it: nothing is missing from it.
+            page(11),
+            page(12),
+            stream("", "0 0 m 9 9 l S"),
+            stream("/Filter /FlateDecode", "this is nothing that was packed"),
+        ],
+        "",
+    );
+    let read = read(&bytes).unwrap();
+    assert_eq!(read.text, "The first.");
+    assert_eq!((read.pages, read.missing_pages), (Some(5), vec![3, 4, 5]));
+}
+
+#[test]
+fn pictures_alone_are_no_text() {
+    let bytes = page("200 0 0 200 72 72 cm /I Do", "", &[PICTURE]);
+    assert_eq!(read(&bytes).unwrap_err(), Unreadable::NoTextLayer { pages: 1 });
+}
+
+#[test]
+fn values_of_a_form_are_read_once() {
+    let content = "BT /F1 12 Tf 72 700 Td (Port:) Tj ET";
+    let looks = stream(
+        "/Type /XObject /Subtype /Form /BBox [0 0 200 20] /Resources << /Font << /F1 5 0 R >> >>",
+        "BT /F1 12 Tf 2 5 Td (Brest) Tj ET",
+    );
+    let bytes = page(
+        content,
+        "/Annots [7 0 R 8 0 R 9 0 R]",
+        &[
+            PICTURE,
+            "<< /Type /Annot /Subtype /Widget /FT /Tx /T (a) /V (Brest) /Rect [120 695 320 715] /AP << /N 10 0 R >> >>",
+            "<< /Type /Annot /Subtype /Widget /FT /Tx /T (b) /V <FEFF00320020006D> /Rect [120 675 320 695] >>",
+            "<< /Type /Annot /Subtype /Widget /FT /Tx /T (c) /V (unseen) /F 2 /Rect [120 655 320 675] >>",
+            &looks,
+        ],
+    );
+    let text = text(&bytes);
+    assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["Port:", "Brest", "2", "m"], "{text}");
+}
+
+#[test]
+fn fake_bold_is_read_once_and_double_letters_twice() {
+    let content =
+        "BT /F1 12 Tf 72 720 Td (All tides) Tj ET BT /F1 12 Tf 72.4 720 Td (All tides) Tj ET";
+    assert_eq!(text(&page(content, "", &[PICTURE])), "All tides");
+}
+
+#[test]
+fn what_a_piece_stands_for_is_what_it_says() {
+    let content = "BT /F1 12 Tf 72 720 Td (The ) Tj /Span << /ActualText (tide) >> BDC (xyz) Tj EMC ( turns.) Tj ET";
+    assert_eq!(text(&page(content, "", &[PICTURE])), "The tide turns.");
+}
+
+#[test]
+fn letters_that_are_set_one_by_one_make_words() {
+    // As browsers print: each letter at its own place, kerned.
+    let mut content = String::from("BT /F1 10 Tf ");
+    for (x, letter) in
+        [(72.0, 'T'), (77.2, 'i'), (79.4, 'd'), (85.0, 'e'), (93.3, 'A'), (99.0, 'V')]
+    {
+        content.push_str(&format!("1 0 0 1 {x} 700 Tm ({letter}) Tj "));
+    }
+    content.push_str("ET");
+    assert_eq!(text(&page(&content, "", &[PICTURE])), "Tide AV");
+}
+
+#[test]
+fn a_turned_page_has_lines() {
+    let content = "BT /F1 12 Tf 0 1 -1 0 100 72 Tm (The first line) Tj 1 0 0 1 0 0 Tm 0 1 -1 0 120 72 Tm (The second) Tj ET";
+    let expected = "The first line\nThe second";
+    assert_eq!(text(&page(content, "", &[PICTURE])), expected);
+    assert_eq!(text(&page(content, "/Rotate 90", &[PICTURE])), expected);
+}
+
+#[test]
+fn known_encodings_need_no_table() {
+    let font = "<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /UniJIS-UCS2-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> >>] >>";
+    let bytes = pdf_of(
+        &[
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
+            stream("", "BT /F1 12 Tf 72 720 Td <6F6E6E80> Tj ET"),
+            font.to_owned(),
+        ],
+        "",
+    );
+    assert_eq!(text(&bytes), "潮満");
+}
