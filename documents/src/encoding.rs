@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::unreadable::Unreadable;
 
-/// So much of a file is looked at to tell its encoding.
+/// So much of a file is looked at to tell UTF-16 from other bytes, and before the first letter
+/// outside of ASCII; after that, sixteen times as much.
 const LOOKED_AT: usize = 64 << 10;
 
 /// Text of any encoding: as a mark at its beginning says, UTF-16 if its zeros say so, UTF-8 if it
@@ -26,9 +27,27 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
+    if is_damaged_utf8(bytes) {
+        return text(UTF_8, bytes);
+    }
+    // What comes before the first accent says nothing, however long it is.
+    let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
+    let telling = &bytes[first.saturating_sub(LOOKED_AT)..];
+    let telling = &telling[..telling.len().min(16 * LOOKED_AT)];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(&bytes[..bytes.len().min(LOOKED_AT)], bytes.len() <= LOOKED_AT);
-    text(detector.guess(None, Utf8Detection::Allow), bytes)
+    detector.feed(telling, true);
+    text(detector.guess(None, Utf8Detection::Deny), bytes)
+}
+
+/// Whether bytes are UTF-8 but for a few of them. In the older encodings, letters outside of ASCII
+/// hardly ever happen to be whole letters of UTF-8.
+fn is_damaged_utf8(bytes: &[u8]) -> bool {
+    let (mut whole, mut broken) = (0_usize, 0_usize);
+    for piece in bytes.utf8_chunks() {
+        whole += piece.valid().chars().filter(|c| !c.is_ascii()).count();
+        broken += usize::from(!piece.invalid().is_empty());
+    }
+    whole > 0 && broken <= whole
 }
 
 /// Text in an encoding that is known.
@@ -94,6 +113,26 @@ mod tests {
         let (japanese, _, _) = encoding_rs::SHIFT_JIS
             .encode("潮は一日に二度満ちて、誰も待たない。港の船は静かに揺れている。");
         assert!(decode(&japanese).unwrap().contains("一日に二度"));
+    }
+
+    #[test]
+    fn a_bad_byte_costs_itself_alone() {
+        let words = "Größe und Wärme: 5 µm, überall fließt Wasser. ";
+        for bad in [&b"\xff"[..], b"\xe4", b"\xc3"] {
+            let bytes = [words.as_bytes(), bad, words.as_bytes()].concat();
+            assert_eq!(decode(&bytes).unwrap(), format!("{words}\u{fffd}{words}"));
+        }
+        let long = "潮は一日に二度満ちる".repeat(4);
+        let cut = &long.as_bytes()[..long.len() - 1];
+        assert_eq!(decode(cut).unwrap(), long.trim_end_matches('る').to_owned() + "\u{fffd}");
+    }
+
+    #[test]
+    fn the_first_accent_may_come_late() {
+        let plain = "The tide turns twice a day. ".repeat(5_000);
+        let late = [plain.as_bytes(), b"Caf\xe9 cr\xe8me, na\xefve fa\xe7ade."].concat();
+        assert!(late.len() > 2 * LOOKED_AT);
+        assert!(decode(&late).unwrap().ends_with("Café crème, naïve façade."));
     }
 
     #[test]
