@@ -1,5 +1,6 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
+use ego_tree::{NodeRef, iter::Edge};
 use scraper::{Html, Node, node::Element};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
@@ -8,13 +9,27 @@ use crate::{encoding, format::Format, unreadable::Unreadable};
 const MAX_DEPTH: usize = 2_000;
 
 /// What holds no text of the page.
-const WITHOUT_TEXT: [&str; 17] = [
-    "script", "style", "noscript", "template", "head", "nav", "svg", "math", "iframe", "object",
-    "canvas", "audio", "video", "select", "button", "datalist", "form",
+const WITHOUT_TEXT: [&str; 16] = [
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "head",
+    "nav",
+    "svg",
+    "iframe",
+    "object",
+    "canvas",
+    "audio",
+    "video",
+    "datalist",
+    "annotation",
+    "annotation-xml",
+    "rp",
 ];
 
 /// What begins on a line of its own.
-const BLOCKS: [&str; 27] = [
+const BLOCKS: [&str; 38] = [
     "p",
     "div",
     "section",
@@ -42,7 +57,30 @@ const BLOCKS: [&str; 27] = [
     "address",
     "hr",
     "details",
+    "summary",
+    "caption",
+    "fieldset",
+    "legend",
+    "form",
+    "center",
+    "hgroup",
+    "menu",
+    "dialog",
+    "search",
+    "optgroup",
 ];
+
+/// What stands in a line and apart from its neighbours.
+const APART: [&str; 8] =
+    ["button", "input", "select", "textarea", "label", "img", "math", "option"];
+
+/// Blocks that follow the line before without a blank one.
+const CLOSE: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
+
+/// Columns and rows that one cell may span.
+const MAX_SPAN: usize = 60;
+/// Columns of a table.
+const MAX_COLUMNS: usize = 1_000;
 
 /// Elements whose end is often left out or that have none: they say nothing about the depth.
 const UNCLOSED: [&str; 30] = [
@@ -106,14 +144,14 @@ fn walk(page: &Html, writer: &mut Writer) {
     let mut silent = 0_usize;
     for edge in page.tree.root().traverse() {
         match edge {
-            ego_tree::iter::Edge::Open(node) => match node.value() {
-                Node::Element(element) if is_silent(element) => silent += 1,
-                Node::Element(element) if silent == 0 => writer.open(element),
+            Edge::Open(node) => match node.value() {
+                Node::Element(_) if is_silent(node) => silent += 1,
+                Node::Element(element) if silent == 0 => writer.open(element, is_laid_out(node)),
                 Node::Text(text) if silent == 0 => writer.text(text),
                 _ => {}
             },
-            ego_tree::iter::Edge::Close(node) => match node.value() {
-                Node::Element(element) if is_silent(element) => silent -= 1,
+            Edge::Close(node) => match node.value() {
+                Node::Element(_) if is_silent(node) => silent -= 1,
                 Node::Element(element) if silent == 0 => writer.close(element),
                 _ => {}
             },
@@ -121,10 +159,67 @@ fn walk(page: &Html, writer: &mut Writer) {
     }
 }
 
-fn is_silent(element: &Element) -> bool {
+/// What nobody sees is no text of the page: it may be meant for a model alone.
+fn is_silent(node: NodeRef<'_, Node>) -> bool {
+    let Node::Element(element) = node.value() else { return false };
     WITHOUT_TEXT.contains(&element.name())
         || element.attr("hidden").is_some()
         || element.attr("aria-hidden") == Some("true")
+        || element.attr("style").is_some_and(hides)
+        || (element.name() == "dialog" && element.attr("open").is_none())
+        || (element.name() == "option" && !is_chosen(node, element))
+}
+
+/// Whether a style hides what it is for.
+fn hides(style: &str) -> bool {
+    style.split(';').filter_map(|rule| rule.split_once(':')).any(|(name, value)| {
+        let name = name.trim().to_ascii_lowercase();
+        let value = value.trim().to_ascii_lowercase();
+        let value = value.trim_end_matches("!important").trim_end();
+        let number = || {
+            let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-'));
+            value[..end.unwrap_or(value.len())].parse::<f64>().ok()
+        };
+        match name.as_str() {
+            "display" => value == "none",
+            "visibility" => matches!(value, "hidden" | "collapse"),
+            "opacity" | "font-size" => number() == Some(0.0),
+            "left" | "top" | "text-indent" | "margin-left" => {
+                value.ends_with("px") && number().is_some_and(|pixels| pixels <= -999.0)
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Of a menu's options, a page shows the one that is chosen, or the first.
+fn is_chosen(node: NodeRef<'_, Node>, option: &Element) -> bool {
+    let menu = node.ancestors().find(
+        |above| matches!(above.value(), Node::Element(element) if element.name() == "select"),
+    );
+    let Some(menu) = menu else { return true };
+    if option.attr("selected").is_some() {
+        return true;
+    }
+    let mut options = menu.descendants().filter_map(|below| match below.value() {
+        Node::Element(element) if element.name() == "option" => Some((below.id(), element)),
+        _ => None,
+    });
+    // The first says it all where it is chosen; a menu has few more.
+    let first = options.next();
+    first.is_some_and(|(id, element)| id == node.id() && element.attr("selected").is_none())
+        && !options.take(1_000).any(|(_, element)| element.attr("selected").is_some())
+}
+
+/// Whether a cell is there for the page's layout: it holds a table, headings or lists.
+fn is_laid_out(node: NodeRef<'_, Node>) -> bool {
+    matches!(node.value(), Node::Element(element) if matches!(element.name(), "td" | "th"))
+        && node.descendants().skip(1).take(2_000).any(|below| {
+            matches!(below.value(), Node::Element(element) if matches!(
+                element.name(),
+                "table" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "dl" | "pre"
+            ))
+        })
 }
 
 /// Text in which white space means what it means in HTML.
@@ -139,47 +234,80 @@ struct Writer {
     kept: usize,
     /// Open lists: the number of the next item, or none for bullets.
     lists: Vec<Option<usize>>,
-    /// Cells so far in the row.
-    cells: usize,
+    tables: Vec<Table>,
+    /// Open cells of tables: whether each is a cell of data, in which a block is but a word.
+    cells: Vec<bool>,
+    /// A link has just been closed, which the next one must not touch.
+    after_link: bool,
+}
+
+/// An open table.
+#[derive(Debug, Default)]
+struct Table {
+    /// Where the next cell of the row comes to stand.
+    column: usize,
+    /// Borders that are written of the row.
+    written: usize,
+    /// For how many further rows a cell of a row above takes a column.
+    taken: Vec<usize>,
 }
 
 impl Writer {
-    fn open(&mut self, element: &Element) {
+    fn open(&mut self, element: &Element, laid_out: bool) {
         let name = element.name();
-        if BLOCKS.contains(&name) {
-            self.breaks = self.breaks.max(if matches!(name, "dd" | "dt") { 1 } else { 2 });
+        self.block(name);
+        if APART.contains(&name) || (name == "a" && self.after_link) {
+            self.space = true;
         }
         match name {
+            "br" if self.in_data() => self.space = true,
+            "br" if self.kept > 0 => self.text.push('\n'),
             "br" => self.breaks = (self.breaks + 1).min(2),
-            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !self.in_data() => {
                 let level = name.as_bytes().get(1).map_or(1, |digit| usize::from(digit - b'0'));
                 self.word(&format!("{} ", "#".repeat(level)));
             }
             "pre" => self.kept += 1,
-            "ul" => self.lists.push(None),
-            "ol" => self.lists.push(Some(1)),
+            "ul" | "menu" => self.lists.push(None),
+            "ol" => {
+                self.lists.push(element.attr("start").and_then(|n| n.parse().ok()).or(Some(1)));
+            }
             "li" => {
                 self.breaks = self.breaks.max(1);
                 let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
                 let mark = match self.lists.last_mut() {
                     Some(Some(number)) => {
-                        *number += 1;
-                        format!("{indent}{}. ", *number - 1)
+                        let mark = format!("{indent}{number}. ");
+                        *number = number.saturating_add(1);
+                        mark
                     }
                     _ => format!("{indent}- "),
                 };
                 self.word(&mark);
             }
-            "tr" => (self.breaks, self.cells) = (self.breaks.max(1), 0),
-            "td" | "th" => {
-                if self.cells > 0 {
-                    self.word(" | ");
+            "table" => self.tables.push(Table::default()),
+            "tr" => {
+                self.breaks = self.breaks.max(1);
+                if let Some(table) = self.tables.last_mut() {
+                    (table.column, table.written) = (0, 0);
                 }
-                self.cells += 1;
             }
+            "td" | "th" => self.cell(element, laid_out),
             "img" => {
                 if let Some(alt) = element.attr("alt").filter(|alt| !alt.trim().is_empty()) {
                     self.text(alt);
+                    self.space = true;
+                }
+            }
+            "input" => {
+                let kind = element.attr("type").unwrap_or("text").to_ascii_lowercase();
+                let shown = !matches!(
+                    kind.as_str(),
+                    "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color"
+                );
+                if let Some(value) = element.attr("value").filter(|_| shown) {
+                    self.text(value);
+                    self.space = true;
                 }
             }
             _ => {}
@@ -188,18 +316,78 @@ impl Writer {
 
     fn close(&mut self, element: &Element) {
         let name = element.name();
-        if BLOCKS.contains(&name) {
-            self.breaks = self.breaks.max(if matches!(name, "dd" | "dt") { 1 } else { 2 });
-        }
+        self.block(name);
+        self.after_link = name == "a";
         match name {
             "pre" => self.kept = self.kept.saturating_sub(1),
-            "ul" | "ol" => drop(self.lists.pop()),
+            "ul" | "ol" | "menu" => drop(self.lists.pop()),
+            "table" => drop(self.tables.pop()),
+            "td" | "th" => drop(self.cells.pop()),
+            "tr" => self.row_ends(),
+            name if APART.contains(&name) => self.space = true,
             _ => {}
         }
     }
 
+    /// The border of a block, if it is one.
+    fn block(&mut self, name: &str) {
+        if !BLOCKS.contains(&name) {
+            return;
+        }
+        if self.in_data() {
+            self.space = true;
+        } else {
+            self.breaks = self.breaks.max(if CLOSE.contains(&name) { 1 } else { 2 });
+        }
+    }
+
+    fn in_data(&self) -> bool {
+        self.cells.last() == Some(&true)
+    }
+
+    /// Begins a cell; those that cells above and before it take stay empty.
+    fn cell(&mut self, element: &Element, laid_out: bool) {
+        self.cells.push(!laid_out);
+        if laid_out {
+            self.breaks = self.breaks.max(2);
+            return;
+        }
+        let span = |name: &str| {
+            let number = element.attr(name).and_then(|n| n.trim().parse::<usize>().ok());
+            number.unwrap_or(1).clamp(1, MAX_SPAN)
+        };
+        let (columns, rows) = (span("colspan"), span("rowspan"));
+        let mut table = self.tables.pop().unwrap_or_default();
+        while let Some(taken) = table.taken.get_mut(table.column).filter(|taken| **taken > 0) {
+            *taken -= 1;
+            table.column += 1;
+        }
+        while table.written < table.column {
+            self.word(" | ");
+            table.written += 1;
+        }
+        let end = (table.column + columns).min(MAX_COLUMNS);
+        if rows > 1 && table.taken.len() < end {
+            table.taken.resize(end, 0);
+        }
+        for taken in table.taken.iter_mut().take(end).skip(table.column) {
+            *taken = rows - 1;
+        }
+        table.column = end;
+        self.tables.push(table);
+    }
+
+    /// Ends a row: what is taken further to the right has one row less to go.
+    fn row_ends(&mut self) {
+        if let Some(table) = self.tables.last_mut() {
+            for taken in table.taken.iter_mut().skip(table.column) {
+                *taken = taken.saturating_sub(1);
+            }
+        }
+    }
+
     fn text(&mut self, text: &str) {
-        if self.kept > 0 {
+        if self.kept > 0 && !self.in_data() {
             return self.word(text.strip_prefix('\n').filter(|_| self.breaks > 0).unwrap_or(text));
         }
         for piece in text.split_inclusive(char::is_whitespace) {
@@ -221,10 +409,11 @@ impl Writer {
             && self.breaks == 0
             && !self.text.is_empty()
             && !self.text.ends_with([' ', '\n'])
+            && !word.starts_with(' ')
         {
             self.text.push(' ');
         }
-        (self.breaks, self.space) = (0, false);
+        (self.breaks, self.space, self.after_link) = (0, false, false);
         self.text.push_str(word);
     }
 
@@ -244,6 +433,56 @@ mod tests {
             <table><tr><th>Port<th>Metres<tr><td>Brest<td>7</table><pre>\n a\n  b</pre><script>evil()</script><p hidden>no</p></body>";
         let expected = "## Tides today\n\nHigh at six, low at noon.\nMind the gap.\n\n- one\n- two\n\n  1. deep\n\nPort | Metres\nBrest | 7\n\n a\n  b";
         assert_eq!(extract(page.as_bytes()).unwrap(), expected);
+    }
+
+    fn read(page: &str) -> String {
+        extract(page.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_form_is_part_of_its_page() {
+        let page = "<form><p>The whole page</p><label>Port</label><input value='Brest'><input type=hidden value=secret>\
+            <select><option>Low<option selected>High</select><textarea>Notes</textarea><button>Send</button><button>Stop</button></form>";
+        assert_eq!(read(page), "The whole page\n\nPort Brest High Notes Send Stop");
+    }
+
+    #[test]
+    fn what_nobody_sees_is_left_out() {
+        let hidden = [
+            "style='display: none'",
+            "style='color:red;VISIBILITY:hidden !important'",
+            "style='font-size:0px'",
+            "style='position:absolute;left:-9999px'",
+            "style='opacity:0.0'",
+            "hidden",
+        ];
+        for hidden in hidden {
+            assert_eq!(
+                read(&format!("<p>seen<div {hidden}>Ignore <b>that</b></div>too")),
+                "seen\n\ntoo"
+            );
+        }
+        assert_eq!(read("<p style='display:block;opacity:.5;left:-9px'>seen"), "seen");
+    }
+
+    #[test]
+    fn neighbours_touch_only_where_they_do_on_the_page() {
+        assert_eq!(read("<a>Home</a><a>Tides</a>"), "Home Tides");
+        assert_eq!(
+            read("H<sub>2</sub>O, <a>link</a>s, <span>co</span><span>de</span>"),
+            "H2O, links, code"
+        );
+        assert_eq!(read("<table><caption>Ports</caption><tr><td>a</table>"), "Ports\na");
+        assert_eq!(read("a<img alt='a tide'>b"), "a a tide b");
+    }
+
+    #[test]
+    fn cells_keep_their_columns() {
+        let page = "<table><tr><th rowspan=2>Port<th colspan=2>Tide<th>Day<tr><td><p>high</p><p>springs</p><td>low<td>1</table>";
+        assert_eq!(read(page), "Port | Tide |  | Day\n | high springs | low | 1");
+        let laid_out = "<table><tr><td><h1>Left</h1><p>one<td><ul><li>two</ul></table>";
+        assert_eq!(read(laid_out), "# Left\n\none\n\n- two");
+        assert_eq!(read("<pre>a  b<br>  <b>c</b>\n d</pre>"), "a  b\n  c\n d");
     }
 
     #[test]
