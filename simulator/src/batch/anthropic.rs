@@ -13,8 +13,9 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::{
-    Body, Page, bounded_store,
+    Body, bounded_store,
     item::{Item, Outcome},
+    page::Page,
     progress::{Disposition, Progress, Stage},
     respond,
 };

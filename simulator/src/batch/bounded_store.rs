@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Page;
+use super::page::Page;
 
 /// How many of a kind are kept.
 const MAX_ENTRIES: usize = 1_000;

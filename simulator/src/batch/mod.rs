@@ -11,6 +11,7 @@ mod bounded_store;
 mod item;
 mod job;
 pub(crate) mod openai;
+mod page;
 mod progress;
 pub(crate) mod store;
 
@@ -23,27 +24,6 @@ use crate::{
     state::State,
     vendor::{self, Vendor},
 };
-
-/// Which part of a list is asked for.
-struct Page<'a> {
-    /// How many: what its caller asks for, else 20.
-    most: usize,
-    /// The last one of the page before.
-    after: Option<&'a str>,
-}
-
-impl<'a> Page<'a> {
-    /// `after` is the vendor's name for that.
-    fn asked(query: Option<&'a str>, after: &str) -> Self {
-        let value = |name: &str| {
-            let mut pairs =
-                query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
-        };
-        let most = value("limit").and_then(|limit| limit.parse().ok()).unwrap_or(20_usize);
-        Self { most: most.clamp(1, 100), after: value(after) }
-    }
-}
 
 /// Both vendors' list of batches, but for its name at one.
 fn list(batches: Vec<serde_json::Value>, has_more: bool) -> serde_json::Value {

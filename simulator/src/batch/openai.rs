@@ -12,8 +12,9 @@ use axum::{
 use serde_json::Value;
 
 use super::{
-    Body, Page, bounded_store,
+    Body, bounded_store,
     job::{Job, Output},
+    page::Page,
     respond,
     store::File,
 };
