@@ -17,7 +17,9 @@ use tidegate_workflows::contract::{
 };
 
 use crate::{
+    batch::ended,
     batch::finish,
+    batch::lease::Holder,
     batch::plan,
     batch::seal,
     call::attempt::{Attempt, batch},
@@ -97,12 +99,14 @@ impl DocumentActivities {
         job: Job,
     ) -> Result<Plan, ActivityError> {
         let info = ctx.info();
-        let (workflow, run) = (
-            info.workflow_id.clone().unwrap_or_default(),
-            info.workflow_run_id.clone().unwrap_or_default(),
-        );
+        let batch = Holder {
+            namespace: info.namespace.clone(),
+            workflow: info.workflow_id.clone().unwrap_or_default(),
+            run: info.workflow_run_id.clone().unwrap_or_default(),
+        };
+        let has_ended = |other| ended::has_ended(ctx.client(), other);
         let attempt = Attempt::of(&ctx, "step");
-        let work = plan::plan_in(&self.services, Some(&attempt), &job, &workflow, &run);
+        let work = plan::plan_in(&self.services, Some(&attempt), &job, &batch, has_ended);
         self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await
     }
 

@@ -480,6 +480,38 @@ impl Location {
         object_store::buffered::BufWriter::new(Arc::clone(self.store()), self.path.clone())
     }
 
+    /// An object below this prefix, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn first(&self) -> Result<Option<Self>, Error> {
+        if self.file_path().is_some() {
+            let names = self.names().await?;
+            return Ok(names.into_iter().next().map(|name| self.child(&name)));
+        }
+        let mut objects = self.store().list(Some(&self.path));
+        let first = objects.try_next().await.map_err(|error| self.failed("list", &error))?;
+        Ok(first.map(|meta| Self { path: meta.location, ..self.clone() }))
+    }
+
+    /// The names of the objects that lie directly here.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn names(&self) -> Result<Vec<String>, Error> {
+        if let Some(folder) = self.file_path() {
+            let read = tokio::task::spawn_blocking(move || local::names(&folder));
+            let names = read.await.map_err(std::io::Error::other).flatten();
+            return names.map_err(|error| self.failed_folder(error));
+        }
+        let listed = self.store().list_with_delimiter(Some(&self.path)).await;
+        let objects = listed.map_err(|error| self.failed("list", &error))?.objects;
+        Ok(objects
+            .into_iter()
+            .filter_map(|meta| Some(meta.location.filename()?.to_owned()))
+            .collect())
+    }
+
     /// Every object below this prefix, in no order.
     ///
     /// # Errors
@@ -502,10 +534,7 @@ impl Location {
         if let (Some(folder), Some(root)) = (self.file_path(), self.root().folder.clone()) {
             let walk = tokio::task::spawn_blocking(move || local::walk(&folder, &root));
             let found = walk.await.map_err(std::io::Error::other).flatten();
-            let found = found.map_err(|error| {
-                let source = Box::new(error);
-                self.failed("list", &object_store::Error::Generic { store: "file system", source })
-            })?;
+            let found = found.map_err(|error| self.failed_folder(error))?;
             for found in found {
                 each(match found {
                     local::Found::File(path, stamp) => {
@@ -537,6 +566,11 @@ impl Location {
             each(Entry::Object(location, Stamp::of_object(meta)));
         }
         Ok(())
+    }
+
+    fn failed_folder(&self, error: std::io::Error) -> Error {
+        let source = Box::new(error);
+        self.failed("list", &object_store::Error::Generic { store: "file system", source })
     }
 
     fn stamp_of(&self, meta: ObjectMeta) -> Stamp {

@@ -29,7 +29,7 @@ use tidegate_activities::{
     document::process,
     failure::{Backoff, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
-    storage::{Error, Storage},
+    storage::{Entry, Error, Storage},
 };
 use tidegate_documents::{Limits, Reader};
 use tidegate_providers::{Prices, Providers};
@@ -204,9 +204,14 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         "{{\"id\":\"gone\",\"uri\":\"{root}/gone.md\"}}\n{{\"id\":\"secret\",\"uri\":\"s3://bucket/data/secret.md\"}}\n"
     );
     std::fs::create_dir(folder.path().join("job")).unwrap();
-    let stored =
-        serde_json::to_vec(&Stored { job, route, parts_add_retries: false, forecast: None })
-            .unwrap();
+    let stored = serde_json::to_vec(&Stored {
+        job,
+        route,
+        parts_add_retries: false,
+        unmarked: None,
+        forecast: None,
+    })
+    .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();
     std::fs::write(folder.path().join("job/shard-00000.jsonl"), lines).unwrap();
     let services = Services {
@@ -421,4 +426,33 @@ async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
     assert!(uris.into_iter().eq(expected), "each of the others once");
     let asked = asked.load(Ordering::SeqCst);
     assert!(asked <= 8 + 12 * 4, "{asked} requests");
+}
+
+#[tokio::test]
+async fn an_object_has_one_stamp_whether_it_was_listed_or_read() {
+    let (_bucket, storage) = s3().await;
+    let folder = tempfile::tempdir().unwrap();
+    let root = format!("file://{}/", folder.path().display());
+    let local = Storage::new([root.as_str()]).unwrap();
+    for base in [storage.resolve("s3://bucket/data/").unwrap(), local.resolve(&root).unwrap()] {
+        let object = base.child("a.md");
+        object.write(b"one".to_vec()).await.unwrap();
+        let mut listed = None;
+        base.entries(|entry| {
+            if let Entry::Object(_, stamp) = entry {
+                listed = Some(stamp);
+            }
+        })
+        .await
+        .unwrap();
+        let (listed, (_, read)) = (listed.unwrap(), object.read_stamped().await.unwrap());
+        assert!(listed.is_same(&read), "{listed:?} {read:?}");
+        assert!(object.stamp().await.unwrap().unwrap().is_same(&read));
+        object.write(b"another".to_vec()).await.unwrap();
+        assert!(!object.stamp().await.unwrap().unwrap().is_same(&read));
+        assert_eq!(base.names().await.unwrap(), ["a.md"]);
+        assert_eq!(base.first().await.unwrap().unwrap().uri(), object.uri());
+        assert!(base.child("nowhere").first().await.unwrap().is_none());
+        assert!(base.child("nowhere").names().await.unwrap().is_empty());
+    }
 }

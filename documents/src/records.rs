@@ -11,6 +11,8 @@ use crate::{encoding, format::Format, unreadable::Unreadable};
 pub struct Record {
     /// From the id's field, else the number of the record, counted from 1 and padded with zeros.
     pub id: String,
+    /// It has no id of its own, but the number of its row.
+    pub is_numbered: bool,
     /// The text's field alone, else all fields, one a line: `name: value`.
     pub text: String,
     /// All of it: a CSV file's row as an object of texts by the names of its columns.
@@ -104,12 +106,11 @@ fn csv_rows(
             };
             json.insert(name, Value::from(value));
         }
-        let id = id
-            .map(field)
-            .filter(|id| !id.trim().is_empty())
-            .map_or_else(|| numbered(number), str::to_owned);
+        let named = id.map(field).filter(|id| !id.trim().is_empty());
+        let (id, is_numbered) =
+            (named.map_or_else(|| numbered(number), str::to_owned), named.is_none());
         let text = body.map_or_else(all, |place| field(place).to_owned());
-        Ok(Record { id, text, json: Value::Object(json) })
+        Ok(Record { id, is_numbered, text, json: Value::Object(json) })
     });
     Ok(rows.collect())
 }
@@ -129,11 +130,9 @@ fn json_line(
     let value: Value =
         serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
     let field = |name: &str| value.get(name).filter(|value| !value.is_null()).map(shown);
-    let id = fields
-        .id
-        .and_then(field)
-        .filter(|id| !id.trim().is_empty())
-        .map_or_else(|| numbered(number), Cow::into_owned);
+    let named = fields.id.and_then(field).filter(|id| !id.trim().is_empty());
+    let is_numbered = named.is_none();
+    let id = named.map_or_else(|| numbered(number), Cow::into_owned);
     let text = match fields.text {
         Some(name) => {
             field(name).ok_or_else(|| bad(format!("it has no field \"{name}\"")))?.into_owned()
@@ -147,7 +146,7 @@ fn json_line(
             other => shown(other).into_owned(),
         },
     };
-    Ok(Record { id, text, json: value })
+    Ok(Record { id, is_numbered, text, json: value })
 }
 
 fn shown(value: &Value) -> Cow<'_, str> {

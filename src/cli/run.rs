@@ -106,6 +106,13 @@ pub(super) struct Args {
     /// Small documents share calls: so many in each, or as many as spare requests are worth
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     pack: Option<u32>,
+    /// The output holds answers to another question: ask again what differs, and replace it
+    #[arg(long, conflicts_with = "adopt")]
+    replace: bool,
+    /// The output holds results of an earlier version, which do not say what they answer: take them
+    /// as answers to this question
+    #[arg(long)]
+    adopt: bool,
     /// The batch's name; the same again skips what is done [default: made from the source and the
     /// time]
     #[arg(long, value_name = "ID")]
@@ -212,6 +219,8 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         mode: args.mode,
         deadline: args.deadline,
         pack: args.pack.map(pack),
+        replace: args.replace.then_some(true),
+        adopt: args.adopt.then_some(true),
         ..BatchInput::default()
     })
 }
@@ -280,6 +289,8 @@ mod tests {
             (&json!({"id": "n"}), &json!("per_chunk"), &json!("text"))
         );
         assert_eq!(sent("-i x --on-cut keep")["on_cut"], json!("keep"));
+        assert_eq!(sent("-i x --replace")["replace"], json!(true));
+        assert_eq!(sent("-i x --adopt")["adopt"], json!(true));
         let some = sent("-i x --pack --deadline 2h --budget-usd 2.50");
         assert_eq!(
             (&some["pack"], &some["deadline"], &some["budget_usd"]),

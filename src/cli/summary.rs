@@ -142,6 +142,7 @@ fn documents(progress: &Progress) -> String {
     let parts = [
         (totals.failed, "failed"),
         (totals.cuts.cut, "cut"),
+        (totals.updated, "updated"),
         (totals.skipped, "done before"),
         (totals.cancelled, "cancelled"),
         (progress.renamed, "renamed"),
@@ -179,6 +180,7 @@ mod tests {
             failed: 3,
             skipped: 20,
             reused: Reused { reused: 7, saved_usd: 0.5 },
+            updated: 4,
             spend: Spend {
                 provider_calls: 110,
                 input_tokens: 1_500,
@@ -195,7 +197,7 @@ mod tests {
         };
         let rows = rows(&progress, Some(Duration::from_secs(65)));
         let expected = [
-            ("documents", "120 (3 failed, 20 done before)"),
+            ("documents", "120 (3 failed, 4 updated, 20 done before)"),
             ("calls per document", "1.10"),
             ("bought before", "7 of the answers, which saved $0.50"),
             ("429s", "0"),

@@ -109,7 +109,8 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
     );
     assert_eq!(account.answered_twice, 0);
     // Again: everything is there.
-    fleet.start("again", &batch(&fleet, "out0", json!({"model": MODELS[0]}))).await;
+    let more = json!({"model": MODELS[0], "instructions": "Sum up, 0."});
+    fleet.start("again", &batch(&fleet, "out0", more)).await;
     let result = fleet.result("again").await.unwrap();
     assert_eq!(
         (&result["skipped"], &result["failed"], &result["provider_calls"]),

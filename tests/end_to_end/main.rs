@@ -10,6 +10,7 @@
     reason = "tests may stop at the first fault"
 )]
 
+mod answers;
 mod batch;
 mod crash;
 mod cut;

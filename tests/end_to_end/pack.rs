@@ -80,7 +80,9 @@ async fn small_documents_share_calls_and_whoever_is_left_out_goes_alone() {
     assert_eq!(fleet.lines("out/failures.jsonl")[0]["error_type"], "UnreadableDocument");
     let kept = std::fs::read_dir(fleet.path("out/_tidegate"))
         .unwrap()
-        .flat_map(|run| std::fs::read_dir(run.unwrap().path()).unwrap());
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .flat_map(|run| std::fs::read_dir(run).unwrap());
     assert!(
         kept.map(|file| file.unwrap().file_name())
             .all(|name| !name.to_string_lossy().starts_with("pack-"))

@@ -122,6 +122,13 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub pack: Option<Pack>,
+    /// The output may hold answers to another question: what differs is asked again and replaced.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub replace: Option<bool>,
+    /// Results there that do not say what they answer, because an earlier version wrote them, are
+    /// answers to this question.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub adopt: Option<bool>,
 }
 
 /// A checked input.
@@ -206,6 +213,10 @@ impl BatchInput {
         if economy && self.pack.is_some() {
             return Err("mode \"economy\" and pack exclude each other: a provider's batches have no limit of requests; leave out pack".to_owned());
         }
+        let (replace, adopt) = (self.replace == Some(true), self.adopt == Some(true));
+        if replace && adopt {
+            return Err("replace and adopt exclude each other: results that do not say what they answer are replaced, or taken as they are; leave one out".to_owned());
+        }
         let job = Job {
             source,
             output: self.output,
@@ -227,6 +238,8 @@ impl BatchInput {
             // With the mode "direct" the author has chosen already.
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
             pack: self.pack,
+            replace,
+            adopt,
         };
         let max_in_flight =
             self.max_in_flight.map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT));

@@ -162,18 +162,18 @@ impl ProcessShard {
         let options = Self::options(ctx);
         let ended = ctx.execute_activity(Activities::process_document, task.clone(), options).await;
         match (ended, ctx.state(|shard| shard.layout)) {
-            (Ok(DocumentOutcome { parts: Some(parts), .. }), Layout::First) => {
+            (Ok(DocumentOutcome { parts: Some(parts), updated, .. }), Layout::First) => {
                 let mut taken = Taken::default();
                 let read = parts::read(ctx, || Self::options(ctx), &task, parts, &mut taken).await;
                 let Taken { spend, cuts } = taken;
-                let ended =
-                    read.map(|()| DocumentOutcome { spend, cuts, ..DocumentOutcome::default() });
+                let whole = DocumentOutcome { spend, cuts, updated, ..DocumentOutcome::default() };
+                let ended = read.map(|()| whole);
                 ctx.state_mut(|shard| shard.record(index, &ended, taken))
             }
-            (Ok(DocumentOutcome { parts: Some(parts), .. }), Layout::Bounded) => {
+            (Ok(DocumentOutcome { parts: Some(parts), updated, .. }), Layout::Bounded) => {
                 let ended = Self::in_parts(ctx, task, parts).await;
                 let cancelled = ctx.cancellation_token().is_cancelled();
-                ctx.state_mut(|shard| shard.record_parts(index, ended, cancelled))
+                ctx.state_mut(|shard| shard.record_parts(index, ended, updated, cancelled))
             }
             (ended, _) => ctx.state_mut(|shard| shard.record(index, &ended, Taken::default())),
         }
@@ -260,6 +260,7 @@ impl ProcessShard {
                     totals.in_flight.saturating_sub(u64::from(packed.succeeded + packed.skipped));
                 totals.succeeded += u64::from(packed.succeeded);
                 totals.skipped += u64::from(packed.skipped);
+                totals.updated += u64::from(packed.updated);
                 totals.spend += packed.spent;
                 totals.reused += packed.reused;
                 self.come_back(packed.asked);
@@ -298,6 +299,7 @@ impl ProcessShard {
         &mut self,
         index: u32,
         ended: Result<LongOutcome, String>,
+        updated: bool,
         cancelled: bool,
     ) -> bool {
         let totals = &mut self.input.totals;
@@ -323,7 +325,10 @@ impl ProcessShard {
                 self.input.failures.push(failed);
             }
             None if ended.cancelled => return false,
-            None => totals.succeeded += 1,
+            None => {
+                totals.succeeded += 1;
+                totals.updated += u64::from(updated);
+            }
         }
         true
     }

@@ -243,6 +243,7 @@ impl Run {
             input.totals.failed += collected.failed.len() as u64;
             input.totals.spend += collected.spent;
             input.totals.cuts += collected.cuts;
+            input.totals.updated += collected.updated;
             input.raise.extend(collected.raise);
             input.raise.sort_unstable();
             input.asked.extend(collected.asked);

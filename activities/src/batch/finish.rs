@@ -16,10 +16,15 @@ use crate::{
     batch::{
         forecast::Forecast,
         job::{self, Stored, resolve},
+        question::Unmarked,
         seal::{Line, READ_AHEAD, read_line, write_failure},
     },
-    document::result::{self, DocumentResult},
+    document::{
+        result::{self, DocumentResult},
+        version::Version,
+    },
     failure::Failure,
+    fingerprint::Fingerprint,
     storage::{Error, Location, Storage},
 };
 
@@ -97,7 +102,8 @@ impl From<(u64, Spend)> for ModelTotals {
 pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Failure> {
     let output = resolve(storage, "output", &finish.output)?;
     let folder = resolve(storage, "job", &finish.plan.job)?;
-    let (counted, answered) = gather(&output, &folder, finish).await?;
+    let stored = Stored::read_if_there(&folder).await?;
+    let (counted, answered) = gather(&output, &folder, finish, stored.as_ref()).await?;
     let finished = counted.finished(&finish.progress);
     if finished.missing > 0 {
         tracing::error!(
@@ -120,8 +126,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
             0.0
         },
         finished_at,
-        // A report without it is better than none.
-        forecast: Stored::read(&folder).await.ok().and_then(|stored| stored.forecast),
+        forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
         unknown_stop_reasons: answered.unknown_stop_reasons,
         missing: finished.missing,
@@ -200,7 +205,9 @@ async fn gather(
     output: &Location,
     folder: &Location,
     finish: &Finish,
+    stored: Option<&Stored>,
 ) -> Result<(Counted, Answered), Failure> {
+    let takes = Takes::of(stored, finish.progress.done);
     let began = finish.progress.started_at.as_deref().and_then(time);
     let (mut counted, mut answered) = (Counted::default(), Answered::default());
     let mut present = present(output).await?;
@@ -216,32 +223,40 @@ async fn gather(
             lines(&part(&job::failures_part(folder, shard)).await?)
                 .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
                 .collect();
-        let planned: Vec<(DocumentId, Found)> = planned(folder, shard)
+        let planned: Vec<(Planned, Found)> = planned(folder, shard)
             .await?
             .into_iter()
-            .map(|id| {
+            .map(|planned| {
+                let id = &planned.id;
                 let is_present = present.as_mut().is_none_or(|present| present.remove(id.as_str()));
-                let found = match sealed.remove(&id) {
+                let found = match sealed.remove(id) {
                     Some(line) => Found::Sealed(Box::new(line)),
-                    None if is_present => Found::Alone(DocumentResult::location(output, &id)),
+                    None if is_present => Found::Alone(DocumentResult::location(output, id)),
                     None => Found::Nowhere,
                 };
-                (id, found)
+                (planned, found)
             })
             .collect();
         let planned = stream::iter(planned)
-            .map(|(id, found)| async { Ok::<_, Failure>((id, found.read().await?)) })
+            .map(|(planned, found)| async { Ok::<_, Failure>((planned, found.read().await?)) })
             .buffered(READ_AHEAD);
         let mut planned = std::pin::pin!(planned);
-        while let Some((id, line)) = planned.try_next().await? {
-            if let Some(line) = line {
-                let is_new = time(&line.result.completed_at) >= began;
-                *(if is_new { &mut counted.new } else { &mut counted.old }) += 1;
+        while let Some((Planned { id, version }, line)) = planned.try_next().await? {
+            if let Some(line) = &line {
+                // Whatever it answers, it is a result.
                 answered.add(&line.result);
                 results.write_all(&line.json).await.map_err(write_failure)?;
-            } else if let Some(line) = failed.remove(&id) {
+            }
+            let line = line.filter(|line| takes.question(&line.result));
+            let is_new = line.as_ref().is_some_and(|line| time(&line.result.completed_at) >= began);
+            let failed = if is_new { None } else { failed.remove(&id) };
+            if is_new {
+                counted.new += 1;
+            } else if let Some(line) = failed {
                 counted.failed += 1;
                 failures.write_all(&line).await.map_err(write_failure)?;
+            } else if line.is_some_and(|line| takes.version(&version, &line.result)) {
+                counted.old += 1;
             } else {
                 counted.neither += 1;
                 if counted.first.len() < NAMED {
@@ -268,6 +283,34 @@ async fn gather(
     results.shutdown().await.map_err(write_failure)?;
     failures.shutdown().await.map_err(write_failure)?;
     Ok((counted, answered))
+}
+
+/// Which results answer what this batch asks.
+#[derive(Debug, Clone, Copy)]
+struct Takes {
+    /// The question, and what becomes of results that do not say theirs. Absent where the batch is
+    /// of a version that took every result.
+    asks: Option<(Fingerprint, Unmarked)>,
+    /// The batch has worked on all documents, so that what only reading can tell was read.
+    all_read: bool,
+}
+
+impl Takes {
+    fn of(stored: Option<&Stored>, all_read: bool) -> Self {
+        let asks = stored.and_then(|stored| Some((stored.asks(), stored.unmarked?)));
+        Self { asks, all_read }
+    }
+
+    fn question(self, result: &DocumentResult) -> bool {
+        self.asks
+            .is_none_or(|(asks, unmarked)| Unmarked::takes(Some(unmarked), asks, result.question))
+    }
+
+    fn version(self, planned: &Version, result: &DocumentResult) -> bool {
+        let is_listed = planned.stamp.is_some() && result.version.stamp.is_some();
+        self.asks.is_none()
+            || planned.is_same(&result.version).unwrap_or(self.all_read || !is_listed)
+    }
 }
 
 /// Where the result of a planned document is.
@@ -318,17 +361,30 @@ struct Named {
     id: DocumentId,
 }
 
-/// The ids of a shard's documents, in order.
-async fn planned(folder: &Location, shard: u32) -> Result<Vec<DocumentId>, Failure> {
+/// A document of a shard, and what was known of its version when it was planned.
+struct Planned {
+    id: DocumentId,
+    version: Version,
+}
+
+/// A shard's documents, in order.
+async fn planned(folder: &Location, shard: u32) -> Result<Vec<Planned>, Failure> {
     let object = job::manifest(folder, shard);
     let damaged = |why: &dyn std::fmt::Display| {
         Failure::invalid_input(format!("{object} is damaged: {why}; start the batch anew"))
     };
     let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&"it is gone"))?;
+    // Earlier versions wrote none.
+    let versions = part(&job::versions(folder, shard)).await?;
+    let versions = lines(&versions).map(|line| serde_json::from_slice(&line).unwrap_or_default());
     lines(&bytes)
-        .map(|line| serde_json::from_slice::<Named>(&line).map(|named| named.id))
+        .zip(versions.chain(std::iter::repeat_with(Version::default)))
+        .map(|(line, version)| {
+            let Named { id } = serde_json::from_slice(&line)?;
+            Ok(Planned { id, version })
+        })
         .collect::<Result<_, _>>()
-        .map_err(|error| damaged(&error))
+        .map_err(|error: serde_json::Error| damaged(&error))
 }
 
 /// With their newlines; they share the memory of the whole.

@@ -13,7 +13,10 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
 use crate::{
-    batch::{forecast::Forecast, question::StatedQuestion},
+    batch::{
+        forecast::Forecast,
+        question::{StatedQuestion, Unmarked},
+    },
     call::{
         prompt::{Content, Question},
         retries::RetryBudget,
@@ -57,6 +60,12 @@ pub fn versions(job: &Location, shard: u32) -> Location {
     job.child(&format!("versions-{shard:05}.jsonl"))
 }
 
+/// What the results of a sealed shard answer: a line for each, without the answers.
+#[must_use]
+pub fn index(job: &Location, shard: u32) -> Location {
+    job.child(&format!("index-{shard:05}.jsonl"))
+}
+
 /// A shard's part of `results.jsonl`.
 #[must_use]
 pub fn results_part(job: &Location, shard: u32) -> Location {
@@ -81,6 +90,10 @@ pub struct Stored {
     /// The batch's author stated no retry budget: documents that are read in parts add to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parts_add_retries: bool,
+    /// What becomes of results that do not say what they answer. Absent in what earlier versions
+    /// planned: for them every result that is there counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unmarked: Option<Unmarked>,
     /// What it was expected to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -95,6 +108,23 @@ impl Stored {
         let object = folder.child("job.json");
         let bytes = object.read().await?;
         serde_json::from_slice(&bytes).map_err(|error| damaged(&object, &error))
+    }
+
+    /// The same, where there may be none.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_if_there(folder: &Location) -> Result<Option<Self>, Failure> {
+        let object = folder.child("job.json");
+        let bytes = object.read_if_there().await?;
+        let stored = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+        stored.map_err(|error| damaged(&object, &error))
+    }
+
+    /// What the job asks about each document.
+    #[must_use]
+    pub fn asks(&self) -> Fingerprint {
+        StatedQuestion::of(&self.job).fingerprint()
     }
 }
 
@@ -145,6 +175,8 @@ pub struct Shard {
     pub template: u64,
     /// What is asked about each document: results of the same question carry the same.
     pub asks: Fingerprint,
+    /// [`Stored::unmarked`].
+    pub unmarked: Option<Unmarked>,
     /// Where the results go.
     pub output: Location,
     /// Its documents, in order.
@@ -213,7 +245,9 @@ impl Shards {
 
 async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failure> {
     let folder = resolve(storage, "job", uri)?;
-    let Stored { job, route, parts_add_retries, .. } = Stored::read(&folder).await?;
+    let stored = Stored::read(&folder).await?;
+    let asks = stored.asks();
+    let Stored { job, route, unmarked, parts_add_retries, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
     let mut documents: Vec<Document> =
@@ -237,7 +271,8 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         number,
         retries,
         template: template(&job),
-        asks: StatedQuestion::of(&job).fingerprint(),
+        asks,
+        unmarked,
         job,
         route,
         validator,

@@ -1,16 +1,22 @@
 //! A batch as a whole: what is in it, what it will take, and what comes out of it.
 //!
-//! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are;
+//! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, and `rows` without names;
 //!   [`estimate`]: what they will take, as a [`forecast`]
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
 //!   is asked, in parts that can be compared
+//! * `output`: whether its results answer this question; [`lease`]: one batch at a time writes there;
+//!   [`ended`]: what Temporal says of that one
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
 
+pub mod ended;
 pub mod estimate;
 pub mod finish;
 pub mod forecast;
 pub mod job;
+pub mod lease;
+mod output;
 pub mod plan;
 pub mod question;
+mod rows;
 pub mod seal;
 pub mod source;

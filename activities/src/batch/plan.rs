@@ -12,6 +12,8 @@ use crate::{
         estimate,
         forecast::Forecast,
         job::{self, Document, Stored, resolve},
+        lease::{self, Holder},
+        output,
         source::{self, Documents},
     },
     call::{attempt::Attempt, output_cap, route::Route},
@@ -26,7 +28,8 @@ use crate::{
 const MIN_SHARD: u64 = 100;
 const MAX_SHARD: u64 = 500;
 
-/// Writes a batch's job and manifests.
+/// Makes the output the batch's own, and writes its job and manifests. `has_ended` says whether the
+/// run of a workflow has ended.
 ///
 /// # Errors
 /// `InvalidInput` says what the batch's author must change; `Transient` when a store fails.
@@ -36,22 +39,35 @@ pub async fn plan(
     workflow_id: &str,
     run_id: &str,
 ) -> Result<Plan, Failure> {
-    plan_in(services, None, job, workflow_id, run_id).await
+    let batch = Holder {
+        namespace: String::new(),
+        workflow: workflow_id.to_owned(),
+        run: run_id.to_owned(),
+    };
+    plan_in(services, None, job, &batch, |_| std::future::ready(Ok(true))).await
 }
 
 /// The same in an activity, whose attempts before this one may have died of what they read.
+/// `has_ended` says whether the run of another batch has.
 ///
 /// # Errors
 /// As [`plan`].
-pub async fn plan_in(
+pub async fn plan_in<F, Fut>(
     services: &Services,
     attempt: Option<&Attempt>,
     job: &Job,
-    workflow_id: &str,
-    run_id: &str,
-) -> Result<Plan, Failure> {
-    let (route, output, Documents { documents, renamed }) =
-        survey(services, job, workflow_id).await?;
+    batch: &Holder,
+    has_ended: F,
+) -> Result<Plan, Failure>
+where
+    F: Fn(Holder) -> Fut,
+    Fut: Future<Output = Result<bool, Failure>>,
+{
+    let (route, output) = survey(services, job, &batch.workflow)?;
+    lease::take(&output, batch, has_ended).await?;
+    let recorded = output::check(&output, job).await?;
+    let Documents { documents, renamed } =
+        source::documents(&services.storage, job, &output).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let job = &match job.default_output {
         true => {
@@ -65,7 +81,8 @@ pub async fn plan_in(
     forecast.check(job.budget_usd)?;
     services.budgets.open(job, workflow_id).await?;
     let pack = forecast.pack;
-    let folder = job::folder(&output, workflow_id, run_id);
+    recorded.write(&output).await?;
+    let folder = job::folder(&output, &batch.workflow, &batch.run);
     let count = documents.len() as u64;
     let retry_budget =
         Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
@@ -73,6 +90,7 @@ pub async fn plan_in(
         job: Job { retry_budget, ..job.clone() },
         route,
         parts_add_retries: job.retry_budget.is_none(),
+        unmarked: Some(recorded.unmarked),
         forecast: Some(forecast),
     };
     let json = serde_json::to_vec_pretty(&stored)
@@ -117,7 +135,9 @@ fn lines<T: Serialize>(values: impl IntoIterator<Item = T>) -> Result<Vec<u8>, F
 /// # Errors
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
-    let (route, _, source) = survey(services, job, "").await?;
+    let (route, output) = survey(services, job, "")?;
+    output::check(&output, job).await?;
+    let source = source::documents(&services.storage, job, &output).await?;
     Ok(expected(services, None, job, &route, &source.documents).await?.0)
 }
 
@@ -134,21 +154,15 @@ async fn expected(
     Ok((if batching.is_some() { forecast.in_provider_batch() } else { forecast }, batching))
 }
 
-/// Everything that can be known without reading a document: who answers, where the results go, and
-/// which documents there are.
-async fn survey(
-    services: &Services,
-    job: &Job,
-    batch: &str,
-) -> Result<(Route, Location, Documents), Failure> {
+/// Who answers and where the results go: everything that can be known without asking a store.
+fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location), Failure> {
     let route = Route::of(&job.target, &services.routes)?;
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;
     pack::check(job)?;
     services.budgets.check(job, &route.models, batch)?;
     let output = resolve(&services.storage, "output", &job.output)?;
-    let documents = source::documents(&services.storage, job, &output).await?;
-    Ok((route, output, documents))
+    Ok((route, output))
 }
 
 fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {

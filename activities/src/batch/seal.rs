@@ -9,8 +9,9 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     batch::job::{self, resolve},
-    document::result::DocumentResult,
+    document::{result::DocumentResult, version::Version},
     failure::Failure,
+    fingerprint::Fingerprint,
     services::Services,
     storage::{Error, Location},
 };
@@ -71,12 +72,31 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
     let results = stream::iter(locations).map(read_line).buffered(READ_AHEAD);
     let mut results = std::pin::pin!(results);
     let mut writer = job::results_part(&folder, sealed.shard).writer();
+    let mut index = Vec::new();
     while let Some(line) = results.try_next().await? {
         if let Some(line) = line {
             writer.write_all(&line.json).await.map_err(write_failure)?;
+            let DocumentResult { id, question, version, .. } = line.result;
+            serde_json::to_writer(&mut index, &IndexLine { id, question, version })
+                .map_err(|error| Failure::invalid_input(error.to_string()))?;
+            index.push(b'\n');
         }
     }
-    writer.shutdown().await.map_err(write_failure)
+    writer.shutdown().await.map_err(write_failure)?;
+    Ok(job::index(&folder, sealed.shard).write(index).await?)
+}
+
+/// One line of a shard's index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct IndexLine {
+    /// The document.
+    pub(super) id: DocumentId,
+    /// What was asked about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) question: Option<Fingerprint>,
+    /// Which version of it has the answer.
+    #[serde(flatten)]
+    pub(super) version: Version,
 }
 
 /// A result as one line.

@@ -12,7 +12,10 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Records, Source};
 
 use crate::{
-    batch::job::{self, Document, resolve},
+    batch::{
+        job::{self, Document, resolve},
+        rows::{IsNumbered, Known},
+    },
     document::version::Version,
     failure::Failure,
     storage::{Entry, Location, OddEntry, Storage},
@@ -51,7 +54,7 @@ pub async fn documents(
     let mut seen = HashSet::new();
     documents.retain(|document| seen.insert((document.id.clone(), document.uri.clone())));
     if let Some(fields) = &job.records {
-        documents = records_of(storage, documents, fields).await?;
+        documents = records_of(storage, documents, fields, output).await?;
     }
     if documents.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
@@ -241,19 +244,34 @@ async fn records_of(
     storage: &Storage,
     files: Vec<Document>,
     fields: &Records,
+    output: &Location,
 ) -> Result<Vec<Document>, Failure> {
+    let of_records: Vec<DocumentId> = files
+        .iter()
+        .filter(|file| format_of_records(file).is_some())
+        .map(|file| file.id.clone())
+        .collect();
+    let known = Known::of(output, &of_records).await?;
     let mut documents = Vec::with_capacity(files.len());
     for file in files {
-        let format = Format::of(b"", file.uri.rsplit('/').next().unwrap_or_default());
-        match format {
-            _ if file.unreadable.is_some() => documents.push(file),
-            Ok(format @ (Format::Csv | Format::Jsonl)) => {
-                documents.extend(read_records(storage, &file, format, fields).await?)
+        match format_of_records(&file) {
+            Some(format) => {
+                let mut rows = read_records(storage, &file, format, fields).await?;
+                known.bind(&mut rows);
+                documents.extend(rows.into_iter().map(|(row, _)| row));
             }
-            _ => documents.push(file),
+            None => documents.push(file),
         }
     }
     Ok(documents)
+}
+
+/// The format of a file of records; `None` for other files.
+fn format_of_records(file: &Document) -> Option<Format> {
+    let format = Format::of(b"", file.uri.rsplit('/').next().unwrap_or_default());
+    format
+        .ok()
+        .filter(|format| matches!(format, Format::Csv | Format::Jsonl) && file.unreadable.is_none())
 }
 
 async fn read_records(
@@ -261,11 +279,11 @@ async fn read_records(
     file: &Document,
     format: Format,
     fields: &Records,
-) -> Result<Vec<Document>, Failure> {
+) -> Result<Vec<(Document, IsNumbered)>, Failure> {
     let location = resolve(storage, "source", &file.uri)?;
     if let Some(what) = location.special() {
         let unreadable = Some(format!("{location} is {what}, and no file"));
-        return Ok(vec![Document { unreadable, ..file.clone() }]);
+        return Ok(vec![(Document { unreadable, ..file.clone() }, IsNumbered(false))]);
     }
     let refused =
         |why: &dyn std::fmt::Display| Failure::invalid_input(format!("{location}: {why}"));
@@ -283,8 +301,10 @@ async fn read_records(
     let records =
         tidegate_documents::records(&bytes, format, wanted).map_err(|error| refused(&error))?;
     let document = |(number, record): (u64, Result<Record, Unreadable>)| {
+        let mut is_numbered = true;
         let (name, text, unreadable, version) = match record {
             Ok(record) => {
+                is_numbered = record.is_numbered;
                 let text = Some(record.text).filter(|text| !text.trim().is_empty());
                 let unreadable = text.is_none().then(|| Unreadable::Empty.to_string());
                 (record.id, text, unreadable, Version::of_record(&record.json))
@@ -294,7 +314,8 @@ async fn read_records(
             }
         };
         let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
-        Document { id, uri: format!("{}#{name}", file.uri), text, unreadable, version }
+        let uri = format!("{}#{name}", file.uri);
+        (Document { id, uri, text, unreadable, version }, IsNumbered(is_numbered))
     };
     Ok((1..).zip(records).map(document).collect())
 }

@@ -65,6 +65,9 @@ pub struct AttemptState {
     /// Workers in a row that died so.
     #[serde(skip_serializing_if = "is_zero")]
     pub dead_readers: u32,
+    /// The document's result answers this question about an earlier content.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub updated: bool,
     /// What stores have refused or failed at.
     #[serde(skip_serializing_if = "StoreFaults::is_none")]
     pub store: StoreFaults,
@@ -396,6 +399,11 @@ impl Attempt {
         let since = self.state.lock().spooled_millis?;
         let lasting = millis(Some(now)).saturating_sub(since);
         Some(Duration::from_millis(u64::try_from(lasting).unwrap_or_default()))
+    }
+
+    /// The document is asked again, because its content has changed.
+    pub fn updates(&self) {
+        self.state.lock().updated = true;
     }
 
     /// Where the last answer that was no result lies.

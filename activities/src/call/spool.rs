@@ -35,8 +35,20 @@ pub struct Spool {
 pub(crate) struct Header {
     /// The object's place.
     pub(crate) uri: String,
-    /// Whatever lies there is replaced; else what lies there stays.
-    pub(crate) replaces: bool,
+    /// What of that which lies there is replaced.
+    #[serde(flatten)]
+    pub(crate) over: Over,
+}
+
+/// Over what an object may be written; over nothing else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Over {
+    /// Whatever lies there.
+    #[serde(rename = "replaces")]
+    pub(crate) anything: bool,
+    /// The object with this fingerprint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) object: Option<Fingerprint>,
 }
 
 /// A file of the spool, held by this process until it is dropped.
@@ -164,7 +176,7 @@ mod tests {
     const URI: &str = "s3://bucket/out/results/a.json";
 
     fn header() -> Header {
-        Header { uri: URI.to_owned(), replaces: false }
+        Header { uri: URI.to_owned(), over: Over::default() }
     }
 
     #[test]

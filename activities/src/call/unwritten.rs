@@ -29,9 +29,10 @@ use tracing::{info, warn};
 use crate::{
     call::{
         attempt::Attempt,
-        spool::{Entry, Found, Header, Spool},
+        spool::{Entry, Found, Header, Over, Spool},
     },
     failure::{DRAIN_SPOOL, Failure, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN},
+    fingerprint::Fingerprint,
     metrics,
     storage::{Error, Location, Storage},
 };
@@ -51,20 +52,27 @@ pub struct Unwritten {
 pub struct Bought {
     location: Location,
     bytes: Bytes,
-    replaces: bool,
+    over: Over,
 }
 
 impl Bought {
     /// One that goes to its place unless something is there.
     #[must_use]
     pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
-        Self { location: location.clone(), bytes: bytes.into(), replaces: false }
+        Self { location: location.clone(), bytes: bytes.into(), over: Over::default() }
     }
 
     /// The same, whatever is there.
     #[must_use]
     pub fn replacing(self) -> Self {
-        Self { replaces: true, ..self }
+        Self { over: Over { anything: true, ..self.over }, ..self }
+    }
+
+    /// The same, in the place of an object with this fingerprint too: what has taken its place
+    /// meanwhile stays.
+    #[must_use]
+    pub fn instead_of(self, object: Option<Fingerprint>) -> Self {
+        Self { over: Over { object, ..self.over }, ..self }
     }
 
     /// Writes it, once.
@@ -73,18 +81,25 @@ impl Bought {
     /// The store fails.
     pub async fn write(&self) -> Result<(), Failure> {
         let bytes = self.bytes.clone();
-        if self.replaces {
+        if self.over.anything {
             return Ok(self.location.write(bytes).await?);
         }
-        match self.location.create(bytes).await {
+        match self.location.create(bytes.clone()).await {
+            Ok(()) => return Ok(()),
+            Err(Error::Exists(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let Some(object) = self.over.object else { return Ok(()) };
+        let there = self.location.read_if_there().await?;
+        match there.is_none_or(|there| Fingerprint::of_bytes(&there) == object) {
+            true => Ok(self.location.write(bytes).await?),
             // Two attempts overlapped, and the other was faster. Its result is as good as ours.
-            Ok(()) | Err(Error::Exists(_)) => Ok(()),
-            Err(error) => Err(error.into()),
+            false => Ok(()),
         }
     }
 
     fn header(&self) -> Header {
-        Header { uri: self.location.uri(), replaces: self.replaces }
+        Header { uri: self.location.uri(), over: self.over }
     }
 }
 
@@ -162,7 +177,7 @@ impl Unwritten {
                 return Ok(());
             }
         };
-        let bought = Bought { location: location.clone(), bytes, replaces: header.replaces };
+        let bought = Bought { location: location.clone(), bytes, over: header.over };
         self.hold(attempt, Some(entry), || None, || bought.write()).await
     }
 
@@ -222,7 +237,7 @@ impl Unwritten {
                     continue;
                 }
             };
-            let bought = Bought { location, bytes, replaces: header.replaces };
+            let bought = Bought { location, bytes, over: header.over };
             bought.write().await?;
             entry.remove();
             left -= 1;
@@ -468,5 +483,27 @@ mod tests {
         other.drain_once(spool, &storage).await.unwrap();
         assert_eq!(storage.resolve(&uri("b")).unwrap().read().await.unwrap(), "b");
         assert!(spool.files().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_answer_takes_the_place_of_what_it_was_bought_for_and_of_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, storage) = worker(folder.path());
+        let uri = format!("file://{}/a.json", folder.path().canonicalize().unwrap().display());
+        let place = storage.resolve(&uri).unwrap();
+        let bought = |answer: &'static str| {
+            Bought::new(&place, answer).instead_of(Some(Fingerprint::of_bytes(b"old")))
+        };
+        place.write("old").await.unwrap();
+        Bought::new(&place, "for an empty place").write().await.unwrap();
+        assert_eq!(place.read().await.unwrap(), "old");
+        bought("new").write().await.unwrap();
+        assert_eq!(place.read().await.unwrap(), "new");
+        // As out of the spool of a worker that was away.
+        bought("late").write().await.unwrap();
+        assert_eq!(place.read().await.unwrap(), "new");
+        place.delete().await.unwrap();
+        bought("late").write().await.unwrap();
+        assert_eq!(place.read().await.unwrap(), "late");
     }
 }

@@ -71,16 +71,14 @@ impl<'a> Care<'a> {
     }
 }
 
-/// Reads a document: a record's text, or an object's text or pages.
-pub(crate) async fn read(
-    services: &Services,
-    document: &Document,
-    attach_pdf: bool,
-    care: Care<'_>,
-) -> Result<(Content, Version), Failure> {
-    let raw = fetch(services, document).await?;
-    let version = raw.version.clone();
-    Ok((extract(services, raw, attach_pdf, care).await?, version))
+/// Asks the store about a document without reading it: its version, without the content.
+pub(crate) async fn look(services: &Services, document: &Document) -> Result<Version, Failure> {
+    // What is wrong with the place is said when it is read.
+    let Ok(location) = services.storage.resolve(&document.uri) else {
+        return Ok(Version::default());
+    };
+    let stamp = location.stamp().await.map_err(Failure::of_document)?;
+    Ok(stamp.map(Version::listed).unwrap_or_default())
 }
 
 /// Reads a document's bytes.
@@ -144,14 +142,30 @@ pub(crate) async fn extract(
     }
 }
 
-/// The same as [`read`], for streams.
-pub(crate) async fn read_owned(
+/// Reads a document: a record's text, or an object's text or pages.
+pub(crate) async fn read(
     services: &Services,
     document: Document,
     attach_pdf: bool,
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
-    read(services, &document, attach_pdf, care).await
+    read_on(services, &document, None, attach_pdf, care).await
+}
+
+/// The same, where it may have been fetched already.
+pub(crate) async fn read_on(
+    services: &Services,
+    document: &Document,
+    raw: Option<Raw>,
+    attach_pdf: bool,
+    care: Care<'_>,
+) -> Result<(Content, Version), Failure> {
+    let raw = match raw {
+        Some(raw) => raw,
+        None => fetch(services, document).await?,
+    };
+    let version = raw.version.clone();
+    Ok((extract(services, raw, attach_pdf, care).await?, version))
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {

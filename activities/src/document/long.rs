@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use tidegate_documents::{Split, split};
 use tidegate_providers::Finish;
 use tidegate_types::Spend;
@@ -25,6 +26,7 @@ use crate::{
         version::Version,
     },
     failure::Failure,
+    fingerprint::Fingerprint,
     hash::hash,
     metrics,
     services::Services,
@@ -50,7 +52,8 @@ const REDUCE: &str = "The document was too long for one reading. You are given t
 pub async fn begin(
     shard: &Shard,
     document: &Document,
-    (text, version): (&str, &Version),
+    text: &str,
+    (version, instead_of): (Version, Option<Fingerprint>),
     long: Long,
 ) -> Result<DocumentOutcome, Failure> {
     let how = Split {
@@ -83,8 +86,8 @@ pub async fn begin(
         serde_json::to_vec(&borders).map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child("text").write(text.to_owned()).await?;
     folder.child("parts.json").write(json).await?;
-    let json =
-        serde_json::to_vec(version).map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let json = serde_json::to_vec(&Begun { version, instead_of })
+        .map_err(|error| Failure::invalid_input(error.to_string()))?;
     folder.child(VERSION).write(json).await?;
     Ok(DocumentOutcome { parts: Some(parts), ..DocumentOutcome::default() })
 }
@@ -111,7 +114,12 @@ pub async fn process(
     let object = if ends { result } else { folder.child(&object(task.step)) };
     let unwritten = &services.guard.unwritten;
     unwritten.recover(attempt, &object).await?;
-    if let Some(done) = DocumentResult::read(&object).await? {
+    let begun = if ends { Begun::read(&folder).await? } else { Begun::default() };
+    let there = DocumentResult::read_named(&object).await?;
+    let name = there.as_ref().map(|(_, name)| *name);
+    if let Some((done, name)) = there
+        && is_answer(&done, name, &shard, &begun, ends)
+    {
         return Ok(done_before(&done, attempt, task, ends));
     }
     unwritten.check_spooled(attempt)?;
@@ -134,20 +142,36 @@ pub async fn process(
     };
     outcome.cuts.cut = u64::from(ends && done.is_cut());
     if ends {
-        done = done.answering(shard.asks, version(&folder).await?);
+        done = done.answering(shard.asks, begun.version);
         let has_price = done.cost_usd.is_some();
         done = done.with_spend(task.spent + outcome.spend, has_price);
     }
     if ends {
         offer(services, &done).await;
     }
-    unwritten.keep(attempt, &done.bought(&object)?).await?;
+    let instead_of = if ends { begun.instead_of } else { name };
+    unwritten.keep(attempt, &done.bought(&object, instead_of)?).await?;
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
         clean(&folder, &task.parts).await;
     }
     Ok(outcome)
+}
+
+/// Whether what lies in a step's place answers it. Folders are named by the text and the prompt, not
+/// by the model; in the result's place lies what the document had when it was begun, if anything.
+fn is_answer(
+    done: &DocumentResult,
+    name: Fingerprint,
+    shard: &Shard,
+    begun: &Begun,
+    ends: bool,
+) -> bool {
+    match ends {
+        true => begun.instead_of != Some(name),
+        false => done.question.is_none_or(|question| question == shard.asks),
+    }
 }
 
 /// What a step that is done already counts: nothing if an earlier run has paid for it, else what it
@@ -227,12 +251,24 @@ async fn question(folder: &Location, step: Step, parts: &Parts) -> Result<Prompt
     }
 }
 
-/// Which version of the document the parts are of; unknown where an earlier version of this program
-/// divided it.
-async fn version(folder: &Location) -> Result<Version, Failure> {
-    let bytes = folder.child(VERSION).read_if_there().await?;
-    let version = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
-    Ok(version.map_err(|_| gone(folder))?.unwrap_or_default())
+/// What is known of a document since it was divided.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Begun {
+    /// Which version of it the parts are of; unknown where an earlier version of this program
+    /// divided it.
+    #[serde(flatten)]
+    version: Version,
+    /// The result that it had, which answers something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instead_of: Option<Fingerprint>,
+}
+
+impl Begun {
+    async fn read(folder: &Location) -> Result<Self, Failure> {
+        let bytes = folder.child(VERSION).read_if_there().await?;
+        let begun = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
+        Ok(begun.map_err(|_| gone(folder))?.unwrap_or_default())
+    }
 }
 
 async fn stored(folder: &Location, name: &str) -> Result<DocumentResult, Failure> {

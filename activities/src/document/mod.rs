@@ -1,11 +1,13 @@
 //! One document's way, from its URI to its result.
 //!
 //! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
+//! * [`done`]: whether its answer is there already
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
 //! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
 
 pub mod answers;
 pub mod content;
+pub(crate) mod done;
 pub mod long;
 pub mod pack;
 pub mod process;

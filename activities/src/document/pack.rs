@@ -11,16 +11,18 @@ mod members;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tidegate_documents::tokens;
 use tidegate_providers::{Completion, Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
-use tidegate_workflows::contract::{Job, PackOutcome, PackTask};
+use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask};
 
 use crate::{
     batch::job::{Document, Shard, resolve},
     call::{attempt::Attempt, prompt::Content, unwritten::Bought},
     document::{
         content::{self, Care},
+        done::{self, Before, Open},
         process::{bought_before, offer},
         result::DocumentResult,
         schema,
@@ -81,6 +83,18 @@ struct Member {
     text: String,
     tokens: u64,
     version: Version,
+    updated: bool,
+    instead_of: Option<Fingerprint>,
+}
+
+/// A result, as it is kept with the others of its call until it is in its place.
+#[derive(Debug, Serialize, Deserialize)]
+struct Packed {
+    #[serde(flatten)]
+    result: DocumentResult,
+    /// The result that the document had, which answers something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instead_of: Option<Fingerprint>,
 }
 
 /// Answers some documents with one call, once.
@@ -148,7 +162,9 @@ pub async fn process(
     );
     outcome.left.sort_unstable();
     outcome.asked = asked.into_iter().filter(|index| outcome.left.contains(index)).collect();
-    let results: Vec<DocumentResult> = results.into_values().collect();
+    let updated = members.iter().filter(|it| it.updated && results.contains_key(&it.index));
+    outcome.updated += u32::try_from(updated.count()).unwrap_or(u32::MAX);
+    let results: Vec<Packed> = results.into_values().collect();
     outcome.succeeded += u32::try_from(results.len()).unwrap_or(u32::MAX);
     if results.is_empty() {
         let usage = completion.usage.unwrap_or_default();
@@ -156,7 +172,7 @@ pub async fn process(
     }
     // The attempt itself is counted as one.
     metrics::documents(results.len().saturating_sub(1), "succeeded");
-    for result in &results {
+    for Packed { result, .. } in &results {
         offer(services, result).await;
         outcome.spent += result.spend().tokens();
         metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
@@ -179,24 +195,33 @@ async fn gather(
     let (mut members, mut outcome, mut sum) = (Vec::new(), PackOutcome::default(), 0);
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
-        if let Some(result) =
-            DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await?
+        let Open { raw, updated, instead_of } = match done::before(services, shard, document).await
         {
-            if result.is_of(attempt) {
+            Ok(Before::Done(result)) if result.is_of(attempt) => {
                 outcome.succeeded += 1;
                 outcome.spent += result.spend().tokens();
                 outcome.reused += result.reused();
-            } else {
-                outcome.skipped += 1;
+                continue;
             }
-            continue;
-        }
+            Ok(Before::Done(_)) => {
+                outcome.skipped += 1;
+                continue;
+            }
+            Ok(Before::Open(open)) => open,
+            Err(failure) if failure.kind == FailureType::UnreadableDocument => {
+                outcome.left.push(index);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         let care = Care::of_several(Some(attempt));
-        match content::read(services, document, shard.job.attach_pdf, care).await {
+        match content::read_on(services, document, raw, shard.job.attach_pdf, care).await {
             Ok((Content::Text(text), version)) => {
                 if let Some(result) = bought_before(services, shard, document, &version).await {
-                    result.create(&DocumentResult::location(&shard.output, &document.id)).await?;
+                    let location = DocumentResult::location(&shard.output, &document.id);
+                    result.bought(&location, instead_of)?.write().await?;
                     outcome.succeeded += 1;
+                    outcome.updated += u32::from(updated);
                     outcome.reused += result.reused();
                     continue;
                 }
@@ -205,7 +230,15 @@ async fn gather(
                 if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
                     sum += tokens;
                     let document = document.clone();
-                    members.push(Member { index, document, text, tokens, version });
+                    members.push(Member {
+                        index,
+                        document,
+                        text,
+                        tokens,
+                        version,
+                        updated,
+                        instead_of,
+                    });
                 } else {
                     outcome.left.push(index);
                 }
@@ -226,7 +259,7 @@ fn results(
     model: &ModelId,
     completion: &Completion,
     answered: Vec<(&Member, String)>,
-) -> BTreeMap<u32, DocumentResult> {
+) -> BTreeMap<u32, Packed> {
     let usage = completion.usage.unwrap_or_default();
     let cost_usd = cost(services, model, completion);
     let all: u64 = answered.iter().map(|(member, _)| member.tokens.max(1)).sum();
@@ -251,7 +284,7 @@ fn results(
         let result = DocumentResult::new(member.document.clone(), model, answer, stop_reason)
             .answering(asks, member.version.clone())
             .taking(std::mem::take(&mut calls), Some(own), cost);
-        results.insert(member.index, result);
+        results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;
     }
     results
@@ -268,19 +301,16 @@ fn cost(services: &Services, model: &ModelId, completion: &Completion) -> Option
 }
 
 /// What an earlier attempt kept.
-async fn read(kept: &Location) -> Result<Option<Vec<DocumentResult>>, Failure> {
+async fn read(kept: &Location) -> Result<Option<Vec<Packed>>, Failure> {
     let bytes = kept.read_if_there().await?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Puts each result in its place, and removes the object that held them together.
-async fn spread(
-    shard: &Shard,
-    kept: &Location,
-    results: Vec<DocumentResult>,
-) -> Result<(), Failure> {
-    for result in results {
-        result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
+async fn spread(shard: &Shard, kept: &Location, results: Vec<Packed>) -> Result<(), Failure> {
+    for Packed { result, instead_of } in results {
+        let location = DocumentResult::location(&shard.output, &result.id);
+        result.bought(&location, instead_of)?.write().await?;
     }
     if let Err(error) = kept.delete().await {
         tracing::debug!(%error, "a pack's results stay behind");

@@ -8,6 +8,7 @@ use crate::{
     call::{attempt::Attempt, prompt::Content},
     document::{
         content::{self, Care},
+        done::{self, Before, Open},
         long,
         result::DocumentResult,
         schema,
@@ -32,24 +33,28 @@ pub async fn process(
     let location = DocumentResult::location(&shard.output, &document.id);
     let unwritten = &services.guard.unwritten;
     unwritten.recover(attempt, &location).await?;
-    if let Some(result) = DocumentResult::read(&location).await? {
-        return Ok(if result.is_of(attempt) {
-            result.outcome(attempt)
-        } else {
-            DocumentOutcome { skipped: true, ..DocumentOutcome::default() }
-        });
-    }
+    let Open { raw, updated, instead_of } = match done::before(services, &shard, &document).await? {
+        Before::Done(result) if result.is_of(attempt) => return Ok(result.outcome(attempt)),
+        Before::Done(_) => {
+            return Ok(DocumentOutcome { skipped: true, ..DocumentOutcome::default() });
+        }
+        Before::Open(open) => open,
+    };
     unwritten.check_spooled(attempt)?;
-    let (content, version) =
-        content::read(services, &document, shard.job.attach_pdf, Care::alone(attempt)).await?;
+    if updated {
+        attempt.updates();
+    }
+    let (attach, care) = (shard.job.attach_pdf, Care::alone(attempt));
+    let (content, version) = content::read_on(services, &document, raw, attach, care).await?;
     if let Some(result) = bought_before(services, &shard, &document, &version).await {
-        unwritten.keep(attempt, &result.bought(&location)?).await?;
+        unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
         return Ok(result.outcome(attempt));
     }
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
-        return long::begin(&shard, &document, (text, &version), long).await;
+        let begun = long::begin(&shard, &document, text, (version, instead_of), long).await?;
+        return Ok(DocumentOutcome { updated, ..begun });
     }
     let kept = DocumentResult::kept(&shard.output, &document.id);
     if task.raised {
@@ -58,7 +63,7 @@ pub async fn process(
     let asked = Asked { content: &content, version, beside: None };
     let result = answer(services, attempt, &shard, document, asked, &kept).await?;
     offer(services, &result).await;
-    unwritten.keep(attempt, &result.bought(&location)?).await?;
+    unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &kept).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome(attempt))

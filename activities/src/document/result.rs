@@ -15,7 +15,8 @@ use crate::{
     storage::{Error, Location},
 };
 
-/// One answered document. Written once, whole or not at all.
+/// One answered document. Written whole or not at all, and replaced by an answer to something else
+/// alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DocumentResult {
     /// The document.
@@ -182,35 +183,47 @@ impl DocumentResult {
     /// # Errors
     /// `Transient` when the store fails.
     pub async fn read(location: &Location) -> Result<Option<Self>, Failure> {
+        Ok(Self::read_named(location).await?.map(|(result, _)| result))
+    }
+
+    /// The same, with the fingerprint of the object: what replaces it replaces no other.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_named(location: &Location) -> Result<Option<(Self, Fingerprint)>, Failure> {
         match location.read().await {
             // A file that is no result of ours came from another program; it is kept and the
             // document is done anew elsewhere.
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
-                Failure::invalid_input(format!(
+            Ok(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(result) => Ok(Some((result, Fingerprint::of_bytes(&bytes)))),
+                Err(error) => Err(Failure::invalid_input(format!(
                     "{location} is there, but is no result of tidegate ({error}); move it away or choose another output"
-                ))
-            }),
+                ))),
+            },
             Err(Error::Missing(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// As it is written: unless a result is there.
+    /// As it is written: where there is no result, or the one that it replaces, by its name.
     ///
     /// # Errors
     /// None in practice: a result can always be written as JSON.
-    pub fn bought(&self, location: &Location) -> Result<Bought, Failure> {
-        let json =
-            serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))?;
-        Ok(Bought::new(location, json))
+    pub fn bought(
+        &self,
+        location: &Location,
+        instead_of: Option<Fingerprint>,
+    ) -> Result<Bought, Failure> {
+        Ok(Bought::new(location, self.json()?).instead_of(instead_of))
     }
 
-    /// Writes the result unless one is there.
-    ///
-    /// # Errors
-    /// `Transient` when the store fails.
-    pub async fn create(&self, location: &Location) -> Result<(), Failure> {
-        self.bought(location)?.write().await
+    /// Writes the result, whatever is there.
+    pub(crate) async fn write(&self, location: &Location) -> Result<(), Failure> {
+        Ok(location.write(self.json()?).await?)
+    }
+
+    fn json(&self) -> Result<Vec<u8>, Failure> {
+        serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))
     }
 
     /// Whether the activity of this attempt wrote it: an attempt before this one may have, and died
@@ -226,7 +239,8 @@ impl DocumentResult {
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
         let spend = Spend::from(attempt.counts()) + self.spend().tokens();
         let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().discarded.cuts };
-        DocumentOutcome { spend, cuts, reused: self.reused(), ..DocumentOutcome::default() }
+        let (reused, updated) = (self.reused(), attempt.state().updated);
+        DocumentOutcome { spend, cuts, reused, updated, ..DocumentOutcome::default() }
     }
 }
 

@@ -42,7 +42,7 @@ impl Version {
             return Some(one == other);
         }
         match (&self.stamp, &other.stamp) {
-            (Some(one), Some(other)) if one == other => Some(true),
+            (Some(one), Some(other)) if one.is_same(other) => Some(true),
             _ => None,
         }
     }

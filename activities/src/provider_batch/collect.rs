@@ -10,11 +10,11 @@ use tidegate_workflows::contract::{
 use super::{
     check::forget,
     choose::batch_api,
-    submission::{self, Submission},
+    submission::{self, Sent, Submission},
 };
 use crate::{
     batch::job::{Shard, resolve},
-    document::{process::offer, result::DocumentResult, schema, version::Version},
+    document::{process::offer, result::DocumentResult, schema},
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     services::Services,
@@ -51,7 +51,7 @@ pub async fn collect(
         (submission::key(task), CollectedBatch::default(), Vec::new());
     let folder = resolve(&services.storage, "job", &task.job)?;
     let sent = Submission::read(&folder, task).await?;
-    let mut versions = sent.map(|submission| submission.versions).unwrap_or_default();
+    let mut sent = sent.map(|submission| submission.sent).unwrap_or_default();
     let mut given_up = false;
     let mut answers = match batches.answers(&batch.batch).await {
         Ok(answers) => Some(answers),
@@ -85,8 +85,10 @@ pub async fn collect(
         let tokens = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
         collected.spent += Spend { provider_calls: 1, ..tokens };
         let failed = result.as_ref().err().map(|error| error.kind);
-        let answered = (index, versions.remove(&index).unwrap_or_default());
-        let disposition = disposition(services, &shard, model, answered, result, cost_usd).await?;
+        let sent = sent.remove(&index).unwrap_or_default();
+        let updated = sent.updated;
+        let disposition =
+            disposition(services, &shard, model, (index, sent), result, cost_usd).await?;
         let done = matches!(disposition, Disposition::Done { .. });
         counted.push((
             usage,
@@ -97,6 +99,7 @@ pub async fn collect(
             Disposition::Done { cut } => {
                 collected.done.push(index);
                 collected.cuts.cut += u64::from(cut);
+                collected.updated += u64::from(updated);
             }
             Disposition::Failed { failure, kept } => {
                 collected.failed.push(FailedDocument {
@@ -148,7 +151,7 @@ async fn disposition(
     services: &Services,
     shard: &Shard,
     model: &ModelId,
-    (index, version): (u32, Version),
+    (index, sent): (u32, Sent),
     result: Result<Completion, Error>,
     cost_usd: Option<f64>,
 ) -> Result<Disposition, Failure> {
@@ -179,7 +182,7 @@ async fn disposition(
     };
     metrics::stopped(model, &completion.stop_reason);
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
-        .answering(shard.asks, version)
+        .answering(shard.asks, sent.version)
         .taking(1, completion.usage, cost_usd);
     let (cut, room) = (result.is_cut(), shard.job.max_output_tokens);
     let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
@@ -190,7 +193,8 @@ async fn disposition(
         (_, Some(Err(_))) => return Ok(Disposition::Open),
         (_, Some(Ok(())) | None) => {
             offer(services, &result).await;
-            result.create(&DocumentResult::location(&shard.output, &result.id)).await?;
+            let location = DocumentResult::location(&shard.output, &result.id);
+            result.bought(&location, sent.instead_of)?.write().await?;
             return Ok(Disposition::Done { cut });
         }
     };

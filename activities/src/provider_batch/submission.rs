@@ -6,7 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::SubmitBatch;
 
-use crate::{document::version::Version, failure::Failure, hash::hash, storage::Location};
+use crate::{
+    document::version::Version, failure::Failure, fingerprint::Fingerprint, hash::hash,
+    storage::Location,
+};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Submission {
@@ -21,13 +24,25 @@ pub(super) struct Submission {
     /// The id was found by the batch's size and time, and may be another's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) guessed: bool,
-    /// Which versions of its documents were sent, by their indices. Absent in what earlier versions
-    /// wrote.
+    /// Its documents, by their indices. Absent in what earlier versions wrote.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) versions: BTreeMap<u32, Version>,
+    pub(super) sent: BTreeMap<u32, Sent>,
     /// The provider's id, once it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) batch: Option<String>,
+}
+
+/// A document as it was submitted: by the time it is answered it may have changed.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Sent {
+    #[serde(flatten)]
+    pub(super) version: Version,
+    /// An earlier content of it has an answer to this question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) updated: bool,
+    /// The result that it had, which answers something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) instead_of: Option<Fingerprint>,
 }
 
 impl Submission {

@@ -12,16 +12,15 @@ use tokio::sync::Semaphore;
 
 use super::{
     choose::batch_api,
-    submission::{self, Submission},
+    submission::{self, Sent, Submission},
 };
 use crate::{
     batch::job::{Document, Shard, resolve},
     call::{attempt::Attempt, prompt::Content},
     document::{
         content::{self, Care},
+        done::{self, Before, Open},
         process::bought_before,
-        result::DocumentResult,
-        version::Version,
     },
     failure::{Failure, MAX_BATCH_SUBMITS},
     services::Services,
@@ -43,7 +42,7 @@ const READ_AHEAD: usize = 8;
 #[derive(Debug)]
 struct Line {
     index: u32,
-    version: Version,
+    sent: Sent,
     json: Vec<u8>,
     /// The most that it should cost; 0 without a price.
     usd: f64,
@@ -160,10 +159,10 @@ async fn try_to(
     }
     let version = services.providers.key(model.provider()).map(Key::version);
     let requests = count(&lines);
-    let (versions, lines): (BTreeMap<u32, Version>, Vec<Vec<u8>>) =
-        lines.into_iter().map(|line| ((line.index, line.version), line.json)).unzip();
+    let (sent, lines): (BTreeMap<u32, Sent>, Vec<Vec<u8>>) =
+        lines.into_iter().map(|line| ((line.index, line.sent), line.json)).unzip();
     let at = Utc::now();
-    let submission = Submission { at, requests, next, usd, guessed: false, versions, batch: None };
+    let submission = Submission { at, requests, next, usd, guessed: false, sent, batch: None };
     submission.write(&folder, task).await?;
     match batches.submit(&key, &lines).await {
         Ok(id) => {
@@ -293,7 +292,7 @@ async fn gather(
             .buffered(READ_AHEAD)
     );
     while let Some((index, content)) = read.next().await {
-        let Some((content, version)) = content? else { continue };
+        let Some((content, sent)) = content? else { continue };
         let question = shard.question(&content);
         let call = question.call(model, question.room(None));
         // A request that cannot be written is refused by name on the direct path.
@@ -311,7 +310,7 @@ async fn gather(
         let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
             * batch::PRICE;
         bytes += json.len();
-        lines.push(Line { index, version, json, usd });
+        lines.push(Line { index, sent, json, usd });
     }
     Ok((lines, task.to))
 }
@@ -323,16 +322,15 @@ async fn content(
     document: Document,
     attempt: u32,
     care: Care<'_>,
-) -> Result<Option<(Content, Version)>, Failure> {
+) -> Result<Option<(Content, Sent)>, Failure> {
     let not_now = |failure: &Failure| failure.is_retried() && attempt < MAX_BATCH_SUBMITS;
-    match DocumentResult::read(&DocumentResult::location(&shard.output, &document.id)).await {
-        Ok(None) => {}
+    let Open { raw, updated, instead_of } = match done::before(services, shard, &document).await {
+        Ok(Before::Open(open)) => open,
         Err(failure) if not_now(&failure) => return Err(failure),
         // The direct path says what lies there.
-        Ok(Some(_)) | Err(_) => return Ok(None),
-    }
-    let read = content::read_owned(services, document.clone(), shard.job.attach_pdf, care).await;
-    match read {
+        Ok(Before::Done(_)) | Err(_) => return Ok(None),
+    };
+    match content::read_on(services, &document, raw, shard.job.attach_pdf, care).await {
         // Answered before: the direct path takes it from there.
         Ok((_, version)) if bought_before(services, shard, &document, &version).await.is_some() => {
             Ok(None)
@@ -341,7 +339,7 @@ async fn content(
         Ok((Content::Text(text), _)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)
         }
-        Ok(read) => Ok(Some(read)),
+        Ok((content, version)) => Ok(Some((content, Sent { version, updated, instead_of }))),
         Err(failure) if not_now(&failure) => Err(failure),
         Err(_) => Ok(None),
     }

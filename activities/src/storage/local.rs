@@ -113,6 +113,29 @@ pub(super) fn walk(folder: &FilePath, root: &FilePath) -> io::Result<Vec<Found>>
     Ok(found)
 }
 
+/// The names of the files in a folder. A folder that is not there holds none.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn names(folder: &FilePath) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_file()
+            && let Ok(name) = entry.file_name().into_string()
+            && !is_staged(&name)
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
 fn odd(folder: &FilePath, path: &FilePath, why: String, is_folder: bool) -> Found {
     let relative = path.strip_prefix(folder).unwrap_or(path).to_owned();
     let uri = Url::from_file_path(path).map_or_else(|()| printable(path), String::from);

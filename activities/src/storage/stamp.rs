@@ -19,10 +19,22 @@ pub struct Stamp {
 }
 
 impl Stamp {
+    /// Whether another is of the same content.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        // Some stores list objects without it.
+        let etags = self.etag.as_ref().zip(other.etag.as_ref());
+        self.size == other.size
+            && self.modified == other.modified
+            && etags.is_none_or(|(one, other)| one == other)
+    }
+
     pub(super) fn of_object(meta: ObjectMeta) -> Self {
         // S3's lists have milliseconds, and the headers of the same object whole seconds.
         let modified = meta.last_modified.trunc_subsecs(0);
-        Self { etag: meta.e_tag, size: meta.size, modified }
+        // Azure's lists leave out the quotation marks that its headers have.
+        let etag = meta.e_tag.map(|etag| etag.trim_matches('"').to_owned());
+        Self { etag, size: meta.size, modified }
     }
 
     /// A file's, which is the same whether it was listed or read.

@@ -107,6 +107,9 @@ pub struct DocumentOutcome {
     /// Whether its answer was bought before.
     #[serde(flatten)]
     pub reused: Reused,
+    /// It had an answer to this question, and was asked again because its content has changed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub updated: bool,
 }
 
 /// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
@@ -181,4 +184,7 @@ pub struct PackOutcome {
     /// Those whose answer was bought before.
     #[serde(flatten)]
     pub reused: Reused,
+    /// Of those that succeeded, the ones that were asked again because their content has changed.
+    #[serde(default)]
+    pub updated: u32,
 }

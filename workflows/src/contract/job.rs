@@ -58,6 +58,12 @@ pub struct Job {
     /// Small documents share calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pack: Option<Pack>,
+    /// The output may hold answers to another question: what differs is asked again and replaced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace: bool,
+    /// Results there that do not say what they answer are answers to this question.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopt: bool,
 }
 
 /// Output tokens that answers hardly exceed where the author states no bound: three pages. The

@@ -33,6 +33,8 @@ pub struct Totals {
     /// Their answers that were bought before.
     #[serde(flatten)]
     pub reused: Reused,
+    /// Of those that succeeded, the ones that were asked again because their content has changed.
+    pub updated: u64,
 }
 
 impl Totals {
@@ -54,6 +56,7 @@ impl Totals {
             self.skipped += 1;
         } else {
             self.succeeded += 1;
+            self.updated += u64::from(outcome.updated);
         }
         self.spend += outcome.spend;
         self.cuts += outcome.cuts;
@@ -64,7 +67,8 @@ impl Totals {
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
-        let Self { succeeded, failed, skipped, in_flight, cancelled, spend, cuts, reused } = other;
+        let Self { succeeded, failed, skipped, in_flight, cancelled, spend, cuts, reused, updated } =
+            other;
         self.succeeded += succeeded;
         self.failed += failed;
         self.skipped += skipped;
@@ -73,6 +77,7 @@ impl AddAssign for Totals {
         self.spend += spend;
         self.cuts += cuts;
         self.reused += reused;
+        self.updated += updated;
     }
 }
 
@@ -150,11 +155,11 @@ mod tests {
         assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{{{flat}}}"));
         let totals = Totals { succeeded: 1, spend, ..Totals::default() };
         let json = format!(
-            r#"{{"succeeded":1,"failed":0,"skipped":0,"in_flight":0,"cancelled":0,{flat}}}"#
+            r#"{{"succeeded":1,"failed":0,"skipped":0,"in_flight":0,"cancelled":0,{flat},"updated":0}}"#
         );
         assert_eq!(serde_json::to_string(&totals).unwrap(), json);
         assert_eq!(serde_json::from_str::<Totals>(&json).unwrap(), totals);
-        let old = json.replace(r#""cancelled":0,"#, "");
+        let old = json.replace(r#""cancelled":0,"#, "").replace(r#","updated":0"#, "");
         assert_eq!(serde_json::from_str::<Totals>(&old).unwrap(), totals);
         assert_eq!(serde_json::from_str::<Totals>("{}").unwrap(), Totals::default());
         let progress = Progress { totals, ..Progress::default() };

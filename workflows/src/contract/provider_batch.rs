@@ -117,4 +117,8 @@ pub struct CollectedBatch {
     /// Answers that are not whole.
     #[serde(flatten)]
     pub cuts: CutAnswers,
+    /// Of those that have their result, the ones that were asked again because their content has
+    /// changed.
+    #[serde(default)]
+    pub updated: u64,
 }

@@ -211,6 +211,13 @@ where
     }
 }
 
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Bool(flag) => Ok(Some(flag)),
+        other => Err(D::Error::custom(must_be("true or false", &other))),
+    }
+}
+
 pub(super) fn dollars<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     match value.as_f64().filter(|usd| *usd > 0.0) {

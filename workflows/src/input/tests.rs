@@ -78,6 +78,7 @@ fn every_fault_has_its_sentence() {
         (with("instructions", json!(["x"])),        "instructions must be a text, not a list"),
         (with("model", Value::Null),                "model is missing"),
         (with("model", json!("claude")),            "write it as provider:model"),
+        (with("replace", json!("yes")),             "replace must be true or false, not \"yes\""),
         (with("long", json!("whole")),              "long must be \"map_reduce\" or \"per_chunk\", not \"whole\""),
         (with("chunk_tokens", json!(9_000)),        "of no use without long"),
         (with("mode", json!("cheap")),              "mode must be \"direct\" or, for half the price within a day, \"economy\", not \"cheap\""),

@@ -1,0 +1,71 @@
+//! Whether a batch has ended, as Temporal says.
+
+use temporalio_client::{
+    Client, NamespacedClient, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionInfo,
+    WorkflowExecutionStatus, WorkflowHandle, errors::WorkflowInteractionError,
+};
+
+use crate::{batch::lease::Holder, failure::Failure};
+
+/// A run of a workflow, as the server describes it.
+struct Described {
+    run: String,
+    /// The run that it began with: it may have continued as new since.
+    first_run: String,
+    is_open: bool,
+}
+
+/// Whether the run of a batch has ended, and all runs that it continued as.
+///
+/// # Errors
+/// `Transient` while the server cannot say.
+pub async fn has_ended(client: Client, batch: Holder) -> Result<bool, Failure> {
+    if client.namespace() != batch.namespace {
+        // Nobody here can ask for it.
+        return Ok(false);
+    }
+    let Some(latest) = describe(&client, &batch, None).await? else { return Ok(true) };
+    if !latest.is_open {
+        return Ok(true);
+    }
+    if [&latest.run, &latest.first_run].contains(&&batch.run) {
+        return Ok(false);
+    }
+    // Another batch of that name runs now, unless both began with the same run: one that was reset.
+    let own = describe(&client, &batch, Some(batch.run.clone())).await?;
+    Ok(own.is_none_or(|own| own.first_run != latest.first_run))
+}
+
+/// `None` where there is no such workflow any more.
+async fn describe(
+    client: &Client,
+    batch: &Holder,
+    run: Option<String>,
+) -> Result<Option<Described>, Failure> {
+    let info = WorkflowExecutionInfo::builder()
+        .namespace(batch.namespace.clone())
+        .workflow_id(batch.workflow.clone())
+        .maybe_run_id(run)
+        .build();
+    let handle = WorkflowHandle::<_, UntypedWorkflow>::new(client.clone(), info);
+    match handle.describe(WorkflowDescribeOptions::builder().build()).await {
+        Ok(seen) => {
+            use WorkflowExecutionStatus as Status;
+            let first_run = seen.raw().workflow_execution_info.as_ref();
+            Ok(Some(Described {
+                run: seen.run_id().to_owned(),
+                first_run: first_run.map(|info| info.first_run_id.clone()).unwrap_or_default(),
+                // A status that a newer server knows may be one of these.
+                is_open: matches!(
+                    seen.status(),
+                    Status::Running | Status::Paused | Status::Unspecified | Status::Unknown
+                ),
+            }))
+        }
+        Err(WorkflowInteractionError::NotFound(_)) => Ok(None),
+        Err(error) => Err(Failure::transient(format!(
+            "whether the batch \"{}\" still runs cannot be had from Temporal: {error}",
+            batch.workflow
+        ))),
+    }
+}

@@ -1,0 +1,619 @@
+//! What counts as done: the same question about the same content. Whole batches by hand, one
+//! activity after the other, with a provider that repeats what it is asked, and quota in memory.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_activities::{
+    batch::{finish, job::Shards, lease::Holder, plan, seal},
+    call::{
+        attempt::{Attempt, AttemptState},
+        budget::Budgets,
+        guard::Guard,
+        route::{Queues, Routes},
+    },
+    document::{long, pack, process},
+    failure::{Backoff, Failure},
+    services::Services,
+    storage::Storage,
+};
+use tidegate_documents::{Limits as DocumentLimits, Reader};
+use tidegate_providers::{
+    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider, Providers,
+    Request, StopReason,
+};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
+use tidegate_types::Usage;
+use tidegate_workflows::contract::{
+    DocumentTask, FailedDocument, FailureType, Finish, Finished, Job, PackTask, PartTask, Progress,
+    SealShard, Step, Totals,
+};
+
+const MODEL: &str = "anthropic:claude-sonnet-5-5";
+const OTHER_MODEL: &str = "anthropic:claude-haiku-5-5";
+
+/// Answers with what it is asked.
+#[derive(Debug, Clone, Default)]
+struct Echo {
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Provider for Echo {
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
+        let Document::Text(text) = request.document else { panic!("no text") };
+        self.asked.lock().unwrap().push(text.to_owned());
+        let answered = if text.contains("refuse this") {
+            Err(Error {
+                kind: Kind::ContentRefused,
+                message: "no".to_owned(),
+                retry_after: None,
+                charged: Charged::No,
+                status: None,
+                observed: Box::default(),
+            })
+        } else {
+            let ids = text.split("<item id=\"").skip(1).filter_map(|item| item.split('"').next());
+            let packed: Vec<Value> =
+                ids.map(|id| json!({"id": id, "answer": "one of several"})).collect();
+            let alone = format!("{} {text}", request.instructions);
+            Ok(Completion {
+                answer: if packed.is_empty() {
+                    alone
+                } else {
+                    json!({"answers": packed}).to_string()
+                },
+                stop_reason: StopReason::EndTurn,
+                usage: Some(Usage { uncached_input: 10, output: 5, ..Usage::default() }),
+                observed: Observed::default(),
+            })
+        };
+        Box::pin(async move { answered })
+    }
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+struct Ran {
+    totals: Totals,
+    finished: Finished,
+    /// What the provider was asked in it.
+    asked: Vec<String>,
+}
+
+impl Ran {
+    /// Succeeded, failed, skipped, updated; and calls.
+    fn figures(&self) -> ([u64; 4], usize) {
+        let Finished { succeeded, failed, skipped, .. } = self.finished;
+        ([succeeded, failed, skipped, self.totals.updated], self.asked.len())
+    }
+}
+
+/// A source, an output, and who answers.
+struct Rig {
+    services: Services,
+    provider: Echo,
+    folder: TempDir,
+    runs: u32,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("in")).unwrap();
+        let root = format!("file://{}/", folder.path().display());
+        let limits = Limits { margin: 1.0, ..Limits::default() }.with(Dimension::Requests, 600_000);
+        let lanes = Arc::new(Lanes::single());
+        let models = [MODEL, OTHER_MODEL].map(|model| {
+            let (model, lanes) = (model.parse().unwrap(), Arc::clone(&lanes));
+            ModelQuota::new(model, limits.clone(), Charge::default(), lanes).unwrap()
+        });
+        let quota = Quota::in_memory(models, Options::default());
+        let (provider, prices) = (Echo::default(), Prices::default());
+        let services = Services {
+            storage: Storage::new([root.as_str()]).unwrap(),
+            answers: None,
+            reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
+            providers: Providers::default().with("anthropic", provider.clone()),
+            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
+            prices,
+            routes: Routes::default(),
+            queues: Queues::default(),
+            warmth: Arc::default(),
+            guard: Guard::new(quota, Backoff::default()),
+            shards: Shards::default(),
+        };
+        Self { services, provider, folder, runs: 0 }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A document that was changed last at this second: a clock may be too coarse to tell.
+    fn document(&self, name: &str, text: &str, second: u64) {
+        let path = self.path("in").join(name);
+        std::fs::write(&path, text).unwrap();
+        let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000 + second);
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+    }
+
+    fn job(&self, more: &Value) -> Job {
+        let uri = |name: &str| format!("file://{}/{name}", self.folder.path().display());
+        let mut job = json!({
+            "source": {"prefix": uri("in/")}, "output": uri("out/"), "instructions": "Sum up.",
+            "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100,
+        });
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(job).unwrap()
+    }
+
+    /// A whole batch.
+    async fn run(&mut self, more: Value) -> Result<Ran, Failure> {
+        self.run_until(more, u32::MAX).await
+    }
+
+    /// A batch that is cancelled after so many documents of each shard.
+    async fn run_until(&mut self, more: Value, most: u32) -> Result<Ran, Failure> {
+        self.runs += 1;
+        // What was completed before is earlier than this batch.
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        let now = chrono::Utc::now();
+        let (job, mut totals) = (self.job(&more), Totals::default());
+        let before = self.provider.asked.lock().unwrap().len();
+        let run = format!("run-{:04}", self.runs);
+        let plan = plan::plan(&self.services, &job, "w", &run).await?;
+        for shard in 0..plan.shards() {
+            let mut failures = Vec::new();
+            let documents = plan.shard_documents(shard).min(most);
+            let mut alone: Vec<u32> = (0..documents).collect();
+            if plan.pack > 1 {
+                let task = PackTask { job: plan.job.clone(), shard, from: 0, to: documents };
+                let packed =
+                    pack::process(&self.services, &self.attempt(now), &task).await.unwrap();
+                totals.succeeded += u64::from(packed.succeeded);
+                totals.skipped += u64::from(packed.skipped);
+                totals.updated += u64::from(packed.updated);
+                alone = packed.left;
+            }
+            for index in alone {
+                let task = DocumentTask { job: plan.job.clone(), shard, index, raised: false };
+                match self.document_ends(&task, now).await {
+                    Ok(outcome) => totals.add(&outcome),
+                    Err(failure) => {
+                        totals.failed += 1;
+                        failures.push(FailedDocument {
+                            index,
+                            error_type: failure.kind.as_str().to_owned(),
+                            message: failure.message,
+                            provider_calls: 1,
+                            kept: None,
+                        });
+                    }
+                }
+            }
+            let sealed = SealShard { job: plan.job.clone(), shard, failures };
+            seal::seal(&self.services, &sealed).await.unwrap();
+        }
+        let progress = Progress {
+            documents: plan.documents,
+            totals,
+            started_at: Some(now.to_rfc3339()),
+            done: most == u32::MAX,
+            ..Progress::default()
+        };
+        let of = Finish { plan, output: job.output.clone(), progress, counts: true };
+        let finished = finish::finish(&self.services.storage, &of).await.unwrap();
+        let asked = self.provider.asked.lock().unwrap().split_off(before);
+        Ok(Ran { totals, finished, asked })
+    }
+
+    fn attempt(&self, scheduled: chrono::DateTime<chrono::Utc>) -> Attempt {
+        static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (name, state) = (format!("run#0.0.{number}"), AttemptState::default());
+        Attempt::new(name, "w".to_owned(), scheduled.timestamp_millis(), state)
+    }
+
+    /// A document, in parts if need be.
+    async fn document_ends(
+        &self,
+        task: &DocumentTask,
+        scheduled: chrono::DateTime<chrono::Utc>,
+    ) -> Result<tidegate_workflows::contract::DocumentOutcome, Failure> {
+        let begun = process::process(&self.services, &self.attempt(scheduled), task).await?;
+        let Some(parts) = begun.parts else { return Ok(begun) };
+        let mut spent = tidegate_types::Spend::default();
+        for step in (0..parts.count).map(Step::Part).chain([Step::Join]) {
+            let task = PartTask { document: task.clone(), parts, step, spent };
+            let attempt = self.attempt(scheduled);
+            spent += long::process(&self.services, &attempt, &task).await?.spend;
+        }
+        Ok(tidegate_workflows::contract::DocumentOutcome {
+            spend: spent,
+            updated: begun.updated,
+            ..Default::default()
+        })
+    }
+
+    fn result(&self, id: &str) -> Value {
+        let path = self.path("out/results").join(format!("{id}.json"));
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    }
+
+    fn lines(&self, name: &str) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.path(name)).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn refused(ran: Result<Ran, Failure>) -> String {
+    let failure = ran.unwrap_err();
+    assert_eq!(failure.kind, FailureType::InvalidInput, "{failure}");
+    failure.message
+}
+
+#[tokio::test]
+async fn the_same_question_about_the_same_content_is_asked_once() {
+    let mut rig = Rig::new();
+    ["a.md", "b.md", "c.md"].iter().for_each(|name| rig.document(name, name, 0));
+    assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([3, 0, 0, 0], 3));
+    let result = rig.result("a.md");
+    let digits = |name: &str| result[name].as_str().unwrap().len();
+    assert_eq!((digits("question"), digits("content")), (64, 64), "{result}");
+    // As `printf a.md | sha256sum` has it.
+    let content = "fecccc97532467adbf93017b357c8b17e0c75527df76a143de5cfecc2613f615";
+    assert_eq!(result["content"], json!(content));
+    assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 3, 0], 0));
+
+    // How it is asked is no part of the question.
+    let other =
+        json!({"max_output_tokens": 200, "lane": "batch", "tenant": "t", "pack": {"of": 2}});
+    assert_eq!(rig.run(other).await.unwrap().figures(), ([0, 0, 3, 0], 0));
+
+    // Written anew with the same content: read, and not asked. With another: asked.
+    rig.document("a.md", "a.md", 7);
+    rig.document("b.md", "b.md, changed", 7);
+    let ran = rig.run(json!({})).await.unwrap();
+    assert_eq!((ran.figures(), &ran.asked), (([1, 0, 2, 1], 1), &vec!["b.md, changed".to_owned()]));
+    assert_eq!(rig.result("b.md")["answer"], json!("Sum up. b.md, changed"));
+    assert_eq!(rig.lines("out/results.jsonl").len(), 3);
+    let index = rig.lines("out/_tidegate/w-run-0004/index-00000.jsonl");
+    assert_eq!(
+        (&index[1]["id"], &index[1]["content"]),
+        (&json!("b.md"), &rig.result("b.md")["content"])
+    );
+    assert_eq!(index[1]["question"], result["question"]);
+    assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 3, 0], 0));
+}
+
+/// Equal size and time: the content is not looked at. This is what says that nothing was read.
+#[tokio::test]
+async fn what_the_store_calls_the_same_is_not_read_again() {
+    let mut rig = Rig::new();
+    rig.document("a.md", "one text", 0);
+    rig.run(json!({})).await.unwrap();
+    rig.document("a.md", "two text", 0);
+    assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 1, 0], 0));
+    // Named one by one, nothing is listed; the store is asked all the same.
+    let uri = format!("file://{}/in/a.md", rig.folder.path().display());
+    let named = json!({"source": {"documents": [uri]}, "output": format!("file://{}/named/", rig.folder.path().display())});
+    rig.run(named.clone()).await.unwrap();
+    rig.document("a.md", "new text", 0);
+    assert_eq!(rig.run(named.clone()).await.unwrap().figures(), ([0, 0, 1, 0], 0));
+    rig.document("a.md", "new text", 5);
+    assert_eq!(rig.run(named).await.unwrap().figures(), ([1, 0, 0, 1], 1));
+}
+
+#[tokio::test]
+async fn another_question_is_refused_by_its_parts_or_replaces() {
+    let mut rig = Rig::new();
+    ["a.md", "b.md", "c.md"].iter().for_each(|name| rig.document(name, name, 0));
+    rig.run(json!({})).await.unwrap();
+    let schema = json!({"type": "string"});
+    for (more, differ) in [
+        (json!({"instructions": "Translate."}), "instructions differs"),
+        (json!({"model": OTHER_MODEL}), "model differs"),
+        (json!({"schema": schema}), "schema differs"),
+        (json!({"attach_pdf": true, "instructions": "x"}), "attach and instructions differ"),
+        (json!({"long": {"how": "per_chunk", "chunk_tokens": 500}}), "long differs"),
+        (json!({"records": {}}), "records differs"),
+        (json!({"adopt": true, "instructions": "Translate."}), "instructions differs"),
+    ] {
+        let message = refused(rig.run(more).await);
+        assert!(message.contains(&format!("another question: {differ};")), "{message}");
+        assert!(message.contains("another output") && message.contains("\"replace\": true"));
+    }
+    assert!(rig.provider.asked.lock().unwrap().is_empty(), "nothing was asked");
+    assert_eq!(rig.run(json!({})).await.unwrap().figures().1, 0, "nothing was changed");
+
+    // Cancelled in the middle: each document has its old or its new result, whole.
+    let replace = json!({"instructions": "Translate.", "replace": true});
+    let ran = rig.run_until(replace.clone(), 1).await.unwrap();
+    let Finished { succeeded, skipped, cancelled, .. } = ran.finished;
+    assert_eq!((succeeded, skipped, cancelled), (1, 0, 2));
+    let answers = |rig: &Rig| {
+        ["a.md", "b.md", "c.md"].map(|id| rig.result(id)["answer"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(answers(&rig), ["Translate. a.md", "Sum up. b.md", "Sum up. c.md"]);
+    assert_eq!(rig.lines("out/results.jsonl").len(), 3);
+    // The old question is another one now, and the new one goes on with what is left.
+    assert!(refused(rig.run(json!({})).await).contains("instructions differs"));
+    let ran = rig.run(json!({"instructions": "Translate."})).await.unwrap();
+    assert_eq!(ran.figures(), ([2, 0, 1, 0], 2), "replaced is not updated");
+    assert_eq!(answers(&rig), ["Translate. a.md", "Translate. b.md", "Translate. c.md"]);
+    assert_eq!(rig.run(replace).await.unwrap().figures(), ([0, 0, 3, 0], 0), "nothing differs");
+}
+
+/// What cannot be replaced has failed, and its old answer is not taken for the new one.
+#[tokio::test]
+async fn an_old_answer_does_not_stand_for_one_that_failed() {
+    let mut rig = Rig::new();
+    rig.document("a.md", "a", 0);
+    rig.document("b.md", "b", 0);
+    rig.run(json!({})).await.unwrap();
+    rig.document("b.md", "refuse this", 3);
+    let ran = rig.run(json!({})).await.unwrap();
+    assert_eq!(ran.figures(), ([0, 1, 1, 0], 1));
+    assert_eq!(rig.lines("out/failures.jsonl").len(), 1);
+    assert_eq!(rig.lines("out/results.jsonl").len(), 2, "no line is lost");
+    rig.document("a.md", "refuse this", 3);
+    let ran = rig.run(json!({"instructions": "Translate.", "replace": true})).await.unwrap();
+    assert_eq!(ran.figures(), ([0, 2, 0, 0], 2));
+    // A cancelled batch that has not come to a changed document does not count it as done.
+    rig.document("b.md", "b, again", 5);
+    let ran = rig.run_until(json!({"instructions": "Translate."}), 0).await.unwrap();
+    assert_eq!((ran.finished.skipped, ran.finished.cancelled), (0, 2));
+}
+
+#[tokio::test]
+async fn documents_in_parts_and_packs_know_what_they_answer() {
+    let mut rig = Rig::new();
+    let text = "The harbour master writes about the tide and the ships. ".repeat(8);
+    rig.document("long.md", &text, 0);
+    let long = json!({"long": {"how": "per_chunk", "chunk_tokens": 50}});
+    let calls = rig.run(long.clone()).await.unwrap().figures().1;
+    assert!(calls > 1);
+    assert!(rig.result("long.md")["content"].is_string());
+    assert_eq!(rig.run(long.clone()).await.unwrap().figures(), ([0, 0, 1, 0], 0));
+    rig.document("long.md", &text.replace("tide", "ebb"), 3);
+    assert_eq!(rig.run(long.clone()).await.unwrap().figures(), ([1, 0, 0, 1], calls));
+    assert!(rig.result("long.md")["answer"].as_str().unwrap().contains("ebb"));
+    let mut other = long;
+    other["model"] = json!(OTHER_MODEL);
+    other["replace"] = json!(true);
+    assert_eq!(rig.run(other).await.unwrap().figures(), ([1, 0, 0, 0], calls));
+    assert_eq!(rig.result("long.md")["model"], json!(OTHER_MODEL));
+
+    let mut rig = Rig::new();
+    (0..4).for_each(|number| rig.document(&format!("{number}.md"), &format!("text {number}"), 0));
+    let pack = json!({"pack": {"of": 4}});
+    assert_eq!(rig.run(pack.clone()).await.unwrap().figures(), ([4, 0, 0, 0], 1));
+    assert_eq!(rig.run(pack.clone()).await.unwrap().figures(), ([0, 0, 4, 0], 0));
+    rig.document("1.md", "another text", 3);
+    rig.document("3.md", "yet another text", 3);
+    assert_eq!(rig.run(pack).await.unwrap().figures(), ([2, 0, 2, 2], 1));
+    // Packed or alone, it is the same question.
+    assert_eq!(rig.run(json!({})).await.unwrap().figures(), ([0, 0, 4, 0], 0));
+}
+
+/// Rows without names of their own.
+#[tokio::test]
+async fn an_inserted_row_moves_nobodys_answer_and_costs_one_call() {
+    let mut rig = Rig::new();
+    let rows = |rows: &[String]| format!("ship,note\n{}\n", rows.join("\n"));
+    let mut log: Vec<String> = (0..1_000).map(|row| format!("ship-{row},note {row}")).collect();
+    rig.document("log.csv", &rows(&log), 0);
+    let records = json!({"records": {}});
+    assert_eq!(rig.run(records.clone()).await.unwrap().figures(), ([1_000, 0, 0, 0], 1_000));
+    let before = rig.result("log.csv__0000001");
+
+    log.insert(0, "ship-new,a new note".to_owned());
+    rig.document("log.csv", &rows(&log), 3);
+    let ran = rig.run(records.clone()).await.unwrap();
+    assert_eq!(ran.figures(), ([1, 0, 1_000, 0], 1), "{:?}", ran.asked);
+    assert_eq!(rig.result("log.csv__0000001"), before, "it keeps its answer");
+    let answers = rig.lines("out/results.jsonl");
+    let of_new = |line: &&Value| line["answer"].as_str().unwrap().contains("ship-new");
+    assert_eq!((answers.len(), answers.iter().filter(of_new).count()), (1_001, 1));
+    assert_eq!(rig.run(records.clone()).await.unwrap().figures(), ([0, 0, 1_001, 0], 0));
+
+    // A row that is changed is asked again, and two rows may be the same.
+    log[500] = "ship-499,another note".to_owned();
+    log.push("ship-999,note 999".to_owned());
+    rig.document("log.csv", &rows(&log), 5);
+    assert_eq!(rig.run(records.clone()).await.unwrap().figures(), ([2, 0, 1_000, 0], 2));
+    // After a worker died before it sealed anything, the results themselves tell.
+    for run in std::fs::read_dir(rig.path("out/_tidegate")).unwrap() {
+        let index = run.unwrap().path().join("index-00000.jsonl");
+        let _ = std::fs::remove_file(index);
+    }
+    log.remove(0);
+    rig.document("log.csv", &rows(&log), 7);
+    assert_eq!(rig.run(records).await.unwrap().figures(), ([0, 0, 1_001, 0], 0));
+}
+
+/// What lies in `tests/outputs/018ed06`: its README says how it was made.
+fn old_output(rig: &Rig) {
+    fn copy(from: &Path, to: &Path) {
+        std::fs::create_dir_all(to).unwrap();
+        for entry in std::fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            match entry.file_type().unwrap().is_dir() {
+                true => copy(&entry.path(), &to),
+                false => drop(std::fs::copy(entry.path(), to).unwrap()),
+            }
+        }
+    }
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outputs/018ed06");
+    copy(&from.join("in"), &rig.path("in"));
+    copy(&from.join("out"), &rig.path("out"));
+}
+
+#[tokio::test]
+async fn an_output_of_an_earlier_version_is_judged_by_its_latest_batch() {
+    let mut rig = Rig::new();
+    old_output(&rig);
+    let records = |more: Value| {
+        let mut all = json!({"records": {}});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    let other = records(json!({"instructions": "Translate."}));
+    let message = refused(rig.run(other.clone()).await);
+    assert!(message.contains("another question: instructions differs;"), "{message}");
+    assert!(rig.result("a.md").get("question").is_none(), "nothing was changed");
+
+    // The same question: nothing is asked, and from now on each says what it answers.
+    assert_eq!(rig.run(records(json!({}))).await.unwrap().figures(), ([0, 0, 4, 0], 0));
+    let result = rig.result("a.md");
+    assert_eq!(result["answer"], json!("An old answer, a.md."));
+    assert!(result["question"].is_string() && result["content"].is_string(), "{result}");
+    rig.document("a.md", "The tide has turned.", 9);
+    assert_eq!(rig.run(records(json!({}))).await.unwrap().figures(), ([1, 0, 3, 1], 1));
+
+    // Another one, with leave to replace.
+    let rig = &mut Rig::new();
+    old_output(rig);
+    let mut replace = other;
+    replace["replace"] = json!(true);
+    let ran = rig.run_until(replace.clone(), 1).await.unwrap();
+    assert_eq!((ran.finished.succeeded, ran.finished.cancelled), (1, 3));
+    assert_eq!(rig.lines("out/results.jsonl").len(), 4);
+    // The leave is not forgotten by a run without it: the old results answer another question.
+    replace["replace"] = json!(false);
+    assert_eq!(rig.run(replace).await.unwrap().figures(), ([3, 0, 1, 0], 3));
+}
+
+#[tokio::test]
+async fn where_nothing_tells_the_author_says_what_becomes_of_old_results() {
+    let undecided = |rig: &Rig, job: Option<&str>| {
+        old_output(rig);
+        let folder = rig.path("out/_tidegate");
+        match job {
+            None => std::fs::remove_dir_all(folder).unwrap(),
+            // Before results said what they answer, another question found them all done.
+            Some(instructions) => {
+                let job = folder.join("yesterday-01987c3e/job.json");
+                let earlier = std::fs::read_to_string(&job).unwrap();
+                let other = folder.join("before-00000000");
+                std::fs::create_dir(&other).unwrap();
+                std::fs::write(other.join("job.json"), earlier.replace("Sum up.", instructions))
+                    .unwrap();
+                std::fs::write(job, earlier).unwrap();
+            }
+        }
+    };
+    for job in [None, Some("Translate.")] {
+        let mut rig = Rig::new();
+        undecided(&rig, job);
+        let message = refused(rig.run(json!({"records": {}})).await);
+        for way in ["\"adopt\": true (--adopt)", "\"replace\": true (--replace)", "another output"]
+        {
+            assert!(message.contains(way), "{message}");
+        }
+        let adopt = json!({"records": {}, "adopt": true});
+        assert_eq!(rig.run(adopt).await.unwrap().figures(), ([0, 0, 4, 0], 0));
+        assert_eq!(rig.run(json!({"records": {}})).await.unwrap().figures(), ([0, 0, 4, 0], 0));
+
+        let mut rig = Rig::new();
+        undecided(&rig, job);
+        let replace = json!({"records": {}, "replace": true});
+        assert_eq!(rig.run(replace).await.unwrap().figures(), ([4, 0, 0, 0], 4));
+    }
+}
+
+/// The texts of old rows lie in the old batch's manifest.
+#[tokio::test]
+async fn a_row_on_top_of_an_old_table_does_not_get_an_old_answer() {
+    let mut rig = Rig::new();
+    old_output(&rig);
+    rig.document("log.csv", "ship,note\nship-0,new\nship-1,in port\nship-2,at sea\n", 5);
+    let ran = rig.run(json!({"records": {}})).await.unwrap();
+    assert_eq!(
+        (ran.figures(), &ran.asked[..]),
+        (([1, 0, 4, 0], 1), &["ship: ship-0\nnote: new".to_owned()][..])
+    );
+    assert_eq!(rig.result("log.csv__0000001")["answer"], json!("An old answer, log.csv__0000001."));
+}
+
+/// Its job and its manifests hold nothing of fingerprints: whatever result is there counts.
+#[tokio::test]
+async fn a_batch_that_an_earlier_version_planned_ends_by_its_own_rules() {
+    let rig = Rig::new();
+    old_output(&rig);
+    let folder = rig.path("out/_tidegate/yesterday-01987c3e");
+    let root = rig.folder.path().display().to_string();
+    for name in ["job.json", "shard-00000.jsonl"] {
+        let text = std::fs::read_to_string(folder.join(name)).unwrap();
+        std::fs::write(folder.join(name), text.replace("/data/", &format!("{root}/"))).unwrap();
+    }
+    std::fs::remove_file(rig.path("out/results/b.md.json")).unwrap();
+    let job = format!("file://{}", folder.display());
+    let now = chrono::Utc::now();
+    let mut skipped = 0;
+    for index in 0..4 {
+        let task = DocumentTask { job: job.clone(), shard: 0, index, raised: false };
+        skipped += u32::from(rig.document_ends(&task, now).await.unwrap().skipped);
+    }
+    assert_eq!((skipped, rig.provider.asked.lock().unwrap().len()), (3, 1));
+    assert!(
+        rig.result("a.md").get("question").is_none() && rig.result("b.md")["question"].is_string()
+    );
+}
+
+#[tokio::test]
+async fn one_batch_at_a_time_has_an_output() {
+    let rig = Rig::new();
+    rig.document("a.md", "a", 0);
+    let holder = |workflow: &str, run: &str| Holder {
+        namespace: "n".to_owned(),
+        workflow: workflow.to_owned(),
+        run: run.to_owned(),
+    };
+    let job = rig.job(&json!({}));
+    let plan = async |batch: Holder, ended: bool| {
+        let has_ended = |_| std::future::ready(Ok(ended));
+        plan::plan_in(&rig.services, None, &job, &batch, has_ended).await.map(drop)
+    };
+    plan(holder("first", "r1"), false).await.unwrap();
+    plan(holder("first", "r1"), false).await.unwrap();
+    let refused = plan(holder("second", "r2"), false).await.unwrap_err();
+    assert_eq!(refused.kind, FailureType::InvalidInput);
+    assert!(refused.message.contains("\"first\" (run r1)"), "{refused}");
+    plan(holder("second", "r2"), true).await.unwrap();
+    // A new run of a workflow has no other beside it.
+    plan(holder("second", "r3"), false).await.unwrap();
+    let mut leases: Vec<String> = std::fs::read_dir(rig.path("out/_tidegate"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("lease-"))
+        .collect();
+    leases.sort();
+    assert_eq!(leases, ["lease-1", "lease-2", "lease-3"], "each is created once");
+
+    // Both find the last one ended: one of them comes first, and then runs.
+    let race = async |workflow: &str| {
+        let has_ended = |other: Holder| std::future::ready(Ok(other.workflow == "second"));
+        {
+            let batch = holder(workflow, "r4");
+            plan::plan_in(&rig.services, None, &job, &batch, has_ended).await.is_ok()
+        }
+    };
+    let (one, other) = tokio::join!(race("third"), race("fourth"));
+    assert!(one != other, "{one} {other}");
+}
