@@ -556,12 +556,10 @@ impl Location {
                 });
             };
             let listed = listing::list(lister.as_ref(), &self.path, found).await;
-            return listed.map_err(|error| self.failed("list", &error));
+            return listed.map_err(|error| self.unlisted(&error));
         }
         let mut objects = self.store().list(Some(&self.path));
-        while let Some(meta) =
-            objects.try_next().await.map_err(|error| self.failed("list", &error))?
-        {
+        while let Some(meta) = objects.try_next().await.map_err(|error| self.unlisted(&error))? {
             let location = Self { path: meta.location.clone(), ..self.clone() };
             each(Entry::Object(location, Stamp::of_object(meta)));
         }
@@ -593,6 +591,17 @@ impl Location {
                 key.escape_debug()
             ),
             is_folder: false,
+        }
+    }
+
+    /// Where keys that cannot be paths cannot be left out, they are the source's fault.
+    fn unlisted(&self, error: &object_store::Error) -> Error {
+        match error {
+            object_store::Error::InvalidPath { source } => Error::Invalid(format!(
+                "{} cannot be listed, because a key there cannot be a path here ({source}); rename that object, or name a prefix without it",
+                self.uri()
+            )),
+            error => self.failed("list", error),
         }
     }
 

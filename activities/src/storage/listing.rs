@@ -84,19 +84,14 @@ pub(super) async fn list(
             }
             Err(object_store::Error::InvalidPath { source }) => {
                 let why = source.to_string();
-                match (key(source), asked) {
+                match (key(&source), asked) {
                     (Some(key), Some(1)) if after.as_ref().is_none_or(|after| *after < key) => {
                         after = Some(key.clone());
                         within = None;
                         each(Listed::Odd(key, why));
                     }
                     (Some(_), asked) if asked != Some(1) => within = Some(asked.unwrap_or(PAGE)),
-                    _ => {
-                        return Err(object_store::Error::Generic {
-                            store: "listing",
-                            source: why.into(),
-                        });
-                    }
+                    _ => return Err(object_store::Error::InvalidPath { source }),
                 }
             }
             Err(error) => return Err(error),
@@ -104,9 +99,11 @@ pub(super) async fn list(
     }
 }
 
-fn key(error: path::Error) -> Option<String> {
+fn key(error: &path::Error) -> Option<String> {
     match error {
-        path::Error::EmptySegment { path } | path::Error::BadSegment { path, .. } => Some(path),
+        path::Error::EmptySegment { path } | path::Error::BadSegment { path, .. } => {
+            Some(path.clone())
+        }
         _ => None,
     }
 }
