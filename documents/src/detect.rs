@@ -1,26 +1,35 @@
 //! What a file is, by its first bytes and its name.
 
-use crate::{docx, format::Format, unreadable::Unreadable};
+use std::io::{Cursor, Read};
+
+use zip::ZipArchive;
+
+use crate::{format::Format, unreadable::Unreadable};
 
 /// First bytes of what cannot be read.
-const FOREIGN: [(&[u8], &str); 16] = [
-    (b"\xd0\xcf\x11\xe0", "an old Office document"),
+const FOREIGN: [(&[u8], &str); 18] = [
+    (b"\xd0\xcf\x11\xe0", "an old Office document (DOC, PPT or MSG)"),
     (b"{\\rtf", "rich text (RTF)"),
     (b"%!PS", "PostScript"),
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-    (b"GIF8", "an image"),
-    (b"II*\0", "an image"),
-    (b"MM\0*", "an image"),
+    (b"\x89PNG", "an image (PNG)"),
+    (b"\xff\xd8\xff", "an image (JPEG)"),
+    (b"GIF8", "an image (GIF)"),
+    (b"II*\0", "an image (TIFF)"),
+    (b"MM\0*", "an image (TIFF)"),
     (b"RIFF", "a picture, sound or film"),
-    (b"ID3", "sound"),
-    (b"\x1f\x8b", "a compressed file"),
-    (b"BZh", "a compressed file"),
-    (b"\xfd7zXZ", "a compressed file"),
-    (b"7z\xbc\xaf", "an archive"),
+    (b"ID3", "sound (MP3)"),
+    (b"\x1f\x8b", "a compressed file (gzip)"),
+    (b"BZh", "a compressed file (bzip2)"),
+    (b"\xfd7zXZ", "a compressed file (xz)"),
+    (b"\x28\xb5\x2f\xfd", "a compressed file (zstd)"),
+    (b"7z\xbc\xaf", "an archive (7z)"),
     (b"\x7fELF", "a program"),
-    (b"SQLite format 3", "a database"),
+    (b"SQLite format 3", "a database (SQLite)"),
+    (b"PAR1", "a table (Parquet)"),
 ];
+
+/// So much of a part that names what an archive is, is read.
+const NAMING_PART: u64 = 1 << 20;
 
 impl Format {
     /// Decides by the first bytes, then by the name's extension, then by a look inside. What is
@@ -28,37 +37,123 @@ impl Format {
     /// is decoded.
     ///
     /// # Errors
-    /// [`Unreadable::Unsupported`] for what is known and cannot be read.
+    /// [`Unreadable::Unsupported`] for what is known and cannot be read, [`Unreadable::Damaged`]
+    /// for an archive that is cut off.
     pub fn of(bytes: &[u8], name: &str) -> Result<Self, Unreadable> {
         let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        // The mark may come after up to a kilobyte of anything.
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+        // The mark may come after up to a kilobyte of anything; a message may carry a PDF.
         if start[..start.len().min(1_024)].windows(5).any(|window| window == b"%PDF-") {
             return Ok(Self::Pdf);
         }
         if start.starts_with(b"PK\x03\x04") {
-            return docx::is_docx(start).then_some(Self::Docx).ok_or_else(|| {
-                Unreadable::Unsupported {
-                    what: "an archive or an Office document other than DOCX".into(),
-                }
-            });
+            return archived(start, extension.as_deref());
         }
-        if start.starts_with(b"\xd0\xcf\x11\xe0") && docx::is_encrypted(start) {
-            return Err(Unreadable::Encrypted { format: Self::Docx });
+        if start.starts_with(b"\xd0\xcf\x11\xe0") {
+            if holds(start, "EncryptedPackage") {
+                let format = extension.as_deref().and_then(office).unwrap_or(Self::Docx);
+                return Err(Unreadable::Encrypted { format });
+            }
+            if holds(start, "Workbook") || extension.as_deref() == Some("xls") {
+                return Ok(Self::Xls);
+            }
         }
         if let Some((_, what)) = FOREIGN.into_iter().find(|(mark, _)| start.starts_with(mark)) {
             return Err(Unreadable::Unsupported { what: what.into() });
         }
-        let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
         Ok(match extension.as_deref() {
             Some("md" | "markdown") => Self::Markdown,
             Some("html" | "htm" | "xhtml") => Self::Html,
             Some("csv" | "tsv") => Self::Csv,
             Some("jsonl" | "ndjson") => Self::Jsonl,
+            Some("eml") => Self::Eml,
             Some("txt" | "text" | "log" | "rst" | "xml" | "json" | "yaml" | "toml") => Self::Text,
             _ if looks_like_html(start) => Self::Html,
+            _ if looks_like_mail(start) => Self::Eml,
             _ => Self::Text,
         })
     }
+}
+
+/// Whether an old Office container has an entry of this name.
+fn holds(bytes: &[u8], name: &str) -> bool {
+    let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    bytes.windows(name.len()).any(|window| window == name)
+}
+
+/// What an archive holds. Reads its directory, and the part that names it.
+fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable> {
+    let Ok(mut archive) = ZipArchive::new(Cursor::new(bytes)) else {
+        // The directory is at the end; what comes first is still there.
+        let found = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        let format = if found(b"word/") {
+            Some(Format::Docx)
+        } else if found(b"xl/") {
+            Some(Format::Xlsx)
+        } else if found(b"ppt/") {
+            Some(Format::Pptx)
+        } else if found(b"application/epub+zip") {
+            Some(Format::Epub)
+        } else {
+            extension.and_then(office)
+        };
+        return Err(match format {
+            Some(format) => Unreadable::damaged(
+                format,
+                "it is cut off, or no archive: its table of contents is missing",
+            ),
+            None => Unreadable::Unsupported {
+                what: "an archive (ZIP) that is cut off or damaged".into(),
+            },
+        });
+    };
+    let named = part(&mut archive, "mimetype").and_then(|kind| match kind.trim() {
+        "application/epub+zip" => Some(Format::Epub),
+        kind => match kind.strip_prefix("application/vnd.oasis.opendocument.")? {
+            "text" | "text-template" | "text-master" => Some(Format::Odt),
+            "spreadsheet" | "spreadsheet-template" => Some(Format::Ods),
+            "presentation" | "presentation-template" => Some(Format::Odp),
+            _ => None,
+        },
+    });
+    let has = |name: &str| archive.index_for_name(name).is_some();
+    let found = named
+        .or_else(|| has("word/document.xml").then_some(Format::Docx))
+        .or_else(|| (has("xl/workbook.xml") || has("xl/workbook.bin")).then_some(Format::Xlsx))
+        .or_else(|| has("ppt/presentation.xml").then_some(Format::Pptx))
+        .or_else(|| has("META-INF/container.xml").then_some(Format::Epub));
+    // The main part may have any name; its type is written down.
+    let typed = found.or_else(|| {
+        let types = part(&mut archive, "[Content_Types].xml")?;
+        [
+            ("wordprocessingml.", Format::Docx),
+            ("spreadsheetml.", Format::Xlsx),
+            ("presentationml.", Format::Pptx),
+        ]
+        .into_iter()
+        .find_map(|(kind, format)| types.contains(kind).then_some(format))
+    });
+    typed.ok_or_else(|| Unreadable::Unsupported { what: "an archive (ZIP) of other files".into() })
+}
+
+fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<String> {
+    let mut text = String::new();
+    archive.by_name(name).ok()?.take(NAMING_PART).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The format of an office document or book by its extension.
+fn office(extension: &str) -> Option<Format> {
+    Some(match extension {
+        "docx" | "docm" | "dotx" => Format::Docx,
+        "xlsx" | "xlsm" | "xlsb" => Format::Xlsx,
+        "pptx" | "pptm" | "ppsx" => Format::Pptx,
+        "odt" => Format::Odt,
+        "ods" => Format::Ods,
+        "odp" => Format::Odp,
+        "epub" => Format::Epub,
+        _ => return None,
+    })
 }
 
 fn looks_like_html(bytes: &[u8]) -> bool {
@@ -72,13 +167,33 @@ fn looks_like_html(bytes: &[u8]) -> bool {
     head.starts_with(b"<!doctype html") || head.starts_with(b"<html")
 }
 
+/// A message begins with lines of its header, and says how it is built.
+fn looks_like_mail(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(16 << 10)];
+    let header = head.split(|byte| *byte == b'\n').take_while(|line| !line.trim_ascii().is_empty());
+    let (mut lines, mut names) = (0, Vec::new());
+    for line in header {
+        lines += 1;
+        if line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t')) {
+            continue;
+        }
+        let Some(end) = line.iter().position(|byte| *byte == b':') else { return false };
+        if !line[..end].iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-') {
+            return false;
+        }
+        names.push(line[..end].to_ascii_lowercase());
+    }
+    let has = |name: &[u8]| names.iter().any(|known| known == name);
+    lines > 2 && has(b"from") && (has(b"mime-version") || has(b"message-id") || has(b"received"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn bytes_go_before_the_name_and_the_name_before_a_look() {
-        let cases: [(&[u8], &str, Format); 8] = [
+        let cases: [(&[u8], &str, Format); 10] = [
             (b"%PDF-1.7", "a.txt", Format::Pdf),
             (b"\r\njunk %PDF-1.7", "a", Format::Pdf),
             (b"plain", "a.MD", Format::Markdown),
@@ -87,16 +202,20 @@ mod tests {
             (b"<!DOCTYPE html><p>", "source.txt", Format::Text),
             (b"{}", "a.ndjson", Format::Jsonl),
             (b"fn main() {}", "main.rs", Format::Text),
+            (b"From: a@b\nTo: c@d\nMIME-Version: 1.0\n\nHi", "message", Format::Eml),
+            (b"From: here\nTo: there\n\nno message", "note", Format::Text),
         ];
         for (bytes, name, format) in cases {
             assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
         }
         for (bytes, what) in [
-            (&b"\x89PNG\r\n"[..], "an image"),
+            (&b"\x89PNG\r\n"[..], "an image (PNG)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
-            (b"PK\x03\x04", "an archive"),
+            (b"PK\x03\x04", "an archive (ZIP) that is cut off"),
+            (b"PK\x03\x04word/document", "DOCX is damaged: it is cut off"),
         ] {
-            assert!(Format::of(bytes, "a.txt").unwrap_err().to_string().contains(what), "{what}");
+            let error = Format::of(bytes, "a.txt").unwrap_err().to_string();
+            assert!(error.contains(what), "{what}: {error}");
         }
     }
 }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    docx, encoding,
+    docx, encoding, epub,
     format::Format,
     html,
     limits::{Deadline, Limits},
-    pdf,
+    mail, open_document, pdf, sheets, slides,
     unreadable::Unreadable,
 };
 
@@ -23,7 +23,8 @@ pub struct Extracted {
     /// Pages, where there are pages.
     pub pages: Option<usize>,
     /// Numbers, from 1 and ascending, of the pages of which something is missing from the text:
-    /// pictures without text, damaged pages, letters whose meaning nothing says.
+    /// pictures without text, damaged pages, letters whose meaning nothing says. Of an EPUB, its
+    /// chapters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_pages: Vec<usize>,
 }
@@ -36,6 +37,16 @@ pub struct Extracted {
 /// # Errors
 /// [`Unreadable`] says why there is no text.
 pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, Unreadable> {
+    extract_within(bytes, name, limits, 0)
+}
+
+/// The same for a document that is attached to another one; `depth` counts those around it.
+pub(crate) fn extract_within(
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+    depth: usize,
+) -> Result<Extracted, Unreadable> {
     if bytes.len() as u64 > limits.bytes {
         return Err(Unreadable::TooLarge {
             what: "file".into(),
@@ -59,6 +70,19 @@ pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, U
             missing_pages = read.missing;
             (Cow::Owned(read.text), Some(read.count))
         }
+        Format::Xlsx | Format::Xls | Format::Ods => {
+            (Cow::Owned(sheets::extract(bytes, format, limits, deadline)?), None)
+        }
+        Format::Pptx => (Cow::Owned(slides::extract(bytes, limits)?), None),
+        Format::Odt | Format::Odp => {
+            (Cow::Owned(open_document::extract(bytes, format, limits)?), None)
+        }
+        Format::Epub => {
+            let (text, missing) = epub::extract(bytes, limits, deadline)?;
+            missing_pages = missing;
+            (Cow::Owned(text), None)
+        }
+        Format::Eml => (Cow::Owned(mail::extract(bytes, limits, depth)?), None),
     };
     if text.len() > limits.text_bytes {
         return Err(Unreadable::TooLarge {

@@ -21,6 +21,22 @@ pub enum Format {
     Csv,
     /// One JSON value a line.
     Jsonl,
+    /// Excel's newer formats, XLSX and XLSB.
+    Xlsx,
+    /// Excel's older format.
+    Xls,
+    /// Sheets of `OpenDocument`.
+    Ods,
+    /// PowerPoint's newer format.
+    Pptx,
+    /// Text of `OpenDocument`.
+    Odt,
+    /// Slides of `OpenDocument`.
+    Odp,
+    /// A book of HTML pages.
+    Epub,
+    /// A message with its attachments.
+    Eml,
 }
 
 impl fmt::Display for Format {
@@ -33,6 +49,14 @@ impl fmt::Display for Format {
             Self::Docx => "DOCX",
             Self::Csv => "CSV",
             Self::Jsonl => "JSONL",
+            Self::Xlsx => "XLSX",
+            Self::Xls => "XLS",
+            Self::Ods => "ODS",
+            Self::Pptx => "PPTX",
+            Self::Odt => "ODT",
+            Self::Odp => "ODP",
+            Self::Epub => "EPUB",
+            Self::Eml => "e-mail",
         })
     }
 }

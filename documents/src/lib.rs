@@ -17,8 +17,9 @@
 //!
 //! * [`mod@format`]: the formats that can be read; `detect`: which of them a file has, by its first
 //!   bytes and its name
-//! * [`mod@extract`]: bytes to text; one file each for `html`, `pdf` and `docx`, `encoding` for all
-//!   that is text
+//! * [`mod@extract`]: bytes to text; one file or folder each for `html`, `pdf`, `docx`, `sheets`,
+//!   `slides`, `open_document`, `epub` and `mail`; `encoding` for all that is text; `package` and
+//!   `xml` for what is an archive of parts
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
@@ -32,16 +33,23 @@
 mod detect;
 mod docx;
 mod encoding;
+mod epub;
 pub mod extract;
 pub mod format;
 mod html;
 pub mod limits;
+mod mail;
+mod open_document;
+mod package;
 mod pdf;
 pub mod reader;
 pub mod records;
+mod sheets;
+mod slides;
 pub mod split;
 pub mod tokens;
 pub mod unreadable;
+mod xml;
 
 pub use extract::{Extracted, extract};
 pub use format::Format;

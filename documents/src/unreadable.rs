@@ -13,10 +13,14 @@ pub enum Unreadable {
     #[error("the document is empty")]
     Empty,
     /// Not a text, and none of the formats that are known.
-    #[error("this is binary data; convert it to text, Markdown, HTML, PDF or DOCX first")]
+    #[error(
+        "this is binary data; convert it to text, Markdown, HTML, PDF, DOCX, XLSX, PPTX, ODT or EPUB first"
+    )]
     Binary,
     /// A format that is known by name only.
-    #[error("this is {what}; convert it to text, Markdown, HTML, PDF or DOCX first")]
+    #[error(
+        "this is {what}; convert it to text, Markdown, HTML, PDF, DOCX, XLSX, PPTX, ODT or EPUB first"
+    )]
     Unsupported {
         /// What it is.
         what: Cow<'static, str>,

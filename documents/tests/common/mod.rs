@@ -73,3 +73,178 @@ pub(crate) fn docx(paragraphs: &[&str]) -> Vec<u8> {
     );
     archive(&[("[Content_Types].xml", b"<Types/>"), ("word/document.xml", body.as_bytes())])
 }
+
+/// Text parts of an archive.
+pub(crate) type Parts = Vec<(&'static str, String)>;
+
+/// An archive of text parts.
+pub(crate) fn package(parts: &Parts) -> Vec<u8> {
+    let parts: Vec<(&str, &[u8])> =
+        parts.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    archive(&parts)
+}
+
+/// The part that says what a part refers to.
+fn relations(all: &[(&str, &str, &str)]) -> String {
+    let all: String = all
+        .iter()
+        .map(|(id, kind, target)| {
+            format!("<Relationship Id=\"{id}\" Type=\"http://schemas.openxmlformats.org/officeDocument/2006/relationships/{kind}\" Target=\"{target}\"/>")
+        })
+        .collect();
+    format!(
+        "<Relationships xmlns=\"http://schemas.openxmlformats.org/package/2006/relationships\">{all}</Relationships>"
+    )
+}
+
+/// A workbook of two sheets: text, numbers, a date, a formula, an empty row.
+pub(crate) fn xlsx() -> Parts {
+    const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
+    let sheet = |rows: &str| {
+        format!("<worksheet xmlns=\"{MAIN}\"><sheetData>{rows}</sheetData></worksheet>")
+    };
+    vec![
+        ("[Content_Types].xml", "<Types/>".to_owned()),
+        ("_rels/.rels", relations(&[("r1", "officeDocument", "xl/workbook.xml")])),
+        (
+            "xl/workbook.xml",
+            format!(
+                "<workbook xmlns=\"{MAIN}\" xmlns:r=\"{RELATIONS}\"><sheets><sheet name=\"Ports\" sheetId=\"1\" r:id=\"r1\"/><sheet name=\"Notes\" sheetId=\"2\" r:id=\"r2\"/></sheets></workbook>"
+            ),
+        ),
+        (
+            "xl/_rels/workbook.xml.rels",
+            relations(&[
+                ("r1", "worksheet", "worksheets/sheet1.xml"),
+                ("r2", "worksheet", "worksheets/sheet2.xml"),
+                ("r3", "styles", "styles.xml"),
+                ("r4", "sharedStrings", "sharedStrings.xml"),
+            ]),
+        ),
+        (
+            "xl/styles.xml",
+            format!(
+                "<styleSheet xmlns=\"{MAIN}\"><cellXfs><xf numFmtId=\"0\"/><xf numFmtId=\"14\"/></cellXfs></styleSheet>"
+            ),
+        ),
+        (
+            "xl/sharedStrings.xml",
+            format!(
+                "<sst xmlns=\"{MAIN}\"><si><t>Port</t></si><si><r><t>Bre</t></r><r><t>st</t></r></si></sst>"
+            ),
+        ),
+        (
+            "xl/worksheets/sheet1.xml",
+            sheet(
+                "<row r=\"1\"><c r=\"A1\" t=\"s\"><v>0</v></c><c r=\"B1\" t=\"inlineStr\"><is><t>Metres</t></is></c></row><row r=\"3\"><c r=\"A3\" t=\"s\"><v>1</v></c><c r=\"B3\"><f>3+4.5</f><v>7.5</v></c><c r=\"C3\" s=\"1\"><v>46348</v></c></row>",
+            ),
+        ),
+        ("xl/worksheets/sheet2.xml", sheet("<row r=\"1\"><c r=\"A1\" t=\"b\"><v>1</v></c></row>")),
+    ]
+}
+
+/// Two slides, the second in the archive shown first: a title, levels, a table, notes.
+pub(crate) fn pptx() -> Parts {
+    let p = |text: &str| format!("<a:p><a:r><a:t>{text}</a:t></a:r></a:p>");
+    let shape = |kind: &str, text: &str| {
+        format!(
+            "<p:sp><p:nvSpPr><p:nvPr><p:ph type=\"{kind}\"/></p:nvPr></p:nvSpPr><p:txBody>{text}</p:txBody></p:sp>"
+        )
+    };
+    let slide = |shapes: &str| {
+        format!(
+            "<p:sld xmlns:p=\"p\" xmlns:a=\"a\"><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>"
+        )
+    };
+    let row = |a: &str, b: &str| {
+        format!(
+            "<a:tr><a:tc><a:txBody>{}</a:txBody></a:tc><a:tc><a:txBody>{}</a:txBody></a:tc></a:tr>",
+            p(a),
+            p(b)
+        )
+    };
+    vec![
+        ("[Content_Types].xml", "<Types/>".to_owned()),
+        ("_rels/.rels", relations(&[("r1", "officeDocument", "ppt/presentation.xml")])),
+        ("ppt/presentation.xml", "<p:presentation xmlns:p=\"p\" xmlns:r=\"r\"><p:sldIdLst><p:sldId id=\"256\" r:id=\"r2\"/><p:sldId id=\"257\" r:id=\"r1\"/></p:sldIdLst></p:presentation>".to_owned()),
+        ("ppt/_rels/presentation.xml.rels", relations(&[("r1", "slide", "slides/slide1.xml"), ("r2", "slide", "slides/slide2.xml")])),
+        ("ppt/slides/slide1.xml", slide(&format!("<p:graphicFrame><a:tbl>{}{}</a:tbl></p:graphicFrame>{}", row("Port", "Metres"), row("Brest", "7"), shape("sldNum", &p("2"))))),
+        ("ppt/slides/slide2.xml", slide(&format!("{}{}", shape("body", &format!("{}<a:p><a:pPr lvl=\"1\"/><a:r><a:t>below</a:t></a:r></a:p>", p("first"))), shape("title", &p("Tides"))))),
+        ("ppt/slides/_rels/slide2.xml.rels", relations(&[("r1", "notesSlide", "../notesSlides/notesSlide1.xml")])),
+        ("ppt/notesSlides/notesSlide1.xml", format!("<p:notes xmlns:p=\"p\" xmlns:a=\"a\">{}</p:notes>", shape("body", &p("Say it slowly.")))),
+    ]
+}
+
+/// A text with a heading, lists, a table, a note, a comment and what nobody sees.
+pub(crate) fn odt() -> Parts {
+    let p = |text: &str| format!("<text:p>{text}</text:p>");
+    let item = |inner: &str| format!("<text:list-item>{inner}</text:list-item>");
+    let cell = |inner: &str| format!("<table:table-cell>{}</table:table-cell>", p(inner));
+    let body = [
+        "<text:h text:outline-level=\"2\">Tides</text:h>".to_owned(),
+        p("High<text:s text:c=\"2\"/>at <text:span>six</text:span>,<text:line-break/>\n   low at noon.<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>at the foot</text:p></text:note-body></text:note>"),
+        format!("<text:list text:style-name=\"L1\">{}{}</text:list>", item(&p("one")), item(&format!("{}<text:list>{}</text:list>", p("two"), item(&p("deep"))))),
+        format!("<table:table><table:table-header-rows><table:table-row>{}<table:covered-table-cell/>{}</table:table-row></table:table-header-rows><table:table-row>{}{}{}</table:table-row></table:table>", cell("Port"), cell("Metres"), cell("Brest"), cell("7"), cell("8")),
+        "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>".to_owned(),
+    ]
+    .concat();
+    vec![
+        ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
+        (
+            "content.xml",
+            format!(
+                "<office:document-content><office:automatic-styles><text:list-style style:name=\"L1\"><text:list-level-style-number/><text:list-level-style-bullet/></text:list-style></office:automatic-styles><office:body><office:text>{body}</office:text></office:body></office:document-content>"
+            ),
+        ),
+        (
+            "styles.xml",
+            format!(
+                "<office:document-styles><office:master-styles><style:master-page><style:header>{}</style:header></style:master-page></office:master-styles></office:document-styles>",
+                p("above")
+            ),
+        ),
+    ]
+}
+
+/// A book of two chapters, one of which has a space in its name.
+pub(crate) fn epub() -> Parts {
+    vec![
+        ("mimetype", "application/epub+zip".to_owned()),
+        ("META-INF/container.xml", "<container><rootfiles><rootfile full-path=\"OEBPS/book.opf\"/></rootfiles></container>".to_owned()),
+        ("OEBPS/book.opf", "<package><manifest><item id=\"b\" href=\"text/two%20b.xhtml\"/><item id=\"a\" href=\"one.xhtml\"/><item id=\"c\" href=\"lost.xhtml\"/></manifest><spine><itemref idref=\"a\"/><itemref idref=\"c\"/><itemref idref=\"b\"/></spine></package>".to_owned()),
+        ("OEBPS/text/two b.xhtml", "<html><body><h1>Flow</h1><p>It comes.</p></body></html>".to_owned()),
+        ("OEBPS/one.xhtml", "<html><head><title>no</title></head><body><h1>Ebb</h1><p>It goes.</p></body></html>".to_owned()),
+    ]
+}
+
+/// A message with words of an older encoding, an HTML part, a sheet, a picture and a message.
+pub(crate) fn eml() -> Vec<u8> {
+    let sheet = {
+        use std::fmt::Write as _;
+        // Base 64 by hand: tests need no crate for it.
+        const SIGNS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let mut text = String::new();
+        for (place, bytes) in package(&xlsx()).chunks(3).enumerate() {
+            let word = bytes.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte))
+                << (8 * (3 - bytes.len()));
+            for sign in 0..4 {
+                let letter = SIGNS[(word >> (18 - 6 * sign)) as usize & 63] as char;
+                write!(text, "{}", if sign > bytes.len() { '=' } else { letter }).unwrap();
+            }
+            if place % 19 == 18 {
+                text.push_str("\r\n");
+            }
+        }
+        text
+    };
+    format!(
+        "From: Ada <ada@example.org>\r\nTo: bob@example.org, Cy <cy@example.org>\r\nDate: Sun, 22 Nov 2026 10:00:00 +0100\r\nSubject: =?iso-8859-1?Q?Gr=F6=DFe?=\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+         --b\r\nContent-Type: text/plain; charset=shift_jis\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nThe tide =92=AA turns.\r\n\
+         --b\r\nContent-Type: application/octet-stream\r\nContent-Disposition: attachment; filename=ports.xlsx\r\nContent-Transfer-Encoding: base64\r\n\r\n{sheet}\r\n\
+         --b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename=p.png\r\nContent-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n\
+         --b\r\nContent-Type: message/rfc822\r\n\r\nFrom: cy@example.org\r\nSubject: Inner\r\nContent-Type: text/html\r\n\r\n<p>Only <b>HTML</b></p>\r\n--b--\r\n"
+    )
+    .into_bytes()
+}

@@ -1,0 +1,174 @@
+//! From the tree of a part to its text.
+
+use super::{lists::Lists, styles::Styles};
+use crate::xml::{Element, Node};
+
+/// Cells that one cell may span.
+const MAX_SPAN: usize = 60;
+
+/// Goes through parts in the order in which they are read: lists go on from one to the next.
+pub(super) struct Body<'a> {
+    styles: &'a Styles,
+    lists: Lists,
+}
+
+/// The text of one part or of one cell, paragraph by paragraph.
+#[derive(Default)]
+struct Blocks {
+    text: String,
+    /// Text of boxes that are anchored in the open paragraph.
+    boxes: Vec<String>,
+    in_cell: bool,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(styles: &'a Styles, lists: Lists) -> Self {
+        Self { styles, lists }
+    }
+
+    /// All text below an element.
+    pub(super) fn text(&mut self, part: &Element) -> String {
+        let mut blocks = Blocks::default();
+        self.blocks(part, &mut blocks);
+        blocks.text.trim().to_owned()
+    }
+
+    fn blocks(&mut self, parent: &Element, out: &mut Blocks) {
+        for element in parent.elements() {
+            match &*element.name {
+                "p" => self.paragraph(element, out),
+                "tbl" => self.table(element, out),
+                // What was deleted or moved away, and what stands in for what is read already.
+                "del" | "moveFrom" | "Fallback" => {}
+                _ => self.blocks(element, out),
+            }
+        }
+    }
+
+    fn paragraph(&mut self, paragraph: &Element, out: &mut Blocks) {
+        let properties = paragraph.child("pPr");
+        let mut words = String::new();
+        let mut boxes = Vec::new();
+        self.inline(paragraph, &mut words, &mut boxes);
+        out.boxes.append(&mut boxes);
+        let list = self.styles.list(properties);
+        if !words.trim().is_empty() {
+            let heading = self.styles.heading(properties).filter(|_| !out.in_cell);
+            let mark = list.map(|(list, level)| {
+                let mark = self.lists.next(&list, level);
+                let indent = if heading.is_some() { 0 } else { level };
+                format!("{}{mark}", "  ".repeat(indent))
+            });
+            if let Some(level) = heading {
+                if !out.text.is_empty() && !out.text.ends_with("\n\n") {
+                    out.text.push('\n');
+                }
+                out.text.push_str(&"#".repeat(level));
+                out.text.push(' ');
+            }
+            out.text.push_str(&mark.unwrap_or_default());
+        }
+        out.text.push_str(words.trim_end());
+        out.text.push('\n');
+        for text in std::mem::take(&mut out.boxes) {
+            out.text.push_str(&text);
+            out.text.push('\n');
+        }
+    }
+
+    /// What stands in a line.
+    fn inline(&mut self, parent: &Element, words: &mut String, boxes: &mut Vec<String>) {
+        for node in &parent.children {
+            let Node::Element(element) = node else { continue };
+            match &*element.name {
+                "t" => words.push_str(&element.text()),
+                "tab" | "ptab" if &*parent.name != "tabs" => words.push('\t'),
+                "br" | "cr" => words.push('\n'),
+                "noBreakHyphen" => words.push('-'),
+                "sym" => words.extend(symbol(element)),
+                "footnoteReference" => note(element, "", words),
+                "endnoteReference" => note(element, "e", words),
+                "r" if is_hidden(element) => {}
+                "txbxContent" => {
+                    let text = self.text(element);
+                    if !text.is_empty() {
+                        boxes.push(text);
+                    }
+                }
+                "del" | "moveFrom" | "Fallback" | "pPr" | "rPr" | "delText" | "instrText" => {}
+                _ => self.inline(element, words, boxes),
+            }
+        }
+    }
+
+    /// A row a line; cells that are spanned stay empty, so that columns stand below each other.
+    fn table(&mut self, table: &Element, out: &mut Blocks) {
+        let mut rows = Vec::new();
+        for row in below(table, "tr") {
+            let mut cells = Vec::new();
+            for cell in below(row, "tc") {
+                let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
+                self.blocks(cell, &mut blocks);
+                let lines: Vec<&str> =
+                    blocks.text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+                cells.push(lines.join(if blocks.text.contains(" | ") { "; " } else { " " }));
+                let span = cell
+                    .child("tcPr")
+                    .and_then(|properties| properties.child("gridSpan"))
+                    .and_then(|span| span.attribute("val")?.parse::<usize>().ok())
+                    .unwrap_or(1);
+                cells.extend(std::iter::repeat_n(String::new(), span.clamp(1, MAX_SPAN) - 1));
+            }
+            if cells.iter().any(|cell| !cell.is_empty()) {
+                rows.push(cells.join(" | ").trim_end().to_owned());
+            }
+        }
+        let text = rows.join("\n");
+        if !out.text.is_empty() && !out.text.ends_with('\n') {
+            out.text.push('\n');
+        }
+        out.text.push_str(&text);
+        out.text.push('\n');
+    }
+}
+
+/// Rows or cells, through whatever wraps them but further tables.
+fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
+    let mut found = Vec::new();
+    let mut stack: Vec<&Element> = vec![parent];
+    while let Some(element) = stack.pop() {
+        let from = stack.len();
+        for child in element.elements() {
+            match &*child.name {
+                "tbl" | "p" | "Fallback" | "del" | "moveFrom" => {}
+                "tr" if name == "tc" => {}
+                _ => stack.push(child),
+            }
+        }
+        stack[from..].reverse();
+        if &*element.name == name && !std::ptr::eq(element, parent) {
+            found.push(element);
+            stack.truncate(from);
+        }
+    }
+    found
+}
+
+fn note(reference: &Element, mark: &str, words: &mut String) {
+    if let Some(id) = reference.attribute("id") {
+        words.push_str(&format!("[^{mark}{id}]"));
+    }
+}
+
+/// Text that nobody sees in the document is not text of it.
+fn is_hidden(run: &Element) -> bool {
+    run.child("rPr").and_then(|properties| properties.child("vanish")).is_some_and(|vanish| {
+        !matches!(vanish.attribute("val").as_deref(), Some("0" | "false" | "off"))
+    })
+}
+
+/// A letter of a symbol font; those in the private range are known to the font alone.
+fn symbol(element: &Element) -> Option<char> {
+    let code = u32::from_str_radix(&element.attribute("char")?, 16).ok()?;
+    char::from_u32(code).filter(|c| !matches!(c, '\u{e000}'..='\u{f8ff}') && !c.is_control())
+}

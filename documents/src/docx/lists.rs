@@ -1,0 +1,120 @@
+//! Lists: what stands before each item.
+
+use std::collections::HashMap;
+
+use crate::xml::Element;
+
+/// How one level of a list is numbered.
+#[derive(Debug, Clone, Default)]
+struct Level {
+    format: String,
+    /// `%1.%2` and the like.
+    text: String,
+    start: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// The kind of each list.
+    kinds: HashMap<String, String>,
+    levels: HashMap<(String, usize), Level>,
+    /// Where the numbering of each kind has come to.
+    counts: HashMap<String, [Option<usize>; 9]>,
+}
+
+impl Lists {
+    pub(super) fn of(part: Option<&Element>) -> Self {
+        let mut lists = Self::default();
+        let Some(part) = part else { return lists };
+        for kind in part.all("abstractNum") {
+            let id = kind.attribute("abstractNumId").unwrap_or_default();
+            for (place, level) in kind.elements().filter(|e| &*e.name == "lvl").enumerate() {
+                let value = |name: &str| level.child(name).and_then(|e| e.attribute("val"));
+                let place = level.attribute("ilvl").and_then(|n| n.parse().ok()).unwrap_or(place);
+                let start = value("start").and_then(|n| n.parse().ok()).unwrap_or(1);
+                lists.levels.insert(
+                    (id.clone(), place),
+                    Level {
+                        format: value("numFmt").unwrap_or_default(),
+                        text: value("lvlText").unwrap_or_default(),
+                        start,
+                    },
+                );
+            }
+        }
+        for list in part.all("num") {
+            let kind = list.child("abstractNumId").and_then(|kind| kind.attribute("val"));
+            if let (Some(id), Some(kind)) = (list.attribute("numId"), kind) {
+                lists.kinds.insert(id, kind);
+            }
+        }
+        lists
+    }
+
+    /// The mark of the next item, with a space after it: `- `, `2. `, `1.3 `.
+    pub(super) fn next(&mut self, list: &str, level: usize) -> String {
+        let kind = self.kinds.get(list).cloned().unwrap_or_default();
+        let Some(how) = self.levels.get(&(kind.clone(), level)).cloned() else {
+            return "- ".to_owned();
+        };
+        let counts = self.counts.entry(kind.clone()).or_default();
+        let count = counts[level].map_or(how.start, |count| count.saturating_add(1));
+        counts[level] = Some(count);
+        counts[level + 1..].fill(None);
+        if how.format == "none" {
+            return String::new();
+        }
+        if how.format == "bullet" || !how.text.contains('%') {
+            return "- ".to_owned();
+        }
+        let mut text = how.text;
+        for (place, count) in counts.iter().enumerate() {
+            let other = self.levels.get(&(kind.clone(), place));
+            let count = count.unwrap_or_else(|| other.map_or(1, |level| level.start));
+            let format = other.map_or("decimal", |level| level.format.as_str());
+            text = text.replace(&format!("%{}", place + 1), &number(count, format));
+        }
+        format!("{text} ")
+    }
+}
+
+fn number(count: usize, format: &str) -> String {
+    match format {
+        "lowerLetter" => letters(count),
+        "upperLetter" => letters(count).to_ascii_uppercase(),
+        "lowerRoman" => roman(count),
+        "upperRoman" => roman(count).to_ascii_uppercase(),
+        _ => count.to_string(),
+    }
+}
+
+/// a, …, z, aa, bb, …
+fn letters(count: usize) -> String {
+    let place = count.saturating_sub(1);
+    let letter = u8::try_from(place % 26).unwrap_or(0) + b'a';
+    char::from(letter).to_string().repeat((place / 26 + 1).min(10))
+}
+
+fn roman(count: usize) -> String {
+    const SIGNS: [(usize, &str); 13] = [
+        (1000, "m"),
+        (900, "cm"),
+        (500, "d"),
+        (400, "cd"),
+        (100, "c"),
+        (90, "xc"),
+        (50, "l"),
+        (40, "xl"),
+        (10, "x"),
+        (9, "ix"),
+        (5, "v"),
+        (4, "iv"),
+        (1, "i"),
+    ];
+    let (mut left, mut text) = (count.min(3_999), String::new());
+    for (value, sign) in SIGNS {
+        text.push_str(&sign.repeat(left / value));
+        left %= value;
+    }
+    text
+}

@@ -1,0 +1,189 @@
+//! DOCX: paragraphs, headings, lists, tables and notes of the main part.
+
+mod body;
+mod lists;
+mod styles;
+
+use std::collections::BTreeSet;
+
+use crate::{
+    format::Format, limits::Limits, package::Package, unreadable::Unreadable, xml::Element,
+};
+use body::Body;
+
+/// The main part's usual name; the archive may say another.
+const MAIN: &str = "word/document.xml";
+
+pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadable> {
+    let mut package = Package::open(bytes, Format::Docx, limits)?;
+    let main = package.main(MAIN)?;
+    let document = package
+        .xml(&main)?
+        .ok_or_else(|| Unreadable::damaged(Format::Docx, "its main part is missing"))?;
+    let mut parts: Vec<(String, String)> = package
+        .relations(&main)?
+        .into_values()
+        .map(|relation| (relation.kind, relation.target))
+        .collect();
+    parts.sort();
+    let mut part = |kind: &str| -> Result<Vec<Element>, Unreadable> {
+        let names = parts.iter().filter(|(known, _)| known == kind);
+        let trees: Result<Vec<_>, _> = names.map(|(_, name)| package.xml(name)).collect();
+        Ok(trees?.into_iter().flatten().collect())
+    };
+    let styles = styles::Styles::of(part("styles")?.first());
+    let lists = lists::Lists::of(part("numbering")?.first());
+    let mut body = Body::new(&styles, lists);
+
+    let headers = edges(&mut body, &part("header")?);
+    let text = body.text(&document);
+    let mut all: Vec<String> = headers.into_iter().chain([text]).collect();
+    for (kind, element, mark) in [("footnotes", "footnote", ""), ("endnotes", "endnote", "e")] {
+        for note in part(kind)?.iter().flat_map(|tree| tree.all(element)) {
+            // Separators are notes of a type.
+            let kind = note.attribute("type");
+            if kind.as_deref().is_some_and(|kind| kind != "normal") {
+                continue;
+            }
+            let text = body.text(note);
+            if !text.is_empty() {
+                all.push(format!("[^{mark}{}]: {text}", note.attribute("id").unwrap_or_default()));
+            }
+        }
+    }
+    for comment in part("comments")?.iter().flat_map(|tree| tree.all("comment")) {
+        let text = body.text(comment);
+        if !text.is_empty() {
+            let author = comment.attribute("author").unwrap_or_default();
+            all.push(format!("[Comment by {author}: {text}]"));
+        }
+    }
+    all.extend(edges(&mut body, &part("footer")?));
+    all.retain(|part| !part.trim().is_empty());
+    Ok(all.join("\n\n"))
+}
+
+/// Headers or footers, each text once.
+fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
+    parts.iter().map(|part| body.text(part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::xml;
+
+    fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
+        use std::io::Write;
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for (name, text) in parts {
+            archive.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            archive.write_all(text.as_bytes()).unwrap();
+        }
+        extract(&archive.finish().unwrap().into_inner(), &Limits::default())
+    }
+
+    fn body(xml: &str) -> String {
+        read(&[(MAIN, &format!("<w:document><w:body>{xml}</w:body></w:document>"))]).unwrap()
+    }
+
+    #[test]
+    fn paragraphs_tables_and_signs() {
+        let text = body(
+            "<w:p><w:r><w:t>Ebb &amp; flow&#33;</w:t><w:tab/><w:t xml:space='preserve'> on</w:t></w:r></w:p>\
+             <w:p><w:del><w:r><w:t>gone</w:t></w:r></w:del><w:ins><w:r><w:t>Second &lol;</w:t></w:r></w:ins></w:p>\
+             <w:p><w:r><w:t>twenty</w:t><w:noBreakHyphen/><w:t>one</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>unseen</w:t></w:r></w:p>\
+             <w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl>",
+        );
+        assert_eq!(text, "Ebb & flow!\t on\nSecond\ntwenty-one\na | b");
+    }
+
+    #[test]
+    fn cells_that_are_merged_or_hold_tables() {
+        let p = |text: &str| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>");
+        let cell = |inner: &str| format!("<w:tc>{inner}</w:tc>");
+        let wide = format!("<w:tc><w:tcPr><w:gridSpan w:val='2'/></w:tcPr>{}</w:tc>", p("wide"));
+        let inner = format!(
+            "<w:tbl><w:tr>{}{}</w:tr><w:tr>{}{}</w:tr></w:tbl>",
+            cell(&p("1")),
+            cell(&p("2")),
+            cell(&p("3")),
+            cell(&p("4"))
+        );
+        let table = format!(
+            "<w:tbl><w:tr>{wide}{}</w:tr><w:tr>{}<w:sdt><w:sdtContent>{}</w:sdtContent></w:sdt>{}</w:tr></w:tbl>",
+            cell(&p("last")),
+            cell(&(p("two") + &p("lines"))),
+            cell(&inner),
+            cell(&p("")),
+        );
+        assert_eq!(body(&table), "wide |  | last\ntwo lines | 1 | 2; 3 | 4 |");
+    }
+
+    #[test]
+    fn a_text_box_is_read_once() {
+        let boxed = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>";
+        let text = body(&format!(
+            "<w:p><w:r><w:t>before</w:t></w:r><w:r><mc:AlternateContent><mc:Choice Requires='wps'><w:drawing>{boxed}</w:drawing></mc:Choice>\
+             <mc:Fallback><w:pict>{boxed}</w:pict></mc:Fallback></mc:AlternateContent></w:r><w:r><w:t> after</w:t></w:r></w:p>"
+        ));
+        assert_eq!(text, "before after\nboxed");
+    }
+
+    #[test]
+    fn headings_lists_and_notes_of_a_main_part_of_another_name() {
+        let relation = |id: &str, kind: &str, target: &str| {
+            format!("<Relationship Id='{id}' Type='http://x/{kind}' Target='{target}'/>")
+        };
+        let item = |level: usize, text: &str| {
+            format!(
+                "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='7'/></w:numPr></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+            )
+        };
+        let level = |at: usize, format: &str, text: &str| {
+            format!(
+                "<w:lvl w:ilvl='{at}'><w:start w:val='1'/><w:numFmt w:val='{format}'/><w:lvlText w:val='{text}'/></w:lvl>"
+            )
+        };
+        let note = |text: &str| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>");
+        let text = read(&[
+            ("_rels/.rels", &format!("<Relationships>{}</Relationships>", relation("r", "officeDocument", "/word/document2.xml"))),
+            ("word/_rels/document2.xml.rels", &format!(
+                "<Relationships>{}{}{}{}{}{}</Relationships>",
+                relation("a", "styles", "styles.xml"), relation("b", "numbering", "numbering.xml"),
+                relation("c", "footnotes", "footnotes.xml"), relation("d", "endnotes", "endnotes.xml"),
+                relation("e", "header", "header1.xml"), relation("f", "comments", "comments.xml"),
+            )),
+            ("word/styles.xml", "<w:styles><w:style w:styleId='b2'><w:name w:val='heading 2'/></w:style><w:style w:styleId='own'><w:basedOn w:val='b2'/></w:style></w:styles>"),
+            ("word/numbering.xml", &format!(
+                "<w:numbering><w:abstractNum w:abstractNumId='3'>{}{}</w:abstractNum><w:num w:numId='7'><w:abstractNumId w:val='3'/></w:num></w:numbering>",
+                level(0, "decimal", "%1."), level(1, "lowerLetter", "%1.%2)"),
+            )),
+            ("word/footnotes.xml", &format!("<w:footnotes><w:footnote w:type='separator' w:id='0'>{}</w:footnote><w:footnote w:id='2'>{}</w:footnote></w:footnotes>", note("---"), note("at the foot"))),
+            ("word/endnotes.xml", &format!("<w:endnotes><w:endnote w:id='1'>{}</w:endnote></w:endnotes>", note("at the end"))),
+            ("word/header1.xml", &format!("<w:hdr>{}</w:hdr>", note("above"))),
+            ("word/comments.xml", &format!("<w:comments><w:comment w:author='Ada'>{}</w:comment></w:comments>", note("why?"))),
+            ("word/document2.xml", &format!(
+                "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='own'/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>{}{}{}{}\
+                 <w:p><w:r><w:t>Seen</w:t><w:footnoteReference w:id='2'/><w:endnoteReference w:id='1'/></w:r></w:p></w:body></w:document>",
+                item(0, "ebb"), item(1, "slow"), item(1, "fast"), item(0, "flow"),
+            )),
+        ])
+        .unwrap();
+        assert_eq!(
+            text,
+            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\nSeen[^2][^e1]\n\n\
+             [^2]: at the foot\n\n[^e1]: at the end\n\n[Comment by Ada: why?]"
+        );
+    }
+
+    #[test]
+    fn entities_do_not_grow_and_nesting_has_an_end() {
+        let tree = xml::parse(b"<a>&lol;x</a>", Format::Docx).unwrap();
+        assert_eq!(tree.text(), "x");
+        let deep = format!("{}{}", "<a>".repeat(1_000), "</a>".repeat(1_000));
+        assert!(
+            xml::parse(deep.as_bytes(), Format::Docx).unwrap_err().to_string().contains("nested")
+        );
+    }
+}

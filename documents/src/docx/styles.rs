@@ -1,0 +1,96 @@
+//! Styles of paragraphs: which are headings, which belong to lists.
+
+use std::collections::HashMap;
+
+use crate::xml::Element;
+
+/// Styles that are based on each other.
+const MAX_CHAIN: usize = 20;
+
+#[derive(Debug, Default)]
+struct Style {
+    name: String,
+    base: Option<String>,
+    /// Level of the outline, from 0.
+    outline: Option<usize>,
+    /// List and level.
+    list: Option<(Option<String>, Option<usize>)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Styles(HashMap<String, Style>);
+
+impl Styles {
+    pub(super) fn of(part: Option<&Element>) -> Self {
+        let styles = part.map(|part| part.all("style")).unwrap_or_default();
+        let styles = styles.into_iter().filter_map(|style| {
+            let paragraph = style.child("pPr");
+            Some((
+                style.attribute("styleId")?,
+                Style {
+                    name: style
+                        .child("name")
+                        .and_then(|name| name.attribute("val"))
+                        .unwrap_or_default()
+                        .to_ascii_lowercase(),
+                    base: style.child("basedOn").and_then(|base| base.attribute("val")),
+                    outline: paragraph.and_then(|paragraph| number(paragraph.child("outlineLvl")?)),
+                    list: paragraph.and_then(|paragraph| list(paragraph)),
+                },
+            ))
+        });
+        Self(styles.collect())
+    }
+
+    fn chain(&self, id: &str) -> impl Iterator<Item = &Style> {
+        let first = self.0.get(id);
+        std::iter::successors(first, |style| self.0.get(style.base.as_ref()?)).take(MAX_CHAIN)
+    }
+
+    /// The level of a heading, from 1 to 6.
+    pub(super) fn heading(&self, paragraph: Option<&Element>) -> Option<usize> {
+        let paragraph = paragraph?;
+        let own = paragraph.child("outlineLvl").and_then(number);
+        let id = paragraph.child("pStyle").and_then(|style| style.attribute("val"));
+        let styled = || {
+            let id = id?;
+            let by_style = self.chain(&id).find_map(|style| {
+                let by_name = || match style.name.as_str() {
+                    "title" => Some(0),
+                    name => name.strip_prefix("heading ")?.parse::<usize>().ok()?.checked_sub(1),
+                };
+                style.outline.or_else(by_name)
+            });
+            // A document without styles still names them.
+            by_style.or_else(|| id.strip_prefix("Heading")?.parse::<usize>().ok()?.checked_sub(1))
+        };
+        own.or_else(styled).filter(|level| *level < 9).map(|level| (level + 1).min(6))
+    }
+
+    /// The list of a paragraph and its level there.
+    pub(super) fn list(&self, paragraph: Option<&Element>) -> Option<(String, usize)> {
+        let paragraph = paragraph?;
+        let style = paragraph.child("pStyle").and_then(|style| style.attribute("val"));
+        let own = list(paragraph);
+        let styled = style.and_then(|id| self.chain(&id).find_map(|style| style.list.clone()));
+        let (id, level) = match (own, styled) {
+            (Some((id, level)), Some((other, fallback))) => (id.or(other), level.or(fallback)),
+            (Some(own), None) => own,
+            (None, styled) => styled?,
+        };
+        // Zero takes a paragraph out of its style's list.
+        id.filter(|id| id != "0").map(|id| (id, level.unwrap_or(0).min(8)))
+    }
+}
+
+fn number(element: &Element) -> Option<usize> {
+    element.attribute("val")?.parse().ok()
+}
+
+fn list(paragraph: &Element) -> Option<(Option<String>, Option<usize>)> {
+    let list = paragraph.child("numPr")?;
+    Some((
+        list.child("numId").and_then(|id| id.attribute("val")),
+        list.child("ilvl").and_then(number),
+    ))
+}

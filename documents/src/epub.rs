@@ -1,0 +1,85 @@
+//! EPUB: the chapters of a book in the order of reading.
+
+use std::collections::HashMap;
+
+use crate::{
+    format::Format,
+    html,
+    limits::{Deadline, Limits},
+    package::{Package, resolved},
+    unreadable::Unreadable,
+};
+
+/// The text of all chapters, and the numbers, from 1, of those that cannot be read.
+pub(crate) fn extract(
+    bytes: &[u8],
+    limits: &Limits,
+    deadline: Deadline,
+) -> Result<(String, Vec<usize>), Unreadable> {
+    let damaged = |reason: &str| Unreadable::damaged(Format::Epub, reason);
+    let mut package = Package::open(bytes, Format::Epub, limits)?;
+    let locked: Vec<String> = package
+        .xml("META-INF/encryption.xml")?
+        .map(|list| list.all("CipherReference").iter().filter_map(|r| r.attribute("URI")).collect())
+        .unwrap_or_default();
+    let container = package
+        .xml("META-INF/container.xml")?
+        .ok_or_else(|| damaged("its container.xml is missing"))?;
+    let main = container
+        .all("rootfile")
+        .first()
+        .and_then(|file| file.attribute("full-path"))
+        .ok_or_else(|| damaged("its container names no book"))?;
+    let book = package.xml(&main)?.ok_or_else(|| damaged("its list of chapters is missing"))?;
+    let folder = main.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let names: HashMap<String, String> = book
+        .all("item")
+        .into_iter()
+        .filter_map(|item| {
+            let name = resolved(folder, &unescaped(&item.attribute("href")?));
+            Some((item.attribute("id")?, name))
+        })
+        .collect();
+    let (mut text, mut missing) = (String::new(), Vec::new());
+    for (number, chapter) in (1..).zip(book.all("itemref")) {
+        if deadline.has_passed() {
+            return Err(Unreadable::TooSlow(limits.time));
+        }
+        let name = chapter.attribute("idref").and_then(|id| names.get(&id).cloned());
+        if name.as_ref().is_some_and(|name| locked.contains(name)) {
+            return Err(Unreadable::Encrypted { format: Format::Epub });
+        }
+        let bytes = match name.map(|name| package.read(&name)) {
+            Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
+            Some(Ok(Some(bytes))) => html::extract(&bytes).ok(),
+            _ => None,
+        };
+        match bytes {
+            Some(words) if !words.is_empty() => {
+                text.push_str(if text.is_empty() { "" } else { "\n\n" });
+                text.push_str(&words);
+            }
+            Some(_) => {}
+            None => missing.push(number),
+        }
+    }
+    if text.is_empty() && !missing.is_empty() {
+        return Err(damaged("none of its chapters can be read"));
+    }
+    Ok((text, missing))
+}
+
+/// A name without `%20` and the like.
+fn unescaped(name: &str) -> String {
+    let bytes = name.as_bytes();
+    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let code = (*byte == b'%')
+            .then(|| name.get(at + 1..at + 3))
+            .flatten()
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        plain.push(code.unwrap_or(*byte));
+        at += if code.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&plain).into_owned()
+}

@@ -1,0 +1,249 @@
+//! `OpenDocument`: the text of ODT and the slides of ODP.
+
+use std::collections::HashMap;
+
+use crate::{
+    format::Format,
+    limits::Limits,
+    package::Package,
+    unreadable::Unreadable,
+    xml::{Element, Node},
+};
+
+/// Cells that one cell may span or be repeated to.
+const MAX_SPAN: usize = 60;
+
+pub(crate) fn extract(bytes: &[u8], format: Format, limits: &Limits) -> Result<String, Unreadable> {
+    let mut package = Package::open(bytes, format, limits)?;
+    if let Some(manifest) = package.xml("META-INF/manifest.xml")?
+        && !manifest.all("encryption-data").is_empty()
+    {
+        return Err(Unreadable::Encrypted { format });
+    }
+    let content = package
+        .xml("content.xml")?
+        .ok_or_else(|| Unreadable::damaged(format, "its content.xml is missing"))?;
+    let styles = package.xml("styles.xml")?.unwrap_or_default();
+    let mut body = Body::default();
+    for tree in [&styles, &content] {
+        body.learn(tree);
+    }
+    let mut parts = vec![body.edges(&styles, "header")];
+    let mut text = String::new();
+    for part in content.all("body") {
+        body.blocks(part, &mut text);
+    }
+    parts.push(text);
+    parts.push(body.notes.join("\n"));
+    parts.push(body.edges(&styles, "footer"));
+    let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+    Ok(parts.collect::<Vec<_>>().join("\n\n"))
+}
+
+/// Goes through the text; what stands outside of the lines is kept for later.
+#[derive(Default)]
+struct Body {
+    /// Which levels of each style of lists are numbered.
+    numbered: HashMap<String, Vec<bool>>,
+    /// Open lists: style, and the number of the next item.
+    lists: Vec<(String, usize)>,
+    notes: Vec<String>,
+    slides: usize,
+    in_cell: bool,
+}
+
+impl Body {
+    fn learn(&mut self, tree: &Element) {
+        for style in tree.all("list-style") {
+            let levels =
+                style.elements().map(|level| &*level.name == "list-level-style-number").collect();
+            self.numbered.insert(style.attribute("name").unwrap_or_default(), levels);
+        }
+    }
+
+    /// Headers or footers of the pages, each once.
+    fn edges(&mut self, styles: &Element, kind: &str) -> String {
+        let mut all: Vec<String> = Vec::new();
+        for page in styles.all("master-page") {
+            for edge in page.all(kind) {
+                let mut text = String::new();
+                self.blocks(edge, &mut text);
+                let text = text.trim().to_owned();
+                if !text.is_empty() && !all.contains(&text) {
+                    all.push(text);
+                }
+            }
+        }
+        all.join("\n")
+    }
+
+    fn blocks(&mut self, parent: &Element, text: &mut String) {
+        for element in parent.elements() {
+            match &*element.name {
+                "h" | "p" => self.paragraph(element, "", text),
+                "list" => self.list(element, text),
+                "table" => self.table(element, text),
+                "page" => {
+                    self.slides += 1;
+                    let number = self.slides;
+                    text.push_str(&format!("\n## Slide {number}\n\n"));
+                    self.blocks(element, text);
+                }
+                "notes" => {
+                    let mut notes = String::new();
+                    self.blocks(element, &mut notes);
+                    if !notes.trim().is_empty() {
+                        text.push_str(&format!("\nNotes: {}\n", notes.trim()));
+                    }
+                }
+                // What was deleted, what nobody sees, and what computes.
+                "tracked-changes" | "forms" | "sequence-decls" | "user-field-decls"
+                | "variable-decls" | "title" | "desc" => {}
+                "section" if element.attribute("display").as_deref() == Some("none") => {}
+                "index-title-template" | "table-of-content-source" => {}
+                _ => self.blocks(element, text),
+            }
+        }
+    }
+
+    fn paragraph(&mut self, paragraph: &Element, mark: &str, text: &mut String) {
+        let (mut line, mut boxes) = (String::new(), String::new());
+        self.inline(paragraph, &mut line, &mut boxes);
+        if !line.trim().is_empty() {
+            if &*paragraph.name == "h" && !self.in_cell {
+                let level = paragraph.attribute("outline-level").and_then(|n| n.parse().ok());
+                if !text.is_empty() && !text.ends_with("\n\n") {
+                    text.push('\n');
+                }
+                text.push_str(&"#".repeat(level.unwrap_or(1_usize).clamp(1, 6)));
+                text.push(' ');
+            }
+            text.push_str(mark);
+            text.push_str(line.trim());
+        }
+        text.push('\n');
+        text.push_str(&boxes);
+    }
+
+    fn inline(&mut self, parent: &Element, line: &mut String, boxes: &mut String) {
+        for node in &parent.children {
+            let element = match node {
+                Node::Text(words) => {
+                    // White space in a paragraph is one space, unless it is written as elements.
+                    for c in words.chars() {
+                        if !c.is_ascii_whitespace() {
+                            line.push(c);
+                        } else if !line.ends_with([' ', '\n']) {
+                            line.push(' ');
+                        }
+                    }
+                    continue;
+                }
+                Node::Element(element) => element,
+            };
+            match &*element.name {
+                "s" => {
+                    let count = element.attribute("c").and_then(|c| c.parse().ok());
+                    line.push_str(&" ".repeat(count.unwrap_or(1_usize).min(200)));
+                }
+                "tab" => line.push('\t'),
+                "line-break" => line.push('\n'),
+                "note" => {
+                    let mark =
+                        element.child("note-citation").map(Element::text).unwrap_or_default();
+                    let mut text = String::new();
+                    if let Some(note) = element.child("note-body") {
+                        self.blocks(note, &mut text);
+                    }
+                    line.push_str(&format!("[^{mark}]"));
+                    self.notes.push(format!("[^{mark}]: {}", text.trim()));
+                }
+                "annotation" => {
+                    let author = element.child("creator").map(Element::text).unwrap_or_default();
+                    let mut text = String::new();
+                    self.blocks(element, &mut text);
+                    self.notes.push(format!("[Comment by {author}: {}]", text.trim()));
+                }
+                "text-box" => self.blocks(element, boxes),
+                "table" => self.table(element, boxes),
+                "hidden-text" | "hidden-paragraph" | "page-number" | "page-count" | "title"
+                | "desc" | "annotation-end" => {}
+                _ => self.inline(element, line, boxes),
+            }
+        }
+    }
+
+    fn list(&mut self, list: &Element, text: &mut String) {
+        let style = list
+            .attribute("style-name")
+            .or_else(|| self.lists.last().map(|(style, _)| style.clone()))
+            .unwrap_or_default();
+        self.lists.push((style.clone(), 1));
+        let level = self.lists.len() - 1;
+        let numbered =
+            self.numbered.get(&style).and_then(|levels| levels.get(level)).copied() == Some(true);
+        for item in list.elements() {
+            let mut mark = String::new();
+            if let Some((_, number)) = self.lists.last_mut().filter(|_| &*item.name == "list-item")
+            {
+                let sign = if numbered { format!("{number}. ") } else { "- ".to_owned() };
+                mark = format!("{}{sign}", "  ".repeat(level.min(10)));
+                *number += 1;
+            }
+            for element in item.elements() {
+                match &*element.name {
+                    "p" | "h" => self.paragraph(element, &std::mem::take(&mut mark), text),
+                    "list" => self.list(element, text),
+                    _ => self.blocks(element, text),
+                }
+            }
+        }
+        self.lists.pop();
+    }
+
+    /// A row a line; cells that are covered by others stay empty.
+    fn table(&mut self, table: &Element, text: &mut String) {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let outer = std::mem::replace(&mut self.in_cell, true);
+        for row in rows(table) {
+            let mut cells: Vec<String> = Vec::new();
+            for cell in row.elements() {
+                if !matches!(&*cell.name, "table-cell" | "covered-table-cell") {
+                    continue;
+                }
+                let mut inner = String::new();
+                self.blocks(cell, &mut inner);
+                let lines: Vec<&str> =
+                    inner.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+                let value = lines.join(if inner.contains(" | ") { "; " } else { " " });
+                let times = cell
+                    .attribute("number-columns-repeated")
+                    .and_then(|n| n.parse::<usize>().ok())
+                    .unwrap_or(1);
+                cells.extend(std::iter::repeat_n(value, times.clamp(1, MAX_SPAN)));
+            }
+            if cells.iter().any(|cell| !cell.is_empty()) {
+                text.push_str(cells.join(" | ").trim_end());
+                text.push('\n');
+            }
+        }
+        self.in_cell = outer;
+    }
+}
+
+/// Rows of a table, through groups and headers.
+fn rows(table: &Element) -> Vec<&Element> {
+    let mut rows = Vec::new();
+    for element in table.elements() {
+        match &*element.name {
+            "table-row" => rows.push(element),
+            "table-header-rows" | "table-rows" | "table-row-group" => {
+                rows.extend(self::rows(element));
+            }
+            _ => {}
+        }
+    }
+    rows
+}

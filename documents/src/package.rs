@@ -1,0 +1,127 @@
+//! Office documents and books: a ZIP archive of parts that refer to each other.
+
+use std::{
+    collections::HashMap,
+    io::{Cursor, Read},
+};
+
+use zip::ZipArchive;
+
+use crate::{
+    format::Format,
+    limits::Limits,
+    unreadable::Unreadable,
+    xml::{self, Element},
+};
+
+/// An open archive, of which no more is unpacked than the limits allow.
+pub(crate) struct Package<'a> {
+    archive: ZipArchive<Cursor<&'a [u8]>>,
+    format: Format,
+    most: u64,
+    left: u64,
+}
+
+/// What one part says of another.
+#[derive(Debug)]
+pub(crate) struct Relation {
+    /// The last word of its type: `footnotes`, `officeDocument`, …
+    pub(crate) kind: String,
+    /// The other part's name.
+    pub(crate) target: String,
+}
+
+impl<'a> Package<'a> {
+    pub(crate) fn open(
+        bytes: &'a [u8],
+        format: Format,
+        limits: &Limits,
+    ) -> Result<Self, Unreadable> {
+        let archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|error| Unreadable::damaged(format, error))?;
+        let most = limits.unpacked_bytes;
+        Ok(Self { archive, format, most, left: most })
+    }
+
+    /// A part's bytes, if there is one of this name.
+    pub(crate) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        let format = self.format;
+        let damaged =
+            |error: &dyn std::fmt::Display| Unreadable::damaged(format, error.to_string());
+        let Some(place) = self.place(name) else { return Ok(None) };
+        let part = self.archive.by_index(place).map_err(|error| damaged(&error))?;
+        let mut bytes = Vec::new();
+        // Counted while it is unpacked: what the archive says of its size is not believed.
+        part.take(self.left + 1).read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
+        let size = bytes.len() as u64;
+        if size > self.left {
+            return Err(Unreadable::TooLarge {
+                what: format!("unpacked {format}").into(),
+                size: self.most - self.left + size,
+                most: self.most,
+            });
+        }
+        self.left -= size;
+        Ok(Some(bytes))
+    }
+
+    /// Some writers disagree with themselves about capitals.
+    fn place(&self, name: &str) -> Option<usize> {
+        self.archive.index_for_name(name).or_else(|| {
+            (0..self.archive.len()).find(|place| {
+                self.archive
+                    .name_for_index(*place)
+                    .and_then(Result::ok)
+                    .is_some_and(|known| known.eq_ignore_ascii_case(name))
+            })
+        })
+    }
+
+    /// A part's tree, if there is one of this name.
+    pub(crate) fn xml(&mut self, name: &str) -> Result<Option<Element>, Unreadable> {
+        self.read(name)?.map(|bytes| xml::parse(&bytes, self.format)).transpose()
+    }
+
+    /// What a part refers to, by its ids; the archive itself is the part "".
+    pub(crate) fn relations(
+        &mut self,
+        part: &str,
+    ) -> Result<HashMap<String, Relation>, Unreadable> {
+        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
+        let name = resolved(folder, &format!("_rels/{file}.rels"));
+        let Some(tree) = self.xml(&name)? else { return Ok(HashMap::new()) };
+        let relations = tree.all("Relationship").into_iter().filter_map(|relation| {
+            if relation.attribute("TargetMode").as_deref() == Some("External") {
+                return None;
+            }
+            let kind = relation.attribute("Type")?.rsplit('/').next()?.to_owned();
+            let target = resolved(folder, &relation.attribute("Target")?);
+            Some((relation.attribute("Id")?, Relation { kind, target }))
+        });
+        Ok(relations.collect())
+    }
+
+    /// The part that the archive is about.
+    pub(crate) fn main(&mut self, usual: &str) -> Result<String, Unreadable> {
+        let relations = self.relations("")?;
+        let named = relations.into_values().find(|relation| relation.kind == "officeDocument");
+        Ok(named
+            .map(|relation| relation.target)
+            .filter(|name| self.place(name).is_some())
+            .unwrap_or_else(|| usual.to_owned()))
+    }
+}
+
+/// A name that is relative to a folder, as one from the root of the archive.
+pub(crate) fn resolved(folder: &str, name: &str) -> String {
+    let (base, name) = name.strip_prefix('/').map_or((folder, name), |name| ("", name));
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}

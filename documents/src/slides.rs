@@ -1,0 +1,155 @@
+//! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of showing.
+
+use crate::{
+    format::Format,
+    limits::Limits,
+    package::Package,
+    unreadable::Unreadable,
+    xml::{Element, Node},
+};
+
+pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadable> {
+    let damaged = |reason: &str| Unreadable::damaged(Format::Pptx, reason);
+    let mut package = Package::open(bytes, Format::Pptx, limits)?;
+    let main = package.main("ppt/presentation.xml")?;
+    let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
+    let parts = package.relations(&main)?;
+    let mut slides = Vec::new();
+    for (number, slide) in (1..).zip(show.all("sldId")) {
+        // Beside it there is an attribute `id` of another kind.
+        let part = slide.reference().and_then(|id| parts.get(&id));
+        let Some(part) = part else { return Err(damaged(&format!("slide {number} is missing"))) };
+        slides.push(slide_text(&mut package, &part.target, number)?);
+    }
+    Ok(slides.join("\n\n"))
+}
+
+fn slide_text(package: &mut Package<'_>, name: &str, number: usize) -> Result<String, Unreadable> {
+    let slide = package
+        .xml(name)?
+        .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
+    let (mut title, mut text) = (String::new(), String::new());
+    shapes(&slide, &mut title, &mut text);
+    let mut related: Vec<_> = package.relations(name)?.into_values().collect();
+    related.sort_by(|a, b| a.target.cmp(&b.target));
+    let mut notes = String::new();
+    for part in related {
+        match part.kind.as_str() {
+            "chart" => {
+                if let Some(chart) = package.xml(&part.target)? {
+                    paragraphs(&chart, &mut text);
+                    series(&chart, &mut text);
+                }
+            }
+            "diagramData" => {
+                if let Some(diagram) = package.xml(&part.target)? {
+                    paragraphs(&diagram, &mut text);
+                }
+            }
+            "notesSlide" => {
+                if let Some(page) = package.xml(&part.target)? {
+                    for shape in page.all("sp") {
+                        if placeholder(shape).as_deref() == Some("body") {
+                            paragraphs(shape, &mut notes);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let heading =
+        if title.is_empty() { format!("## Slide {number}") } else { format!("## {title}") };
+    let mut all = vec![heading];
+    all.extend([text.trim().to_owned()].into_iter().filter(|text| !text.is_empty()));
+    if !notes.trim().is_empty() {
+        all.push(format!("Notes: {}", notes.trim()));
+    }
+    Ok(all.join("\n\n"))
+}
+
+/// Shapes in the order of the slide, groups included.
+fn shapes(parent: &Element, title: &mut String, text: &mut String) {
+    for element in parent.elements() {
+        match &*element.name {
+            "sp" => match placeholder(element).as_deref() {
+                Some("title" | "ctrTitle") => paragraphs(element, title),
+                Some("sldNum" | "dt") => {}
+                _ => paragraphs(element, text),
+            },
+            "tbl" => table(element, text),
+            "Fallback" => {}
+            _ => shapes(element, title, text),
+        }
+    }
+}
+
+fn placeholder(shape: &Element) -> Option<String> {
+    let place = *shape.all("ph").first()?;
+    Some(place.attribute("type").unwrap_or_default())
+}
+
+fn paragraphs(parent: &Element, text: &mut String) {
+    for paragraph in parent.all("p") {
+        let mut line = String::new();
+        words(paragraph, &mut line);
+        if line.trim().is_empty() {
+            continue;
+        }
+        let level = paragraph
+            .child("pPr")
+            .and_then(|properties| properties.attribute("lvl")?.parse::<usize>().ok())
+            .unwrap_or(0)
+            .min(8);
+        if level > 0 {
+            text.push_str(&format!("{}- ", "  ".repeat(level - 1)));
+        }
+        text.push_str(line.trim());
+        text.push('\n');
+    }
+}
+
+fn words(parent: &Element, line: &mut String) {
+    for node in &parent.children {
+        let Node::Element(element) = node else { continue };
+        match &*element.name {
+            "t" => line.push_str(&element.text()),
+            "br" => line.push('\n'),
+            "tab" => line.push('\t'),
+            "pPr" | "rPr" | "Fallback" => {}
+            _ => words(element, line),
+        }
+    }
+}
+
+fn table(table: &Element, text: &mut String) {
+    for row in table.elements().filter(|element| &*element.name == "tr") {
+        let cells = row.elements().filter(|element| &*element.name == "tc").map(|cell| {
+            let mut lines = String::new();
+            paragraphs(cell, &mut lines);
+            lines.split_whitespace().collect::<Vec<_>>().join(" ")
+        });
+        let line = cells.collect::<Vec<_>>().join(" | ");
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+/// A chart's rows of figures, as they were when it was drawn.
+fn series(chart: &Element, text: &mut String) {
+    for row in chart.all("ser") {
+        let values = |name: &str| {
+            let parts = row.child(name).map(|part| part.all("v")).unwrap_or_default();
+            parts.iter().map(|value| value.text()).collect::<Vec<_>>()
+        };
+        let (name, names, figures) = (values("tx"), values("cat"), values("val"));
+        let figures = figures.iter().enumerate().map(|(place, figure)| match names.get(place) {
+            Some(name) => format!("{name}: {figure}"),
+            None => figure.clone(),
+        });
+        let line = name.into_iter().chain(figures).collect::<Vec<_>>().join(" | ");
+        text.push_str(&line);
+        text.push('\n');
+    }
+}

@@ -1,0 +1,162 @@
+//! XML as a small tree: names without their prefixes, text with its entities resolved.
+
+use quick_xml::{
+    Reader, XmlVersion,
+    events::{BytesStart, Event, attributes::Attributes},
+};
+
+use crate::{encoding, format::Format, unreadable::Unreadable};
+
+/// Deeper nesting is refused: whoever reads the tree goes down by recursion.
+const MAX_DEPTH: usize = 400;
+
+/// An element.
+#[derive(Debug, Default)]
+pub(crate) struct Element {
+    /// Without its prefix.
+    pub(crate) name: Box<str>,
+    attributes: Box<str>,
+    pub(crate) children: Vec<Node>,
+}
+
+/// What an element holds.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Element(Element),
+    Text(String),
+}
+
+/// Reads a whole document; what comes back holds its root. Entities other than XML's own are left
+/// out, so that none can grow.
+pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable> {
+    let damaged = |reason: &dyn std::fmt::Display| Unreadable::damaged(format, reason.to_string());
+    let xml = encoding::decode(bytes).map_err(|_| damaged(&"a part of it is no text"))?;
+    let mut reader = Reader::from_str(&xml);
+    let mut open = vec![Element::default()];
+    loop {
+        match reader.read_event().map_err(|error| damaged(&error))? {
+            Event::Start(tag) => {
+                if open.len() > MAX_DEPTH {
+                    return Err(damaged(&"its elements are nested too deeply"));
+                }
+                open.push(element(&tag));
+            }
+            Event::Empty(tag) => add(&mut open, Node::Element(element(&tag))),
+            Event::End(_) => {
+                if let Some(closed) = open.pop() {
+                    add(&mut open, Node::Element(closed));
+                }
+            }
+            Event::Text(text) => add_text(&mut open, &text.xml10_content()),
+            Event::CData(text) => add_text(&mut open, &text.xml10_content()),
+            Event::GeneralRef(name) => match name.resolve_char_ref() {
+                Ok(Some(letter)) => add_text(&mut open, letter.encode_utf8(&mut [0; 4])),
+                _ => add_text(&mut open, entity(&name)),
+            },
+            // Half a document is not passed off as a whole one.
+            Event::Eof if open.len() > 1 => return Err(damaged(&"it breaks off")),
+            Event::Eof => return open.pop().ok_or_else(|| damaged(&"it is empty")),
+            _ => {}
+        }
+    }
+}
+
+fn element(tag: &BytesStart<'_>) -> Element {
+    Element {
+        name: tag.local_name().as_ref().into(),
+        attributes: tag.attributes_raw().into(),
+        children: Vec::new(),
+    }
+}
+
+fn entity(name: &str) -> &'static str {
+    match name {
+        "amp" => "&",
+        "lt" => "<",
+        "gt" => ">",
+        "quot" => "\"",
+        "apos" => "'",
+        "nbsp" => "\u{a0}",
+        _ => "",
+    }
+}
+
+fn add(open: &mut [Element], node: Node) {
+    if let Some(parent) = open.last_mut() {
+        parent.children.push(node);
+    }
+}
+
+fn add_text(open: &mut [Element], text: &str) {
+    if let Some(parent) = open.last_mut() {
+        match parent.children.last_mut() {
+            Some(Node::Text(before)) => before.push_str(text),
+            _ => parent.children.push(Node::Text(text.to_owned())),
+        }
+    }
+}
+
+impl Element {
+    /// An attribute by its name, with or without a prefix.
+    pub(crate) fn attribute(&self, name: &str) -> Option<String> {
+        Attributes::new(&self.attributes, 0).with_checks(false).flatten().find_map(|attribute| {
+            (attribute.key.local_name().as_ref() == name)
+                .then(|| attribute.normalized_value(XmlVersion::Implicit1_0).ok())
+                .flatten()
+                .map(std::borrow::Cow::into_owned)
+        })
+    }
+
+    /// The id of another part, whatever its prefix.
+    pub(crate) fn reference(&self) -> Option<String> {
+        Attributes::new(&self.attributes, 0).with_checks(false).flatten().find_map(|attribute| {
+            (attribute.key.as_ref().ends_with(":id")).then(|| attribute.value.into_owned())
+        })
+    }
+
+    /// Elements right below.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = &Element> {
+        self.children.iter().filter_map(|node| match node {
+            Node::Element(element) => Some(element),
+            Node::Text(_) => None,
+        })
+    }
+
+    /// The first element of this name right below.
+    pub(crate) fn child(&self, name: &str) -> Option<&Element> {
+        self.elements().find(|element| &*element.name == name)
+    }
+
+    /// The elements of this name anywhere below, in order; not those within each other.
+    pub(crate) fn all<'a>(&'a self, name: &str) -> Vec<&'a Element> {
+        let mut found = Vec::new();
+        let mut stack: Vec<&Element> = self.elements().collect();
+        stack.reverse();
+        while let Some(element) = stack.pop() {
+            if &*element.name == name {
+                found.push(element);
+            } else {
+                let from = stack.len();
+                stack.extend(element.elements());
+                stack[from..].reverse();
+            }
+        }
+        found
+    }
+
+    /// All text below.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        self.add_text_to(&mut text);
+        text
+    }
+
+    fn add_text_to(&self, text: &mut String) {
+        for node in &self.children {
+            match node {
+                Node::Element(element) => element.add_text_to(text),
+                Node::Text(words) => text.push_str(words),
+            }
+        }
+    }
+}
