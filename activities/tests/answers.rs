@@ -119,7 +119,7 @@ impl Rig {
         let lanes = Arc::new(Lanes::single());
         let models = [MODEL, OTHER_MODEL].map(|model| {
             let (model, lanes) = (model.parse().unwrap(), Arc::clone(&lanes));
-            ModelQuota::new(model, limits.clone(), Charge::default(), lanes).unwrap()
+            ModelQuota::new(model, limits, Charge::default(), lanes).unwrap()
         });
         let quota = Quota::in_memory(models, Options::default());
         let (provider, prices) = (Echo::default(), Prices::default());
@@ -190,7 +190,13 @@ impl Rig {
                 alone = packed.left;
             }
             for index in alone {
-                let task = DocumentTask { job: plan.job.clone(), shard, index, raised: false };
+                let task = DocumentTask {
+                    job: plan.job.clone(),
+                    shard,
+                    index,
+                    raised: false,
+                    asked: false,
+                };
                 match self.document_ends(&task, now).await {
                     Ok(outcome) => totals.add(&outcome),
                     Err(failure) => {
@@ -567,7 +573,7 @@ async fn a_batch_that_an_earlier_version_planned_ends_by_its_own_rules() {
     let now = chrono::Utc::now();
     let mut skipped = 0;
     for index in 0..4 {
-        let task = DocumentTask { job: job.clone(), shard: 0, index, raised: false };
+        let task = DocumentTask { job: job.clone(), shard: 0, index, raised: false, asked: false };
         skipped += u32::from(rig.document_ends(&task, now).await.unwrap().skipped);
     }
     assert_eq!((skipped, rig.provider.asked.lock().unwrap().len()), (3, 1));

@@ -434,6 +434,8 @@ async fn a_budget_wants_a_price() {
         economy: false,
         deadline: None,
         pack: None,
+        replace: false,
+        adopt: false,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

@@ -79,7 +79,7 @@ where
     let (forecast, provider_batching) =
         expected(services, attempt, job, &route, &documents).await?;
     forecast.check(job.budget_usd)?;
-    services.budgets.open(job, workflow_id).await?;
+    services.budgets.open(job, &batch.workflow).await?;
     let pack = forecast.pack;
     recorded.write(&output).await?;
     let folder = job::folder(&output, &batch.workflow, &batch.run);

@@ -35,7 +35,7 @@ impl Styles {
                         .to_ascii_lowercase(),
                     base: style.child("basedOn").and_then(|base| base.attribute("val")),
                     outline: paragraph.and_then(|paragraph| number(paragraph.child("outlineLvl")?)),
-                    list: paragraph.and_then(|paragraph| list(paragraph)),
+                    list: paragraph.and_then(list),
                 },
             ))
         });
