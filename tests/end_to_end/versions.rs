@@ -91,7 +91,10 @@ async fn a_batch_that_began_on_one_version_ends_on_the_next() {
 
     fleet.worker_with(&version("v2"));
     make_current(&fleet, &command.replace("v1", "v2")).await;
-    fleet.start("new", &fleet.batch("new")).await;
+    let mut new = fleet.batch("new");
+    // Its own instructions, so that its prompts are its own.
+    new["instructions"] = json!("Summarise in two points.");
+    fleet.start("new", &new).await;
     let (new, old) = (fleet.result("new").await.unwrap(), fleet.result("old").await.unwrap());
     for (id, result) in [("new", new), ("old", old)] {
         assert_eq!((&result["succeeded"], &result["failed"]), (&json!(30), &json!(0)), "{result}");
