@@ -55,14 +55,37 @@ impl<'a> Package<'a> {
         part.take(self.left + 1).read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
         let size = bytes.len() as u64;
         if size > self.left {
-            return Err(Unreadable::TooLarge {
-                what: format!("unpacked {format}").into(),
-                size: self.most - self.left + size,
-                most: self.most,
-            });
+            return Err(self.too_large(size));
         }
         self.left -= size;
         Ok(Some(bytes))
+    }
+
+    /// Unpacks every part and keeps none: for those whose reader knows no bounds.
+    ///
+    /// # Errors
+    /// [`Unreadable::TooLarge`] for an archive that unpacks to more than the limits allow.
+    pub(crate) fn check(&mut self) -> Result<(), Unreadable> {
+        for place in 0..self.archive.len() {
+            // What cannot be unpacked does not grow either.
+            let Ok(part) = self.archive.by_index(place) else { continue };
+            let size = std::io::copy(&mut part.take(self.left + 1), &mut std::io::sink());
+            let size = size.unwrap_or(0);
+            if size > self.left {
+                return Err(self.too_large(size));
+            }
+            self.left -= size;
+        }
+        self.left = self.most;
+        Ok(())
+    }
+
+    fn too_large(&self, size: u64) -> Unreadable {
+        Unreadable::TooLarge {
+            what: format!("unpacked {}", self.format).into(),
+            size: self.most - self.left + size,
+            most: self.most,
+        }
     }
 
     /// Some writers disagree with themselves about capitals.

@@ -7,6 +7,7 @@ use calamine::{Data, Ods, Reader as _, Sheets, Xls, Xlsb, Xlsx};
 use crate::{
     format::Format,
     limits::{Deadline, Limits},
+    package::Package,
     unreadable::Unreadable,
 };
 
@@ -17,6 +18,9 @@ pub(crate) fn extract(
     limits: &Limits,
     deadline: Deadline,
 ) -> Result<String, Unreadable> {
+    if format != Format::Xls {
+        Package::open(bytes, format, limits)?.check()?;
+    }
     let mut book = open(bytes, format).map_err(|error| {
         let reason = error.to_string();
         if reason.to_ascii_lowercase().contains("password") {

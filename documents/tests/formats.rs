@@ -39,7 +39,9 @@ fn good_documents() {
 fn bad_documents_say_why() {
     let whole = pdf(&["The tide turns."]);
     let bomb = docx(&[&"x".repeat(100 << 20)]);
-    assert!(bomb.len() < 1 << 20, "it is a bomb");
+    let zeros = vec![b' '; 100 << 20];
+    let sheets = archive(&[("xl/workbook.xml", &zeros)]);
+    assert!(bomb.len() < 1 << 20 && sheets.len() < 1 << 20, "they are bombs");
     let encrypted = pdf_of(
         &[
             "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
@@ -50,7 +52,7 @@ fn bad_documents_say_why() {
         "/Encrypt 3 0 R /ID [<00><00>]",
     );
     let package: Vec<u8> = "EncryptedPackage".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let cases: [(&str, Vec<u8>, &str); 18] = [
+    let cases: [(&str, Vec<u8>, &str); 19] = [
         ("a.txt", Vec::new(), "empty"),
         ("a.txt", b" \n\t\r\n".to_vec(), "empty"),
         ("a.html", b"<html><script>x()</script>".to_vec(), "empty"),
@@ -62,6 +64,7 @@ fn bad_documents_say_why() {
         ("a.pdf", pdf(&[]), "no pages"),
         ("a.pdf", encrypted, "PDF is encrypted"),
         ("a.docx", bomb, "at most 67108864 are read"),
+        ("a.xlsx", sheets, "unpacked XLSX has"),
         ("a.docx", archive(&[("mimetype", b"x")]), "an archive (ZIP) of other files"),
         ("a.docx", archive(&[("word/document.xml", b"<w:p><w:t>open")]), "breaks off"),
         ("a.docx", archive(&[("word/document.xml", b"<w:p></w:p>")]), "empty"),

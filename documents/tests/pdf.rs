@@ -85,6 +85,20 @@ fn pictures_alone_are_no_text() {
     assert_eq!(read(&bytes).unwrap_err(), Unreadable::NoTextLayer { pages: 1 });
 }
 
+/// Codes of glyphs in a font that no table explains are neither text nor nothing.
+#[test]
+fn letters_without_a_meaning_are_missed() {
+    let font = "<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>";
+    let content = format!(
+        "BT /F1 12 Tf 72 720 Td (Readable.) Tj /F2 12 Tf 0 -20 Td <{}> Tj ET",
+        "0024".repeat(20)
+    );
+    let bytes = String::from_utf8(page(&content, "", &[PICTURE, font])).unwrap();
+    let bytes = bytes.replace("/F1 5 0 R >>", "/F1 5 0 R /F2 7 0 R >>");
+    let read = read(bytes.as_bytes()).unwrap();
+    assert_eq!((read.text.as_str(), read.missing_pages), ("Readable.", vec![1]));
+}
+
 #[test]
 fn values_of_a_form_are_read_once() {
     let content = "BT /F1 12 Tf 72 700 Td (Port:) Tj ET";

@@ -31,6 +31,9 @@ const MAX_GLYPHS: usize = 2_000_000;
 /// Bytes that nothing at all may take when it is packed.
 const EMPTY: u32 = 16;
 
+/// So many signs of no meaning are bullets and rules.
+const FEW_SIGNS: usize = 8;
+
 /// Units of a glyph in an em.
 const EM: f64 = 1_000.0;
 
@@ -68,7 +71,7 @@ impl Letters {
         self.font_lost
             || is_damaged(page)
             || (words.is_empty() && self.pictures)
-            || self.unknown > self.glyphs.len()
+            || (self.unknown > FEW_SIGNS && self.unknown * 20 > self.glyphs.len())
     }
 }
 
@@ -274,6 +277,8 @@ fn ligature(c: char) -> Option<&'static str> {
         '\u{fb04}' => "ffl",
         '\u{fb05}' | '\u{fb06}' => "st",
         '\u{a0}' => " ",
+        // Bullets of the fonts that offices use for them.
+        '\u{f0b7}' | '\u{f0a7}' => "•",
         _ => return None,
     })
 }
