@@ -76,7 +76,7 @@ impl Letters {
 }
 
 /// Goes through a page's content and through what its form's fields and notes show.
-pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef) -> Letters {
+pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache<'a>) -> Letters {
     let font_lost = Arc::new(AtomicBool::new(false));
     let lost = Arc::clone(&font_lost);
     let settings = InterpreterSettings {
@@ -91,8 +91,7 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef) -> Letters {
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
     let turned = page.initial_transform(true);
     let turned = Affine::new(turned.as_coeffs());
-    let cache = InterpreterCache::new();
-    let mut context = Context::new(turned, bounds, &cache, xref, settings);
+    let mut context = Context::new(turned, bounds, cache, xref, settings);
     let mut pen = Pen {
         page: Letters::default(),
         bounds: bounds.inflate(bounds.width() * 0.05, bounds.height() * 0.05),

@@ -7,13 +7,19 @@ mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
+use hayro_interpret::{
+    InterpreterCache,
+    hayro_syntax::{DecryptionError, LoadPdfError, Pdf},
+};
 
 use crate::{
     format::Format,
     limits::{Deadline, Limits},
     unreadable::Unreadable,
 };
+
+/// Pages that share the fonts that were read.
+const PAGES_OF_A_CACHE: usize = 100;
 
 /// What a PDF says.
 #[derive(Debug)]
@@ -54,14 +60,18 @@ pub(crate) fn extract(
         return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
     }
     let (mut text, mut pictures) = (String::new(), 0);
-    for page in file.pages().iter() {
+    // Fonts are read once, and given up now and then, for there may be many.
+    let mut cache = InterpreterCache::new();
+    for (place, page) in file.pages().iter().enumerate() {
         let number = numbers.next();
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
         }
-        // What the page before left in the parser's cells is of no use to this one.
+        if place % PAGES_OF_A_CACHE == 0 {
+            cache = InterpreterCache::new();
+        }
         let read = catch_unwind(AssertUnwindSafe(|| {
-            let drawn = glyphs::draw(page, file.xref());
+            let drawn = glyphs::draw(page, file.xref(), &cache);
             (layout::text(&drawn.glyphs), drawn)
         }));
         match read {
@@ -75,7 +85,11 @@ pub(crate) fn extract(
                     text.push_str(&words);
                 }
             }
-            Err(_) => missing.push(number),
+            Err(_) => {
+                // It may have been left half done.
+                cache = InterpreterCache::new();
+                missing.push(number);
+            }
         }
         if text.len() > limits.text_bytes {
             return Err(Unreadable::TooLarge {
