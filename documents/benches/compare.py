@@ -7,7 +7,7 @@
     .venv/bin/python documents/benches/compare.py --reader target/release/read-document [FOLDER…]
 
 Files are made here, with their words and rows known; those of the folders are real ones, and their
-words are those that at least two of the other tools find. For each format and tool, the table has
+words are those that at least two of the other tools find; formats with one peer alone are left out. For each format and tool, the table has
 the median over the files of
   recall   of the words (each as often as it is there),
   order    of the pairs of neighbouring words,
@@ -17,13 +17,14 @@ which tidegate's recall is under .97 or under the best of the others.
 """
 
 import argparse, collections, json, os, pathlib, re, shutil, statistics, subprocess
-import sys, tempfile, time
+import sys, tempfile, time, unicodedata
 
 WORDS = "the tide turns twice a day and nobody waits for it while small harbours count their ships before night falls over grey water".split()
 
 
 def words(text):
-    return re.findall(r"\w+", text.lower())
+    # A ligature is its letters.
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).lower())
 
 
 def share(found, wanted):
@@ -229,6 +230,8 @@ def main():
             for name, command in peers(path).items():
                 out, seconds, memory = run(command)
                 said[name] = (out.decode("utf-8", "replace"), seconds, memory)
+            if truth is None and len(said) < 3:
+                continue  # Nobody to agree with.
             if truth is None:
                 others = [text for name, (text, _, _) in said.items() if name != "tidegate"]
                 wanted, order = agreed([words(t) for t in others]), agreed([pairs(t) for t in others])
