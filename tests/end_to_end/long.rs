@@ -177,8 +177,16 @@ async fn a_folder_of_everything() {
         3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</Font<</F 4 0 R>>>>/Contents 5 0 R>>\nendobj\n\
         4 0 obj\n<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>\nendobj\n\
         5 0 obj\n<</Length 37>>\nstream\nBT /F 9 Tf 9 9 Td (High tide.) Tj ET \nendstream\nendobj\ntrailer\n<</Root 1 0 R/Size 6>>\n%%EOF";
-    let good: [(&str, Vec<u8>); 6] = [
+    // A second page, which is a picture and nothing else.
+    let scanned = pdf.replace("Kids[3 0 R]/Count 1", "Kids[3 0 R 6 0 R]/Count 2").replace(
+        "trailer",
+        "6 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Resources<</XObject<</I 7 0 R>>>>/Contents 8 0 R>>\nendobj\n\
+         7 0 obj\n<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1>>\nstream\nx\nendstream\nendobj\n\
+         8 0 obj\n<</Length 22>>\nstream\n50 0 0 50 9 9 cm /I Do\nendstream\nendobj\ntrailer",
+    );
+    let good: [(&str, Vec<u8>); 7] = [
         ("txt", b"High tide.".to_vec()),
+        ("pdf", scanned.into_bytes()),
         ("md", "# Hochwasser\n\nGrüße".into()),
         ("html", b"<html><body><p>High <b>tide</b>.</body></html>".to_vec()),
         ("csv", b"port,metres\nBrest,7\n".to_vec()),
@@ -222,5 +230,9 @@ async fn a_folder_of_everything() {
         );
         assert!(message.contains(reason), "{id}: {message}");
     }
+    let missing =
+        |name: &str| fleet.lines(&format!("out/results/{name}.json"))[0]["missing_pages"].clone();
+    assert_eq!(missing("good-001.pdf"), json!([2]), "the picture");
+    assert_eq!(missing("good-000.txt"), Value::Null);
     fleet.stop().await;
 }

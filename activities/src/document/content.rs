@@ -109,15 +109,15 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
     Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()) })
 }
 
-/// Makes of a document's bytes what is sent.
+/// Makes of a document's bytes what is sent, and says which pages are missing from it.
 pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
     attach_pdf: bool,
     care: Care<'_>,
-) -> Result<Content, Failure> {
+) -> Result<(Content, Vec<usize>), Failure> {
     let (bytes, name) = match raw.body {
-        Body::Text(text) => return Ok(Content::Text(text)),
+        Body::Text(text) => return Ok((Content::Text(text), Vec::new())),
         Body::File(bytes, name) => (bytes, name),
     };
     let attached = attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
@@ -134,10 +134,13 @@ pub(crate) async fn extract(
     let no_reader =
         |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
     match read.map_err(no_reader)? {
-        Ok(read) if attached => Ok(Content::Pdf(bytes, read.pages.unwrap_or(1))),
-        Ok(read) => Ok(Content::Text(read.text)),
+        // All of its pages go as pictures: none is missing.
+        Ok(read) if attached => Ok((Content::Pdf(bytes, read.pages.unwrap_or(1)), Vec::new())),
+        Ok(read) => Ok((Content::Text(read.text), read.missing_pages)),
         // A scan: the model reads pictures.
-        Err(Unreadable::NoTextLayer { pages }) if attached => Ok(Content::Pdf(bytes, pages)),
+        Err(Unreadable::NoTextLayer { pages }) if attached => {
+            Ok((Content::Pdf(bytes, pages), Vec::new()))
+        }
         Err(why) => Err(not_read(&why)),
     }
 }
@@ -164,8 +167,10 @@ pub(crate) async fn read_on(
         Some(raw) => raw,
         None => fetch(services, document).await?,
     };
-    let version = raw.version.clone();
-    Ok((extract(services, raw, attach_pdf, care).await?, version))
+    let mut version = raw.version.clone();
+    let (content, missing_pages) = extract(services, raw, attach_pdf, care).await?;
+    version.missing_pages = missing_pages;
+    Ok((content, version))
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {

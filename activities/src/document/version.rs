@@ -1,4 +1,4 @@
-//! Which version of a document was read.
+//! Which version of a document was read, and what of it could not be.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,25 +14,29 @@ pub struct Version {
     /// What the store said of these bytes; records have none.
     #[serde(rename = "source", default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
+    /// Numbers, from 1, of its pages of which something is missing from the text that was sent:
+    /// pictures, damaged pages. Of an EPUB, its chapters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_pages: Vec<usize>,
 }
 
 impl Version {
     /// Of an object that was listed, and not read.
     #[must_use]
     pub fn listed(stamp: Stamp) -> Self {
-        Self { content: None, stamp: Some(stamp) }
+        Self { stamp: Some(stamp), ..Self::default() }
     }
 
     /// Of an object that was read.
     #[must_use]
     pub fn read(bytes: &[u8], stamp: Stamp) -> Self {
-        Self { content: Some(Fingerprint::of_bytes(bytes)), stamp: Some(stamp) }
+        Self { content: Some(Fingerprint::of_bytes(bytes)), stamp: Some(stamp), ..Self::default() }
     }
 
     /// Of a record.
     #[must_use]
     pub fn of_record(json: &serde_json::Value) -> Self {
-        Self { content: Some(Fingerprint::of_json(json)), stamp: None }
+        Self { content: Some(Fingerprint::of_json(json)), ..Self::default() }
     }
 
     /// Whether another is the same content; `None` where only reading can tell.
