@@ -7,7 +7,7 @@ Guarantees
   * A pace clock that was ahead is as far ahead as the new limit would have put it, and where all
     limits rise every queue moves up in proportion: both were reckoned with the old limits.
 
-Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua
+Keys, all with the hash tag {provider:model}: the first five of reserve-8.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  6 numbers: for requests, input, output, combined and calls at once the new limit plus 1,
@@ -20,7 +20,7 @@ Reply: integers
 --- @include "include/arguments"
 --- @include "include/state"
 --- @include "include/tuning"
---- @include "include/closing"
+--- @include "include/shift"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end

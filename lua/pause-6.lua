@@ -6,7 +6,7 @@ Guarantees
   * Every queue moves by the length of the pause, so that tickets keep their order and their
     spacing.
 
-Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
+Keys, all with the hash tag {provider:model}: the first five of reserve-8.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
@@ -21,6 +21,7 @@ Reply: integers
 --- @include "include/arguments"
 --- @include "include/state"
 --- @include "include/gate"
+--- @include "include/shift"
 --- @include "include/closing"
 if #ARGV ~= 3 then
   return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)

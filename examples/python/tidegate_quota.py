@@ -44,6 +44,10 @@ class Limits:
     margin: float = 0.98
     window: float = 60.5
     burst: float = 1.0
+    burst_max: float = 0.0
+    """The most that the burst may grow to by itself; 0 where it stays as it is."""
+    token_bucket: bool = False
+    """The limits are those of token buckets as deep as a window."""
     lease: float = 120.0
 
     def pack(self, lanes: Mapping[str, tuple[float, float]]) -> bytes:
@@ -53,6 +57,7 @@ class Limits:
             *map(micros, (self.window, self.burst, max(self.lease, 1.5 * self.window))),
             *(max(1, int(limit * self.margin)) if limit else 0 for limit in stated),
             *(self.concurrent, self.requests_per_day, self.tokens_per_day, micros(self.day_offset)),
+            *(micros(self.burst_max), int(self.token_bucket)),
             *(part for lane in sorted(lanes) for part in lanes[lane]),
         )
 
@@ -135,14 +140,14 @@ class Quota:
                 template: int = 0, ticket: Optional[Ticket] = None, curious: bool = False) -> Answer:
         """Asks once. `amounts` are requests, input, output and combined tokens."""
         call = pack(self._lanes[lane], *(ticket or (0, 0)), *amounts, curious, self.clock)
-        keys = (f"learned:{template:016x}", f"tenants:{self._lanes[lane]}")
-        return Answer(*self._run("reserve-7", keys, reservation, call, self._model, tenant))
+        keys = (f"learned:{template:016x}", f"tenants:{self._lanes[lane]}", "burst")
+        return Answer(*self._run("reserve-8", keys, reservation, call, self._model, tenant))
 
     def settle(self, reservation: str, mode: int, amounts: tuple[int, int, int, int], template: int = 0,
                sample: tuple[int, int, int] = (0, 0, 0), signal: int = 0, pause: float = 0.0, reason: str = "") -> list[int]:
         """Ends a reservation; `Permit` is the convenient way. Once is enough, twice is harmless."""
         ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 8)
-        answer = self._run("settle-7", (f"learned:{template:016x}", "gate"), reservation, ends, self._model, reason)
+        answer = self._run("settle-8", (f"learned:{template:016x}", "gate", "burst"), reservation, ends, self._model, reason)
         self._remember(template, *answer[2:])
         return answer
 
@@ -158,7 +163,7 @@ class Quota:
 
     def inspect(self) -> dict[str, Any]:
         """Pause in seconds with its reason, reservations, and limit, use and what is held of it for each dimension."""
-        reply = self._run("inspect-6", ("gate",), pack(self.clock), self._model)
+        reply = self._run("inspect-7", ("gate", "burst"), pack(self.clock), self._model)
         seen = {"pause": reply[1] / 1e6, "reason": reply[-1].decode().partition("|")[2], "reservations": reply[3]}
         for number, name in enumerate(("requests", "input", "output", "tokens", "in_flight")):
             seen[name] = dict(zip(("limit", "used", "held"), reply[11 + 7 * number:]))

@@ -25,10 +25,12 @@ local function numbers(index, least)
 end
 
 -- A model: window, tolerance of the pace clock, lease, limits of a window (requests, input, output,
--- combined), calls at once, requests and tokens a day, by how much the day begins before 00:00 UTC;
--- then each lane's share and ceiling.
+-- combined), calls at once, requests and tokens a day, by how much the day begins before 00:00 UTC,
+-- the most that the tolerance may grow to (0: it does not), 1 if the limits are known to be those
+-- of token buckets as deep as a window; then each lane's share and ceiling.
 local WINDOW, TOLERANCE, LEASE, LIMITS, CONCURRENT = 1, 2, 3, 3, 8
-local DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET, LANE_SHARES = 9, 10, 11, 11
+local DAY_REQUEST_LIMIT, DAY_TOKEN_LIMIT, DAY_OFFSET = 9, 10, 11
+local BURST_MAX, BUCKET, LANE_SHARES = 12, 13, 13
 
 local function read_model(index)
   local model, refused = numbers(index, LANE_SHARES + 2)

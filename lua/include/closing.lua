@@ -1,17 +1,4 @@
--- Closing and opening the gate, and the queues that move with it.
-
--- One number moves a lane's whole queue, and with it the time until which its head is blocked.
-local function shift_queue(state, lane, by)
-  local slot = lane_slot(lane)
-  state[slot + SHIFT] = state[slot + SHIFT] + by
-  state[slot + HEAD] = state[slot + HEAD] + by
-end
-
-local function shift_queues(state, by)
-  for lane = 1, state[LANES] do
-    shift_queue(state, lane, by)
-  end
-end
+-- Closing and opening the gate; the queues move with it.
 
 -- Closes the gate until now + pause, never earlier than it was closed until before. Every queue
 -- moves by what was added. When a refusal closed it, one call goes first on reopening.

@@ -2,12 +2,13 @@
 -- each other lane its use and a small stand-by, its whole share only while it is backlogged (it
 -- found no room in the last two seconds, and a caller still waits in it), and nothing while it has
 -- not been seen for five minutes.
-local STANDBY, BACKLOGGED, FORGOTTEN = 0.02, 2000000, 300000000
+local BACKLOGGED, FORGOTTEN = 2000000, 300000000
 
 -- The part of each limit that `lane` may use now, and the part that it can count on while the
 -- others' use stays as it is: its turns are spaced by that, because backlogs of the others come and
 -- go.
 local function lane_capacity(state, model, lane, lanes, limits, amounts, now)
+  local STANDBY = 0.02
   local kept, kept_usually = { 0, 0, 0, 0, 0 }, { 0, 0, 0, 0, 0 }
   for other = 1, lanes do
     local slot = lane_slot(other)

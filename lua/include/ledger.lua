@@ -1,7 +1,7 @@
 -- The ledger: a sorted set of reservation ids by time of admission, and beside it a hash from id to
 -- a packed entry (admission, lane, condition, then the amount of each dimension). Totals are kept
 -- in the state and never summed anew.
-local EXPIRED_AT_ONCE, LOOK = 16384, 256
+local EXPIRED_AT_ONCE = 16384
 local RESERVED, SETTLED, OUTLIVED = 0, 1, 2
 
 local function pack_entry(admitted, lane, condition, amounts)
@@ -107,6 +107,7 @@ end
 -- 20 ms at most. A call that outlives the window gives its tokens back but stays in flight, until
 -- it settles or its lease ends.
 local function expire(keys, state, model, now)
+  local LOOK = 256
   if not is_whole(keys, state, model, now) then
     recount(keys, state, model, now)
   end

@@ -1,7 +1,7 @@
 -- A lane's queue: turns, and when the head may go. Turns are spaced a little closer than the rate:
 -- a caller that is told too short a wait asks once more, while too long a wait would leave capacity
 -- unused.
-local SPACING, WALK = 0.92, 48
+local SPACING = 0.92
 
 -- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The
 -- turns of all tenants lie in the same virtual time, so those with more waiting than others get no
@@ -17,6 +17,7 @@ end
 -- dimension is over, in all and in the caller's lane; `gives` which lanes' entries leave room to
 -- it. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
 local function room_at(keys, gives, total_over, lane_over, limits, now, window)
+  local WALK = 48
   local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
   local last = now
   if #ids > 0 then

@@ -21,7 +21,6 @@ local HEADER, PER_DIMENSION, PER_LANE = 11, 4, 11
 local LAYOUT_VERSION, PACE_SPEEDUP = 2, 1.04
 -- What stands for "wanted" in the slot of the canary; times are larger.
 local WANTED = 1
-local SHORTEST_LIFE = 600000000
 
 local function dimension_slot(dimension)
   return HEADER + (dimension - 1) * PER_DIMENSION
@@ -119,10 +118,10 @@ local function load_state(keys, model, now)
   return state, now
 end
 
--- How long the state lives after its last use: no shorter than a ticket may be kept away, nor than
--- the gate is closed.
+-- How long the state lives after its last use: ten minutes at least, because tickets may be kept
+-- away for so long, and longer than the gate is closed.
 local function lifetime(state, model, now)
-  return math.max(10 * model[WINDOW], SHORTEST_LIFE, state[GATE] - now + model[WINDOW])
+  return math.max(10 * model[WINDOW], 600000000, state[GATE] - now + model[WINDOW])
 end
 
 -- Ledger, entries and leases outlive the state, so that totals are never kept of what is forgotten.

@@ -8,9 +8,7 @@
 local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT = 1, 2, 3, 4, 5
 local DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 6, 7, 8, 8
 local EXTERNAL_USE, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
--- After a quiet minute 1 % a minute comes back; after five minutes without overload the cap goes.
-local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
-local FULL_DAY, TUNING_TTL, LONGEST_QUIET = 86400000000, 2592000000, 60000000
+local FULL_DAY = 86400000000
 
 local function tuned_slot(dimension)
   return TUNING + (dimension - 1) * PER_TUNED
@@ -24,8 +22,10 @@ local function new_tuning(now)
   return tuning
 end
 
--- nil while every limit is as configured.
+-- nil while every limit is as configured. After a quiet minute 1 % a minute of what refusals took
+-- comes back; after five minutes without overload the cap goes.
 local function load_tuning(keys, state, model, now)
+  local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
   local by_day = model[DAY_REQUEST_LIMIT] > 0 or model[DAY_TOKEN_LIMIT] > 0
   if state[TUNED] == 0 and not by_day then
     return nil
@@ -41,7 +41,7 @@ local function load_tuning(keys, state, model, now)
   end
   state[TUNED] = 1
   -- Times that lie ahead farther than they are ever set come from a clock that has been set back.
-  tuning[RECOVERED_TO] = math.min(tuning[RECOVERED_TO], now + LONGEST_QUIET)
+  tuning[RECOVERED_TO] = math.min(tuning[RECOVERED_TO], now + 60000000)
   tuning[CAPPED_AT] = math.min(tuning[CAPPED_AT], now)
   for dimension = 1, WINDOWED do
     local slot = tuned_slot(dimension) + EXTERNAL_USE
@@ -62,6 +62,7 @@ local function load_tuning(keys, state, model, now)
 end
 
 local function save_tuning(keys, tuning)
+  local TUNING_TTL = 2592000000
   if tuning then
     local packed = struct.pack('<' .. string.rep('d', #tuning), unpack(tuning))
     redis.call('SET', keys.tuning, packed, 'PX', TUNING_TTL)

@@ -38,6 +38,8 @@ pub(crate) struct Profile {
     pub(crate) credentials: Credentials,
     pub(crate) error_names: ErrorNames,
     pub(crate) charge: Charge,
+    /// Whether the vendor says that its limits are those of token buckets, full after a minute.
+    pub(crate) token_buckets: bool,
     /// In the form that [`Prices::parse`](crate::Prices::parse) reads.
     pub(crate) prices: &'static str,
     pub(crate) output_caps: Caps,
@@ -125,6 +127,13 @@ impl Vendor {
     #[must_use]
     pub fn charge(self) -> Charge {
         self.0.charge
+    }
+
+    /// Whether the limits at this endpoint are known to be those of token buckets: at the vendor's
+    /// own host, if the vendor says so. Nothing is known of proxies and compatible servers.
+    #[must_use]
+    pub fn has_token_buckets(self, endpoint: &str) -> bool {
+        self.0.token_buckets && Url::parse(endpoint).is_ok_and(|url| self.is_official(&url))
     }
 
     /// Whether this is the vendor's own host, and not a server compatible with it.

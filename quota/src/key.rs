@@ -31,6 +31,12 @@ impl ModelKeys {
         format!("{}:gate", self.stem)
     }
 
+    /// What was learned about bursts.
+    #[must_use]
+    pub fn burst(&self) -> String {
+        format!("{}:burst", self.stem)
+    }
+
     /// The ends of the tenants' queues in a lane, counted from 1.
     #[must_use]
     pub fn tenants(&self, lane: usize) -> String {
@@ -111,7 +117,7 @@ mod tests {
     fn all_keys_of_a_model_share_one_hash_tag() {
         let keys = ModelKeys::new("tidegate", &"openai:gpt-6-mini".parse().unwrap());
         let mut all = keys.common().to_vec();
-        all.extend([keys.learned(7), keys.gate(), keys.tenants(1)]);
+        all.extend([keys.learned(7), keys.gate(), keys.tenants(1), keys.burst()]);
         assert!(
             all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")),
             "{all:?}"

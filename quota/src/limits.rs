@@ -32,6 +32,13 @@ pub struct Limits {
     /// How far calls may run ahead of an even pace. Default 1 s; providers that enforce "60 a
     /// minute" as "1 a second" refuse more.
     pub burst: Duration,
+    /// The most that [`Self::burst`] may grow to by itself: slow start, what refusals teach, and
+    /// what the provider's headers say is left. Default none: it stays as it is.
+    pub burst_max: Option<Duration>,
+    /// The limits are known to be those of token buckets as deep as the window, refilled evenly:
+    /// where the burst may grow, full bucket and refill may both be used, until a refusal. Default
+    /// false.
+    pub token_bucket: bool,
     /// A call that has outlived the window counts among the calls at once for this long after its
     /// admission or its last renewal. Default 120 s; a live permit renews its lease well before.
     /// Never shorter than the window and a half.
@@ -49,6 +56,8 @@ impl Default for Limits {
             margin: 0.98,
             window: Duration::from_millis(60_500),
             burst: Duration::from_secs(1),
+            burst_max: None,
+            token_bucket: false,
             lease: Duration::from_secs(120),
         }
     }

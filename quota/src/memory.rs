@@ -64,6 +64,7 @@ impl Store {
     #[must_use]
     pub fn reserve_now(&self, model: &ModelQuota, ask: &Ask) -> (Decision, Option<Expectation>) {
         self.with(model, |state, now| {
+            state.open_burst(model, now);
             // As the script answers: what was known before the call.
             let known = ask.curious.then(|| state.expectation(ask.template)).flatten();
             (state.reserve(model, ask, now), known)
@@ -83,7 +84,7 @@ impl Store {
         let mut models = self.models.lock();
         let state = models.entry(model.id.clone()).or_insert_with(|| State::new(clock));
         let now = state.advance(model, clock);
-        state.expire(model, now);
+        state.expire_with_credit(model, now);
         work(state, now)
     }
 }
@@ -103,6 +104,7 @@ impl crate::store::Store for Store {
         settlement: &Settlement,
     ) -> Result<(Settled, Option<Expectation>), Error> {
         Ok(self.with(model, |state, now| {
+            state.open_burst(model, now);
             (
                 state.settle(model, settlement, self.pause_ttl, now),
                 state.expectation(settlement.template),
@@ -117,7 +119,10 @@ impl crate::store::Store for Store {
         lane: usize,
         used: Amounts,
     ) -> Result<(), Error> {
-        self.with(model, |state, now| state.charge(model, name, lane, used, now));
+        self.with(model, |state, now| {
+            state.open_burst(model, now);
+            state.charge(model, name, lane, used, now);
+        });
         Ok(())
     }
 
@@ -142,6 +147,7 @@ impl crate::store::Store for Store {
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
         Ok(self.with(model, |state, now| {
+            state.open_burst(model, now);
             state.end_leases(now);
             state.snapshot(model, now)
         }))

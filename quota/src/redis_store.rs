@@ -103,8 +103,8 @@ impl Store {
         outcome: Vec<u8>,
     ) -> Result<(Settled, Option<Expectation>), Error> {
         let keys = self.keys(model);
-        let mut seven = keys.common().to_vec();
-        seven.extend([keys.learned(settlement.template), keys.gate()]);
+        let mut eight = keys.common().to_vec();
+        eight.extend([keys.learned(settlement.template), keys.gate(), keys.burst()]);
         let reason = settlement.pause.as_ref().map_or("", |pause| &pause.reason);
         let arguments = [
             settlement.reservation.clone().into_bytes(),
@@ -112,7 +112,7 @@ impl Store {
             wire::model(model),
             reason.as_bytes().to_vec(),
         ];
-        wire::settled(&self.run(&self.scripts.settle, &seven, &arguments).await?)
+        wire::settled(&self.run(&self.scripts.settle, &eight, &arguments).await?)
     }
 }
 
@@ -123,15 +123,15 @@ impl crate::store::Store for Store {
         ask: &Ask,
     ) -> Result<(Decision, Option<Expectation>), Error> {
         let keys = self.keys(model);
-        let mut seven = keys.common().to_vec();
-        seven.extend([keys.learned(ask.template), keys.tenants(ask.lane + 1)]);
+        let mut eight = keys.common().to_vec();
+        eight.extend([keys.learned(ask.template), keys.tenants(ask.lane + 1), keys.burst()]);
         let arguments = [
             ask.reservation.clone().into_bytes(),
             wire::ask(ask, self.clock()),
             wire::model(model),
             ask.tenant.as_str().as_bytes().to_vec(),
         ];
-        wire::decision(&self.run(&self.scripts.reserve, &seven, &arguments).await?)
+        wire::decision(&self.run(&self.scripts.reserve, &eight, &arguments).await?)
     }
 
     async fn settle(
@@ -201,9 +201,9 @@ impl crate::store::Store for Store {
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {
         let keys = self.keys(model);
-        let mut six = keys.common().to_vec();
-        six.push(keys.gate());
+        let mut seven = keys.common().to_vec();
+        seven.extend([keys.gate(), keys.burst()]);
         let arguments = [wire::Packed::default().number(self.clock()).done(), wire::model(model)];
-        wire::snapshot(model, &self.run(&self.scripts.inspect, &six, &arguments).await?)
+        wire::snapshot(model, &self.run(&self.scripts.inspect, &seven, &arguments).await?)
     }
 }

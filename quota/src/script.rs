@@ -15,12 +15,15 @@ macro_rules! files {
 const PARTS: &[(&str, &str)] = files![
     "include/adapt",
     "include/arguments",
+    "include/burst",
     "include/closing",
     "include/gate",
+    "include/headers",
     "include/lanes",
     "include/learned",
     "include/ledger",
     "include/queue",
+    "include/shift",
     "include/state",
     "include/tuning",
 ];
@@ -45,11 +48,11 @@ macro_rules! scripts {
 }
 
 scripts! {
-    reserve: "reserve-7",
-    settle: "settle-7",
+    reserve: "reserve-8",
+    settle: "settle-8",
     pause: "pause-6",
     limits: "limits-5",
-    inspect: "inspect-6",
+    inspect: "inspect-7",
     renew: "renew-1",
     beat: "beat-1",
     workers: "workers-1",
@@ -150,7 +153,7 @@ fn fold(text: &str) -> String {
 
 /// The names and values of a line such as `local LOOK, WALK = 32, 48`.
 fn constants_of(line: &str) -> Option<Vec<(&str, &str)>> {
-    let (names, values) = line.strip_prefix("local ")?.split_once(" = ")?;
+    let (names, values) = line.trim_start().strip_prefix("local ")?.split_once(" = ")?;
     let pairs: Vec<_> = names.split(", ").zip(values.split(", ")).collect();
     let constant = |name: &str, value: &str| {
         name.chars().all(|c| c.is_ascii_uppercase() || c == '_')

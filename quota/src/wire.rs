@@ -55,7 +55,9 @@ pub(crate) fn model(model: &ModelQuota) -> Vec<u8> {
         .number(limits.concurrent.unwrap_or(0))
         .number(limits.requests_per_day.unwrap_or(0))
         .number(limits.tokens_per_day.unwrap_or(0))
-        .micros(limits.day_offset);
+        .micros(limits.day_offset)
+        .micros(limits.burst_max.unwrap_or_default())
+        .number(u64::from(limits.token_bucket));
     model
         .lanes
         .iter()

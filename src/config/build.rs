@@ -21,7 +21,7 @@ use tidegate_types::{Charge, ModelId, Tenant};
 use super::{
     host::Host,
     mask,
-    model::Model,
+    model::{Algorithm, Model},
     provider::Provider,
     sections::{self, Config},
     version::Version,
@@ -47,7 +47,15 @@ impl Config {
                 output_weight: model.output_weight.unwrap_or(charge.output_weight),
                 ..charge
             };
-            ModelQuota::new(id, model.limits(), charge, Arc::clone(&lanes))
+            let endpoint = || self.providers.get(id.provider())?.endpoint(id.provider());
+            let known = vendor().zip(endpoint());
+            let usual = match known {
+                Some((vendor, endpoint)) if vendor.has_token_buckets(&endpoint) => {
+                    Algorithm::TokenBucket
+                }
+                _ => Algorithm::Unknown,
+            };
+            ModelQuota::new(id.clone(), model.limits(usual), charge, Arc::clone(&lanes))
                 .with_context(|| format!("models.\"{name}\""))
         };
         self.models.iter().map(quota).collect()
@@ -288,6 +296,25 @@ mod tests {
         assert_eq!(grace(&model("anthropic:m")), 600, "the default of request-timeout");
         let stated = "[worker]\nshutdown-grace = \"5s\"\n";
         assert_eq!(grace(&format!("{stated}{providers}{}", model("b:m"))), 5);
+    }
+
+    #[test]
+    fn bursts_are_learned_and_buckets_known_at_the_vendors_own_hosts() {
+        let limits = |text: &str| {
+            let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            let config = Config::from_layers(Some(file.path()), []).unwrap();
+            config.quota_models(&Providers::default()).unwrap().remove(0).limits
+        };
+        let own = "[models.\"anthropic:m\"]\nitpm = 1_000\n";
+        let known = limits(own);
+        assert!(known.token_bucket && known.burst_max == Some(known.window), "{known:?}");
+        assert!(known.margin < 1.0, "what is only taken to be so keeps the margin");
+        let proxy = limits(&format!("{own}[providers.anthropic]\nbase-url = \"http://h\""));
+        assert!(!proxy.token_bucket && proxy.burst_max == Some(proxy.window), "{proxy:?}");
+        let stated = limits(&format!("{own}algorithm = \"unknown\"\nburst = \"5s\""));
+        assert!(!stated.token_bucket && stated.burst_max.is_none(), "{stated:?}");
+        assert_eq!(stated.burst.as_secs(), 5);
     }
 
     #[tokio::test]

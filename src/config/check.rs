@@ -9,6 +9,7 @@ use tidegate_types::ModelId;
 use super::{
     fault::{Fault, dotted},
     mask,
+    model::Algorithm,
     sections::{Config, quota_lanes},
 };
 
@@ -250,7 +251,7 @@ impl Faults<'_> {
             }
             if let Err(error) = ModelQuota::new(
                 id,
-                model.limits(),
+                model.limits(Algorithm::Unknown),
                 tidegate_quota::Charge::default(),
                 std::sync::Arc::clone(&lanes),
             ) {

@@ -34,10 +34,12 @@ pub struct Model {
     /// Requests at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrent: Option<u64>,
-    /// How much of a minute may go at once.
-    pub burst: Span,
-    /// How the provider counts; chooses margin and window.
-    pub algorithm: Algorithm,
+    /// How much of a minute may go at once; learned if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub burst: Option<Span>,
+    /// How the provider counts; chooses margin and window. If absent, what is known of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub algorithm: Option<Algorithm>,
     /// The part of each limit that is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<f64>,
@@ -55,7 +57,6 @@ pub struct Model {
 
 impl Default for Model {
     fn default() -> Self {
-        let limits = Limits::default();
         Self {
             rpm: None,
             tpm: None,
@@ -65,8 +66,8 @@ impl Default for Model {
             tpd: None,
             day_begins: Span(Duration::ZERO),
             concurrent: None,
-            burst: Span(limits.burst),
-            algorithm: Algorithm::default(),
+            burst: None,
+            algorithm: None,
             margin: None,
             window: None,
             output_weight: None,
@@ -76,25 +77,27 @@ impl Default for Model {
 }
 
 /// How a provider counts a minute.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Algorithm {
     /// Unknown, or a strict sliding window: margin 0.98 over 60.5 s, which no provider model
     /// tried refuses.
-    #[default]
     Unknown,
     /// A token bucket that refills steadily and holds a minute's worth: margin 1 over 60 s.
     TokenBucket,
 }
 
 impl Model {
-    /// The limits as the limiter wants them.
+    /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
+    /// What is only taken to be so keeps the margin of what is not known.
     #[must_use]
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self, usual: Algorithm) -> Limits {
         let (margin, window) = match self.algorithm {
-            Algorithm::Unknown => (Limits::default().margin, Limits::default().window),
-            Algorithm::TokenBucket => (1.0, Duration::from_secs(60)),
+            Some(Algorithm::TokenBucket) => (1.0, Duration::from_secs(60)),
+            Some(Algorithm::Unknown) | None => (Limits::default().margin, Limits::default().window),
         };
+        let algorithm = self.algorithm.unwrap_or(usual);
+        let window = self.window.map_or(window, |window| *window);
         Limits {
             per_minute: PerDimension {
                 requests: self.rpm,
@@ -107,8 +110,11 @@ impl Model {
             tokens_per_day: self.tpd,
             day_offset: DAY.saturating_sub(*self.day_begins),
             margin: self.margin.unwrap_or(margin),
-            window: self.window.map_or(window, |window| *window),
-            burst: *self.burst,
+            window,
+            burst: self.burst.map_or(Limits::default().burst, |burst| *burst),
+            // What is given is kept to; else it is learned.
+            burst_max: self.burst.is_none().then_some(window),
+            token_bucket: algorithm == Algorithm::TokenBucket,
             ..Limits::default()
         }
     }

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use tidegate_quota::{
-    Amounts, Decision, Error, ModelQuota, Store, Ticket, redis_store,
-    store::{Ask, Expectation, Pause, ProviderSignal, Settlement, UsageSample},
+    Amounts, Decision, Error, ModelQuota, PerDimension, Store, Ticket, redis_store,
+    store::{Ask, Expectation, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::Redis;
 use tidegate_types::Tenant;
@@ -99,14 +99,25 @@ impl Limiter {
     }
 
     /// As `Permit::settle`.
-    pub(crate) fn settle(&mut self, now: Micros, held: Held, document: &Document) {
+    pub(crate) fn settle(
+        &mut self,
+        now: Micros,
+        held: Held,
+        document: &Document,
+        told: Option<u64>,
+    ) {
         let sample = UsageSample {
             estimated_input: document.estimated_input,
             input: document.input,
             output: document.output,
         };
         let used = self.model.amounts(document.input, document.output);
-        self.end(now, Settlement { sample: Some(sample), ..Settlement::used(held.id, used) });
+        let meter = Meter {
+            used: PerDimension { combined: told, ..PerDimension::default() },
+            ..Meter::default()
+        };
+        let settled = Settlement::used(held.id, used);
+        self.end(now, Settlement { sample: Some(sample), meter, ..settled });
     }
 
     /// As `Permit::refused`: the provider answered 429.

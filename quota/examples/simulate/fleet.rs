@@ -61,6 +61,12 @@ pub(crate) struct Plan {
     /// The longest time that a caller stays away with its ticket.
     pub(crate) longest_delay: Micros,
     pub(crate) seed: u64,
+    /// Batches of so many documents, by their starts; none for an endless backlog.
+    pub(crate) batches: &'static [(Micros, usize)],
+    /// How documents are made.
+    pub(crate) draw: fn(&mut Chance) -> Document,
+    /// Whether the provider's answers say what is used.
+    pub(crate) headers: bool,
 }
 
 impl Plan {
@@ -78,6 +84,9 @@ impl Plan {
             tenant: |_| 0,
             longest_delay: BACKOFF_MAX,
             seed: 20_261_120,
+            batches: &[],
+            draw: Document::draw,
+            headers: false,
         }
     }
 }
@@ -88,6 +97,7 @@ enum Event {
     Complete(usize),
     Interactive,
     Disturbance(Disturbance),
+    Batch(usize),
 }
 
 struct Client {
@@ -104,6 +114,8 @@ struct Client {
     refusals: u32,
     ticket: Option<Ticket>,
     held: Option<Held>,
+    /// What the headers of the answer will say.
+    told: Option<u64>,
     waiting: bool,
 }
 
@@ -118,6 +130,8 @@ pub(crate) fn run(plan: &Plan, provider: Box<dyn Provider>, limiter: Option<Limi
         chance,
         events: Events::new(),
         clients: Vec::new(),
+        left: 0,
+        idle: Vec::new(),
         report,
     };
     fleet.run()
@@ -130,6 +144,9 @@ struct Fleet<'a> {
     chance: Chance,
     events: Events<Event>,
     clients: Vec<Client>,
+    /// Documents of the batches that nobody has begun, and workers without one.
+    left: usize,
+    idle: Vec<usize>,
     report: Report,
 }
 
@@ -139,7 +156,14 @@ impl Fleet<'_> {
             self.hire(0, BATCH, (self.plan.tenant)(worker), true);
             let start = self.chance.within(SECOND);
             self.clients[worker].since = start;
-            self.events.plan(start, Event::Ask(worker));
+            if self.plan.batches.is_empty() {
+                self.events.plan(start, Event::Ask(worker));
+            } else {
+                self.idle.push(worker);
+            }
+        }
+        for (at, documents) in self.plan.batches {
+            self.events.plan(*at, Event::Batch(*documents));
         }
         if self.plan.interactive > 0.0 {
             self.events.plan(0, Event::Interactive);
@@ -154,6 +178,12 @@ impl Fleet<'_> {
                 Event::Complete(client) => self.complete(now, client),
                 Event::Interactive => self.interactive(now),
                 Event::Disturbance(disturbance) => self.disturb(now, disturbance),
+                Event::Batch(documents) => {
+                    self.left += documents;
+                    for worker in std::mem::take(&mut self.idle) {
+                        self.next_document(now, worker);
+                    }
+                }
             }
         }
         // Interactive calls that still wait have waited at least so long.
@@ -170,7 +200,7 @@ impl Fleet<'_> {
     }
 
     fn hire(&mut self, now: Micros, lane: usize, tenant: u64, endless: bool) -> usize {
-        let document = Document::draw(&mut self.chance);
+        let document = (self.plan.draw)(&mut self.chance);
         let vanishes = self.chance.part() < self.plan.vanish;
         self.clients.push(Client {
             lane,
@@ -184,6 +214,7 @@ impl Fleet<'_> {
             refusals: 0,
             ticket: None,
             held: None,
+            told: None,
             waiting: true,
         });
         self.clients.len() - 1
@@ -194,7 +225,13 @@ impl Fleet<'_> {
             self.clients[at].waiting = false;
             return;
         }
-        let document = Document::draw(&mut self.chance);
+        if !self.plan.batches.is_empty() {
+            if self.left == 0 {
+                return self.idle.push(at);
+            }
+            self.left -= 1;
+        }
+        let document = (self.plan.draw)(&mut self.chance);
         let vanishes = self.chance.part() < self.plan.vanish;
         let client = &mut self.clients[at];
         *client = Client {
@@ -206,6 +243,7 @@ impl Fleet<'_> {
             refusals: 0,
             ticket: None,
             held: None,
+            told: None,
             waiting: true,
             ..*client
         };
@@ -268,6 +306,7 @@ impl Fleet<'_> {
         match self.provider.admit(now, &client.document) {
             Ok(()) => {
                 client.waiting = false;
+                client.told = self.plan.headers.then(|| self.provider.used(now));
                 self.report.taken(now, client.lane, client.tenant, &client.document);
                 if self.limiter.is_none() {
                     self.report.waited(
@@ -307,8 +346,9 @@ impl Fleet<'_> {
         if let (Some(limiter), Some(held)) = (&mut self.limiter, settled)
             && self.chance.part() >= self.plan.lost
         {
-            limiter.settle(now, held, &client.document);
+            limiter.settle(now, held, &client.document, client.told);
         }
+        self.report.finished = now;
         self.next_document(now, at);
     }
 

@@ -12,7 +12,7 @@
 //! * `provider`: nine ways in which providers count; they know nothing of the limiter
 //! * `documents`, `event`: what is worked on, and virtual time
 //! * `fleet`: the clients: who asks, waits, calls, comes back, or dies
-//! * `scenario`, `tenants`: what is shown, and the bounds
+//! * `scenario`, `bursts`, `tenants`: what is shown, and the bounds
 //! * `report`, `table`, `plot`: what is measured, and how it is told
 
 #![allow(
@@ -23,6 +23,7 @@
     reason = "a simulation may stop at the first fault and talks to people"
 )]
 
+mod bursts;
 mod documents;
 mod driver;
 mod event;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
     let all: Vec<Scenario> = scenario::ALL
         .into_iter()
+        .chain([("bursts", bursts::bursts as fn(&mut Bench<'_>) -> _)])
         .chain([("tenants", tenants::tenants as fn(&mut Bench<'_>) -> _)])
         .collect();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|(known, _)| known == **name)) {

@@ -93,6 +93,11 @@ pub(crate) trait Provider {
 
     /// A call that was taken is over.
     fn complete(&mut self, _now: Micros, _document: &Document) {}
+
+    /// What its headers say is used.
+    fn used(&mut self, _now: Micros) -> u64 {
+        0
+    }
 }
 
 /// Refills evenly; may go below zero for what is charged afterwards.
@@ -122,6 +127,11 @@ impl Bucket {
         (lack > 0.0).then(|| (lack / self.rate).ceil() as Micros)
     }
 
+    fn used(&mut self, now: Micros) -> u64 {
+        self.refill(now);
+        (self.depth - self.level).ceil() as u64
+    }
+
     fn charge(&mut self, now: Micros, cost: f64) {
         self.refill(now);
         self.level = (self.level - cost).min(self.depth);
@@ -142,6 +152,10 @@ impl Provider for AtAdmission {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
         self.0.take(now, document.tokens())
     }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        self.0.used(now)
+    }
 }
 
 struct ChargesMaximum(Bucket);
@@ -154,6 +168,10 @@ impl Provider for ChargesMaximum {
     fn complete(&mut self, now: Micros, document: &Document) {
         self.0.charge(now, document.output as f64 - MAX_OUTPUT as f64);
     }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        self.0.used(now)
+    }
 }
 
 struct ChargesLate(Bucket);
@@ -165,6 +183,10 @@ impl Provider for ChargesLate {
 
     fn complete(&mut self, now: Micros, document: &Document) {
         self.0.charge(now, document.output as f64);
+    }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        self.0.used(now)
     }
 }
 
@@ -211,6 +233,10 @@ impl Provider for FixedMinute {
         self.used += document.tokens();
         Ok(())
     }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        if now / MINUTE == self.minute { self.used } else { 0 }
+    }
 }
 
 struct StrictLog {
@@ -236,5 +262,10 @@ impl Provider for StrictLog {
         self.used += document.tokens();
         self.log.push_back((now, document.tokens()));
         Ok(())
+    }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        let gone = self.log.iter().take_while(|(at, _)| at + MINUTE <= now);
+        self.used - gone.map(|(_, tokens)| tokens).sum::<u64>()
     }
 }

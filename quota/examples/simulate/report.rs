@@ -24,6 +24,8 @@ pub(crate) struct Report {
     waits: Vec<Wait>,
     refusals: Vec<Micros>,
     calls: u64,
+    /// When the last call ended.
+    pub(crate) finished: Micros,
     /// Tokens that the provider took in each [`BIN`], from the start of the run.
     pub(crate) series: Vec<u64>,
 }
@@ -48,6 +50,7 @@ impl Report {
             waits: Vec::new(),
             refusals: Vec::new(),
             calls: 0,
+            finished: 0,
             series: vec![0; (end / BIN) as usize + 1],
         }
     }

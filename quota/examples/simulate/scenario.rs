@@ -77,17 +77,23 @@ pub(crate) fn known(limit: u64) -> Limits {
     Limits {
         margin: 1.0,
         window: Duration::from_secs(60),
+        burst_max: LEARNED,
+        token_bucket: true,
         ..Limits::default().with(Dimension::Combined, limit)
     }
 }
+
+/// As the configuration has it where nothing is said of bursts.
+pub(crate) const LEARNED: Option<Duration> = Some(Duration::from_secs(60));
 
 /// The safe preset for this provider.
 fn safe(kind: Kind, limit: u64) -> Limits {
     if kind == Kind::Split {
         let (input, output) = split(limit, 1.07);
-        return Limits::default().with(Dimension::Input, input).with(Dimension::Output, output);
+        let limits = Limits { burst_max: LEARNED, ..Limits::default() };
+        return limits.with(Dimension::Input, input).with(Dimension::Output, output);
     }
-    Limits::default().with(Dimension::Combined, limit)
+    Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, limit)
 }
 
 fn used(kind: Kind, report: &Report, limit: u64) -> f64 {
@@ -117,9 +123,11 @@ fn known_bucket(bench: &mut Bench<'_>) -> Table {
             seconds(report.wait(0.99)),
         ]);
         table.check(part >= 0.99, format!("{}: use {} ≥ 99 %", kind.name(), percent(part)));
+        // One that is no such bucket teaches so by its first refusals.
+        let most = if kind == Kind::Bucket5 { 5 } else { 0 };
         table.check(
-            report.refusals() == 0,
-            format!("{}: {} refusals, none allowed", kind.name(), report.refusals()),
+            report.refusals() <= most,
+            format!("{}: {} refusals, {most} allowed", kind.name(), report.refusals()),
         );
         if kind == Kind::Bucket60 {
             bench.plots.using("limiter, bucket 60 s deep", &report, LARGE);

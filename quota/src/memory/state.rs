@@ -3,6 +3,7 @@
 //! Times are microseconds as `f64`, because the scripts' are. The constants are those of `lua/`, by
 //! the same names.
 
+mod burst;
 mod lanes;
 mod reserve;
 mod settle;
@@ -48,6 +49,7 @@ pub(super) struct State {
     latency: Option<f64>,
     tuning: Option<Tuning>,
     learned: HashMap<u64, Learned>,
+    burst: Option<burst::Burst>,
 }
 
 /// Sums over the calls of a template, of which older ones count less, and the number of calls.
@@ -153,6 +155,7 @@ impl State {
             latency: None,
             tuning: None,
             learned: HashMap::new(),
+            burst: None,
         }
     }
 

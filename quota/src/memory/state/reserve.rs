@@ -1,10 +1,10 @@
-//! What `reserve-7.lua` does.
+//! What `reserve-8.lua` does.
 
 use tidegate_types::Tenant;
 
-use super::{Canary, Condition, PACE_SPEEDUP, State, lanes::Capacity};
+use super::{Canary, Condition, State, lanes::Capacity};
 use crate::{
-    dimension::{DayLimit, Dimension, PerDimension, PerLimit},
+    dimension::{DayLimit, Dimension, Limited, PerDimension, PerLimit},
     memory::tuning::{self, InForce},
     model::ModelQuota,
     number::{duration, float, micros, whole},
@@ -70,6 +70,12 @@ struct Asked<'a> {
     /// so a call as large as the whole limit waits and is not turned away.
     limits: PerLimit<f64>,
     capacity: Capacity,
+    /// By how much the window may exceed each limit, and the limits with it.
+    credit: PerDimension<f64>,
+    roomy: PerDimension<f64>,
+    /// How far the pace may be ahead, and how much faster than the limits its clock runs.
+    tolerance: f64,
+    speed: f64,
     window: f64,
     now: f64,
 }
@@ -99,17 +105,42 @@ impl State {
             limit if limit > 0.0 => limit.max(amounts[limited]),
             none => none,
         });
-        let capacity = self.capacity(model, lane, &limits, &amounts, now);
-        let ticket = ask.ticket.filter(|ticket| ticket.epoch == self.epoch && ticket.position > 0);
+        let shown = ask.ticket.filter(|ticket| ticket.position > 0);
+        let ticket = shown.filter(|ticket| ticket.epoch == self.epoch);
+        if shown.is_some() && ticket.is_none() {
+            self.begin_steady(model, now);
+        }
         if let Some(closed) = self.closed(now, ticket) {
             return closed;
         }
         if let Some(spent) = self.day_spent(model, &amounts.window, now) {
             return spent;
         }
-        let window = micros(model.limits.window);
-        let amounts = amounts.window;
-        self.decide(&Asked { model, ask, amounts, limits, capacity, window, now }, ticket)
+        let credit = self.credits(model, &limits.window, now);
+        self.grow(model, &limits.window, &credit, now);
+        let roomy = PerLimit::from_fn(|limited| match limited {
+            Limited::Window(it) if limits[limited] > 0.0 => {
+                (limits[limited] + credit[it]).max(amounts[limited])
+            }
+            _ => limits[limited],
+        });
+        let asked = Asked {
+            model,
+            ask,
+            amounts: amounts.window,
+            limits,
+            capacity: self.capacity(model, lane, &roomy, &amounts, now),
+            credit,
+            roomy: roomy.window,
+            tolerance: self
+                .burst
+                .as_ref()
+                .map_or_else(|| micros(model.limits.burst), |burst| burst.allowance),
+            speed: self.pace_speed(model),
+            window: micros(model.limits.window),
+            now,
+        };
+        self.decide(&asked, ticket)
     }
 
     /// Admits a call that fits and is due; gives any other its turn.
@@ -128,8 +159,9 @@ impl State {
         let idle = self.keep_pace(asked, &mut obstacle);
         let over = self.over(asked);
         let mut turn = self.fullest(&asked.limits.window).map_or(0.0, |fullest| {
-            asked.amounts[fullest] * window / asked.capacity.usual.window[fullest]
-                * self.yield_of(fullest)
+            let (limit, most) = (asked.limits.window[fullest], asked.roomy[fullest]);
+            let usually = asked.capacity.usual.window[fullest] * limit / most;
+            asked.amounts[fullest] * window / usually * self.yield_of(fullest)
         });
         if asked.limits.in_flight > 0.0 {
             turn = turn.max(self.keep_in_flight(asked, &mut obstacle));
@@ -157,9 +189,15 @@ impl State {
         let mut shift = shift;
         if due > now {
             obstacle = Obstacle { wait: due - now, ..Obstacle::NONE };
+            // While a burst has room, those who are within it come in order and much sooner.
+            if !over.any() {
+                let (limits, wait) = (&asked.limits.window, (lane, obstacle.wait));
+                obstacle.wait = self.wait_in_burst(asked.model, limits, &asked.credit, wait, now);
+            }
         } else {
             if over.any() {
                 self.lanes[lane].backlogged_at = Some(now);
+                self.spend_burst(asked.model, &over.total, now);
                 self.wait_for_room(asked, &over, &mut obstacle);
             }
             obstacle.wait = obstacle.wait.max(MIN_WAIT);
@@ -181,19 +219,18 @@ impl State {
 
     /// How long the pace clocks are too far ahead; true if they and the lane's queue are idle.
     fn keep_pace(&self, asked: &Asked<'_>, obstacle: &mut Obstacle) -> bool {
-        let &Asked { model, ask, window, now, .. } = asked;
+        let &Asked { model, ask, window, now, tolerance, speed, .. } = asked;
         let borrows = self.borrows_in_company(model, ask.lane, &asked.limits.window, now);
-        let tolerance = micros(model.limits.burst);
         let mut idle = self.lanes[ask.lane].head < now - IDLE;
         for (dimension, limit, amount) in asked.counted() {
-            let own = amount * window / (limit * PACE_SPEEDUP);
+            let own = amount * window / (limit * speed);
             // Output comes over the length of the call, and not at once.
             let latency = self.latency.filter(|_| dimension == Dimension::Output);
             let leave = tolerance + latency.unwrap_or(0.0) * SPREAD;
             let leave = if borrows { (leave - own).max(0.0) } else { leave };
             let ahead = self.pace[dimension] - now - leave;
             obstacle.or(ahead, Binding::Limit(dimension), ahead * limit / window);
-            idle &= self.pace[dimension] < now - IDLE;
+            idle &= self.pace[dimension] < now + self.spent_burst(model) - IDLE;
         }
         idle
     }
@@ -207,7 +244,8 @@ impl State {
                 .tuning
                 .as_ref()
                 .map_or(0.0, |tuning| tuning.external_use(dimension, limit, window, now));
-            let total = (self.total.window[dimension] + external + amount - limit).max(0.0);
+            let most = asked.roomy[dimension];
+            let total = (self.total.window[dimension] + external + amount - most).max(0.0);
             if total > 0.0 {
                 let fades = total <= external;
                 over.fading =
@@ -253,7 +291,13 @@ impl State {
     /// How long until enough has left the window.
     fn wait_for_room(&self, asked: &Asked<'_>, over: &Over, obstacle: &mut Obstacle) {
         let now = asked.now;
-        let room = self.room_at(asked, over).min(now + over.fading);
+        let mut room = self.room_at(asked, over).min(now + over.fading);
+        if self.refills(asked.model) {
+            let over = Dimension::ALL.map(|it| (over.of(it), asked.limits.window[it]));
+            let over = over.into_iter().filter(|(over, _)| *over > 0.0);
+            let refill = over.map(|(over, limit)| over * asked.window / limit).fold(0.0, f64::max);
+            room = room.min(now + refill);
+        }
         if room - now > obstacle.wait {
             obstacle.wait = room - now;
             for dimension in Dimension::ALL.into_iter().filter(|it| over.of(*it) > 0.0) {
@@ -340,14 +384,14 @@ impl State {
     }
 
     fn admit(&mut self, asked: &Asked<'_>) {
-        let &Asked { model, ask, amounts, window, now, .. } = asked;
+        let &Asked { model, ask, amounts, window, now, speed, .. } = asked;
         self.enter(&ask.reservation, ask.lane, Condition::Reserved, amounts, now);
         if let Some(tuning) = &mut self.tuning {
             tuning.add_to_day(model, now, &amounts);
         }
         self.add_in_flight(ask.lane, 1.0);
         for (dimension, limit) in asked.limits.window.iter().filter(|(_, limit)| **limit > 0.0) {
-            let cost = amounts[dimension] * window / (limit * PACE_SPEEDUP);
+            let cost = amounts[dimension] * window / (limit * speed);
             self.pace[dimension] = self.pace[dimension].max(now) + cost;
         }
         if self.canary == Canary::Wanted {

@@ -1,8 +1,8 @@
-//! What `settle-7.lua` does.
+//! What `settle-8.lua` does.
 
 use std::time::Duration;
 
-use super::{Canary, Closing, Condition, Entry, PACE_SPEEDUP, State};
+use super::{Canary, Closing, Condition, Entry, State};
 use crate::{
     dimension::{Amounts, PerDimension},
     memory::tuning::{self, Tuning},
@@ -28,17 +28,21 @@ impl State {
             self.tuning = Some(Tuning::new(now));
         }
         let outcome = match self.entries.get(&settlement.reservation).cloned() {
-            None => Settled::Unknown,
+            None => {
+                self.begin_steady(model, now);
+                Settled::Unknown
+            }
             Some(Entry { condition: Condition::Settled, .. }) => Settled::Before,
             Some(entry) => {
                 self.end(model, settlement, &entry, now);
                 Settled::Done
             }
         };
-        if settlement.signal == ProviderSignal::Refused
-            && let Some(tuning) = &mut self.tuning
-        {
-            tuning.lower(now);
+        if settlement.signal == ProviderSignal::Refused {
+            self.learn_refusal(model, &self.in_force(model).limits.window, now);
+            if let Some(tuning) = &mut self.tuning {
+                tuning.lower(now);
+            }
         }
         tuning::observe(&mut self.tuning, model, &settlement.meter, &self.total.window, now);
         if let Some(pause) = &settlement.pause {
@@ -115,6 +119,10 @@ impl State {
         {
             self.canary = Canary::None;
         }
+        if settlement.used.is_some() && settlement.signal == ProviderSignal::None {
+            let limits = self.in_force(model).limits.window;
+            self.believe(model, &limits, &settlement.meter, entry.admitted, now);
+        }
     }
 
     pub(in crate::memory) fn charge(
@@ -147,13 +155,15 @@ impl State {
         now: f64,
     ) -> f64 {
         let window = micros(model.limits.window);
+        let most = now + window + self.burst.as_ref().map_or(0.0, |burst| burst.allowance);
+        let speed = self.pace_speed(model);
         let limits = self.in_force(model).limits.window;
         let (mut longer, slowest) = (0.0, self.fullest(&limits));
         for (dimension, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
             let (used, reserved) = (used[dimension], reserved[dimension]);
             let rate = limit / window;
-            let after = self.pace[dimension] + (used - reserved) / (rate * PACE_SPEEDUP);
-            self.pace[dimension] = after.min(self.pace[dimension].max(now + window));
+            let after = self.pace[dimension] + (used - reserved) / (rate * speed);
+            self.pace[dimension] = after.min(self.pace[dimension].max(most));
             if slowest == Some(dimension) {
                 longer = (used - reserved * self.yield_of(dimension)) / rate;
             }

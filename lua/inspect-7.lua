@@ -2,8 +2,9 @@
 Tells what a model's quota looks like now. Takes out what has left the window, and changes nothing
 else.
 
-Keys, all with the hash tag {provider:model}: the first five of reserve-7.lua, and
+Keys, all with the hash tag {provider:model}: the first five of reserve-8.lua, and
   KEYS[6] gate     text for people, see include/gate.lua
+  KEYS[7] burst    packed doubles, see include/burst.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  1 number: clock for tests, 0 for the server's
@@ -32,6 +33,8 @@ Reply: integers, and the reason last
 --- @include "include/ledger"
 --- @include "include/tuning"
 --- @include "include/gate"
+--- @include "include/shift"
+--- @include "include/burst"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end
@@ -50,15 +53,18 @@ local keys = {
   leases = KEYS[4],
   tuning = KEYS[5],
   gate = KEYS[6],
+  burst = KEYS[7],
 }
 local state, now = load_state(keys, model, clock(call[1]))
 if not state then
   return now
 end
 local tuning = load_tuning(keys, state, model, now)
-expire(keys, state, model, now)
+local burst = load_burst(keys, state, model, now)
+expire_with_credit(keys, state, model, burst, now)
 end_leases(keys, state, now)
 save_tuning(keys, tuning)
+save_burst(keys, burst, model, now)
 save_state(keys, state, model, now)
 local pause, lanes, limits = closed_for(state, now), state[LANES], limits_now(model, tuning)
 local all = tuning or new_tuning(now)

@@ -9,8 +9,9 @@ Guarantees
   * A refusal by the provider closes the gate for the whole fleet in the same step, and lowers the
     limits for a while; an overload lowers the number of calls in flight and closes nothing.
 
-Keys, all with the hash tag {provider:model}: the first six of reserve-7.lua, and
+Keys, all with the hash tag {provider:model}: the first six of reserve-8.lua, and
   KEYS[7] gate     text for people, see include/gate.lua
+  KEYS[8] burst    packed doubles, see include/burst.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reservation id
@@ -46,7 +47,10 @@ Reply: integers
 --- @include "include/tuning"
 --- @include "include/adapt"
 --- @include "include/gate"
+--- @include "include/shift"
 --- @include "include/closing"
+--- @include "include/burst"
+--- @include "include/headers"
 --- @include "include/learned"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
@@ -79,6 +83,7 @@ local keys = {
   leases = KEYS[4],
   tuning = KEYS[5],
   gate = KEYS[7],
+  burst = KEYS[8],
 }
 local used, window = { call[2], call[3], call[4], call[5] }, model[WINDOW]
 if mode == RELEASED then
@@ -95,8 +100,10 @@ if not tuning and (signal == REFUSED or signal == OVERLOADED) then
   state[TUNED] = 1
   tuning = new_tuning(now)
 end
-expire(keys, state, model, now)
+local burst = load_burst(keys, state, model, now)
+expire_with_credit(keys, state, model, burst, now)
 local limits = limits_now(model, tuning)
+local speed = pace_speed(burst, model)
 local packed = redis.call('HGET', keys.entries, id)
 local outcome, learned = UNKNOWN, nil
 
@@ -108,8 +115,9 @@ local function move_pace(reserved)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
-      local after = state[slot] + (used[dimension] - reserved[dimension]) / (rate * PACE_SPEEDUP)
-      state[slot] = math.min(after, math.max(state[slot], now + window))
+      local after = state[slot] + (used[dimension] - reserved[dimension]) / (rate * speed)
+      local ahead = burst and burst.allowance or 0
+      state[slot] = math.min(after, math.max(state[slot], now + window + ahead))
       if dimension == slowest then
         longer = (used[dimension] - reserved[dimension] * yield_of(state, dimension)) / rate
       end
@@ -186,14 +194,23 @@ if packed then
     if state[CANARY] == admitted and signal ~= REFUSED then
       state[CANARY] = 0
     end
+    if burst and mode ~= RELEASED and signal == 0 then
+      believe(keys, state, burst, model, limits, call, OBSERVED_AT, admitted, now)
+    end
   end
 elseif mode == CHARGED then
   outcome = DONE
   move_pace({ 0, 0, 0, 0 })
   add_to_day(tuning, model, now, used[REQUESTS], used[COMBINED])
   enter(keys, state, now, id, call[6], SETTLED, used)
+else
+  begin_steady(burst, model, now)
 end
 if signal == REFUSED then
+  if burst then
+    local credit = credits(burst, state, model, limits, now)
+    learn_refusal(burst, state, model, limits, credit, now)
+  end
   lower_limits(tuning, now)
 end
 tuning = observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, now)
@@ -205,6 +222,7 @@ else
   pause = closed_for(state, now)
 end
 save_tuning(keys, tuning)
+save_burst(keys, burst, model, now)
 save_state(keys, state, model, now)
 local ratio, output = expectation(learned or load_learned(KEYS[6]))
 return { outcome, math.ceil(pause), ratio, output }

@@ -21,6 +21,7 @@ Keys, all with the hash tag {provider:model}
   KEYS[5] tuning   packed doubles, see include/tuning.lua
   KEYS[6] learned  packed doubles, see include/learned.lua
   KEYS[7] tenants  sorted set of this lane, tenant by the end of its queue
+  KEYS[8] burst    packed doubles, see include/burst.lua
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reservation id, unique to one attempt
@@ -51,19 +52,18 @@ Reply: integers
 --- @include "include/tuning"
 --- @include "include/gate"
 --- @include "include/lanes"
+--- @include "include/shift"
+--- @include "include/burst"
 --- @include "include/queue"
 --- @include "include/learned"
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
 local BY_TURN, BY_CANARY, BY_DAY_REQUESTS, BY_DAY_TOKENS = 6, 7, 8, 9
--- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
-local CANARY_PATIENCE, IDLE, NEAR = 1000000, 300000, 5000000
--- Turns that were not taken for a minute belong to callers that are gone.
-local GONE, MIN_WAIT, UNKNOWN_LATENCY, SPREAD = 60000000, 1000, 1000000, 0.25
+local IDLE = 300000
 
 if #ARGV ~= 4 then
   return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
 end
-local id, tenant = ARGV[1], ARGV[4]
+local id = ARGV[1]
 if id == '' then
   return bad_argument(1, 'a reservation id')
 end
@@ -85,6 +85,7 @@ local keys = {
   state = KEYS[3],
   leases = KEYS[4],
   tuning = KEYS[5],
+  burst = KEYS[8],
 }
 local amounts, window = { call[4], call[5], call[6], call[7], 1 }, model[WINDOW]
 
@@ -94,12 +95,13 @@ if not state then
   return now
 end
 local tuning = load_tuning(keys, state, model, now)
-expire(keys, state, model, now)
+local burst = load_burst(keys, state, model, now)
+expire_with_credit(keys, state, model, burst, now)
 local ratio, expected_output = 0, 0
 if call[8] > 0 then
   ratio, expected_output = expectation(load_learned(KEYS[6]))
 end
-local lane_at, life = lane_slot(lane), lifetime(state, model, now)
+local lane_at = lane_slot(lane)
 if state[lane_at + SEEN_AT] == 0 then
   redis.call('DEL', KEYS[7])
 end
@@ -107,6 +109,7 @@ state[lane_at + SEEN_AT] = now
 
 local function reply(outcome, wait, dimension, deficit, ticket)
   save_tuning(keys, tuning)
+  save_burst(keys, burst, model, now)
   save_state(keys, state, model, now)
   return {
     outcome,
@@ -136,8 +139,10 @@ for dimension = 1, IN_FLIGHT do
     limits[dimension] = math.max(limit, amount)
   end
 end
-local capacity, usual = lane_capacity(state, model, lane, lanes, limits, amounts, now)
 local has_ticket = epoch == state[EPOCH] and position > 0
+if position > 0 and not has_ticket then
+  begin_steady(burst, model, now)
+end
 local pause = closed_for(state, now)
 if pause > 0 then
   local outcome = state[CLOSED_FOR] == EXHAUSTED and OUT or CLOSED
@@ -155,26 +160,39 @@ if tuning then
   end
 end
 
+local speed, tolerance = PACE_SPEEDUP, model[TOLERANCE]
+local credit, roomy = credits(burst, state, model, limits, now), {}
+if burst then
+  grow(burst, state, model, limits, credit, now)
+  speed, tolerance = pace_speed(burst, model), burst.allowance
+end
+for dimension = 1, IN_FLIGHT do
+  local most = math.max(limits[dimension] + credit[dimension], amounts[dimension])
+  roomy[dimension] = limits[dimension] > 0 and most or 0
+end
+local capacity, usual = lane_capacity(state, model, lane, lanes, roomy, amounts, now)
+
 -- Decide. A turn is a position in the lane's virtual time; `shift` moves every turn of the lane at
 -- once. Each tenant has a queue of its own in that time, so that one tenant's thousand documents do
 -- not stand before another's first.
 local shift = state[lane_at + SHIFT]
 local queued = state[lane_at + TAIL] > now - shift
 if not has_ticket then
+  -- Turns that were not taken for a minute belong to callers that are gone.
+  local GONE = 60000000
   position = now - shift
   if queued then
-    position = math.max(position, redis.call('ZSCORE', KEYS[7], tenant) or 0)
+    position = math.max(position, redis.call('ZSCORE', KEYS[7], ARGV[4]) or 0)
   elseif state[lane_at + TAIL] < position - GONE then
     state[lane_at + WAITING] = 0
   end
 end
 local due = position + shift
 local borrows = borrows_in_company(state, model, lane, lanes, limits, now)
-local tolerance = model[TOLERANCE]
 local wait, binding, deficit, turn = 0, 0, 0, 0
 local idle = state[lane_at + HEAD] < now - IDLE
 -- A caller that is nearly due and finds room need not wait for a turn that was reckoned too late.
-local near = has_ticket and state[lane_at + HEAD] <= now and due - now < NEAR
+local near = has_ticket and state[lane_at + HEAD] <= now and due - now < 5000000
 local total_over, lane_over, crowded, fading = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, false, 0
 for dimension = 1, WINDOWED do
   local limit, amount = limits[dimension], amounts[dimension]
@@ -182,15 +200,16 @@ for dimension = 1, WINDOWED do
     local slot = dimension_slot(dimension)
     -- A call may start while the pace is within its tolerance; a borrower's must also end there if
     -- it can. Output comes over the length of the call, and not at once.
-    local own = amount * window / (limit * PACE_SPEEDUP)
+    local own = amount * window / (limit * speed)
+    local SPREAD = 0.25
     local leave = tolerance + (dimension == OUTPUT and state[LATENCY] * SPREAD or 0)
     local ahead = state[slot + PACE] - now - (borrows and math.max(0, leave - own) or leave)
     if ahead > wait then
       wait, binding, deficit = ahead, dimension, ahead * limit / window
     end
-    idle = idle and state[slot + PACE] < now - IDLE
+    idle = idle and state[slot + PACE] < now + spent_burst(burst, model) - IDLE
     local external = external_use(tuning, dimension, limit, window, now)
-    local over = state[slot + TOTAL] + external + amount - limit
+    local over = state[slot + TOTAL] + external + amount - roomy[dimension]
     if over > 0 then
       total_over[dimension], crowded = over, true
       fading = over <= external and math.max(fading, over * window / limit) or math.huge
@@ -203,12 +222,14 @@ for dimension = 1, WINDOWED do
 end
 local slowest = fullest(state, limits)
 if slowest > 0 then
-  turn = amounts[slowest] * window / usual[slowest] * yield_of(state, slowest)
+  local usually = usual[slowest] * limits[slowest] / roomy[slowest]
+  turn = amounts[slowest] * window / usually * yield_of(state, slowest)
 end
 if limits[IN_FLIGHT] > 0 then
   if over_in_flight(state, lane_at, limits, capacity) > 0 then
     end_leases(keys, state, now)
   end
+  local UNKNOWN_LATENCY = 1000000
   local each = (state[LATENCY] > 0 and state[LATENCY] or UNKNOWN_LATENCY) / limits[IN_FLIGHT]
   local over = over_in_flight(state, lane_at, limits, capacity)
   if over > 0 and over * each > wait then
@@ -217,6 +238,8 @@ if limits[IN_FLIGHT] > 0 then
   turn = math.max(turn, each)
 end
 if state[CANARY] > WANTED then
+  -- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
+  local CANARY_PATIENCE = 1000000
   local patience = state[CANARY] + CANARY_PATIENCE - now
   if patience <= 0 then
     state[CANARY] = 0
@@ -237,7 +260,8 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
   if due > now then
     state[lane_at + SHIFT] = now - position
   elseif queued and not has_ticket then
-    move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, life)
+    local tail, life = position + turn * SPACING, lifetime(state, model, now)
+    move_tail(state, lane_at, KEYS[7], ARGV[4], tail, now - shift, life)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
   add_to_day(tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
@@ -245,7 +269,7 @@ if wait <= 0 and not crowded and (due <= now or idle or near) then
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot = dimension_slot(dimension) + PACE
-      local cost = amounts[dimension] * window / (limits[dimension] * PACE_SPEEDUP)
+      local cost = amounts[dimension] * window / (limits[dimension] * speed)
       state[slot] = math.max(state[slot], now) + cost
     end
   end
@@ -261,10 +285,20 @@ if due > now then
   -- While several tenants wait, virtual time runs slower than the clock: they ask once more. Told
   -- the longer wait, a tenant with few calls would come late and lose its part.
   wait, binding, deficit = due - now, BY_TURN, 0
+  if burst and not crowded then
+    local head = state[lane_at + HEAD]
+    wait = wait_in_burst(burst, state, model, limits, credit, head, wait, now)
+  end
 else
   if crowded then
     state[lane_at + BACKLOGGED_AT] = now
     local over_total, over_lane = { unpack(total_over) }, { unpack(lane_over) }
+    for dimension = 1, burst and WINDOWED or 0 do
+      local pace = dimension_slot(dimension) + PACE
+      if over_total[dimension] > 0 then
+        state[pace] = math.max(state[pace], now + spent_burst(burst, model))
+      end
+    end
     -- What leaves the window of a lane that is not backlogged is this lane's to borrow.
     local gives = {}
     for other = 1, lanes do
@@ -273,6 +307,14 @@ else
     local room = room_at(keys, gives, total_over, lane_over, limits, now, window)
     -- Use by others fades steadily and may be all that is in the way.
     room = math.min(room, now + fading)
+    if refills(burst, model) then
+      local refill = 0
+      for dimension = 1, WINDOWED do
+        local over = math.max(over_total[dimension], over_lane[dimension])
+        refill = math.max(refill, over > 0 and over * window / limits[dimension] or 0)
+      end
+      room = math.min(room, now + refill)
+    end
     if room - now > wait then
       wait = room - now
       for dimension = 1, WINDOWED do
@@ -283,13 +325,15 @@ else
       end
     end
   end
+  local MIN_WAIT = 1000
   wait = math.max(wait, MIN_WAIT)
   shift = math.max(shift, now + wait - position)
   state[lane_at + SHIFT] = shift
   state[lane_at + HEAD] = now + wait
 end
 if not has_ticket then
-  move_tail(state, lane_at, KEYS[7], tenant, position + turn * SPACING, now - shift, life)
+  local tail, life = position + turn * SPACING, lifetime(state, model, now)
+  move_tail(state, lane_at, KEYS[7], ARGV[4], tail, now - shift, life)
   state[lane_at + WAITING] = state[lane_at + WAITING] + 1
 end
 return reply(WAIT, wait, binding, deficit, position)

@@ -1,0 +1,205 @@
+-- How far calls may run ahead of an even pace, where that is learned (the model's number 12 is more
+-- than its tolerance): what a provider lets through at once. A key of its own, packed doubles: the
+-- fields below in their order, then the credit of each dimension, which is what is still in our
+-- window, but by the provider's own meter no longer in its. Times and the allowance (of pace) are
+-- in microseconds; a ceiling of 0 is none.
+local BURST_FIELDS = {
+  'allowance', 'grew_at', 'steady_until', 'ceiling', 'ceiling_at', 'of_epoch', 'born_at', 'used_at',
+  'told_at', 'looked_at', 'refused_at',
+}
+-- A window fuller than this says nothing about bursts.
+local TOO_FULL = 0.9
+
+-- nil where the tolerance is as configured.
+local function load_burst(keys, state, model, now)
+  if model[BURST_MAX] <= model[TOLERANCE] then
+    return nil
+  end
+  local packed, count = redis.call('GET', keys.burst), #BURST_FIELDS + WINDOWED
+  local burst = { packed = packed, credit = { 0, 0, 0, 0 } }
+  for _, field in ipairs(BURST_FIELDS) do
+    burst[field] = 0
+  end
+  if packed and #packed == count * 8 then
+    local numbers = { struct.unpack('<' .. string.rep('d', count), packed) }
+    for index, field in ipairs(BURST_FIELDS) do
+      -- The clock may have been set back; only steadiness lies ahead.
+      local ahead = field == 'steady_until' and model[WINDOW] or 0
+      local is_time = field:find('_at$') or ahead > 0
+      burst[field] = is_time and math.min(numbers[index], now + ahead) or numbers[index]
+    end
+    burst.credit = { unpack(numbers, #BURST_FIELDS + 1, count) }
+  else
+    burst.allowance, burst.grew_at, burst.born_at, burst.used_at = model[TOLERANCE], now, now, now
+    burst.of_epoch = state[EPOCH]
+  end
+  if burst.of_epoch ~= state[EPOCH] then
+    -- A new state. After a silence the provider's bucket is full, and what was learned holds; a
+    -- state that was lost begins with nothing known.
+    if now - burst.used_at < 2 * model[WINDOW] then
+      burst.allowance, burst.born_at = model[TOLERANCE], now
+    end
+    burst.of_epoch, burst.told_at, burst.credit = state[EPOCH], 0, { 0, 0, 0, 0 }
+  end
+  return burst
+end
+
+local function pack_burst(burst)
+  local numbers = {}
+  for index, field in ipairs(BURST_FIELDS) do
+    numbers[index] = burst[field]
+  end
+  for dimension = 1, WINDOWED do
+    numbers[#numbers + 1] = burst.credit[dimension]
+  end
+  return struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
+end
+
+-- Lives for thirty days after its last use, which is noted every quarter of a window.
+local function save_burst(keys, burst, model, now)
+  if burst and (now - burst.used_at > model[WINDOW] / 4 or pack_burst(burst) ~= burst.packed) then
+    burst.used_at = now
+    redis.call('SET', keys.burst, pack_burst(burst), 'EX', 2592000)
+  end
+end
+
+-- Calls from before what is known: the state was lost while the fleet worked, and the provider's
+-- bucket is as empty as it was. Nothing grows for a window.
+local function begin_steady(burst, model, now)
+  if burst and now - burst.born_at < model[WINDOW] then
+    burst.steady_until = burst.born_at + model[WINDOW]
+  end
+end
+
+-- A ceiling that a refusal taught rises by itself once more each week.
+local function most_allowed(burst, model, now)
+  local most = model[BURST_MAX]
+  if burst.ceiling > 0 then
+    local weeks = math.floor((now - burst.ceiling_at) / 604800000000)
+    most = math.min(most, math.max(model[TOLERANCE], burst.ceiling * (1 + weeks)))
+  end
+  return most
+end
+
+-- How far the fullest pace clock is ahead.
+local function pace_ahead(state, limits, now)
+  local ahead = 0
+  for dimension = 1, WINDOWED do
+    if limits[dimension] > 0 then
+      ahead = math.max(ahead, state[dimension_slot(dimension) + PACE] - now)
+    end
+  end
+  return ahead
+end
+
+-- The fullest limit's part of the window that is used, credit taken off.
+local function fullness(state, limits, credit)
+  local most = 0
+  for dimension = 1, WINDOWED do
+    if limits[dimension] > 0 then
+      local used = state[dimension_slot(dimension) + TOTAL] - credit[dimension]
+      most = math.max(most, used / limits[dimension])
+    end
+  end
+  return most
+end
+
+local function widen(burst, state, to)
+  if to > burst.allowance then
+    shift_queues(state, burst.allowance - to)
+    burst.allowance = to
+  end
+end
+
+-- Slow start: grows by 40 % a second (it doubles in two) while the pace is as far ahead as it may
+-- be.
+local function grow(burst, state, model, limits, credit, now)
+  local GROWS_AT_MOST = 1000000
+  local elapsed = math.min(now - burst.grew_at, GROWS_AT_MOST)
+  if pace_ahead(state, limits, now) < burst.allowance then
+    return
+  end
+  burst.grew_at = now
+  if now >= burst.steady_until and fullness(state, limits, credit) < TOO_FULL then
+    local to = burst.allowance * (1 + elapsed * 0.0000004)
+    -- Until a call has come back ten seconds' worth is the most.
+    local unproven = state[LATENCY] == 0 and 10000000 or math.huge
+    widen(burst, state, math.min(to, unproven, most_allowed(burst, model, now)))
+  end
+end
+
+-- When a call comes again whose turn is `wait` away: while a burst has room, those who are within
+-- it come in order and up to twelve times sooner. Not while the window is full or the head of the
+-- queue is held up for more than a second.
+local function wait_in_burst(burst, state, model, limits, credit, head, wait, now)
+  local room = 0
+  if head - now <= 1000000 and fullness(state, limits, credit) < TOO_FULL then
+    local to = burst.allowance
+    if now >= burst.steady_until then
+      to = math.max(to, most_allowed(burst, model, now))
+    end
+    room = math.max(0, to - pace_ahead(state, limits, now))
+  end
+  return math.min(wait, math.max(200000, wait / 12, wait - room))
+end
+
+-- Whether the limits are known to be those of a token bucket; a refusal makes them unknown.
+local function is_bucket(burst, model)
+  return burst and model[BUCKET] > 0 and burst.ceiling == 0
+end
+
+-- How much faster than the limits the pace clock runs. A bucket's is its level; and one that has
+-- refused a burst must not be drained in its stead.
+local function pace_speed(burst, model)
+  local refused = burst and burst.ceiling > 0 and burst.allowance >= 2 * model[TOLERANCE]
+  return (refused or is_bucket(burst, model)) and 1 or PACE_SPEEDUP
+end
+
+-- Whether room comes back evenly, and not as calls leave our window: a bucket's, or where headers
+-- tell of it.
+local function refills(burst, model)
+  return burst and (is_bucket(burst, model) or burst.told_at > 0)
+end
+
+-- How far ahead the pace is at least while the window is full and callers wait: nothing is saved up
+-- for another burst but three seconds' worth, so that what leaves the window in a lump comes back
+-- evenly. 0 where a meter refills evenly by itself.
+local function spent_burst(burst, model)
+  return burst and not refills(burst, model) and math.max(0, burst.allowance - 3000000) or 0
+end
+
+-- What is left of a bucket for what is not reckoned right, such as calls in flight that were
+-- estimated too low. It costs depth once, and no rate.
+local function cushion(state, dimension, limit)
+  local CUSHION = 0.04
+  return CUSHION * limit + 0.1 * state[dimension_slot(dimension) + HELD]
+end
+
+-- What each limit may be exceeded by in our window, because the provider has forgotten as much of
+-- it: by its headers. A bucket's use is told by its pace clock alone, whatever the window holds.
+local function credits(burst, state, model, limits, now)
+  local credit = { 0, 0, 0, 0, 0 }
+  for dimension = 1, burst and WINDOWED or 0 do
+    local limit = limits[dimension]
+    credit[dimension] = burst.credit[dimension]
+    if is_bucket(burst, model) and limit > 0 then
+      local slot = dimension_slot(dimension)
+      local used = math.max(0, state[slot + PACE] - now) * limit / model[WINDOW]
+      credit[dimension] = state[slot + TOTAL] - used - cushion(state, dimension, limit)
+    end
+  end
+  return credit
+end
+
+-- Takes what has left the window out of the totals, and its credit with it.
+local function expire_with_credit(keys, state, model, burst, now)
+  local before = {}
+  for dimension = 1, WINDOWED do
+    before[dimension] = state[dimension_slot(dimension) + TOTAL]
+  end
+  expire(keys, state, model, now)
+  for dimension = 1, burst and WINDOWED or 0 do
+    local left = math.max(0, before[dimension] - state[dimension_slot(dimension) + TOTAL])
+    burst.credit[dimension] = math.max(0, burst.credit[dimension] - left)
+  end
+end

@@ -1,0 +1,322 @@
+//! How far calls may run ahead of an even pace, where that is learned: `lua/include/burst.lua` and
+//! `lua/include/headers.lua`.
+
+use super::{PACE_SPEEDUP, State};
+use crate::{
+    dimension::{Dimension, PerDimension},
+    model::ModelQuota,
+    number::{float, micros},
+    store::Meter,
+};
+
+const GROWTH: f64 = 0.000_000_4;
+const GROWS_AT_MOST: f64 = 1e6;
+const UNPROVEN: f64 = 10e6;
+const WENT_WELL: f64 = 0.5;
+const LESSON_ONCE_IN: f64 = 10e6;
+const A_WEEK: f64 = 604_800e6;
+const FULL: f64 = 0.8;
+const TOO_FULL: f64 = 0.9;
+const CUSHION: f64 = 0.04;
+const HEADERS_EVERY: f64 = 500e3;
+const COUNTED_SINCE: usize = 1_000;
+const SPRINT: f64 = 12.0;
+const SOON: f64 = 200e3;
+
+/// What was learned; see the slots of the script's key.
+#[derive(Debug, Clone)]
+pub(super) struct Burst {
+    pub(super) allowance: f64,
+    grew_at: f64,
+    steady_until: f64,
+    ceiling: f64,
+    ceiling_at: f64,
+    born_at: f64,
+    told_at: f64,
+    looked_at: f64,
+    refused_at: f64,
+    credit: PerDimension<f64>,
+}
+
+impl Burst {
+    fn new(model: &ModelQuota, now: f64) -> Self {
+        Self {
+            allowance: micros(model.limits.burst),
+            grew_at: now,
+            steady_until: 0.0,
+            ceiling: 0.0,
+            ceiling_at: 0.0,
+            born_at: now,
+            told_at: 0.0,
+            looked_at: 0.0,
+            refused_at: 0.0,
+            credit: PerDimension::default(),
+        }
+    }
+
+    /// The clock may have been set back.
+    fn clamp(&mut self, now: f64, window: f64) {
+        self.steady_until = self.steady_until.min(now + window);
+        for at in [
+            &mut self.grew_at,
+            &mut self.ceiling_at,
+            &mut self.born_at,
+            &mut self.told_at,
+            &mut self.looked_at,
+            &mut self.refused_at,
+        ] {
+            *at = at.min(now);
+        }
+    }
+}
+
+impl State {
+    /// Takes what was learned in hand, where the model's burst is learned; then lets what has left
+    /// the window take its credit with it.
+    pub(in crate::memory) fn open_burst(&mut self, model: &ModelQuota, now: f64) {
+        if model.limits.burst_max.is_some_and(|most| most > model.limits.burst) {
+            self.burst
+                .get_or_insert_with(|| Burst::new(model, now))
+                .clamp(now, micros(model.limits.window));
+        } else {
+            self.burst = None;
+        }
+    }
+
+    pub(in crate::memory) fn expire_with_credit(&mut self, model: &ModelQuota, now: f64) {
+        let before = self.total.window;
+        self.expire(model, now);
+        let after = self.total.window;
+        if let Some(burst) = &mut self.burst {
+            burst.credit = PerDimension::from_fn(|it| {
+                (burst.credit[it] - (before[it] - after[it]).max(0.0)).max(0.0)
+            });
+        }
+    }
+
+    /// Calls from before what is known.
+    pub(super) fn begin_steady(&mut self, model: &ModelQuota, now: f64) {
+        let window = micros(model.limits.window);
+        if let Some(burst) = self.burst.as_mut().filter(|burst| now - burst.born_at < window) {
+            burst.steady_until = burst.born_at + window;
+        }
+    }
+
+    fn most_allowed(burst: &Burst, model: &ModelQuota, now: f64) -> f64 {
+        let mut most = micros(model.limits.burst_max.unwrap_or_default());
+        if burst.ceiling > 0.0 {
+            let weeks = ((now - burst.ceiling_at) / A_WEEK).floor();
+            most = most.min((burst.ceiling * (1.0 + weeks)).max(micros(model.limits.burst)));
+        }
+        most
+    }
+
+    /// How far the fullest pace clock is ahead.
+    fn pace_ahead(&self, limits: &PerDimension<f64>, now: f64) -> f64 {
+        let limited = limits.iter().filter(|(_, limit)| **limit > 0.0);
+        limited.map(|(it, _)| self.pace[it] - now).fold(0.0, f64::max)
+    }
+
+    /// The fullest limit's part of the window that is used, credit taken off.
+    fn fullness(&self, limits: &PerDimension<f64>, credit: &PerDimension<f64>) -> f64 {
+        let limited = limits.iter().filter(|(_, limit)| **limit > 0.0);
+        let used = limited.map(|(it, limit)| (self.total.window[it] - credit[it]) / limit);
+        used.fold(0.0, f64::max)
+    }
+
+    fn widen(&mut self, to: f64) {
+        let Some(burst) = &mut self.burst else { return };
+        if to > burst.allowance {
+            let by = burst.allowance - to;
+            burst.allowance = to;
+            self.shift_queues(by);
+        }
+    }
+
+    /// Slow start: grows while the pace is as far ahead as it may be.
+    pub(super) fn grow(
+        &mut self,
+        model: &ModelQuota,
+        limits: &PerDimension<f64>,
+        credit: &PerDimension<f64>,
+        now: f64,
+    ) {
+        let ahead = self.pace_ahead(limits, now);
+        let Some(burst) = &mut self.burst else { return };
+        let elapsed = (now - burst.grew_at).min(GROWS_AT_MOST);
+        if ahead < burst.allowance {
+            return;
+        }
+        burst.grew_at = now;
+        let burst = burst.clone();
+        if now >= burst.steady_until && self.fullness(limits, credit) < TOO_FULL {
+            let to = burst.allowance * (1.0 + elapsed * GROWTH);
+            let proven = self.latency.is_some_and(|latency| latency > 0.0);
+            let unproven = if proven { f64::INFINITY } else { UNPROVEN };
+            self.widen(to.min(unproven).min(Self::most_allowed(&burst, model, now)));
+        }
+    }
+
+    /// When a call whose turn is so far away comes again: sooner, while a burst has room.
+    pub(super) fn wait_in_burst(
+        &self,
+        model: &ModelQuota,
+        limits: &PerDimension<f64>,
+        credit: &PerDimension<f64>,
+        (lane, wait): (usize, f64),
+        now: f64,
+    ) -> f64 {
+        let Some(burst) = &self.burst else { return wait };
+        let mut room = 0.0;
+        if self.lanes[lane].head - now <= GROWS_AT_MOST && self.fullness(limits, credit) < TOO_FULL
+        {
+            let mut to = burst.allowance;
+            if now >= burst.steady_until {
+                to = to.max(Self::most_allowed(burst, model, now));
+            }
+            room = (to - self.pace_ahead(limits, now)).max(0.0);
+        }
+        wait.min(SOON.max(wait / SPRINT).max(wait - room))
+    }
+
+    /// Whether the limits are known to be those of a token bucket; a refusal makes them unknown.
+    pub(super) fn is_bucket(&self, model: &ModelQuota) -> bool {
+        let burst = self.burst.as_ref().filter(|_| model.limits.token_bucket);
+        burst.is_some_and(|burst| burst.ceiling <= 0.0)
+    }
+
+    /// How much faster than the limits the pace clock runs. A bucket's is its level; and one that
+    /// has refused a burst must not be drained in its stead.
+    pub(super) fn pace_speed(&self, model: &ModelQuota) -> f64 {
+        let deep = 2.0 * micros(model.limits.burst);
+        let refused =
+            self.burst.as_ref().is_some_and(|it| it.ceiling > 0.0 && it.allowance >= deep);
+        if refused || self.is_bucket(model) { 1.0 } else { PACE_SPEEDUP }
+    }
+
+    /// Whether room comes back evenly, and not as calls leave our window.
+    pub(super) fn refills(&self, model: &ModelQuota) -> bool {
+        self.is_bucket(model) || self.burst.as_ref().is_some_and(|burst| burst.told_at > 0.0)
+    }
+
+    /// How far ahead the pace is at least while the window is full and callers wait: nothing is
+    /// saved up for another burst but three seconds' worth.
+    pub(super) fn spent_burst(&self, model: &ModelQuota) -> f64 {
+        let burst = self.burst.as_ref().filter(|_| !self.refills(model));
+        burst.map_or(0.0, |burst| (burst.allowance - 3e6).max(0.0))
+    }
+
+    pub(super) fn spend_burst(&mut self, model: &ModelQuota, over: &PerDimension<f64>, now: f64) {
+        if self.burst.is_none() {
+            return;
+        }
+        let least = now + self.spent_burst(model);
+        for (it, _) in over.iter().filter(|(_, over)| **over > 0.0) {
+            self.pace[it] = self.pace[it].max(least);
+        }
+    }
+
+    /// What is left of a bucket for calls in flight that were estimated too low.
+    fn cushion(&self, it: Dimension, limit: f64) -> f64 {
+        CUSHION * limit + 0.1 * self.held[it]
+    }
+
+    /// What each limit may be exceeded by in our window.
+    pub(super) fn credits(
+        &self,
+        model: &ModelQuota,
+        limits: &PerDimension<f64>,
+        now: f64,
+    ) -> PerDimension<f64> {
+        let Some(burst) = &self.burst else { return PerDimension::default() };
+        let mut credit = burst.credit;
+        if self.is_bucket(model) {
+            for (it, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
+                let used = (self.pace[it] - now).max(0.0) * limit / micros(model.limits.window);
+                credit[it] = self.total.window[it] - used - self.cushion(it, *limit);
+            }
+        }
+        credit
+    }
+
+    /// What the provider's meter, told with the answer to a call admitted at `admitted`, teaches.
+    pub(super) fn believe(
+        &mut self,
+        model: &ModelQuota,
+        limits: &PerDimension<f64>,
+        meter: &Meter,
+        admitted: f64,
+        now: f64,
+    ) {
+        let window = micros(model.limits.window);
+        let Some(burst) = &self.burst else { return };
+        if now - burst.looked_at < HEADERS_EVERY
+            || admitted < burst.told_at
+            || now - burst.refused_at < window
+        {
+            return;
+        }
+        let limited: Vec<(Dimension, f64)> = limits
+            .iter()
+            .filter(|(_, limit)| **limit > 0.0)
+            .map(|(it, limit)| (it, *limit))
+            .collect();
+        if limited.iter().any(|(it, _)| meter.used[*it].is_none()) {
+            return;
+        }
+        // Those of the second before may have come to the provider later.
+        let after = self.ledger.iter().rev().take_while(|(at, _)| *at > admitted - 1e6);
+        let ids: Vec<&String> = after.map(|(_, id)| id).collect();
+        if ids.len() >= COUNTED_SINCE {
+            return;
+        }
+        let mut since = PerDimension::<f64>::default();
+        for entry in ids.into_iter().rev().filter_map(|id| self.entries.get(id)) {
+            since = PerDimension::from_fn(|it| since[it] + entry.amounts[it]);
+        }
+        let (mut left, mut credit) = (f64::INFINITY, burst.credit);
+        let (bucket, mut pace) = (self.is_bucket(model), self.pace);
+        for (it, limit) in limited {
+            let told = float(meter.used[it].unwrap_or_default());
+            let mut by_now = told + since[it];
+            if matches!(it, Dimension::Output | Dimension::Combined) {
+                by_now += self.held.output;
+            }
+            let used = by_now + self.cushion(it, limit);
+            credit[it] = (self.total.window[it] - used).max(0.0);
+            left = left.min((limit - used) / limit * window);
+            if bucket {
+                let most = now + by_now * window / limit;
+                pace[it] = (admitted + told * window / limit).max(pace[it].min(most));
+            }
+        }
+        let allowed = Self::most_allowed(burst, model, now);
+        self.pace = pace;
+        let to = self.pace_ahead(limits, now) + left;
+        let to = to.min(allowed);
+        if let Some(burst) = &mut self.burst {
+            burst.credit = credit;
+            (burst.looked_at, burst.told_at) = (now, admitted);
+        }
+        self.widen(to);
+    }
+
+    /// A refusal ends all credit. If the window was not full it was the burst that was refused.
+    pub(super) fn learn_refusal(
+        &mut self,
+        model: &ModelQuota,
+        limits: &PerDimension<f64>,
+        now: f64,
+    ) {
+        let full = self.fullness(limits, &self.credits(model, limits, now)) >= FULL;
+        let ahead = self.pace_ahead(limits, now);
+        let tolerance = micros(model.limits.burst);
+        let Some(burst) = &mut self.burst else { return };
+        burst.credit = PerDimension::default();
+        (burst.refused_at, burst.steady_until) = (now, now + micros(model.limits.window));
+        if now - burst.ceiling_at >= LESSON_ONCE_IN && !full && burst.allowance > tolerance {
+            burst.ceiling = tolerance.max(burst.allowance.min(ahead) * WENT_WELL);
+            (burst.ceiling_at, burst.allowance) = (now, burst.ceiling);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! How much may go at once, where that is learned: slow start, headers, buckets, refusals. Kept by
+//! both stores.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Rig, SECOND, both_stores, limits, model};
+use tidegate_quota::{
+    Amounts, Decision, Limits, PerDimension, Store,
+    store::{Ask, Meter, ProviderSignal, Settlement},
+};
+
+/// A thousand tokens are a second's worth.
+const LIMIT: u64 = 60_000;
+
+both_stores! {
+    an_even_pace_stays_even(model(even()));
+    a_burst_grows_while_nothing_is_refused(model(learned()));
+    nothing_grows_far_before_a_call_has_come_back(model(learned()));
+    a_refused_burst_is_remembered_and_tried_again_after_weeks(model(learned()));
+    headers_say_how_much_may_go_at_once(model(learned()));
+    headers_free_what_the_provider_has_forgotten(model(learned()));
+    a_header_from_before_says_nothing_of_what_went_since(model(learned()));
+    a_header_of_a_burst_knows_only_what_came_before(model(bucket()));
+    a_known_bucket_may_be_emptied_while_it_refills(model(bucket()));
+    a_refusal_makes_a_bucket_unknown(model(bucket()));
+    a_store_that_was_lost_under_a_working_fleet_grows_nothing_for_a_window(model(learned()));
+}
+
+fn even() -> Limits {
+    Limits { burst: Duration::from_secs(1), ..limits(LIMIT) }
+}
+
+fn learned() -> Limits {
+    Limits { burst_max: Some(Duration::from_secs(60)), ..even() }
+}
+
+fn bucket() -> Limits {
+    Limits { token_bucket: true, ..learned() }
+}
+
+/// Asks with as many callers as want to, every 50 ms, and says how many tokens were admitted.
+async fn saturate<S: Store>(rig: &Rig<S>, length: Duration) -> u64 {
+    let (end, mut admitted, mut turn) = (rig.now() + micros(length), 0, None);
+    while rig.now() < end {
+        match rig.reserve(&Ask { ticket: turn, ..rig.ask(400) }).await {
+            Decision::Granted => (admitted, turn) = (admitted + 400, None),
+            Decision::Wait { ticket, .. } => {
+                turn = Some(ticket);
+                rig.advance(Duration::from_millis(50));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    admitted
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap()
+}
+
+/// One call that has come back, so that calls are known to succeed; its headers say so much is
+/// used.
+async fn come_back<S: Store>(rig: &Rig<S>, told: Option<u64>) {
+    let ask = rig.ask(100);
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+    rig.advance(Duration::from_millis(100));
+    ended(rig, &ask, told).await;
+}
+
+async fn ended<S: Store>(rig: &Rig<S>, ask: &Ask, told: Option<u64>) {
+    let used = PerDimension { combined: told, ..PerDimension::default() };
+    let settlement = Settlement {
+        meter: Meter { used, ..Meter::default() },
+        ..Settlement::used(&ask.reservation, ask.amounts)
+    };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
+
+async fn refused<S: Store>(rig: &Rig<S>, reservation: &str) {
+    let settlement = Settlement {
+        signal: ProviderSignal::Refused,
+        ..Settlement::used(reservation, Amounts::call(0, 0))
+    };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
+
+async fn an_even_pace_stays_even<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(0)).await;
+    let admitted = saturate(rig, Duration::from_secs(20)).await;
+    assert!((20_000..=23_000).contains(&admitted), "{admitted}");
+}
+
+async fn a_burst_grows_while_nothing_is_refused<S: Store>(rig: &Rig<S>) {
+    come_back(rig, None).await;
+    let first = saturate(rig, Duration::from_secs(2)).await;
+    assert!(first <= 5_000, "a few seconds' worth goes at first: {first}");
+    let admitted = first + saturate(rig, Duration::from_secs(12)).await;
+    assert!(admitted >= 40_000, "14 s of an even pace are 15,000; there were {admitted}");
+    let all = admitted + saturate(rig, Duration::from_secs(45)).await;
+    assert!(all <= LIMIT, "and never more than a window holds: {all}");
+    rig.advance(Duration::from_secs(120));
+    let at_once = saturate(rig, Duration::from_millis(50)).await;
+    assert!(at_once >= 50_000, "after a silence what was learned goes at once: {at_once}");
+}
+
+async fn nothing_grows_far_before_a_call_has_come_back<S: Store>(rig: &Rig<S>) {
+    let admitted = saturate(rig, Duration::from_secs(15)).await;
+    assert!((20_000..=27_000).contains(&admitted), "ten seconds ahead at most: {admitted}");
+}
+
+async fn a_refused_burst_is_remembered_and_tried_again_after_weeks<S: Store>(rig: &Rig<S>) {
+    come_back(rig, None).await;
+    saturate(rig, Duration::from_secs(5)).await;
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    refused(rig, &ask.reservation).await;
+    rig.advance(Duration::from_secs(3_600));
+    let at_once = saturate(rig, Duration::from_secs(10)).await;
+    assert!(at_once <= 18_000, "an hour later: {at_once}");
+    rig.advance(Duration::from_secs(20 * 86_400));
+    come_back(rig, None).await;
+    let later = saturate(rig, Duration::from_secs(15)).await;
+    assert!(later > at_once + 7_000, "weeks later more is tried: {later} after {at_once}");
+}
+
+async fn headers_say_how_much_may_go_at_once<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(20_000)).await;
+    let at_once = saturate(rig, Duration::from_millis(50)).await;
+    assert!((34_000..=40_000).contains(&at_once), "40,000 are left: {at_once}");
+}
+
+async fn headers_free_what_the_provider_has_forgotten<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(100)).await;
+    saturate(rig, Duration::from_secs(1)).await;
+    rig.advance(Duration::from_secs(20));
+    let last = rig.ask(100);
+    assert_eq!(rig.reserve(&last).await, Decision::Granted);
+    let rest = saturate(rig, Duration::from_millis(50)).await;
+    assert!(rest <= 2_500, "our window is full: {rest}");
+    rig.advance(Duration::from_secs(2));
+    // Refilled by a third since; our window still holds everything.
+    ended(rig, &last, Some(38_000)).await;
+    rig.advance(Duration::from_millis(500));
+    let more = saturate(rig, Duration::from_secs(1)).await;
+    assert!((10_000..=22_000).contains(&more), "{more}");
+}
+
+/// The answer to a call that began before the burst tells of an empty meter; the burst is not in it.
+async fn a_header_from_before_says_nothing_of_what_went_since<S: Store>(rig: &Rig<S>) {
+    let early = rig.ask(100);
+    rig.reserve(&early).await;
+    rig.advance(Duration::from_millis(100));
+    come_back(rig, Some(200)).await;
+    let burst = saturate(rig, Duration::from_millis(50)).await;
+    assert!(burst > 50_000, "{burst}");
+    rig.advance(Duration::from_secs(1));
+    ended(rig, &early, Some(100)).await;
+    let more = saturate(rig, Duration::from_millis(50)).await;
+    assert!(more <= 2_500, "the rest of the window: {more}");
+}
+
+/// All calls of a burst were admitted at once, and the first of them came to the provider first.
+async fn a_header_of_a_burst_knows_only_what_came_before<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(100)).await;
+    let first = rig.ask(100);
+    rig.reserve(&first).await;
+    let burst = saturate(rig, Duration::from_millis(50)).await;
+    assert!(burst > 50_000, "{burst}");
+    rig.advance(Duration::from_secs(1));
+    ended(rig, &first, Some(300)).await;
+    let more = saturate(rig, Duration::from_millis(50)).await;
+    assert!(more <= 2_500, "the rest of the bucket: {more}");
+}
+
+async fn a_known_bucket_may_be_emptied_while_it_refills<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(100)).await;
+    let mut level = 60_000.0 - 100.0;
+    let mut all = 0;
+    for _ in 0..60 {
+        let admitted = saturate(rig, Duration::from_secs(1)).await;
+        level = f64::min(60_000.0, level + 1_000.0) - f64::from(u32::try_from(admitted).unwrap());
+        assert!(level >= 0.0, "the provider's bucket is overdrawn after {all}");
+        all += admitted;
+    }
+    assert!(all >= 100_000, "full bucket and refill: {all}");
+}
+
+async fn a_refusal_makes_a_bucket_unknown<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(100)).await;
+    let burst = saturate(rig, Duration::from_millis(50)).await;
+    rig.advance(Duration::from_secs(30));
+    let ask = rig.ask(10);
+    rig.reserve(&ask).await;
+    refused(rig, &ask.reservation).await;
+    let more = saturate(rig, Duration::from_secs(29)).await;
+    assert!(burst + more <= LIMIT, "{burst} and {more} in one window");
+}
+
+/// A settlement of a call that the store does not know: there was a fleet at work before.
+async fn a_store_that_was_lost_under_a_working_fleet_grows_nothing_for_a_window<S: Store>(
+    rig: &Rig<S>,
+) {
+    let start = rig.now();
+    come_back(rig, None).await;
+    refused_nothing(rig).await;
+    let admitted = saturate(rig, Duration::from_secs(50)).await;
+    assert!(admitted <= 54_000, "an even pace: {admitted}");
+    rig.at(start + 61 * SECOND);
+    let admitted = saturate(rig, Duration::from_secs(10)).await;
+    assert!(admitted >= 13_000, "then it grows: {admitted}");
+}
+
+async fn refused_nothing<S: Store>(rig: &Rig<S>) {
+    let settlement = Settlement::used("of-another-life", Amounts::call(10, 10));
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
