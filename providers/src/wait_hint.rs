@@ -73,7 +73,7 @@ fn decimal(text: &str, unit: f64) -> Option<Duration> {
 
 /// One or more of number and unit at the beginning of a text. By hand: `humantime` takes no
 /// fractions and nothing after the duration, and vendors write "41.724s. Visit …".
-fn units(text: &str) -> Option<Duration> {
+pub(crate) fn units(text: &str) -> Option<Duration> {
     let (mut rest, mut seconds, mut any) = (text, 0.0, false);
     loop {
         let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());

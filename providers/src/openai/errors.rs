@@ -91,11 +91,15 @@ fn is_larger_than_limit(message: &str) -> bool {
     }
 }
 
-/// Rate-limit headers: `x-ratelimit-{limit,remaining}-{requests,tokens}`, on successes and on 429s.
+/// Rate-limit headers: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, on successes and on
+/// 429s. At Groq those of requests are of a day (console.groq.com/docs/rate-limits); they are left
+/// out, because what is wanted is a minute's.
 pub(super) fn observed(headers: &HeaderMap) -> Observed {
     let window = |what| {
         let header = |begin| wait_hint::text(headers, &format!("x-ratelimit-{begin}-{what}"));
-        Window::read(header("limit"), header("remaining"))
+        let window = Window::read(header("limit"), header("remaining"))?;
+        let reset = header("reset").and_then(wait_hint::units);
+        (!reset.is_some_and(|reset| window.is_of_a_day(reset))).then_some(window)
     };
     Observed {
         requests: window("requests"),
@@ -109,6 +113,28 @@ pub(super) fn observed(headers: &HeaderMap) -> Observed {
 mod tests {
     use super::*;
     use crate::testing;
+
+    /// As Groq's documentation shows them: 30 of the day's 14,400 requests come back in 3 minutes.
+    #[test]
+    fn a_days_limit_is_no_minutes() {
+        let observed = observed(&testing::headers(&[
+            ("x-ratelimit-limit-requests", "14400"),
+            ("x-ratelimit-remaining-requests", "14370"),
+            ("x-ratelimit-reset-requests", "2m59.56s"),
+            ("x-ratelimit-limit-tokens", "18000"),
+            ("x-ratelimit-remaining-tokens", "17997"),
+            ("x-ratelimit-reset-tokens", "7.66ms"),
+        ]));
+        let tokens = Window { limit: Some(18_000), remaining: Some(17_997) };
+        assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
+    }
+
+    /// A limit of nothing is one that does not apply.
+    #[test]
+    fn a_limit_of_nothing_is_none() {
+        let headers = [("x-ratelimit-limit-tokens", "0"), ("x-ratelimit-remaining-tokens", "0")];
+        assert_eq!(observed(&testing::headers(&headers)).tokens, None);
+    }
 
     #[test]
     fn limits_stand_in_headers() {
