@@ -20,7 +20,8 @@ use tidegate_activities::call::{
 };
 use tidegate_providers::Prices;
 use tidegate_quota::{
-    Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, redis_store::Store,
+    Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, budget::Payer,
+    redis_store::Store,
 };
 use tidegate_testkit::{Redis, unique};
 
@@ -97,6 +98,7 @@ async fn a_budget_holds_what_is_likely() {
     let Some(redis) = Redis::start() else { return };
     let store = Store::open(&redis.url, &unique("test"), Options::default().pause_ttl).unwrap();
     let ledger = tidegate_quota::Budgets::new(Some(store));
+    ledger.open(&Payer::Batch("night".to_owned()), 0.0, false).await.unwrap();
     let price = format!("[[price]]\nmodels = [\"{MODEL}\"]\ninput = 0.0\noutput = 8.0");
     let budgets = Budgets::new(ledger, HashMap::new(), Prices::parse(&price).unwrap());
     let attempt =

@@ -199,7 +199,7 @@ mod tests {
         let expected = [
             ("documents", "120 (3 failed, 4 updated, 20 done before)"),
             ("calls per document", "1.10"),
-            ("bought before", "7 of the answers, which saved $0.50"),
+            ("bought before", "7 of the answers, which saved $0.5000"),
             ("429s", "0"),
             ("waits in Temporal", "0"),
             ("tokens", "1,500 in, 10 out"),

@@ -111,7 +111,7 @@ impl Model {
             day_offset: DAY.saturating_sub(*self.day_begins),
             margin: self.margin.unwrap_or(margin),
             window,
-            burst: self.burst.map_or(Limits::default().burst, |burst| *burst),
+            burst: self.burst.map_or_else(|| Limits::default().burst, |burst| *burst),
             // What is given is kept to; else it is learned.
             burst_max: self.burst.is_none().then_some(window),
             token_bucket: algorithm == Algorithm::TokenBucket,

@@ -49,7 +49,7 @@ impl ProcessParts {
             let lanes = (0..steps.min(PARTS_AT_ONCE)).map(|_| Self::lane(ctx.clone()));
             workflows::join_all(lanes.collect::<Vec<_>>()).await;
             if let Some(ended) = ctx.state(|parts| parts.ended.clone()) {
-                return Ok(LongOutcome { taken: ctx.state(|parts| parts.input.taken), ..ended });
+                return Ok(ctx.state(|parts| ended.taking(parts.input.taken)));
             }
             let input = ctx.state(|parts| parts.input.clone());
             if input.next < steps {
@@ -104,10 +104,8 @@ impl ProcessParts {
         match ended {
             Ok(DocumentOutcome { spend, cuts, .. }) => *taken += Taken { spend, cuts },
             Err(error) => {
-                let (mut failed, lost) =
-                    failure::failed_document(self.input.document.index, &error);
+                let (failed, lost) = failure::failed_document(self.input.document.index, &error);
                 *taken += lost;
-                failed.provider_calls = taken.spend.provider_calls;
                 let cancelled = failure::is_cancelled(&error);
                 let failed = (!cancelled).then_some(failed);
                 let ended = LongOutcome { failed, cancelled, ..LongOutcome::default() };

@@ -137,6 +137,16 @@ pub struct LongOutcome {
     pub cancelled: bool,
 }
 
+impl LongOutcome {
+    /// The same once all steps under way have ended, those beside the one that failed among them.
+    #[must_use]
+    pub(crate) fn taking(self, taken: Taken) -> Self {
+        let provider_calls = taken.spend.provider_calls;
+        let failed = self.failed.map(|failed| FailedDocument { provider_calls, ..failed });
+        Self { taken, failed, ..self }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
