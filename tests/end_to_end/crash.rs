@@ -41,9 +41,9 @@ async fn a_killed_worker_loses_no_document() {
     assert_eq!(result["failed"], json!(0));
     assert_eq!((fleet.results("out").len(), fleet.lines("out/results.jsonl").len()), (150, 150));
     let account = fleet.account();
-    // Only what was in flight at a kill may have been asked twice: its answer was lost with the
-    // worker.
-    assert!(account.requests <= 150 + 2 * 25, "{account:?}");
+    // Only what was in flight at a kill may have been asked twice, however much a burst had let go:
+    // its connection was cut, or its answer had come a moment before and was not written yet.
+    assert!(account.requests <= 150 + account.abandoned + 2 * 10, "{account:?}");
     fleet.stop().await;
 }
 
