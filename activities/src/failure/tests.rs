@@ -1,7 +1,15 @@
-use tidegate_quota::Ticket;
+use std::time::{Duration, SystemTime};
+
+use tidegate_providers::{self as providers, Kind};
+use tidegate_quota::{Dimension, Refused, Ticket, store::Binding};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::CallCounts;
 
 use super::*;
-use crate::call::attempt::AttemptState;
+use crate::{
+    call::attempt::{Attempt, AttemptState, StoreFault, StoreFaults},
+    storage,
+};
 
 fn counts(provider_calls: u32, rate_limited: u32) -> CallCounts {
     CallCounts { provider_calls, rate_limited, deferrals: 0 }

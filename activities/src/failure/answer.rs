@@ -1,0 +1,75 @@
+//! Answers that are cut, empty, or not what the schema asks for.
+
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::FailureType;
+
+use super::{AT_ONCE, Failure, MAX_INVALID_OUTPUTS, Retry};
+
+impl Failure {
+    /// An answer does not satisfy the schema; `count` of this document's answers did not.
+    #[must_use]
+    pub fn invalid_output(reason: &str, count: u32) -> Self {
+        let message = format!("the answer does not satisfy the schema: {reason}");
+        let again = count < MAX_INVALID_OUTPUTS;
+        let retry = if again { Retry::After(AT_ONCE) } else { Retry::Never };
+        Self::new(FailureType::InvalidOutput, message, retry)
+    }
+
+    /// An answer was cut at so many output tokens, or is empty; the next attempt has more room.
+    #[must_use]
+    pub fn cut(room: u32) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens; it is asked for again with more room"
+        );
+        Self::new(FailureType::Truncated, message, Retry::After(AT_ONCE))
+    }
+
+    /// The same, and it stays as it is.
+    #[must_use]
+    pub fn truncated(room: u32) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens; raise max_output_tokens, or take such answers with \"on_cut\": \"keep\""
+        );
+        Self::never(FailureType::Truncated, message)
+    }
+
+    /// The same, of a model that writes no more.
+    #[must_use]
+    pub fn truncated_at_cap(room: u32, model: &ModelId) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens, which is all that {model} writes; ask for less, read long documents in parts (\"long\"), choose another model, or take such answers with \"on_cut\": \"keep\""
+        );
+        Self::never(FailureType::Truncated, message)
+    }
+
+    /// A cut answer that would be kept, were it not for the schema.
+    #[must_use]
+    pub fn truncated_json(room: u32, reason: &str) -> Self {
+        let message = format!(
+            "the answer was cut or empty at {room} output tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
+        );
+        Self::never(FailureType::Truncated, message)
+    }
+
+    /// Whether a call with less room for its answer might have been made.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        let may_be = matches!(
+            self.kind,
+            FailureType::TooLarge | FailureType::InvalidRequest | FailureType::BudgetExceeded
+        );
+        may_be && !self.is_retried()
+    }
+
+    /// The same, of a document that was to be asked again with more room: where that cannot be
+    /// had, the cut answer is all that there is.
+    #[must_use]
+    pub fn without_room(self) -> Self {
+        if !self.lacks_room() {
+            return self;
+        }
+        let message =
+            format!("the answer was cut or empty, and more room cannot be had: {}", self.message);
+        Self::never(FailureType::Truncated, message)
+    }
+}

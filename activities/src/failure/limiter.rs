@@ -1,0 +1,121 @@
+//! No permit: quota, gates, circuits, budgets.
+
+use std::time::Duration;
+
+use tidegate_quota::{
+    Dimension, Refused,
+    budget::{BudgetRefused, Payer, Unheld},
+    store::Binding,
+};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{FailureType, WaitsFor};
+
+use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Failure, Retry};
+
+/// A worker that is too old for the quota stops; by then another one can take its documents.
+const OUTDATED: Duration = Duration::from_secs(10);
+
+/// A document that waits for its turn elsewhere comes back a little early and waits the rest in
+/// place: turns move up when calls use less than was reserved, and a turn must not pass while
+/// Temporal dispatches it. By a part of the wait, because turns move the more the further off they
+/// are; but not by more than seconds, because a long wait would then be asked about too often.
+const EARLY: Duration = Duration::from_millis(500);
+const EARLY_PART: f64 = 0.16;
+const MAX_EARLY: Duration = Duration::from_secs(10);
+
+impl Failure {
+    /// The limiter gave no permit; no call was made.
+    #[must_use]
+    pub fn refused(refused: &Refused) -> Self {
+        let message = refused.to_string();
+        match refused {
+            Refused::Wait { wait, binding, .. } => {
+                let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
+                let delay = wait.saturating_sub(early).max(Duration::from_secs(1));
+                Self::quota_wait(message, delay, waits_for(*binding))
+            }
+            Refused::Paused { wait, .. } => Self::quota_wait(message, *wait, WaitsFor::Gate),
+            Refused::Outdated(_) => Self::quota_wait(message, OUTDATED, WaitsFor::Gate),
+            Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
+            Refused::NeverFits { .. } => Self::never(FailureType::TooLarge, message),
+            Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
+        }
+    }
+
+    fn quota_wait(message: String, delay: Duration, waits_for: WaitsFor) -> Self {
+        let waits_for = Some(waits_for);
+        Self { waits_for, ..Self::new(FailureType::QuotaWait, message, Retry::After(delay)) }
+    }
+
+    /// A model whose circuit stays open for so long; no call was made.
+    #[must_use]
+    pub fn circuit_open(model: &ModelId, open: Duration) -> Self {
+        let message = format!(
+            "{model} has failed several times in a row; one call tries it again in {open:.0?}"
+        );
+        Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
+    }
+
+    /// This worker stops, and no call of the attempt has left: another worker takes it over.
+    #[must_use]
+    pub fn worker_stops() -> Self {
+        let message = "this worker is stopping, and hands this over to another one";
+        Self::new(FailureType::QuotaWait, message, Retry::After(AT_ONCE))
+    }
+
+    /// A budget has too little left; no call was made.
+    #[must_use]
+    pub fn over_budget(refused: &BudgetRefused) -> Self {
+        if refused.may_come_back() {
+            let wait = BUDGET_RETURNS + BUDGET_RETURNS.mul_f64(2.0 * rand::random::<f64>());
+            return Self::quota_wait(refused.to_string(), wait, WaitsFor::Budget);
+        }
+        Self::never(FailureType::BudgetExceeded, refused.to_string())
+    }
+
+    /// Redis has lost what was spent of a budget; no call was made.
+    #[must_use]
+    pub fn budget_lost(payer: &Payer) -> Self {
+        let (flag, name) = match payer {
+            Payer::Tenant(tenant) => ("tenant", tenant.as_str()),
+            Payer::Batch(batch) => ("batch", batch.as_str()),
+        };
+        let message = format!(
+            "Redis has lost what {payer} has spent; say it with `tidegate budget set --{flag} {name} --spent-usd AMOUNT`, and let [storage] state keep it the next time"
+        );
+        let wait = BUDGET_LOST.mul_f64(1.0 + rand::random::<f64>());
+        Self::quota_wait(message, wait, WaitsFor::Budget)
+    }
+
+    /// Whether too little is left of a budget, for now or for good.
+    #[must_use]
+    pub fn waits_for_budget(&self) -> bool {
+        self.kind == FailureType::BudgetExceeded || self.waits_for == Some(WaitsFor::Budget)
+    }
+}
+
+/// A budget with too little left is final; one that cannot be asked may be asked later.
+impl From<Unheld> for Failure {
+    fn from(unheld: Unheld) -> Self {
+        match unheld {
+            Unheld::Refused(refused) => Self::over_budget(&refused),
+            Unheld::Lost { payer, .. } => Self::budget_lost(&payer),
+            unsaved @ Unheld::Unsaved(_) => {
+                Self::quota_wait(unsaved.to_string(), BUDGET_RETURNS, WaitsFor::Budget)
+            }
+            unknown @ Unheld::Unknown(_) => Self::transient(unknown.to_string()),
+        }
+    }
+}
+
+fn waits_for(binding: Binding) -> WaitsFor {
+    match binding {
+        Binding::Limit(Dimension::Requests) => WaitsFor::Requests,
+        Binding::Limit(Dimension::Input) => WaitsFor::Input,
+        Binding::Limit(Dimension::Output) => WaitsFor::Output,
+        Binding::Limit(Dimension::Combined) => WaitsFor::Tokens,
+        Binding::InFlight => WaitsFor::InFlight,
+        Binding::Turn => WaitsFor::Turn,
+        Binding::Canary => WaitsFor::Canary,
+    }
+}

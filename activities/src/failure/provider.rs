@@ -1,0 +1,94 @@
+//! A provider that refuses or fails, its keys, and what that says of the model.
+
+use std::time::Duration;
+
+use tidegate_providers::{self as providers, Kind};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{CallCounts, FailureType};
+
+use super::{Failure, KEY_ELSEWHERE, MAX_FAULTS, Retry};
+
+impl Failure {
+    /// A provider call failed. `counts` has it already.
+    #[must_use]
+    pub fn from_provider(error: &providers::Error, counts: &CallCounts) -> Self {
+        let kind = provider_failure(error.kind);
+        let faults = counts.provider_calls.saturating_sub(counts.rate_limited);
+        if !error.kind.is_retryable() {
+            return Self::never(kind, &error.message);
+        }
+        if faults >= MAX_FAULTS {
+            return Self::never(kind, format!("given up after {faults} calls: {}", error.message));
+        }
+        let so_far = if error.kind == Kind::RateLimited { counts.rate_limited } else { faults };
+        let (before, at_least) = (so_far.saturating_sub(1), error.retry_after.unwrap_or_default());
+        Self::new(kind, &error.message, Retry::ByFaults { before, at_least })
+    }
+
+    /// A step of a provider's batch failed. Whatever it is, it may pass: how often it is tried is
+    /// the step's own.
+    #[must_use]
+    pub fn from_batch_api(error: &providers::Error, attempt: u32) -> Self {
+        let provider_calls = attempt.min(MAX_FAULTS - 1);
+        let failure =
+            Self::from_provider(error, &CallCounts { provider_calls, ..CallCounts::default() });
+        let retry = if failure.is_retried() { failure.retry } else { Retry::After(Duration::MAX) };
+        Self { retry, ..failure }
+    }
+
+    /// A key was just refused, in these words of the provider's, and another worker may have a
+    /// good one.
+    #[must_use]
+    pub fn key_refused(words: &str) -> Self {
+        Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(KEY_ELSEWHERE))
+    }
+
+    /// The same, of a key that was refused before: no call was made.
+    #[must_use]
+    pub fn handed_back(model: &ModelId, words: &str) -> Self {
+        let message =
+            format!("this worker's key for {model} is refused, another worker may do it: {words}");
+        Self { benign: true, ..Self::key_refused(&message) }
+    }
+
+    /// No live worker has a key that is accepted.
+    #[must_use]
+    pub fn keys_gone(model: &ModelId, words: &str) -> Self {
+        let message = format!("no worker has a key that is accepted for {model}: {words}");
+        Self::never(FailureType::Unauthorized, message)
+    }
+
+    /// Whether the model cannot be asked at all for now, so that another one should be.
+    #[must_use]
+    pub fn model_is_gone(&self) -> bool {
+        matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
+            && !self.is_retried()
+    }
+
+    /// Whether the model had no room or failed, so that after some of these another one should be
+    /// asked.
+    #[must_use]
+    pub fn model_is_short(&self) -> bool {
+        matches!(
+            self.kind,
+            FailureType::RateLimited
+                | FailureType::QuotaWait
+                | FailureType::Overloaded
+                | FailureType::Transient
+        )
+    }
+}
+
+fn provider_failure(kind: Kind) -> FailureType {
+    match kind {
+        Kind::RateLimited => FailureType::RateLimited,
+        Kind::Overloaded => FailureType::Overloaded,
+        Kind::Transient | Kind::Timeout => FailureType::Transient,
+        Kind::QuotaExhausted => FailureType::QuotaExhausted,
+        Kind::Unauthorized => FailureType::Unauthorized,
+        Kind::InvalidRequest => FailureType::InvalidRequest,
+        Kind::TooLarge => FailureType::TooLarge,
+        Kind::ContentRefused => FailureType::ContentRefused,
+        Kind::InvalidOutput => FailureType::InvalidOutput,
+    }
+}
