@@ -1,0 +1,122 @@
+//! A root: a store, and the part of it that may be read and written.
+
+use std::{
+    fmt,
+    path::{Component, Path as FilePath, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use object_store::{
+    ClientOptions, ObjectStore,
+    client::{HttpClient, HttpConnector},
+    http::HttpBuilder,
+    list::PaginatedListStore,
+    local::LocalFileSystem,
+};
+use url::Url;
+
+use super::{Error, listing};
+
+/// For one file over HTTP.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// What one of the configured roots opens.
+pub(super) struct Root {
+    /// Ends in a slash, so that `/data` does not cover `/database`.
+    pub(super) url: Url,
+    pub(super) store: Arc<dyn ObjectStore>,
+    /// Lists page by page, where a store can.
+    pub(super) lister: Option<Arc<dyn PaginatedListStore>>,
+    /// For `file://`: links must not lead out of it.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Root").field("url", &self.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl Root {
+    pub(super) fn open(text: &str, options: &[(String, String)]) -> Result<Self, Error> {
+        let invalid = |why: String| {
+            Error::Invalid(format!("storage root \"{}\": {why}", text.escape_debug()))
+        };
+        let mut url = Url::parse(text).map_err(|_| {
+            invalid("write an absolute URI such as file:///data or s3://bucket/prefix".to_owned())
+        })?;
+        if !url.path().ends_with('/') {
+            let path = format!("{}/", url.path());
+            url.set_path(&path);
+        }
+        if url.scheme() == "file" {
+            let folder = url.to_file_path().map_err(|()| {
+                invalid("write file:// and an absolute path, three slashes in all".to_owned())
+            })?;
+            return Ok(Self {
+                url,
+                store: Arc::new(LocalFileSystem::new()),
+                lister: None,
+                folder: Some(folder),
+            });
+        }
+        if matches!(url.scheme(), "http" | "https") {
+            let mut origin = url.clone();
+            origin.set_path("/");
+            let client = ClientOptions::new().with_allow_http(true);
+            let builder = HttpBuilder::new()
+                .with_url(origin)
+                .with_client_options(client)
+                .with_http_connector(Straight);
+            let store = builder.build().map_err(|error| invalid(error.to_string()))?;
+            return Ok(Self { url, store: Arc::new(store), lister: None, folder: None });
+        }
+        let lister = listing::lister(&url, options).map_err(|error| invalid(error.to_string()))?;
+        let options = options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value));
+        let (store, _) = object_store::parse_url_opts(&url, options)
+            .map_err(|error| invalid(error.to_string()))?;
+        Ok(Self { url, store: Arc::from(store), lister, folder: None })
+    }
+
+    /// How many parts of the path lie beyond this root, if it covers the URL.
+    pub(super) fn rest(&self, url: &Url, parts: &[String]) -> Option<usize> {
+        let same_place = self.url.scheme() == url.scheme()
+            && self.url.host_str() == url.host_str()
+            && self.url.port() == url.port();
+        let own = self.url.path_segments().into_iter().flatten().filter(|part| !part.is_empty());
+        let own: Vec<_> = own
+            .map(|part| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned())
+            .collect();
+        (same_place && parts.starts_with(&own)).then(|| parts.len() - own.len())
+    }
+}
+
+/// HTTP without redirects: they would lead to other hosts, and those are no root.
+#[derive(Debug)]
+struct Straight;
+
+impl HttpConnector for Straight {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(HTTP_TIMEOUT)
+            .build();
+        let client = client.map_err(|error| object_store::Error::Generic {
+            store: "HTTP",
+            source: Box::new(error),
+        })?;
+        Ok(HttpClient::new(client))
+    }
+}
+
+/// Whether the nearest existing ancestor of `file`, all links followed, lies in `folder`.
+pub(super) fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
+    let Ok(folder) = folder.canonicalize() else {
+        // A root that does not exist holds nothing to be led out of; the read finds that out.
+        return !file.components().any(|part| part == Component::ParentDir);
+    };
+    file.ancestors()
+        .find_map(|ancestor| ancestor.canonicalize().ok())
+        .is_none_or(|real| real.starts_with(&folder) || folder.starts_with(&real))
+}
