@@ -40,6 +40,7 @@ mod bounds;
 mod limiter;
 mod provider;
 mod retry;
+mod size;
 mod store;
 
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};

@@ -1,17 +1,20 @@
-//! What bounds the length of a model's answers: the model itself, and the time of a call.
+//! What bounds a call: what the model takes and writes, and the time.
 //!
 //! Caps by name: LiteLLM's table `model_prices_and_context_window` (1.109.1 of November 2026,
-//! `max_output_tokens`), held against the vendors' model pages where both say something.
+//! `max_output_tokens`, `max_input_tokens`), held against the vendors' model pages where both say
+//! something.
 
 use std::{iter, time::Duration};
 
-/// What bounds the answers of one model.
+/// What bounds the calls to one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// Output tokens, as the vendor states them for the model; `None` where that is not known.
     pub output_tokens: Option<u32>,
     /// Time for one whole call; `None` where nothing bounds it.
     pub time: Option<Duration>,
+    /// Input tokens that the model takes in one call; `None` where that is not known.
+    pub context_tokens: Option<u64>,
 }
 
 /// The beginnings of models' names, and their caps in tokens. The longest that fits counts.
@@ -55,9 +58,47 @@ pub(crate) const GEMINI: Caps =
 pub(crate) const BEDROCK: Caps =
     &[("nova", 10_000), ("nova-2", 64_000), ("nova-premier", 10_000), ("gpt-oss", 16_384)];
 
+/// What a model takes as input, in tokens, by the beginnings of names; the most that any model of
+/// the name takes.
+pub(crate) const CONTEXTS: &[(&str, u64)] = &[
+    ("claude", 1_000_000),
+    ("claude-3", 200_000),
+    ("claude-opus-4", 200_000),
+    ("claude-opus-4-6", 1_000_000),
+    ("claude-opus-4-7", 1_000_000),
+    ("claude-opus-4-8", 1_000_000),
+    // A million where a header asks for it, which is not sent here.
+    ("claude-sonnet-4", 200_000),
+    ("claude-sonnet-4-6", 1_000_000),
+    ("claude-haiku-4-5", 200_000),
+    ("gpt-3.5", 16_385),
+    ("gpt-4", 8_192),
+    ("gpt-4-1106", 128_000),
+    ("gpt-4-0125", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4o", 128_000),
+    ("gpt-4.1", 1_047_576),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+    ("gpt-5", 400_000),
+    ("gpt-5.4", 1_050_000),
+    ("gpt-5.5", 1_050_000),
+    ("gpt-5.6", 1_050_000),
+    ("gemini", 1_048_576),
+    ("gemini-exp", 2_097_152),
+    ("gemini-1.5-pro", 2_097_152),
+    ("nova-micro", 128_000),
+    ("nova-lite", 300_000),
+    ("nova-pro", 300_000),
+    ("nova-premier", 1_000_000),
+    ("nova-2", 1_000_000),
+    ("gpt-oss", 128_000),
+];
+
 /// The cap of a model, by its name, which may have something before it:
 /// `global.anthropic.claude-…`, `meta-llama/llama-…`.
-pub(crate) fn cap(caps: Caps, model: &str) -> Option<u32> {
+pub(crate) fn cap<T: Copy>(caps: &[(&str, T)], model: &str) -> Option<T> {
     let starts = model.match_indices(['.', '/', ':']).map(|(at, _)| at + 1);
     let names: Vec<&str> =
         iter::once(0).chain(starts).filter_map(|start| model.get(start..)).collect();

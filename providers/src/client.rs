@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderMap;
 use serde_json::Value;
 use tidegate_types::Charge;
+use url::Url;
 
 use crate::{
     batch::BatchApi,
@@ -48,18 +49,20 @@ pub(crate) struct ReplyReader {
     classifier: Classifier,
     pub(crate) key: Key,
     retry_codes: Vec<String>,
+    base_url: Url,
     request_timeout: Duration,
 }
 
 impl ReplyReader {
     pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
-        let Settings { vendor, retry_codes, request_timeout, .. } = setup.settings;
+        let Settings { vendor, base_url, retry_codes, request_timeout, .. } = setup.settings;
         Arc::new(Self {
             protocol,
             vendor: *vendor,
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
             retry_codes: retry_codes.clone(),
+            base_url: base_url.clone(),
             request_timeout: *request_timeout,
         })
     }
@@ -69,7 +72,7 @@ impl ReplyReader {
     }
 
     fn bounds(&self, model: &str) -> Bounds {
-        Bounds { output_tokens: self.vendor.output_cap(model), time: Some(self.request_timeout) }
+        self.vendor.bounds(model, &self.base_url, self.request_timeout)
     }
 
     /// Hides the key, and what a message quotes from the request.

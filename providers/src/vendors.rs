@@ -4,12 +4,14 @@
 //! What a vendor counts towards its limits is quoted from its documentation; where that does not
 //! say, the row takes the cautious side.
 
-use std::{iter, str::FromStr};
+use std::{iter, str::FromStr, time::Duration};
 
 use tidegate_types::{Charge, OutputHold};
+use url::Url;
 
 use crate::{
-    anthropic, bedrock, bounds,
+    anthropic, bedrock,
+    bounds::{self, Bounds},
     classify::Classifier,
     gemini, openai,
     settings::{BasePath, Credentials, Profile, SetupError, Vendor},
@@ -148,6 +150,19 @@ impl Vendor {
         iter::once(self).chain(others).find_map(|vendor| bounds::cap(vendor.0.output_caps, model))
     }
 
+    /// What bounds a call to a model at an endpoint. What a model takes is known of the vendor's own
+    /// host alone: behind other names there may be other models.
+    pub(crate) fn bounds(self, model: &str, at: &Url, time: Duration) -> Bounds {
+        Bounds {
+            output_tokens: self.output_cap(model),
+            time: Some(time),
+            context_tokens: self
+                .is_official(at)
+                .then(|| bounds::cap(bounds::CONTEXTS, model))
+                .flatten(),
+        }
+    }
+
     /// All vendors' names of errors, this one's first.
     pub(crate) fn classifier(self) -> Classifier {
         let others = Self::ALL.into_iter().filter(|other| *other != self);
@@ -189,6 +204,24 @@ mod tests {
             (Vendor::OPENAI, "piccolo1", None),
         ] {
             assert_eq!(vendor.output_cap(model), expected, "{model}");
+        }
+    }
+
+    #[test]
+    fn what_a_model_takes_is_known_at_the_vendors_own_host() {
+        let at = |vendor: Vendor, url: &str, model| {
+            vendor.bounds(model, &url.parse().unwrap(), Duration::from_secs(1)).context_tokens
+        };
+        let bedrock = "https://bedrock-runtime.eu-west-1.amazonaws.com";
+        for (vendor, url, model, tokens) in [
+            (Vendor::ANTHROPIC, "https://api.anthropic.com", "claude-sonnet-5-5", Some(1_000_000)),
+            (Vendor::ANTHROPIC, "https://api.anthropic.com", "claude-haiku-4-5", Some(200_000)),
+            (Vendor::OPENAI, "https://api.openai.com/v1", "gpt-4o-mini", Some(128_000)),
+            (Vendor::OPENAI, "https://api.openai.com/v1", "gpt-7", None),
+            (Vendor::OPENAI, "http://localhost:11434/v1", "gpt-4o-mini", None),
+            (Vendor::BEDROCK, bedrock, "eu.anthropic.claude-opus-4-1-20250805-v1:0", Some(200_000)),
+        ] {
+            assert_eq!(at(vendor, url, model), tokens, "{model} at {url}");
         }
     }
 }

@@ -44,7 +44,11 @@ impl Caller<'_> {
         let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
         let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
-        let room = question.room(provider.bounds(model.model()).output_tokens);
+        let bounds = provider.bounds(model.model());
+        let (room, input) = (question.room(bounds.output_tokens), question.input_tokens());
+        if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
+            return Err(Failure::exceeds_context(model, input, context));
+        }
         if let Some(retries) = retries {
             retries.pay(&self.guard.quota, attempt).await?;
         }
@@ -52,7 +56,7 @@ impl Caller<'_> {
             .request(model.clone())
             .lane(job.lane.clone())
             .tenant(job.tenant.clone())
-            .tokens(question.input_tokens(), room.into())
+            .tokens(input, room.into())
             .template(question.alike());
         let learned = self.guard.quota.learned_output(model, question.alike());
         let request = match question.likely(learned) {
@@ -73,6 +77,12 @@ impl Caller<'_> {
         }
         Ok((model, completion))
     }
+}
+
+/// So many estimated tokens may be so few in truth: texts in languages with long words have up to 6
+/// bytes a token, where 4 are taken for one.
+fn overestimated(tokens: u64) -> u64 {
+    tokens + tokens / 2
 }
 
 pub(crate) fn no_provider(model: &ModelId) -> Failure {

@@ -93,8 +93,11 @@ mod tests {
     fn the_least_bound_decides() {
         let expected = Charge::default();
         let input_only = Charge { output_weight: 0.0, ..expected };
-        let bounds =
-            |cap, seconds| Bounds { output_tokens: cap, time: Some(Duration::from_secs(seconds)) };
+        let bounds = |cap, seconds| Bounds {
+            output_tokens: cap,
+            time: Some(Duration::from_secs(seconds)),
+            ..Bounds::default()
+        };
         let roomy = quota(Dimension::Output, 10_000_000, expected);
         for (what, bounds, quota, speed, least) in [
             ("nothing else is known", Bounds::default(), &roomy, None, 16_384),

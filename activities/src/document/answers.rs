@@ -54,6 +54,9 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     completed_at: String,
+    /// [`Version::missing_pages`]: what was sent is not made of the document again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missing_pages: Vec<usize>,
 }
 
 impl Answers {
@@ -82,7 +85,8 @@ impl Answers {
                 return None;
             }
         };
-        Some(answer.result(document.clone()).answering(question, version.clone()))
+        let version = Version { missing_pages: answer.missing_pages.clone(), ..version.clone() };
+        Some(answer.result(document.clone()).answering(question, version))
     }
 
     /// Keeps what a result says, if it is whole and says what it answers.
@@ -128,6 +132,7 @@ impl Answer {
             output_tokens: result.output_tokens,
             cost_usd: result.cost_usd,
             completed_at: result.completed_at.clone(),
+            missing_pages: result.version.missing_pages.clone(),
         }
     }
 

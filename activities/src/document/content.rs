@@ -109,15 +109,16 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
     Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()) })
 }
 
-/// Makes of a document's bytes what is sent, and says which pages are missing from it.
+/// Makes of a document's bytes what is sent; the version says which pages are missing from it.
 pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
     attach_pdf: bool,
     care: Care<'_>,
-) -> Result<(Content, Vec<usize>), Failure> {
-    let (bytes, name) = match raw.body {
-        Body::Text(text) => return Ok((Content::Text(text), Vec::new())),
+) -> Result<(Content, Version), Failure> {
+    let Raw { mut version, body } = raw;
+    let (bytes, name) = match body {
+        Body::Text(text) => return Ok((Content::Text(text), version)),
         Body::File(bytes, name) => (bytes, name),
     };
     let attached = attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
@@ -135,11 +136,14 @@ pub(crate) async fn extract(
         |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
     match read.map_err(no_reader)? {
         // All of its pages go as pictures: none is missing.
-        Ok(read) if attached => Ok((Content::Pdf(bytes, read.pages.unwrap_or(1)), Vec::new())),
-        Ok(read) => Ok((Content::Text(read.text), read.missing_pages)),
+        Ok(read) if attached => Ok((Content::Pdf(bytes, read.pages.unwrap_or(1)), version)),
+        Ok(read) => {
+            version.missing_pages = read.missing_pages;
+            Ok((Content::Text(read.text), version))
+        }
         // A scan: the model reads pictures.
         Err(Unreadable::NoTextLayer { pages }) if attached => {
-            Ok((Content::Pdf(bytes, pages), Vec::new()))
+            Ok((Content::Pdf(bytes, pages), version))
         }
         Err(why) => Err(not_read(&why)),
     }
@@ -152,25 +156,20 @@ pub(crate) async fn read(
     attach_pdf: bool,
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
-    read_on(services, &document, None, attach_pdf, care).await
+    let raw = fetch(services, &document).await?;
+    extract(services, raw, attach_pdf, care).await
 }
 
-/// The same, where it may have been fetched already.
-pub(crate) async fn read_on(
+/// A document's bytes, where they may have been fetched already.
+pub(crate) async fn fetched(
     services: &Services,
     document: &Document,
     raw: Option<Raw>,
-    attach_pdf: bool,
-    care: Care<'_>,
-) -> Result<(Content, Version), Failure> {
-    let raw = match raw {
-        Some(raw) => raw,
-        None => fetch(services, document).await?,
-    };
-    let mut version = raw.version.clone();
-    let (content, missing_pages) = extract(services, raw, attach_pdf, care).await?;
-    version.missing_pages = missing_pages;
-    Ok((content, version))
+) -> Result<Raw, Failure> {
+    match raw {
+        Some(raw) => Ok(raw),
+        None => fetch(services, document).await,
+    }
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {

@@ -214,17 +214,21 @@ async fn gather(
             }
             Err(failure) => return Err(failure),
         };
+        let Ok(raw) = content::fetched(services, document, raw).await else {
+            outcome.left.push(index);
+            continue;
+        };
+        if let Some(result) = bought_before(services, shard, document, &raw.version).await {
+            let location = DocumentResult::location(&shard.output, &document.id);
+            result.bought(&location, instead_of)?.write().await?;
+            outcome.succeeded += 1;
+            outcome.updated += u32::from(updated);
+            outcome.reused += result.reused();
+            continue;
+        }
         let care = Care::of_several(Some(attempt));
-        match content::read_on(services, document, raw, shard.job.attach_pdf, care).await {
+        match content::extract(services, raw, shard.job.attach_pdf, care).await {
             Ok((Content::Text(text), version)) => {
-                if let Some(result) = bought_before(services, shard, document, &version).await {
-                    let location = DocumentResult::location(&shard.output, &document.id);
-                    result.bought(&location, instead_of)?.write().await?;
-                    outcome.succeeded += 1;
-                    outcome.updated += u32::from(updated);
-                    outcome.reused += result.reused();
-                    continue;
-                }
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();
                 if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {

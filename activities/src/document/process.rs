@@ -1,7 +1,9 @@
 //! One document's way: read → text → already done? → estimate → guard → result.
 
+use std::borrow::Cow;
+
 use tidegate_types::Spend;
-use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, DocumentTask, OnCut, Taken};
+use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, DocumentTask, Job, OnCut, Taken};
 
 use crate::{
     batch::job::{Document, Shard},
@@ -45,11 +47,12 @@ pub async fn process(
         attempt.updates();
     }
     let (attach, care) = (shard.job.attach_pdf, Care::alone(attempt));
-    let (content, version) = content::read_on(services, &document, raw, attach, care).await?;
-    if let Some(result) = bought_before(services, &shard, &document, &version).await {
+    let raw = content::fetched(services, &document, raw).await?;
+    if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
         unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
         return Ok(result.outcome(attempt));
     }
+    let (content, version) = content::extract(services, raw, attach, care).await?;
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
@@ -130,6 +133,7 @@ pub(crate) async fn answer(
     let asked =
         services.caller().ask(attempt, job, shard.retries.as_ref(), &shard.route, &question).await;
     let (model, completion) = asked.map_err(|failure| {
+        let failure = failure.with_way_out(&way_out(job));
         if cut_before {
             failure.without_room()
         } else if before.began_raised && failure.lacks_room() {
@@ -164,6 +168,20 @@ pub(crate) async fn answer(
         return Err(failure);
     }
     Ok(result)
+}
+
+/// What a batch's author can do about what is too large for a call.
+pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
+    match job.long {
+        None if job.attach_pdf => {
+            "let its text be read in parts: \"attach\": \"text\" and \"long\": \"map_reduce\""
+                .into()
+        }
+        None => "let it be read in parts: \"long\": \"map_reduce\"".into(),
+        Some(long) => {
+            format!("make the parts smaller: chunk_tokens, which is {}", long.chunk_tokens).into()
+        }
+    }
 }
 
 /// Whether an answer is a result: whole, or wanted all the same, and what the schema says. The

@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     batch::job::{Shard, resolve},
-    document::{process::offer, result::DocumentResult, schema},
+    document::{
+        process::{offer, way_out},
+        result::DocumentResult,
+        schema,
+    },
     failure::{Failure, MAX_BATCH_COLLECTS},
     metrics,
     services::Services,
@@ -168,10 +172,10 @@ async fn disposition(
             );
         }
         Err(Error { kind: Kind::TooLarge, .. }) => {
-            return failed(
-                FailureType::TooLarge,
-                "the document and its answer do not fit into what the model takes",
-            );
+            let message = "the document and its answer do not fit into what the model takes";
+            let failure = Failure::never(FailureType::TooLarge, message);
+            let failure = failure.with_way_out(&way_out(&shard.job));
+            return Ok(Disposition::Failed { failure, kept: None });
         }
         Err(_) => return Ok(Disposition::Open),
     };

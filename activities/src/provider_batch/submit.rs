@@ -330,11 +330,16 @@ async fn content(
         // The direct path says what lies there.
         Ok(Before::Done(_)) | Err(_) => return Ok(None),
     };
-    match content::read_on(services, &document, raw, shard.job.attach_pdf, care).await {
-        // Answered before: the direct path takes it from there.
-        Ok((_, version)) if bought_before(services, shard, &document, &version).await.is_some() => {
-            Ok(None)
-        }
+    let raw = match content::fetched(services, &document, raw).await {
+        Ok(raw) => raw,
+        Err(failure) if not_now(&failure) => return Err(failure),
+        Err(_) => return Ok(None),
+    };
+    // Answered before: the direct path takes it from there.
+    if bought_before(services, shard, &document, &raw.version).await.is_some() {
+        return Ok(None);
+    }
+    match content::extract(services, raw, shard.job.attach_pdf, care).await {
         // Its parts are steps of their own.
         Ok((Content::Text(text), _)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
             Ok(None)

@@ -4,6 +4,7 @@
 
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -40,9 +41,15 @@ pub struct Scripted {
     /// The cap on output, and the instructions.
     pub asked: Arc<Mutex<Vec<(u32, String)>>>,
     cap: Arc<Mutex<Option<u32>>>,
+    context: Arc<Mutex<Option<u64>>>,
 }
 
 impl Scripted {
+    /// The model takes no more.
+    pub fn context(&self, tokens: u64) {
+        *self.context.lock().unwrap() = Some(tokens);
+    }
+
     /// The model writes no more.
     pub fn cap(&self, tokens: u32) {
         *self.cap.lock().unwrap() = Some(tokens);
@@ -61,8 +68,19 @@ impl Provider for Scripted {
     }
 
     fn bounds(&self, _: &str) -> Bounds {
-        Bounds { output_tokens: *self.cap.lock().unwrap(), time: None }
+        Bounds {
+            output_tokens: *self.cap.lock().unwrap(),
+            context_tokens: *self.context.lock().unwrap(),
+            ..Bounds::default()
+        }
     }
+}
+
+/// Finds the same text in whatever needs a parser, and counts in a file how often it was asked.
+pub fn reader(readings: &Path) -> Reader {
+    let found = r#"{"Ok":{"text":"Found.","format":"Html","pages":null}}"#;
+    let script = format!("cat > /dev/null; echo >> '{}'; echo '{found}'", readings.display());
+    Reader::isolated("/bin/sh", ["-c".to_owned(), script], DocumentLimits::default())
 }
 
 pub fn says(answer: &str, stop_reason: StopReason) -> Result<Completion, Error> {
@@ -126,10 +144,24 @@ impl Rig {
         more: Value,
         answers: Vec<Result<Completion, Error>>,
     ) -> Self {
+        let names: Vec<String> =
+            ('a'..).zip(texts).map(|(name, _)| format!("{name}.txt")).collect();
+        let files: Vec<(&str, &[u8])> =
+            names.iter().zip(texts).map(|(name, text)| (name.as_str(), text.as_bytes())).collect();
+        Self::of_files(limits, &files, more, answers).await
+    }
+
+    /// Of files with names of their own, the first of which is asked about first.
+    pub async fn of_files(
+        limits: Limits,
+        files: &[(&str, &[u8])],
+        more: Value,
+        answers: Vec<Result<Completion, Error>>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("in")).unwrap();
-        for (name, text) in ('a'..).zip(texts) {
-            std::fs::write(folder.path().join(format!("in/{name}.txt")), text).unwrap();
+        for (name, bytes) in files {
+            std::fs::write(folder.path().join("in").join(name), bytes).unwrap();
         }
         let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
         let (model, lanes): (ModelId, _) = (MODEL.parse().unwrap(), Arc::new(Lanes::single()));
@@ -141,7 +173,7 @@ impl Rig {
         let services = Services {
             storage: Storage::new([uri("").as_str()]).unwrap(),
             answers: None,
-            reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
+            reader: reader(&folder.path().join("readings")),
             providers: Providers::default().with("anthropic", provider.clone()),
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
             prices,
@@ -199,8 +231,18 @@ impl Rig {
         self.provider.asked.lock().unwrap().iter().map(|(cap, _)| *cap).collect()
     }
 
+    /// How often a parser was run.
+    pub fn readings(&self) -> usize {
+        std::fs::read(self.folder.path().join("readings")).unwrap_or_default().len()
+    }
+
     pub fn result(&self) -> Option<Value> {
-        let bytes = std::fs::read(self.folder.path().join("out/results/a.txt.json")).ok()?;
+        self.result_of("a.txt")
+    }
+
+    pub fn result_of(&self, document: &str) -> Option<Value> {
+        let object = format!("out/results/{document}.json");
+        let bytes = std::fs::read(self.folder.path().join(object)).ok()?;
         Some(serde_json::from_slice(&bytes).unwrap())
     }
 

@@ -192,7 +192,7 @@ impl Provider for Client {
     }
 
     fn bounds(&self, model: &str) -> Bounds {
-        Bounds { output_tokens: self.vendor.output_cap(model), time: Some(self.request_timeout) }
+        self.vendor.bounds(model, &self.endpoint, self.request_timeout)
     }
 
     fn key(&self) -> Option<&Key> {
