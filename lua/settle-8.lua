@@ -32,6 +32,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              14      clock for tests, 0 for the server's
              15..18  use in the window by the provider's own meter, plus 1; 0 unknown
              19..22  limits that the provider states, times the margin; 0 unknown
+             23      how its meter comes back: 0 or absent unknown; 1 not as a token bucket as deep
+                     as a minute; else as one, 2 and the part of it that is used
   ARGV[3]  the model, see include/arguments.lua
   ARGV[4]  reason of the pause
 
@@ -55,7 +57,7 @@ Reply: integers
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local EWMA_ALPHA, OBSERVED_AT, STATED_AT = 0.03, 14, 18
+local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL = 0.03, 14, 18, 23
 
 if #ARGV ~= 4 then
   return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
@@ -195,6 +197,7 @@ if packed then
       state[CANARY] = 0
     end
     if burst and mode ~= RELEASED and signal == 0 then
+      learn_refill(burst, call[REFILL] or 0)
       believe(keys, state, burst, model, limits, call, OBSERVED_AT, admitted, now)
     end
   end

@@ -1,11 +1,13 @@
 -- How far calls may run ahead of an even pace, where that is learned (the model's number 12 is more
 -- than its tolerance): what a provider lets through at once. A key of its own, packed doubles: the
--- fields below in their order, then the credit of each dimension, which is what is still in our
--- window, but by the provider's own meter no longer in its. Times and the allowance (of pace) are
--- in microseconds; a ceiling of 0 is none.
+-- fields below in their order, then for each dimension its credit, which is what is still in our
+-- window, but by the provider's own meter no longer in its, and what that meter told last. Times and
+-- the allowance (of pace) are in microseconds; a ceiling of 0 is none. `lowest` is the least part of
+-- a bucket at which the provider's resets were those of a token bucket (0: they were not, or are
+-- not told), `refilling` is 1 when that has proved to be one.
 local BURST_FIELDS = {
   'allowance', 'grew_at', 'steady_until', 'ceiling', 'ceiling_at', 'of_epoch', 'born_at', 'used_at',
-  'told_at', 'looked_at', 'refused_at',
+  'told_at', 'looked_at', 'refused_at', 'lowest', 'refilling',
 }
 -- A window fuller than this says nothing about bursts.
 local TOO_FULL = 0.9
@@ -15,8 +17,8 @@ local function load_burst(keys, state, model, now)
   if model[BURST_MAX] <= model[TOLERANCE] then
     return nil
   end
-  local packed, count = redis.call('GET', keys.burst), #BURST_FIELDS + WINDOWED
-  local burst = { packed = packed, credit = { 0, 0, 0, 0 } }
+  local packed, count = redis.call('GET', keys.burst), #BURST_FIELDS + 2 * WINDOWED
+  local burst = { packed = packed, credit = { 0, 0, 0, 0 }, told = { 0, 0, 0, 0 } }
   for _, field in ipairs(BURST_FIELDS) do
     burst[field] = 0
   end
@@ -28,7 +30,8 @@ local function load_burst(keys, state, model, now)
       local is_time = field:find('_at$') or ahead > 0
       burst[field] = is_time and math.min(numbers[index], now + ahead) or numbers[index]
     end
-    burst.credit = { unpack(numbers, #BURST_FIELDS + 1, count) }
+    burst.credit = { unpack(numbers, #BURST_FIELDS + 1, #BURST_FIELDS + WINDOWED) }
+    burst.told = { unpack(numbers, #BURST_FIELDS + WINDOWED + 1, count) }
   else
     burst.allowance, burst.grew_at, burst.born_at, burst.used_at = model[TOLERANCE], now, now, now
     burst.of_epoch = state[EPOCH]
@@ -39,7 +42,8 @@ local function load_burst(keys, state, model, now)
     if now - burst.used_at < 2 * model[WINDOW] then
       burst.allowance, burst.born_at = model[TOLERANCE], now
     end
-    burst.of_epoch, burst.told_at, burst.credit = state[EPOCH], 0, { 0, 0, 0, 0 }
+    burst.of_epoch, burst.told_at = state[EPOCH], 0
+    burst.credit, burst.told = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
   end
   return burst
 end
@@ -49,8 +53,10 @@ local function pack_burst(burst)
   for index, field in ipairs(BURST_FIELDS) do
     numbers[index] = burst[field]
   end
-  for dimension = 1, WINDOWED do
-    numbers[#numbers + 1] = burst.credit[dimension]
+  for _, amounts in ipairs({ burst.credit, burst.told }) do
+    for dimension = 1, WINDOWED do
+      numbers[#numbers + 1] = amounts[dimension]
+    end
   end
   return struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
 end
@@ -143,9 +149,9 @@ local function wait_in_burst(burst, state, model, limits, credit, head, wait, no
   return math.min(wait, math.max(200000, wait / 12, wait - room))
 end
 
--- Whether the limits are known to be those of a token bucket; a refusal makes them unknown.
+-- Whether the limits are known to be those of a token bucket; a refused burst makes them unknown.
 local function is_bucket(burst, model)
-  return burst and model[BUCKET] > 0 and burst.ceiling == 0
+  return burst and (model[BUCKET] > 0 or burst.refilling > 0) and burst.ceiling == 0
 end
 
 -- How much faster than the limits the pace clock runs. A bucket's is its level; and one that has

@@ -1,33 +1,55 @@
 -- What a provider's own meter and its refusals teach about bursts.
 
--- The amounts of all calls that were admitted after `admitted`, or nil where they are a thousand.
-local function amounts_since(keys, admitted)
+-- Calls that were admitted within this of each other come to the provider in any order.
+local TOGETHER = 1000000
+
+-- What a meter that was told with a call of `told_at` cannot have counted: of the calls that were
+-- admitted together with it those under way, of later ones all. nil where they are a thousand.
+local function uncounted(keys, told_at)
   local sums = { 0, 0, 0, 0 }
-  local after = '(' .. string.format('%.0f', admitted)
-  local ids =
-    redis.call('ZRANGEBYSCORE', keys.ledger, after, '+inf', 'LIMIT', 0, 1000)
+  local after = '(' .. string.format('%.0f', told_at - TOGETHER)
+  local ids = redis.call('ZRANGEBYSCORE', keys.ledger, after, '+inf', 'LIMIT', 0, 1000)
   if #ids == 1000 then
     return nil
   end
   local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
   for index = 1, #ids do
     if packed[index] then
-      local _, _, _, amounts = unpack_entry(packed[index])
-      for dimension = 1, WINDOWED do
-        sums[dimension] = sums[dimension] + amounts[dimension]
+      local admitted, _, condition, amounts = unpack_entry(packed[index])
+      if condition == RESERVED or admitted > told_at + TOGETHER then
+        for dimension = 1, WINDOWED do
+          sums[dimension] = sums[dimension] + amounts[dimension]
+        end
       end
     end
   end
   return sums
 end
 
+-- Whether resets are those of a token bucket as deep as a minute: a meter of another kind may tell
+-- such a time at one level by chance, but not at a second one that is a fifth of the limit higher,
+-- and nothing else in between. `refill` is 0 where it is not told, 1 if it is not such a bucket's,
+-- else 2 and the part of the bucket that is used.
+local function learn_refill(burst, refill)
+  local RISES = 0.2
+  if refill == 1 then
+    burst.lowest, burst.refilling = 0, 0
+  elseif refill >= 2 then
+    local level = math.max(refill - 2, 0.000001)
+    burst.lowest = burst.lowest > 0 and math.min(burst.lowest, level) or level
+    if level - burst.lowest >= RISES then
+      burst.refilling = 1
+    end
+  end
+end
+
 -- A meter told with the answer to a call that was admitted at `admitted` counts what went before;
--- what was admitted since is added, and the output that calls in flight have yet to write. What it
--- has forgotten of our window is credit, and what it has left may go at once. Every limit must be
--- told: one that is not might be spent. Twice a second is enough.
+-- what it cannot have counted is added, and the output that calls in flight have yet to write. Of
+-- calls that were admitted together the one that tells most came last. What the meter has forgotten
+-- of our window is credit, and what it has left may go at once. Every limit must be told: one that
+-- is not might be spent. To look twice a second is enough, and when nothing is in flight any more.
 local function believe(keys, state, burst, model, limits, call, observed_at, admitted, now)
-  local recent = now - burst.looked_at < 500000 or admitted < burst.told_at
-  if recent or now - burst.refused_at < model[WINDOW] then
+  if admitted < burst.told_at - TOGETHER or now - burst.refused_at < model[WINDOW] then
     return
   end
   for dimension = 1, WINDOWED do
@@ -35,8 +57,17 @@ local function believe(keys, state, burst, model, limits, call, observed_at, adm
       return
     end
   end
-  -- Those of the second before may have come to the provider later.
-  local since = amounts_since(keys, admitted - 1000000)
+  local later = admitted > burst.told_at + TOGETHER
+  for dimension = 1, WINDOWED do
+    local told = math.max(0, call[observed_at + dimension] - 1)
+    burst.told[dimension] = later and told or math.max(burst.told[dimension], told)
+  end
+  burst.told_at = later and admitted or burst.told_at
+  local idle = state[dimension_slot(IN_FLIGHT) + TOTAL] == 0
+  if now - burst.looked_at < 500000 and not idle then
+    return
+  end
+  local since = uncounted(keys, burst.told_at)
   if not since then
     return
   end
@@ -44,7 +75,7 @@ local function believe(keys, state, burst, model, limits, call, observed_at, adm
   for dimension = 1, WINDOWED do
     local limit, slot = limits[dimension], dimension_slot(dimension)
     if limit > 0 then
-      local by_now = call[observed_at + dimension] - 1 + since[dimension]
+      local by_now = burst.told[dimension] + since[dimension]
       if dimension >= OUTPUT then
         by_now = by_now + state[dimension_slot(OUTPUT) + HELD]
       end
@@ -53,14 +84,14 @@ local function believe(keys, state, burst, model, limits, call, observed_at, adm
       left = math.min(left, (limit - used) / limit * model[WINDOW])
       if is_bucket(burst, model) then
         -- The pace clock is the bucket's level: at most what may be used by now, and at least what
-        -- was used when the call was admitted, less the refill since.
+        -- was used when it was told, less the refill since.
         local most = now + by_now * model[WINDOW] / limit
-        local least = admitted + (call[observed_at + dimension] - 1) * model[WINDOW] / limit
+        local least = burst.told_at + burst.told[dimension] * model[WINDOW] / limit
         state[slot + PACE] = math.max(least, math.min(state[slot + PACE], most))
       end
     end
   end
-  burst.looked_at, burst.told_at = now, admitted
+  burst.looked_at = now
   local to = pace_ahead(state, limits, now) + left
   widen(burst, state, math.min(to, most_allowed(burst, model, now)))
 end

@@ -31,6 +31,8 @@ pub struct Permit {
     pub(crate) template: u64,
     pub(crate) meter: Meter,
     pub(crate) _renewal: Option<Renewal>,
+    /// Counts among the live permits of this process.
+    pub(crate) _counted: Arc<()>,
     pub(crate) state: State,
 }
 

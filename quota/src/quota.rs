@@ -121,6 +121,7 @@ impl Quota {
                     return Ok(Permit {
                         meter: Meter::default(),
                         _renewal: renewal,
+                        _counted: Arc::clone(&shared.permits),
                         shared: Arc::clone(shared),
                         model: Arc::clone(model),
                         backend,
@@ -385,6 +386,12 @@ impl Quota {
     #[must_use]
     pub fn live_workers(&self) -> u64 {
         self.shared.fleet.size()
+    }
+
+    /// Calls of this process that are admitted and not over.
+    #[must_use]
+    pub fn permits(&self) -> usize {
+        Arc::strong_count(&self.shared.permits) - 1
     }
 
     /// Whether Redis is known to be away.

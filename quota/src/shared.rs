@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) local: memory::Store,
     pub(crate) breaker: Breaker,
     pub(crate) fleet: Fleet,
+    /// One clone for each live permit, and this one.
+    pub(crate) permits: Arc<()>,
     expectations: Mutex<HashMap<(ModelId, u64), Expectation>>,
 }
 
@@ -86,6 +88,7 @@ impl Shared {
             redis,
             breaker: Breaker::default(),
             fleet: Fleet::default(),
+            permits: Arc::default(),
             expectations: Mutex::default(),
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     dimension::{Amounts, Change, DayLimit, Dimension, PerDimension, PerLimit},
     error::Error,
     model::ModelQuota,
+    number::float,
     request::Ticket,
     snapshot::Snapshot,
 };
@@ -187,6 +188,51 @@ pub struct Meter {
     pub used: PerDimension<Option<u64>>,
     /// Its limits.
     pub limits: PerDimension<Option<u64>>,
+    /// How long until what is used is all there again.
+    pub resets: PerDimension<Option<Duration>>,
+}
+
+/// How a provider's meter comes back, as one of its answers tells it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Refill {
+    /// It does not say.
+    Unknown,
+    /// Not as a token bucket does that is as deep as a minute.
+    Otherwise,
+    /// As such a bucket, of which this part is used.
+    Evenly(f64),
+}
+
+impl Meter {
+    /// A bucket as deep as a minute is full again after as many seconds as what is used takes to
+    /// refill. Resets are told in whole seconds by some, after the second at hand and by a clock that
+    /// shows whole seconds itself, and tokens in thousands.
+    pub(crate) fn refill(&self) -> Refill {
+        const MINUTE: f64 = 60.0;
+        let mut refill = Refill::Unknown;
+        for dimension in Dimension::ALL {
+            let (Some(used), Some(limit), Some(reset)) =
+                (self.used[dimension], self.limits[dimension], self.resets[dimension])
+            else {
+                continue;
+            };
+            if used == 0 || limit == 0 {
+                continue;
+            }
+            let level = float(used) / float(limit);
+            let rounded = if dimension == Dimension::Requests { 0.0 } else { 500.0 };
+            let slack = 1.0 + (rounded / float(limit) * MINUTE).min(5.0) + 0.02 * MINUTE * level;
+            let late = reset.as_secs_f64() - level * MINUTE;
+            if !(-slack..=slack + 1.5).contains(&late) {
+                return Refill::Otherwise;
+            }
+            refill = match refill {
+                Refill::Evenly(other) => Refill::Evenly(level.max(other)),
+                _ => Refill::Evenly(level),
+            };
+        }
+        refill
+    }
 }
 
 /// New limits for a running fleet, as the provider states them.

@@ -13,7 +13,8 @@ use crate::{
     request::Ticket,
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     store::{
-        Ask, Binding, Decision, Expectation, LimitChanges, ProviderSignal, Settled, Settlement,
+        Ask, Binding, Decision, Expectation, LimitChanges, ProviderSignal, Refill, Settled,
+        Settlement,
     },
 };
 
@@ -125,6 +126,11 @@ pub(crate) fn outcome(
                 .limits
                 .map(|limit| limit.map_or(0, |limit| model.limits.with_margin(limit))),
         )
+        .float(match settlement.meter.refill() {
+            Refill::Unknown => 0.0,
+            Refill::Otherwise => 1.0,
+            Refill::Evenly(level) => 2.0 + level,
+        })
         .done()
 }
 

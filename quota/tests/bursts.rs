@@ -32,6 +32,9 @@ both_stores! {
     headers_free_what_the_provider_has_forgotten(model(learned()));
     a_header_from_before_says_nothing_of_what_went_since(model(learned()));
     a_header_of_a_burst_knows_only_what_came_before(model(bucket()));
+    of_the_headers_of_a_burst_the_one_that_tells_most_came_last(model(learned()));
+    resets_say_that_a_provider_refills_evenly(model(learned()));
+    resets_of_another_kind_prove_no_bucket(model(learned()));
     a_known_bucket_may_be_emptied_while_it_refills(model(bucket()));
     a_refusal_makes_a_bucket_unknown(model(bucket()));
     a_store_that_was_lost_under_a_working_fleet_grows_nothing_for_a_window(model(learned()));
@@ -79,11 +82,22 @@ async fn come_back<S: Store>(rig: &Rig<S>, told: Option<u64>) {
 }
 
 async fn ended<S: Store>(rig: &Rig<S>, ask: &Ask, told: Option<u64>) {
-    let used = PerDimension { combined: told, ..PerDimension::default() };
-    let settlement = Settlement {
-        meter: Meter { used, ..Meter::default() },
-        ..Settlement::used(&ask.reservation, ask.amounts)
+    told_with_reset(rig, ask, told, None).await;
+}
+
+async fn told_with_reset<S: Store>(
+    rig: &Rig<S>,
+    ask: &Ask,
+    told: Option<u64>,
+    reset: Option<Duration>,
+) {
+    let combined = |told| PerDimension { combined: told, ..PerDimension::default() };
+    let meter = Meter {
+        used: combined(told),
+        limits: combined(reset.map(|_| LIMIT)),
+        resets: PerDimension { combined: reset, ..PerDimension::default() },
     };
+    let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, ask.amounts) };
     rig.store.settle(&rig.model, &settlement).await.unwrap();
 }
 
@@ -181,6 +195,70 @@ async fn a_header_of_a_burst_knows_only_what_came_before<S: Store>(rig: &Rig<S>)
     ended(rig, &first, Some(300)).await;
     let more = saturate(rig, Duration::from_millis(50)).await;
     assert!(more <= 2_500, "the rest of the bucket: {more}");
+}
+
+/// Two calls that have come back with the whole burst in their headers, or with less where they
+/// were the first of it.
+async fn of_the_headers_of_a_burst_the_one_that_tells_most_came_last<S: Store>(rig: &Rig<S>) {
+    come_back(rig, Some(100)).await;
+    let (first, last) = (rig.ask(100), rig.ask(100));
+    rig.reserve(&first).await;
+    let mut burst = Vec::new();
+    for _ in 0..100 {
+        let ask = rig.ask(500);
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+        burst.push(ask);
+    }
+    rig.reserve(&last).await;
+    rig.advance(Duration::from_secs(20));
+    ended(rig, &last, Some(30_300)).await;
+    for ask in &burst {
+        ended(rig, ask, None).await;
+    }
+    rig.advance(Duration::from_secs(1));
+    // All have been answered, and what was told last is what is used.
+    ended(rig, &first, Some(200)).await;
+    let more = saturate(rig, Duration::from_millis(50)).await;
+    assert!((20_000..=30_000).contains(&more), "{more}");
+}
+
+/// A bucket that is found out by its resets is its level from then on, whether or not headers come.
+async fn resets_say_that_a_provider_refills_evenly<S: Store>(rig: &Rig<S>) {
+    let at_levels = async |levels: [u64; 2]| {
+        for used in levels {
+            let ask = rig.ask(100);
+            assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+            rig.advance(Duration::from_millis(600));
+            let reset = Duration::from_millis(used);
+            told_with_reset(rig, &ask, Some(used), Some(reset)).await;
+        }
+    };
+    at_levels([600, 16_000]).await;
+    let mut level = 60_000.0 - 16_000.0;
+    let mut all = 0;
+    for _ in 0..60 {
+        let admitted = saturate(rig, Duration::from_secs(1)).await;
+        level = f64::min(60_000.0, level + 1_000.0) - f64::from(u32::try_from(admitted).unwrap());
+        assert!(level >= 0.0, "the provider's bucket is overdrawn after {all}");
+        all += admitted;
+    }
+    assert!(all >= 90_000, "what was left, and the refill: {all}");
+}
+
+/// A minute that ends tells a bucket's time at one level by chance, but at no other.
+async fn resets_of_another_kind_prove_no_bucket<S: Store>(rig: &Rig<S>) {
+    for (used, reset) in [(600, 600), (16_000, 44_000), (20_000, 20_000), (29_000, 29_000)] {
+        let ask = rig.ask(100);
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+        rig.advance(Duration::from_millis(600));
+        let reset = Duration::from_millis(reset);
+        told_with_reset(rig, &ask, Some(used), Some(reset)).await;
+    }
+    let mut all = 0;
+    for _ in 0..58 {
+        all += saturate(rig, Duration::from_secs(1)).await;
+    }
+    assert!(all <= LIMIT, "no more than a window holds: {all}");
 }
 
 async fn a_known_bucket_may_be_emptied_while_it_refills<S: Store>(rig: &Rig<S>) {

@@ -142,6 +142,13 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
                     PerDimension { combined: Some(*used), ..PerDimension::default() }
                 },
                 limits: PerDimension { combined: Some(*limit), ..PerDimension::default() },
+                // Mostly a token bucket's.
+                resets: PerDimension {
+                    combined: (id % 3 > 0).then(|| {
+                        Duration::from_millis(if id % 11 == 0 { 1 } else { used * 60_000 / limit })
+                    }),
+                    ..PerDimension::default()
+                },
             };
             let settlement = Settlement { meter, ..settle(*id, Some(Amounts::call(10, 5)), None) };
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())

@@ -1,5 +1,6 @@
 //! A worker takes no more work than quota × latency × 2 can use: the rest of a backlog stays in
-//! Temporal, where priority and fairness order it and every other worker can take it.
+//! Temporal, where priority and fairness order it and every other worker can take it. While a burst
+//! lets more go at once, it takes twice of what it has under way.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use tracing::{debug, info};
 use super::slots::Pool;
 
 /// The slots follow what the calls are like at this interval.
-const INTERVAL: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Never fewer slots, however slow the quota: documents also read, write and wait for their turn.
 const FLOOR: usize = 16;
@@ -21,12 +22,10 @@ const FLOOR: usize = 16;
 #[must_use]
 pub fn useful_slots(quota: &Quota, learned: &CallStats, most: usize) -> usize {
     let in_flight = learned.in_flight(quota.models(), Instant::now());
-    call_stats::slots(
-        in_flight.into_iter().map(|(_, calls)| calls),
-        quota.live_workers(),
-        FLOOR,
-        most,
-    )
+    let steady = in_flight.into_iter().map(|(_, calls)| calls);
+    call_stats::slots(steady, quota.live_workers(), FLOOR, most)
+        .max(quota.permits().saturating_mul(2))
+        .min(most)
 }
 
 /// Keeps the pool as large as is useful, beside the slots that open polls hold: those of idle lanes

@@ -145,5 +145,6 @@ fn meter(observed: &Observed) -> Meter {
             window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))
         }),
         limits: windows.map(|window| window.and_then(|window| window.limit)),
+        resets: windows.map(|window| window.and_then(|window| window.reset)),
     }
 }

@@ -1,6 +1,7 @@
 //! What a reply says beside an answer: the names of Anthropic's errors (`details.error_code`, then
 //! wording and `type`), and its limits in headers.
 
+use chrono::DateTime;
 use http::HeaderMap;
 
 use crate::{
@@ -72,11 +73,14 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
 }
 
 /// Rate-limit headers: `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,
-/// remaining}`, on successes and on 429s.
+/// remaining,reset}`, on successes and on 429s.
 pub(super) fn observed(headers: &HeaderMap) -> Observed {
+    let now = wait_hint::clock(headers);
     let window = |what| {
         let header = |end| wait_hint::text(headers, &format!("anthropic-ratelimit-{what}-{end}"));
-        Window::read(header("limit"), header("remaining"))
+        let reset = header("reset").and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+        let reset = reset.and_then(|reset| wait_hint::until(reset.to_utc(), now));
+        Window::read(header("limit"), header("remaining"), reset)
     };
     Observed {
         requests: window("requests"),
@@ -89,12 +93,15 @@ pub(super) fn observed(headers: &HeaderMap) -> Observed {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::testing;
 
     #[test]
     fn limits_stand_in_headers() {
         let headers = testing::headers(&[
+            ("date", "Fri, 20 Nov 2026 12:00:01 GMT"),
             ("anthropic-ratelimit-requests-limit", "1000"),
             ("anthropic-ratelimit-requests-remaining", "999"),
             ("anthropic-ratelimit-requests-reset", "2026-11-20T12:00:03Z"),
@@ -103,7 +110,8 @@ mod tests {
             ("request-id", "req_1"),
         ]);
         let observed = observed(&headers);
-        let requests = Window { limit: Some(1000), remaining: Some(999) };
+        let reset = Some(Duration::from_secs(2));
+        let requests = Window { limit: Some(1000), remaining: Some(999), reset };
         assert_eq!(observed.requests, Some(requests));
         assert_eq!(
             observed.input_tokens,

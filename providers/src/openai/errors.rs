@@ -97,9 +97,9 @@ fn is_larger_than_limit(message: &str) -> bool {
 pub(super) fn observed(headers: &HeaderMap) -> Observed {
     let window = |what| {
         let header = |begin| wait_hint::text(headers, &format!("x-ratelimit-{begin}-{what}"));
-        let window = Window::read(header("limit"), header("remaining"))?;
         let reset = header("reset").and_then(wait_hint::units);
-        (!reset.is_some_and(|reset| window.is_of_a_day(reset))).then_some(window)
+        let window = Window::read(header("limit"), header("remaining"), reset)?;
+        (!window.is_of_a_day()).then_some(window)
     };
     Observed {
         requests: window("requests"),
@@ -111,6 +111,8 @@ pub(super) fn observed(headers: &HeaderMap) -> Observed {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::testing;
 
@@ -125,7 +127,11 @@ mod tests {
             ("x-ratelimit-remaining-tokens", "17997"),
             ("x-ratelimit-reset-tokens", "7.66ms"),
         ]));
-        let tokens = Window { limit: Some(18_000), remaining: Some(17_997) };
+        let tokens = Window {
+            limit: Some(18_000),
+            remaining: Some(17_997),
+            reset: Some(Duration::from_micros(7_660)),
+        };
         assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
     }
 
@@ -144,7 +150,8 @@ mod tests {
             ("x-ratelimit-reset-tokens", "6m0s"),
             ("x-ratelimit-reset-requests", "12ms"),
         ]));
-        let tokens = Window { limit: Some(150_000), remaining: Some(149_984) };
+        let reset = Some(Duration::from_mins(6));
+        let tokens = Window { limit: Some(150_000), remaining: Some(149_984), reset };
         assert_eq!((observed.tokens, observed.requests), (Some(tokens), None));
     }
 }

@@ -104,7 +104,7 @@ impl Limiter {
         now: Micros,
         held: Held,
         document: &Document,
-        told: Option<u64>,
+        told: Option<(u64, Option<Micros>)>,
     ) {
         let sample = UsageSample {
             estimated_input: document.estimated_input,
@@ -112,9 +112,12 @@ impl Limiter {
             output: document.output,
         };
         let used = self.model.amounts(document.input, document.output);
+        let combined = told.and(self.model.limits.per_minute.combined);
+        let reset = told.and_then(|(_, reset)| Some(Duration::from_micros(reset?)));
         let meter = Meter {
-            used: PerDimension { combined: told, ..PerDimension::default() },
-            ..Meter::default()
+            used: PerDimension { combined: told.map(|(used, _)| used), ..PerDimension::default() },
+            limits: PerDimension { combined, ..PerDimension::default() },
+            resets: PerDimension { combined: reset, ..PerDimension::default() },
         };
         let settled = Settlement::used(held.id, used);
         self.end(now, Settlement { sample: Some(sample), meter, ..settled });

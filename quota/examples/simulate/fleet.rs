@@ -114,8 +114,8 @@ struct Client {
     refusals: u32,
     ticket: Option<Ticket>,
     held: Option<Held>,
-    /// What the headers of the answer will say.
-    told: Option<u64>,
+    /// What the headers of the answer will say of use and reset.
+    told: Option<(u64, Option<Micros>)>,
     waiting: bool,
 }
 
@@ -306,7 +306,8 @@ impl Fleet<'_> {
         match self.provider.admit(now, &client.document) {
             Ok(()) => {
                 client.waiting = false;
-                client.told = self.plan.headers.then(|| self.provider.used(now));
+                let headers = self.plan.headers;
+                client.told = headers.then(|| (self.provider.used(now), self.provider.reset(now)));
                 self.report.taken(now, client.lane, client.tenant, &client.document);
                 if self.limiter.is_none() {
                     self.report.waited(

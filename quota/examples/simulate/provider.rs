@@ -98,6 +98,11 @@ pub(crate) trait Provider {
     fn used(&mut self, _now: Micros) -> u64 {
         0
     }
+
+    /// What its headers say of the time until all of it is there again.
+    fn reset(&mut self, _now: Micros) -> Option<Micros> {
+        None
+    }
 }
 
 /// Refills evenly; may go below zero for what is charged afterwards.
@@ -132,6 +137,11 @@ impl Bucket {
         (self.depth - self.level).ceil() as u64
     }
 
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        self.refill(now);
+        Some(((self.depth - self.level) / self.rate) as Micros)
+    }
+
     fn charge(&mut self, now: Micros, cost: f64) {
         self.refill(now);
         self.level = (self.level - cost).min(self.depth);
@@ -156,6 +166,10 @@ impl Provider for AtAdmission {
     fn used(&mut self, now: Micros) -> u64 {
         self.0.used(now)
     }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        self.0.reset(now)
+    }
 }
 
 struct ChargesMaximum(Bucket);
@@ -172,6 +186,10 @@ impl Provider for ChargesMaximum {
     fn used(&mut self, now: Micros) -> u64 {
         self.0.used(now)
     }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        self.0.reset(now)
+    }
 }
 
 struct ChargesLate(Bucket);
@@ -187,6 +205,10 @@ impl Provider for ChargesLate {
 
     fn used(&mut self, now: Micros) -> u64 {
         self.0.used(now)
+    }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        self.0.reset(now)
     }
 }
 
@@ -237,6 +259,10 @@ impl Provider for FixedMinute {
     fn used(&mut self, now: Micros) -> u64 {
         if now / MINUTE == self.minute { self.used } else { 0 }
     }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        Some(MINUTE - now % MINUTE)
+    }
 }
 
 struct StrictLog {
@@ -267,5 +293,9 @@ impl Provider for StrictLog {
     fn used(&mut self, now: Micros) -> u64 {
         let gone = self.log.iter().take_while(|(at, _)| at + MINUTE <= now);
         self.used - gone.map(|(_, tokens)| tokens).sum::<u64>()
+    }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        Some((self.log.back()?.0 + MINUTE).saturating_sub(now))
     }
 }

@@ -240,6 +240,7 @@ impl<'a> Fleet<'a> {
             settlement.meter = Meter {
                 used: PerDimension { combined: used, ..PerDimension::default() },
                 limits: PerDimension { combined: limit, ..PerDimension::default() },
+                ..Meter::default()
             };
         }
         settlement

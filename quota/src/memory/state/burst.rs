@@ -1,12 +1,12 @@
 //! How far calls may run ahead of an even pace, where that is learned: `lua/include/burst.lua` and
 //! `lua/include/headers.lua`.
 
-use super::{PACE_SPEEDUP, State};
+use super::{Condition, PACE_SPEEDUP, State};
 use crate::{
     dimension::{Dimension, PerDimension},
     model::ModelQuota,
     number::{float, micros},
-    store::Meter,
+    store::{Meter, Refill},
 };
 
 const GROWTH: f64 = 0.000_000_4;
@@ -20,6 +20,8 @@ const TOO_FULL: f64 = 0.9;
 const CUSHION: f64 = 0.04;
 const HEADERS_EVERY: f64 = 500e3;
 const COUNTED_SINCE: usize = 1_000;
+const TOGETHER: f64 = 1e6;
+const RISES: f64 = 0.2;
 const SPRINT: f64 = 12.0;
 const SOON: f64 = 200e3;
 
@@ -35,7 +37,10 @@ pub(super) struct Burst {
     told_at: f64,
     looked_at: f64,
     refused_at: f64,
+    lowest: f64,
+    refilling: bool,
     credit: PerDimension<f64>,
+    told: PerDimension<f64>,
 }
 
 impl Burst {
@@ -50,7 +55,10 @@ impl Burst {
             told_at: 0.0,
             looked_at: 0.0,
             refused_at: 0.0,
+            lowest: 0.0,
+            refilling: false,
             credit: PerDimension::default(),
+            told: PerDimension::default(),
         }
     }
 
@@ -181,8 +189,8 @@ impl State {
 
     /// Whether the limits are known to be those of a token bucket; a refusal makes them unknown.
     pub(super) fn is_bucket(&self, model: &ModelQuota) -> bool {
-        let burst = self.burst.as_ref().filter(|_| model.limits.token_bucket);
-        burst.is_some_and(|burst| burst.ceiling <= 0.0)
+        let known = |burst: &Burst| model.limits.token_bucket || burst.refilling;
+        self.burst.as_ref().is_some_and(|burst| known(burst) && burst.ceiling <= 0.0)
     }
 
     /// How much faster than the limits the pace clock runs. A bucket's is its level; and one that
@@ -239,6 +247,37 @@ impl State {
         credit
     }
 
+    /// Whether resets are those of a token bucket as deep as a minute, at two levels.
+    pub(super) fn learn_refill(&mut self, refill: Refill) {
+        let Some(burst) = &mut self.burst else { return };
+        match refill {
+            Refill::Unknown => {}
+            Refill::Otherwise => (burst.lowest, burst.refilling) = (0.0, false),
+            Refill::Evenly(level) => {
+                // As it travels.
+                let level = (2.0 + level - 2.0).max(1e-6);
+                burst.lowest = if burst.lowest > 0.0 { burst.lowest.min(level) } else { level };
+                burst.refilling |= level - burst.lowest >= RISES;
+            }
+        }
+    }
+
+    /// What a meter that was told with a call of `told_at` cannot have counted.
+    fn uncounted(&self, told_at: f64) -> Option<PerDimension<f64>> {
+        let after = self.ledger.iter().rev().take_while(|(at, _)| *at > told_at - TOGETHER);
+        let ids: Vec<&String> = after.map(|(_, id)| id).collect();
+        if ids.len() >= COUNTED_SINCE {
+            return None;
+        }
+        let mut sums = PerDimension::<f64>::default();
+        for entry in ids.into_iter().rev().filter_map(|id| self.entries.get(id)) {
+            if entry.condition == Condition::Reserved || entry.admitted > told_at + TOGETHER {
+                sums = PerDimension::from_fn(|it| sums[it] + entry.amounts[it]);
+            }
+        }
+        Some(sums)
+    }
+
     /// What the provider's meter, told with the answer to a call admitted at `admitted`, teaches.
     pub(super) fn believe(
         &mut self,
@@ -249,11 +288,9 @@ impl State {
         now: f64,
     ) {
         let window = micros(model.limits.window);
-        let Some(burst) = &self.burst else { return };
-        if now - burst.looked_at < HEADERS_EVERY
-            || admitted < burst.told_at
-            || now - burst.refused_at < window
-        {
+        let idle = self.total.in_flight <= 0.0;
+        let Some(burst) = &mut self.burst else { return };
+        if admitted < burst.told_at - TOGETHER || now - burst.refused_at < window {
             return;
         }
         let limited: Vec<(Dimension, f64)> = limits
@@ -264,21 +301,23 @@ impl State {
         if limited.iter().any(|(it, _)| meter.used[*it].is_none()) {
             return;
         }
-        // Those of the second before may have come to the provider later.
-        let after = self.ledger.iter().rev().take_while(|(at, _)| *at > admitted - 1e6);
-        let ids: Vec<&String> = after.map(|(_, id)| id).collect();
-        if ids.len() >= COUNTED_SINCE {
+        let later = admitted > burst.told_at + TOGETHER;
+        for it in Dimension::ALL {
+            let told = float(meter.used[it].unwrap_or_default());
+            burst.told[it] = if later { told } else { burst.told[it].max(told) };
+        }
+        if later {
+            burst.told_at = admitted;
+        }
+        if now - burst.looked_at < HEADERS_EVERY && !idle {
             return;
         }
-        let mut since = PerDimension::<f64>::default();
-        for entry in ids.into_iter().rev().filter_map(|id| self.entries.get(id)) {
-            since = PerDimension::from_fn(|it| since[it] + entry.amounts[it]);
-        }
+        let burst = burst.clone();
+        let Some(since) = self.uncounted(burst.told_at) else { return };
         let (mut left, mut credit) = (f64::INFINITY, burst.credit);
         let (bucket, mut pace) = (self.is_bucket(model), self.pace);
         for (it, limit) in limited {
-            let told = float(meter.used[it].unwrap_or_default());
-            let mut by_now = told + since[it];
+            let mut by_now = burst.told[it] + since[it];
             if matches!(it, Dimension::Output | Dimension::Combined) {
                 by_now += self.held.output;
             }
@@ -287,16 +326,17 @@ impl State {
             left = left.min((limit - used) / limit * window);
             if bucket {
                 let most = now + by_now * window / limit;
-                pace[it] = (admitted + told * window / limit).max(pace[it].min(most));
+                pace[it] =
+                    (burst.told_at + burst.told[it] * window / limit).max(pace[it].min(most));
             }
         }
-        let allowed = Self::most_allowed(burst, model, now);
+        let allowed = Self::most_allowed(&burst, model, now);
         self.pace = pace;
         let to = self.pace_ahead(limits, now) + left;
         let to = to.min(allowed);
         if let Some(burst) = &mut self.burst {
             burst.credit = credit;
-            (burst.looked_at, burst.told_at) = (now, admitted);
+            burst.looked_at = now;
         }
         self.widen(to);
     }

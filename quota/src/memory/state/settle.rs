@@ -121,6 +121,7 @@ impl State {
         }
         if settlement.used.is_some() && settlement.signal == ProviderSignal::None {
             let limits = self.in_force(model).limits.window;
+            self.learn_refill(settlement.meter.refill());
             self.believe(model, &limits, &settlement.meter, entry.admitted, now);
         }
     }
