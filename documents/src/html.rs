@@ -1,6 +1,10 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
-use ego_tree::{NodeRef, iter::Edge};
+mod styles;
+
+use std::collections::HashSet;
+
+use ego_tree::{NodeId, NodeRef, iter::Edge};
 use scraper::{Html, Node, node::Element};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
@@ -105,7 +109,8 @@ pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
         ));
     }
     let mut writer = Writer::default();
-    walk(&Html::parse_document(&text), &mut writer);
+    let page = Html::parse_document(&text);
+    walk(&page, &styles::hidden(&page), &mut writer);
     Ok(writer.finish())
 }
 
@@ -140,7 +145,8 @@ fn depth(text: &str) -> usize {
 }
 
 /// Over the tree without recursion.
-fn walk(page: &Html, writer: &mut Writer) {
+fn walk(page: &Html, hidden: &HashSet<NodeId>, writer: &mut Writer) {
+    let is_silent = |node: NodeRef<'_, Node>| hidden.contains(&node.id()) || is_silent(node);
     let mut silent = 0_usize;
     for edge in page.tree.root().traverse() {
         match edge {
@@ -165,31 +171,8 @@ fn is_silent(node: NodeRef<'_, Node>) -> bool {
     WITHOUT_TEXT.contains(&element.name())
         || element.attr("hidden").is_some()
         || element.attr("aria-hidden") == Some("true")
-        || element.attr("style").is_some_and(hides)
         || (element.name() == "dialog" && element.attr("open").is_none())
         || (element.name() == "option" && !is_chosen(node, element))
-}
-
-/// Whether a style hides what it is for.
-fn hides(style: &str) -> bool {
-    style.split(';').filter_map(|rule| rule.split_once(':')).any(|(name, value)| {
-        let name = name.trim().to_ascii_lowercase();
-        let value = value.trim().to_ascii_lowercase();
-        let value = value.trim_end_matches("!important").trim_end();
-        let number = || {
-            let end = value.find(|c: char| !matches!(c, '0'..='9' | '.' | '-'));
-            value[..end.unwrap_or(value.len())].parse::<f64>().ok()
-        };
-        match name.as_str() {
-            "display" => value == "none",
-            "visibility" => matches!(value, "hidden" | "collapse"),
-            "opacity" | "font-size" => number() == Some(0.0),
-            "left" | "top" | "text-indent" | "margin-left" => {
-                value.ends_with("px") && number().is_some_and(|pixels| pixels <= -999.0)
-            }
-            _ => false,
-        }
-    })
 }
 
 /// Of a menu's options, a page shows the one that is chosen, or the first.
@@ -463,6 +446,35 @@ mod tests {
             );
         }
         assert_eq!(read("<p style='display:block;opacity:.5;left:-9px'>seen"), "seen");
+    }
+
+    #[test]
+    fn what_the_pages_own_style_sheets_hide_is_left_out() {
+        for (sheet, expected) in [
+            (".x { display: none }", "seen"),
+            ("p.x, i { visibility: hidden } /* .x { visibility: visible } */", "seen"),
+            ("@import url(a.css); @media screen { #y { opacity: 0 } }", "seen"),
+            ("#y { display: none !important } .x { display: block !important }", "seen"),
+            // Another rule shows it again, or it is for other readers.
+            (".x { display: none } p.x { display: block }", "seen\n\nhidden"),
+            (".x { display: none } #y { display: block }", "seen\n\nhidden"),
+            ("@media print { .x { display: none } }", "seen\n\nhidden"),
+            ("@media (max-width: 600px) { .x { display: none } }", "seen\n\nhidden"),
+            (".x:hover { display: none } .z { display: none }", "seen\n\nhidden"),
+            (".x { display: none", "seen"),
+            ("} .x { left: 1px } {", "seen\n\nhidden"),
+        ] {
+            let page = format!("<style>{sheet}</style><p>seen<p class=x id=y>hidden");
+            assert_eq!(read(&page), expected, "{sheet}");
+        }
+        let inline = "<style>.x { display: none }</style><p class=x style='display:block'>seen";
+        assert_eq!(read(inline), "seen");
+        let many = format!(
+            "<style>{}</style>{}",
+            ".a .b { display: none }".repeat(3_000),
+            "<p class=b>x".repeat(2_000)
+        );
+        assert!(read(&many).starts_with('x'), "in good time");
     }
 
     #[test]

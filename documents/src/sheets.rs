@@ -11,7 +11,10 @@ use crate::{
     unreadable::Unreadable,
 };
 
-/// Values as they are stored, formulas as what they came to. Empty rows are left out.
+/// Between the cells of a row.
+const SEPARATOR: &str = " | ";
+
+/// Values as they are stored, formulas as what they came to. Empty rows and columns are left out.
 pub(crate) fn extract(
     bytes: &[u8],
     format: Format,
@@ -32,46 +35,130 @@ pub(crate) fn extract(
     let mut text = String::new();
     let mut fault = None;
     for name in book.sheet_names() {
-        let cells = match book.worksheet_range(&name) {
-            Ok(cells) => cells,
+        let mut cells = Cells::new(limits, deadline, text.len());
+        match cells.read(&mut book, &name) {
+            Ok(()) => {}
+            Err(Fault::Document(unreadable)) => return Err(unreadable),
             // A sheet that is a chart has no cells.
-            Err(error) => {
-                fault = Some(error.to_string());
+            Err(Fault::Sheet(reason)) => {
+                fault = Some(reason);
                 continue;
-            }
-        };
-        let mut is_named = false;
-        for row in cells.rows() {
-            let mut row: Vec<String> = row.iter().map(shown).collect();
-            while row.last().is_some_and(String::is_empty) {
-                row.pop();
-            }
-            if row.is_empty() {
-                continue;
-            }
-            if !is_named {
-                text.push_str(if text.is_empty() { "" } else { "\n" });
-                text.push_str(&format!("## {name}\n\n"));
-                is_named = true;
-            }
-            text.push_str(&row.join(" | "));
-            text.push('\n');
-            if text.len() > limits.text_bytes {
-                return Err(Unreadable::TooLarge {
-                    what: "text".into(),
-                    size: text.len() as u64,
-                    most: limits.text_bytes as u64,
-                });
-            }
-            if deadline.has_passed() {
-                return Err(Unreadable::TooSlow(limits.time));
             }
         }
+        cells.write(&name, &mut text)?;
     }
     match fault {
         Some(fault) if text.is_empty() => Err(Unreadable::damaged(format, fault)),
         _ => Ok(text.trim_end().to_owned()),
     }
+}
+
+/// The cells of a sheet that hold something: an empty one costs nothing, wherever the last one is.
+struct Cells<'a> {
+    limits: &'a Limits,
+    deadline: Deadline,
+    /// Bytes of the text before, and of the cells.
+    bytes: usize,
+    /// Row, column, value.
+    cells: Vec<(u32, u32, String)>,
+}
+
+/// What went wrong: with the whole document, or with one sheet of it.
+enum Fault {
+    Document(Unreadable),
+    Sheet(String),
+}
+
+impl<'a> Cells<'a> {
+    fn new(limits: &'a Limits, deadline: Deadline, bytes: usize) -> Self {
+        Self { limits, deadline, bytes, cells: Vec::new() }
+    }
+
+    fn read(&mut self, book: &mut Sheets<Cursor<&[u8]>>, name: &str) -> Result<(), Fault> {
+        fn of_sheet(error: impl ToString) -> Fault {
+            Fault::Sheet(error.to_string())
+        }
+        // The usual way is a table from the first to the last cell, which may be far apart.
+        match book {
+            Sheets::Xlsx(book) => {
+                let mut cells = book.worksheet_cells_reader(name).map_err(of_sheet)?;
+                while let Some(cell) = cells.next_cell().map_err(of_sheet)? {
+                    self.add(cell.get_position(), &cell.get_value().clone().into())?;
+                }
+            }
+            Sheets::Xlsb(book) => {
+                let mut cells = book.worksheet_cells_reader(name).map_err(of_sheet)?;
+                while let Some(cell) = cells.next_cell().map_err(of_sheet)? {
+                    self.add(cell.get_position(), &cell.get_value().clone().into())?;
+                }
+            }
+            // Rows and columns of the older format are few; the other's reader leaves out what is
+            // repeated for nothing.
+            book => {
+                let range = book.worksheet_range(name).map_err(of_sheet)?;
+                for (row, column, value) in range.used_cells() {
+                    self.add((as_u32(row), as_u32(column)), value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, (row, column): (u32, u32), value: &Data) -> Result<(), Fault> {
+        let value = shown(value);
+        if value.is_empty() {
+            return Ok(());
+        }
+        self.bytes += value.len() + SEPARATOR.len();
+        self.check(self.bytes).map_err(Fault::Document)?;
+        self.cells.push((row, column, value));
+        Ok(())
+    }
+
+    fn check(&self, bytes: usize) -> Result<(), Unreadable> {
+        if bytes > self.limits.text_bytes {
+            return Err(Unreadable::TooLarge {
+                what: "text".into(),
+                size: bytes as u64,
+                most: self.limits.text_bytes as u64,
+            });
+        }
+        if self.deadline.has_passed() {
+            return Err(Unreadable::TooSlow(self.limits.time));
+        }
+        Ok(())
+    }
+
+    /// A line for each row that holds something, with a place for each such column.
+    fn write(mut self, name: &str, text: &mut String) -> Result<(), Unreadable> {
+        if self.cells.is_empty() {
+            return Ok(());
+        }
+        self.cells.sort_by_key(|(row, column, _)| (*row, *column));
+        let mut columns: Vec<u32> = self.cells.iter().map(|(_, column, _)| *column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str(&format!("## {name}\n\n"));
+        for row in self.cells.chunk_by(|one, next| one.0 == next.0) {
+            let mut at = 0;
+            for (_, column, value) in row {
+                let place = columns.binary_search(column).unwrap_or_default();
+                while at < place {
+                    text.push_str(SEPARATOR);
+                    at += 1;
+                }
+                text.push_str(value);
+            }
+            text.push('\n');
+            self.check(text.len())?;
+        }
+        Ok(())
+    }
+}
+
+fn as_u32(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Opens a book as what it is; guessing would lose the reason why it cannot be opened.

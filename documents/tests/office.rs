@@ -35,6 +35,18 @@ fn what_is_in_them() {
 }
 
 #[test]
+fn a_cell_far_off_costs_no_more_than_its_place() {
+    let mut parts = xlsx();
+    let sheet = parts.iter_mut().find(|(name, _)| name.ends_with("sheet2.xml")).unwrap();
+    sheet.1 = "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData>\
+        <row r=\"1\"><c r=\"A1\"><v>1</v></c><c r=\"C1\"><v>2</v></c></row>\
+        <row r=\"1048576\"><c r=\"C1048576\"><v>3</v></c><c r=\"XFD1048576\"><v>4</v></c></row></sheetData></worksheet>"
+        .to_owned();
+    let text = read(&package(&parts), "a.xlsx").unwrap().text;
+    assert!(text.ends_with("## Notes\n\n1 | 2\n | 3 | 4"), "{text}");
+}
+
+#[test]
 fn a_message_with_what_is_attached() {
     let read = read(&eml(), "message").unwrap();
     assert_eq!(read.format, Format::Eml);
