@@ -1,10 +1,10 @@
 -- How far calls may run ahead of an even pace, where that is learned (the model's number 12 is more
 -- than its tolerance): what a provider lets through at once. A key of its own, packed doubles: the
 -- fields below in their order, then for each dimension its credit, which is what is still in our
--- window, but by the provider's own meter no longer in its, and what that meter told last. Times and
--- the allowance (of pace) are in microseconds; a ceiling of 0 is none. `lowest` is the least part of
--- a bucket at which the provider's resets were those of a token bucket (0: they were not, or are
--- not told), `refilling` is 1 when that has proved to be one.
+-- window, but by the provider's own meter no longer in its, and what that meter told last. Times
+-- and the allowance (of pace) are in microseconds; a ceiling of 0 is none. `lowest` is the least
+-- part of a bucket at which the provider's resets were those of a token bucket (0: they were not,
+-- or are not told), `refilling` is 1 when that has proved to be one.
 local BURST_FIELDS = {
   'allowance', 'grew_at', 'steady_until', 'ceiling', 'ceiling_at', 'of_epoch', 'born_at', 'used_at',
   'told_at', 'looked_at', 'refused_at', 'lowest', 'refilling',
