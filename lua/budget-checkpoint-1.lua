@@ -27,40 +27,37 @@ Reply: integers
   4 spent       settled and held
   5 day         0 without days
 ]]
-local key, daily, now = KEYS[1], ARGV[4] == '1', tonumber(ARGV[5])
-for index = 1, 5 do
-  local text = ARGV[index] or ''
-  if #ARGV ~= 5 or not string.match(text, '^%d+$') or tonumber(text) >= 2 ^ 53 then
-    return redis.error_reply('TIDEGATE wants 5 arguments, whole numbers below 2^53')
-  end
+--- @include "include/clock"
+--- @include "include/budget"
+local given, refused = budget_arguments(1, 5, 5)
+if not given then
+  return refused
 end
-if now == 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
-end
+local key, ending, budget, daily = KEYS[1], given[1], given[3], given[4] == 1
+local now = clock(given[5])
 local known = redis.call('HMGET', key, 'spent', 'day', 'ceiling', 'generation')
 local spent, day = tonumber(known[1] or 0), tonumber(known[2] or 0)
 local ceiling, generation = tonumber(known[3] or 2 ^ 53), tonumber(known[4] or 0)
 if not known[1] then
   return { 0, 0, 0, 0, 0 }
 end
-if ARGV[1] ~= '0' then
-  if generation ~= tonumber(ARGV[1]) then
+if ending > 0 then
+  if generation ~= ending then
     return { 0, ceiling, generation, spent, day }
   end
-  redis.call('HSET', key, 'ceiling', ARGV[2])
-  return { 1, tonumber(ARGV[2]), generation, spent, day }
+  redis.call('HSET', key, 'ceiling', whole(given[2]))
+  return { 1, given[2], generation, spent, day }
 end
-local today = daily and math.floor(now / 86400000000) or 0
+local today = day_of(daily, now)
 if today > day then
   redis.call('DEL', key)
   spent, day, ceiling = 0, today, 0
   redis.call('HSET', key, 'spent', '0', 'day', day)
 end
 -- What was spent beyond the budget, by calls that cost more than was held, is remembered too.
-local wanted = math.max(spent, math.min(tonumber(ARGV[3]), spent + tonumber(ARGV[2])))
+local wanted = math.max(spent, math.min(budget, spent + given[2]))
 generation = math.max(generation + 1, math.floor(now / 1000))
-redis.call('HSET', key, 'ceiling', string.format('%.0f', math.min(ceiling, wanted)),
-  'generation', string.format('%.0f', generation))
-redis.call('EXPIRE', key, daily and 172800 or 2592000)
+local lowered = whole(math.min(ceiling, wanted))
+redis.call('HSET', key, 'ceiling', lowered, 'generation', whole(generation))
+keep_budget(key, daily)
 return { 1, wanted, generation, spent, day }

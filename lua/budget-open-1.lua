@@ -17,23 +17,19 @@ Arguments: whole numbers below 2^53 as decimal text; amounts in nano-dollars, 10
 Reply: integers
   1 outcome  1 done, 0 it was there
 ]]
-local key, daily, now = KEYS[1], ARGV[3] == '1', tonumber(ARGV[5])
-for index = 1, 5 do
-  local text = ARGV[index] or ''
-  if #ARGV ~= 5 or not string.match(text, '^%d+$') or tonumber(text) >= 2 ^ 53 then
-    return redis.error_reply('TIDEGATE wants 5 arguments, whole numbers below 2^53')
-  end
+--- @include "include/clock"
+--- @include "include/budget"
+local given, refused = budget_arguments(1, 5, 5)
+if not given then
+  return refused
 end
-if now == 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
-end
-local day = daily and math.floor(now / 86400000000) or 0
+local key, spent, ceiling, daily = KEYS[1], given[1], given[2], given[3] == 1
+local UNBOUNDED = 9007199254740991
+local day = day_of(daily, clock(given[5]))
 local known = redis.call('HMGET', key, 'spent', 'day', 'ceiling')
-if known[1] and ARGV[4] ~= '1' then
+if known[1] and given[4] ~= 1 then
   return { 0 }
 end
-local spent, ceiling = tonumber(ARGV[1]), tonumber(ARGV[2])
 if tonumber(known[2] or 0) < day then
   redis.call('DEL', key)
 else
@@ -44,10 +40,10 @@ else
     end
   end
 end
-redis.call('HSET', key, 'spent', string.format('%.0f', spent), 'day', day)
-if ceiling < 2 ^ 53 - 1 or known[3] then
+redis.call('HSET', key, 'spent', whole(spent), 'day', day)
+if ceiling < UNBOUNDED or known[3] then
   -- Whoever keeps checkpoints writes one before the next call.
-  redis.call('HSET', key, 'ceiling', string.format('%.0f', ceiling < 2 ^ 53 - 1 and ceiling or 0))
+  redis.call('HSET', key, 'ceiling', whole(ceiling < UNBOUNDED and ceiling or 0))
 end
-redis.call('EXPIRE', key, daily and 172800 or 2592000)
+keep_budget(key, daily)
 return { 1 }

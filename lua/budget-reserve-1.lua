@@ -33,34 +33,28 @@ Reply: integers
   4 returning  when refused: nano-dollars that calls under way hold, and may give back
   5 day        the day of all this, 0 without days
 ]]
-local key, id, day_length = KEYS[1], ARGV[1], 86400000000
-if #ARGV < 5 or #ARGV > 7 or id == '' then
-  return redis.error_reply('TIDEGATE wants 5 to 7 arguments, the first a reservation id')
+--- @include "include/clock"
+--- @include "include/budget"
+local given, refused = budget_arguments(2, 5, 7)
+if not given then
+  return refused
 end
-for index = 2, #ARGV do
-  local number = tonumber(ARGV[index])
-  if not string.match(ARGV[index], '^%d+$') or number >= 2 ^ 53 then
-    return redis.error_reply('TIDEGATE argument ' .. index .. ' must be a whole number below 2^53')
-  end
-end
-local amount, budget = tonumber(ARGV[2]), tonumber(ARGV[3])
-local daily, now = ARGV[4] == '1', tonumber(ARGV[5])
-local lease, opened = tonumber(ARGV[6] or 0), ARGV[7] == '1'
-if now == 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
+local key, id, amount, budget, daily = KEYS[1], given[1], given[2], given[3], given[4] == 1
+local now, lease, opened = clock(given[5]), given[6] or 0, given[7] == 1
+if id == '' then
+  return redis.error_reply('TIDEGATE argument 1 must be a reservation id')
 end
 
 -- Read. A clock that steps back over midnight must not give yesterday's budget out again.
 local known = redis.call('HMGET', key, 'spent', 'day', 'hold:' .. id, 'ceiling')
 local spent, day = tonumber(known[1] or 0), tonumber(known[2] or 0)
-local today = daily and math.floor(now / day_length) or 0
+local today = day_of(daily, now)
 local held, ended, ceiling = known[3], today > day, tonumber(known[4] or budget)
 if ended then
   spent, day, held = 0, today, false
   ceiling = known[4] and 0 or budget
 end
-local reset = daily and (day + 1) * day_length - now or 0
+local reset = daily and (day + 1) * A_DAY - now or 0
 local left = math.max(0, budget - spent)
 if opened and not known[1] then
   return { 2, left, reset, 0, day }
@@ -92,10 +86,10 @@ if not held then
     end
   end
   spent = spent + amount
-  redis.call('HSET', key, 'spent', string.format('%.0f', spent), 'day', day, 'hold:' .. id, ARGV[2])
+  redis.call('HSET', key, 'spent', whole(spent), 'day', day, 'hold:' .. id, whole(amount))
   if lease > 0 then
-    redis.call('HSET', key, 'until:' .. id, string.format('%.0f', now + lease))
+    redis.call('HSET', key, 'until:' .. id, whole(now + lease))
   end
-  redis.call('EXPIRE', key, daily and 172800 or 2592000)
+  keep_budget(key, daily)
 end
 return { 1, math.max(0, budget - spent), reset, 0, day }

@@ -15,15 +15,17 @@ Arguments
 Reply: integers
   1 outcome  1 done, 0 not held
 ]]
-local key, field = KEYS[1], 'hold:' .. (ARGV[1] or '')
-if #ARGV ~= 2 or not string.match(ARGV[2], '^%d+$') or tonumber(ARGV[2]) >= 2 ^ 53 then
-  return redis.error_reply('TIDEGATE wants 2 arguments, the second a whole number below 2^53')
+--- @include "include/budget"
+local given, refused = budget_arguments(2, 2, 2)
+if not given then
+  return refused
 end
-local held = redis.call('HGET', key, field)
+local key, id, cost = KEYS[1], given[1], given[2]
+local held = redis.call('HGET', key, 'hold:' .. id)
 if not held then
   return { 0 }
 end
-local spent = redis.call('HGET', key, 'spent') - held + ARGV[2]
-redis.call('HDEL', key, field, 'until:' .. ARGV[1])
-redis.call('HSET', key, 'spent', string.format('%.0f', spent))
+local spent = redis.call('HGET', key, 'spent') - held + cost
+redis.call('HDEL', key, 'hold:' .. id, 'until:' .. id)
+redis.call('HSET', key, 'spent', whole(spent))
 return { 1 }

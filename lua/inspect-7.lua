@@ -29,43 +29,27 @@ Reply: integers, and the reason last
   then the reason of the pause, empty when the gate is open
 ]]
 --- @include "include/arguments"
+--- @include "include/clock"
 --- @include "include/state"
 --- @include "include/ledger"
 --- @include "include/tuning"
 --- @include "include/gate"
 --- @include "include/shift"
 --- @include "include/burst"
-if #ARGV ~= 2 then
-  return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
+--- @include "include/quota"
+local call, model = read_arguments(2, 1, 1)
+if not call then
+  return model
 end
-local call, refused = numbers(1, 1)
-if refused then
-  return refused
+local keys = common_keys()
+keys.gate, keys.burst = KEYS[6], KEYS[7]
+local quota, outdated = load_quota(keys, model, call[1])
+if not quota then
+  return outdated
 end
-local model, unusable = read_model(2)
-if unusable then
-  return unusable
-end
-local keys = {
-  ledger = KEYS[1],
-  entries = KEYS[2],
-  state = KEYS[3],
-  leases = KEYS[4],
-  tuning = KEYS[5],
-  gate = KEYS[6],
-  burst = KEYS[7],
-}
-local state, now = load_state(keys, model, clock(call[1]))
-if not state then
-  return now
-end
-local tuning = load_tuning(keys, state, model, now)
-local burst = load_burst(keys, state, model, now)
-expire_with_credit(keys, state, model, burst, now)
+local state, tuning, now = quota.state, quota.tuning, quota.now
 end_leases(keys, state, now)
-save_tuning(keys, tuning)
-save_burst(keys, burst, model, now)
-save_state(keys, state, model, now)
+save_quota(quota)
 local pause, lanes, limits = closed_for(state, now), state[LANES], limits_now(model, tuning)
 local all = tuning or new_tuning(now)
 local reply = {

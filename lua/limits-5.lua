@@ -18,27 +18,15 @@ Reply: integers
   1 to 5  limit of each dimension now set, 0 when the configured one holds
 ]]
 --- @include "include/arguments"
+--- @include "include/clock"
 --- @include "include/state"
 --- @include "include/tuning"
 --- @include "include/shift"
-if #ARGV ~= 2 then
-  return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
+local call, model = read_arguments(2, 1, 6)
+if not call then
+  return model
 end
-local call, refused = numbers(1, 6)
-if refused then
-  return refused
-end
-local model, unusable = read_model(2)
-if unusable then
-  return unusable
-end
-local keys = {
-  ledger = KEYS[1],
-  entries = KEYS[2],
-  state = KEYS[3],
-  leases = KEYS[4],
-  tuning = KEYS[5],
-}
+local keys = common_keys()
 local state, now = load_state(keys, model, clock(call[6]))
 if not state then
   return now

@@ -19,29 +19,17 @@ Reply: integers
   1 pause  microseconds until the gate opens, 0 when it is open
 ]]
 --- @include "include/arguments"
+--- @include "include/clock"
 --- @include "include/state"
 --- @include "include/gate"
 --- @include "include/shift"
 --- @include "include/closing"
-if #ARGV ~= 3 then
-  return redis.error_reply('TIDEGATE wants 3 arguments, not ' .. #ARGV)
+local call, model = read_arguments(3, 2, 3)
+if not call then
+  return model
 end
-local call, refused = numbers(2, 3)
-if refused then
-  return refused
-end
-local model, unusable = read_model(3)
-if unusable then
-  return unusable
-end
-local keys = {
-  ledger = KEYS[1],
-  entries = KEYS[2],
-  state = KEYS[3],
-  leases = KEYS[4],
-  tuning = KEYS[5],
-  gate = KEYS[6],
-}
+local keys = common_keys()
+keys.gate = KEYS[6]
 local state, now = load_state(keys, model, clock(call[3]))
 if not state then
   return now

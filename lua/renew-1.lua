@@ -13,7 +13,7 @@ Reply: integers
   1 renewed  1, or 0 when there is no such lease (it has ended, or the call is still in the window)
 ]]
 --- @include "include/arguments"
---- @include "include/state"
+--- @include "include/clock"
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
 end

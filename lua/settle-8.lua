@@ -44,6 +44,7 @@ Reply: integers
   4 output      expected output tokens, 0 unknown
 ]]
 --- @include "include/arguments"
+--- @include "include/clock"
 --- @include "include/state"
 --- @include "include/ledger"
 --- @include "include/tuning"
@@ -52,6 +53,7 @@ Reply: integers
 --- @include "include/shift"
 --- @include "include/closing"
 --- @include "include/burst"
+--- @include "include/quota"
 --- @include "include/headers"
 --- @include "include/learned"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
@@ -59,51 +61,36 @@ local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
 local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL = 0.03, 14, 18, 23
 
-if #ARGV ~= 4 then
-  return redis.error_reply('TIDEGATE wants 4 arguments, not ' .. #ARGV)
+local call, model = read_arguments(4, 2, 22)
+if not call then
+  return model
 end
 local id, reason = ARGV[1], ARGV[4]
 if id == '' then
   return bad_argument(1, 'a reservation id')
 end
-local call, refused = numbers(2, 22)
-if refused then
-  return refused
-end
-local model, unusable = read_model(3)
-if unusable then
-  return unusable
-end
 local mode, signal, lanes = call[1], call[11], (#model - LANE_SHARES) / 2
 if mode == CHARGED and (call[6] < 1 or call[6] > lanes or call[6] ~= math.floor(call[6])) then
   return bad_argument(2, 'a call in a lane from 1 to ' .. lanes)
 end
-local keys = {
-  ledger = KEYS[1],
-  entries = KEYS[2],
-  state = KEYS[3],
-  leases = KEYS[4],
-  tuning = KEYS[5],
-  gate = KEYS[7],
-  burst = KEYS[8],
-}
+local keys = common_keys()
+keys.gate, keys.burst = KEYS[7], KEYS[8]
 local used, window = { call[2], call[3], call[4], call[5] }, model[WINDOW]
 if mode == RELEASED then
   used = { 0, 0, 0, 0 }
 end
 
 -- Read.
-local state, now = load_state(keys, model, clock(call[14]))
-if not state then
-  return now
+local quota, outdated = load_quota(keys, model, call[14])
+if not quota then
+  return outdated
 end
-local tuning = load_tuning(keys, state, model, now)
-if not tuning and (signal == REFUSED or signal == OVERLOADED) then
+local state, now, burst = quota.state, quota.now, quota.burst
+if not quota.tuning and (signal == REFUSED or signal == OVERLOADED) then
   state[TUNED] = 1
-  tuning = new_tuning(now)
+  quota.tuning = new_tuning(now)
 end
-local burst = load_burst(keys, state, model, now)
-expire_with_credit(keys, state, model, burst, now)
+local tuning = quota.tuning
 local limits = limits_now(model, tuning)
 local speed = pace_speed(burst, model)
 local packed = redis.call('HGET', keys.entries, id)
@@ -216,7 +203,7 @@ if signal == REFUSED then
   end
   lower_limits(tuning, now)
 end
-tuning = observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, now)
+quota.tuning = observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, now)
 local pause = call[12]
 if pause > 0 then
   local why = signal == SPENT and EXHAUSTED or PAUSED
@@ -224,8 +211,6 @@ if pause > 0 then
 else
   pause = closed_for(state, now)
 end
-save_tuning(keys, tuning)
-save_burst(keys, burst, model, now)
-save_state(keys, state, model, now)
+save_quota(quota)
 local ratio, output = expectation(learned or load_learned(KEYS[6]))
 return { outcome, math.ceil(pause), ratio, output }

@@ -45,3 +45,31 @@ local function read_model(index)
   end
   return model
 end
+
+-- Checks that there are `count` arguments, of which number `at` is the call, a list of at least
+-- `least` numbers, and the next the model. Both, or nil and an error reply.
+local function read_arguments(count, at, least)
+  if #ARGV ~= count then
+    return nil, redis.error_reply('TIDEGATE wants ' .. count .. ' arguments, not ' .. #ARGV)
+  end
+  local call, refused = numbers(at, least)
+  if not call then
+    return nil, refused
+  end
+  local model, unusable = read_model(at + 1)
+  if not model then
+    return nil, unusable
+  end
+  return call, model
+end
+
+-- The keys that every script about a model begins with.
+local function common_keys()
+  return {
+    ledger = KEYS[1],
+    entries = KEYS[2],
+    state = KEYS[3],
+    leases = KEYS[4],
+    tuning = KEYS[5],
+  }
+end

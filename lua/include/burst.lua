@@ -49,16 +49,16 @@ local function load_burst(keys, state, model, now)
 end
 
 local function pack_burst(burst)
-  local numbers = {}
+  local kept = {}
   for index, field in ipairs(BURST_FIELDS) do
-    numbers[index] = burst[field]
+    kept[index] = burst[field]
   end
   for _, amounts in ipairs({ burst.credit, burst.told }) do
     for dimension = 1, WINDOWED do
-      numbers[#numbers + 1] = amounts[dimension]
+      kept[#kept + 1] = amounts[dimension]
     end
   end
-  return struct.pack('<' .. string.rep('d', #numbers), unpack(numbers))
+  return struct.pack('<' .. string.rep('d', #kept), unpack(kept))
 end
 
 -- Lives for thirty days after its last use, which is noted every quarter of a window.
@@ -172,6 +172,15 @@ end
 -- evenly. 0 where a meter refills evenly by itself.
 local function spent_burst(burst, model)
   return burst and not refills(burst, model) and math.max(0, burst.allowance - 3000000) or 0
+end
+
+local function spend_burst(burst, state, model, over, now)
+  for dimension = 1, burst and WINDOWED or 0 do
+    local pace = dimension_slot(dimension) + PACE
+    if over[dimension] > 0 then
+      state[pace] = math.max(state[pace], now + spent_burst(burst, model))
+    end
+  end
 end
 
 -- What is left of a bucket for what is not reckoned right, such as calls in flight that were

@@ -13,40 +13,45 @@ local function move_tail(state, lane_at, tenants_key, tenant, tail, front, life)
   state[lane_at + TAIL] = math.max(state[lane_at + TAIL], tail)
 end
 
--- When enough will have left the window: `total_over` and `lane_over` say by how much each
--- dimension is over, in all and in the caller's lane; `gives` which lanes' entries leave room to
--- it. Walks the oldest entries; beyond the walk the rest is taken to leave at the limit's rate.
-local function room_at(keys, gives, total_over, lane_over, limits, now, window)
+-- When enough will have left the window for a call that is too large by `over`. Walks the oldest
+-- entries; beyond the walk the rest is taken to leave at the limit's rate.
+local function room_at(asked, over)
   local WALK = 48
+  local keys, state = asked.quota.keys, asked.quota.state
+  local now, window = asked.quota.now, asked.quota.model[WINDOW]
+  local total, own, gives = { unpack(over.total) }, { unpack(over.lane) }, {}
+  -- What leaves the window of a lane that is not backlogged is this lane's to borrow.
+  for lane = 1, asked.lanes do
+    local backlogged = now - state[lane_slot(lane) + BACKLOGGED_AT] < BACKLOGGED
+    gives[lane] = lane == asked.lane or not backlogged
+  end
   local ids = redis.call('ZRANGE', keys.ledger, 0, WALK - 1)
+  local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
   local last = now
-  if #ids > 0 then
-    local packed = redis.call('HMGET', keys.entries, unpack(ids))
-    for index = 1, #ids do
-      if packed[index] then
-        local admitted, entry_lane, _, amounts = unpack_entry(packed[index])
-        local enough = true
-        for dimension = 1, WINDOWED do
-          total_over[dimension] = total_over[dimension] - amounts[dimension]
-          if gives[entry_lane] then
-            lane_over[dimension] = lane_over[dimension] - amounts[dimension]
-          end
-          if total_over[dimension] > 0 or lane_over[dimension] > 0 then
-            enough = false
-          end
+  for index = 1, #ids do
+    if packed[index] then
+      local admitted, entry_lane, _, amounts = unpack_entry(packed[index])
+      local enough = true
+      for dimension = 1, WINDOWED do
+        total[dimension] = total[dimension] - amounts[dimension]
+        if gives[entry_lane] then
+          own[dimension] = own[dimension] - amounts[dimension]
         end
-        last = math.max(now, admitted + window)
-        if enough then
-          return last
+        if total[dimension] > 0 or own[dimension] > 0 then
+          enough = false
         end
+      end
+      last = math.max(now, admitted + window)
+      if enough then
+        return last
       end
     end
   end
   local rest = 0
   for dimension = 1, WINDOWED do
-    if limits[dimension] > 0 then
-      local over = math.max(total_over[dimension], lane_over[dimension])
-      rest = math.max(rest, over * window / limits[dimension])
+    local limit = asked.limits[dimension]
+    if limit > 0 then
+      rest = math.max(rest, math.max(total[dimension], own[dimension]) * window / limit)
     end
   end
   return math.min(last + rest, now + window)

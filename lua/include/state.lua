@@ -30,15 +30,6 @@ local function lane_slot(lane)
   return HEADER + IN_FLIGHT * PER_DIMENSION + (lane - 1) * PER_LANE
 end
 
--- The server's time, or the test's; a clock that steps back stands still instead, see load_state.
-local function clock(override)
-  if override > 0 then
-    return override
-  end
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-
 local function new_state(keys, now)
   redis.call('DEL', keys.ledger, keys.entries, keys.leases)
   local state = { LAYOUT_VERSION, now, now, 0, 0, 0, redis.call('EXISTS', keys.tuning), 0, 0, 0, 0 }
@@ -81,7 +72,8 @@ local function rebase(keys, state, by)
   state[KEPT] = 0
 end
 
--- State and the time to reckon with, or nil and an error reply: a program that is older than the
+-- State and the time to reckon with (a clock that steps back stands still instead), or nil and an
+-- error reply: a program that is older than the
 -- state must not touch it. A missing or foreign state starts empty: the window is forgotten, the
 -- pace is not (every pace clock starts at now), so that a restarted server lets no burst through.
 -- More lanes than before are added; fewer leave the others as they are, so that two configurations

@@ -14,6 +14,7 @@ mod common;
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::LazyLock,
     time::Duration,
 };
 
@@ -262,8 +263,8 @@ async fn every_key_has_a_time_to_live() {
     }
 }
 
-const RESERVE: &str = include_str!("../../lua/budget-reserve-1.lua");
-const SETTLE: &str = include_str!("../../lua/budget-settle-1.lua");
+static RESERVE: LazyLock<String> = LazyLock::new(|| common::joined("budget-reserve-1"));
+static SETTLE: LazyLock<String> = LazyLock::new(|| common::joined("budget-settle-1"));
 
 fn reserve(
     connection: &mut redis::Connection,
@@ -271,7 +272,7 @@ fn reserve(
     arguments: [String; 5],
 ) -> redis::RedisResult<(u8, u64, u64)> {
     let reply: (u8, u64, u64, u64, u64) =
-        redis::cmd("EVAL").arg(RESERVE).arg(1).arg(key).arg(&arguments).query(connection)?;
+        redis::cmd("EVAL").arg(&*RESERVE).arg(1).arg(key).arg(&arguments).query(connection)?;
     Ok((reply.0, reply.1, reply.2))
 }
 
@@ -281,7 +282,7 @@ fn settle(
     id: &str,
     cost: &str,
 ) -> redis::RedisResult<(u8,)> {
-    redis::cmd("EVAL").arg(SETTLE).arg(1).arg(key).arg(id).arg(cost).query(connection)
+    redis::cmd("EVAL").arg(&*SETTLE).arg(1).arg(key).arg(id).arg(cost).query(connection)
 }
 
 /// A run counts for itself, and a document adds to its budget once.

@@ -434,17 +434,6 @@ async fn one_round_trip_each() {
     assert_eq!(scripts_run() - before, 2);
 }
 
-/// A script's text as `lua/README.md` says it, and not as this crate joins and folds it.
-fn joined(script: &str) -> String {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../lua"));
-    let read = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.lua"))).unwrap();
-    let own = read(script);
-    let named = own.lines().filter_map(|line| line.strip_prefix("--- @include \""));
-    let parts: String = named.map(|name| read(name.trim_end_matches('"'))).collect();
-    assert!(!parts.is_empty(), "{script} names its parts");
-    parts + &own
-}
-
 #[test]
 fn a_bad_call_answers_an_error_and_changes_nothing() {
     let Some(server) = Redis::shared() else { return };
@@ -452,7 +441,7 @@ fn a_bad_call_answers_an_error_and_changes_nothing() {
     let prefix = unique("test");
     let call = [1.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
     let model = [6e7, 1e6, 9e7, 9.0, 9.0, 9.0, 9.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0];
-    let text = joined("reserve-8");
+    let text = common::joined("reserve-8");
     let pack = |numbers: &[f64]| {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
     };

@@ -5,6 +5,7 @@
 
 mod burst;
 mod lanes;
+mod obstacles;
 mod reserve;
 mod settle;
 
