@@ -23,15 +23,15 @@ local function load_burst(keys, state, model, now)
     burst[field] = 0
   end
   if packed and #packed == count * 8 then
-    local numbers = { struct.unpack('<' .. string.rep('d', count), packed) }
+    local told = { struct.unpack('<' .. string.rep('d', count), packed) }
     for index, field in ipairs(BURST_FIELDS) do
       -- The clock may have been set back; only steadiness lies ahead.
       local ahead = field == 'steady_until' and model[WINDOW] or 0
       local is_time = field:find('_at$') or ahead > 0
-      burst[field] = is_time and math.min(numbers[index], now + ahead) or numbers[index]
+      burst[field] = is_time and math.min(told[index], now + ahead) or told[index]
     end
-    burst.credit = { unpack(numbers, #BURST_FIELDS + 1, #BURST_FIELDS + WINDOWED) }
-    burst.told = { unpack(numbers, #BURST_FIELDS + WINDOWED + 1, count) }
+    burst.credit = { unpack(told, #BURST_FIELDS + 1, #BURST_FIELDS + WINDOWED) }
+    burst.told = { unpack(told, #BURST_FIELDS + WINDOWED + 1, count) }
   else
     burst.allowance, burst.grew_at, burst.born_at, burst.used_at = model[TOLERANCE], now, now, now
     burst.of_epoch = state[EPOCH]
