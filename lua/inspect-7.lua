@@ -73,7 +73,7 @@ for dimension = 1, IN_FLIGHT do
   reply[#reply + 1] = math.ceil(state[slot + HELD])
   reply[#reply + 1] = math.ceil(external)
   reply[#reply + 1] = math.ceil(all[tuned + ORDERED])
-  reply[#reply + 1] = math.ceil(all[tuned + STATED])
+  reply[#reply + 1] = math.floor(all[tuned + STATED])
   reply[#reply + 1] = math.ceil(math.max(0, state[slot + PACE] - now))
 end
 for lane = 1, lanes do

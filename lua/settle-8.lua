@@ -94,7 +94,7 @@ local tuning = quota.tuning
 local limits = limits_now(model, tuning)
 local speed = pace_speed(burst, model)
 local packed = redis.call('HGET', keys.entries, id)
-local outcome, learned = UNKNOWN, nil
+local outcome, learned, admitted_then = UNKNOWN, nil, nil
 
 -- Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns
 -- behind are to move. A call that used many times what it reserved stops the model for no longer
@@ -139,6 +139,7 @@ end
 if packed then
   local admitted, lane, condition, reserved = unpack_entry(packed)
   outcome = condition == SETTLED and BEFORE or DONE
+  admitted_then = outcome == DONE and admitted or nil
   if signal == OVERLOADED and outcome == DONE then
     cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
   end
@@ -203,7 +204,8 @@ if signal == REFUSED then
   end
   lower_limits(tuning, now)
 end
-quota.tuning = observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, now)
+quota.tuning =
+  observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, admitted_then, now)
 local pause = call[12]
 if pause > 0 then
   local why = signal == SPENT and EXHAUSTED or PAUSED

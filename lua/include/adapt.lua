@@ -35,20 +35,27 @@ local function raise_in_flight(tuning)
 end
 
 -- A provider's meter above ours is use by others on the same account; a limit below the configured
--- one is the truth. Tuning begins only when there is something to keep.
-local function observe(state, tuning, model, call, observed_at, stated_at, now)
+-- one is the truth. The meter is of the time when the call was admitted: what was in our window then
+-- may have left it (as much as the limit gives in that time), and what is in flight may have been
+-- estimated too low. Of a call that nobody knows, only the limit counts. Tuning begins only when
+-- there is something to keep.
+local function observe(state, tuning, model, call, observed_at, stated_at, admitted, now)
+  local UNSURE = 0.5
   for dimension = 1, WINDOWED do
     local slot, limit = tuned_slot(dimension), model[LIMITS + dimension]
-    local stated, observed = call[stated_at + dimension], call[observed_at + dimension]
+    local stated = call[stated_at + dimension]
+    local observed = admitted and call[observed_at + dimension] or 0
     if limit > 0 and (stated > 0 or observed > 0) then
       local lower = stated > 0 and stated < limit * 0.999
-      local external = observed > 0 and observed - 1 - state[dimension_slot(dimension) + TOTAL] or 0
-      local others = external > NOISE * limit
+      local of_state = dimension_slot(dimension)
+      local external = observed > 0 and observed - 1 - state[of_state + TOTAL] or 0
+      local left = observed > 0 and (now - admitted) / model[WINDOW] * limit or 0
+      local others = external > NOISE * limit + left + UNSURE * state[of_state + HELD]
       if not tuning and (lower or others) then
         state[TUNED], tuning = 1, new_tuning(now)
       end
       if tuning and stated > 0 then
-        tuning[slot + STATED] = lower and stated or 0
+        tuning[slot + STATED] = lower and stated_now(stated, now) or 0
       end
       if tuning and observed > 0 then
         -- Never more than a window of it: it fades at the limit's rate.

@@ -4,14 +4,26 @@
 -- reckoned, 3 cap on calls in flight (0: none), 4 calls in flight when the cap was set, 5 when, 6
 -- day, 7 requests and 8 tokens of that day, then for each of five dimensions: until when use by
 -- others on the same account is in the window, limit set by an operator (0: none), lower limit that
--- the provider states (0: none)
+-- the provider states (0: none): whole tokens, and as the fraction when it was stated, in minutes
+-- of the clock modulo 65,536, which is longer than the key lives
 local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT = 1, 2, 3, 4, 5
 local DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 6, 7, 8, 8
 local EXTERNAL_USE, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
 local FULL_DAY = 86400000000
+local STATED_MINUTES, STATED_FOR = 65536, 10
 
 local function tuned_slot(dimension)
   return TUNING + (dimension - 1) * PER_TUNED
+end
+
+-- What a provider states holds for ten minutes after it was last said: in use it is said with every
+-- answer, and a limit that lets nothing go would never be heard of again.
+local function minute_of(now)
+  return math.floor(now / 60000000) % STATED_MINUTES
+end
+
+local function stated_now(limit, now)
+  return limit + minute_of(now) / STATED_MINUTES
 end
 
 local function new_tuning(now)
@@ -44,8 +56,12 @@ local function load_tuning(keys, state, model, now)
   tuning[RECOVERED_TO] = math.min(tuning[RECOVERED_TO], now + 60000000)
   tuning[CAPPED_AT] = math.min(tuning[CAPPED_AT], now)
   for dimension = 1, WINDOWED do
-    local slot = tuned_slot(dimension) + EXTERNAL_USE
-    tuning[slot] = math.min(tuning[slot], now + model[WINDOW])
+    local slot = tuned_slot(dimension)
+    tuning[slot + EXTERNAL_USE] = math.min(tuning[slot + EXTERNAL_USE], now + model[WINDOW])
+    local said = tuning[slot + STATED] % 1 * STATED_MINUTES
+    if tuning[slot + STATED] > 0 and (minute_of(now) - said) % STATED_MINUTES > STATED_FOR then
+      tuning[slot + STATED] = 0
+    end
   end
   if tuning[FACTOR] < 1 and now > tuning[RECOVERED_TO] then
     tuning[FACTOR] = math.min(1, tuning[FACTOR] + (now - tuning[RECOVERED_TO]) * RECOVERY)
@@ -86,7 +102,7 @@ local function limits_now(model, tuning)
       limit = tuning[slot + ORDERED]
     end
     if limit > 0 and tuning[slot + STATED] > 0 then
-      limit = math.min(limit, tuning[slot + STATED])
+      limit = math.min(limit, math.floor(tuning[slot + STATED]))
     end
     whole[dimension] = limit
     limits[dimension] = dimension <= WINDOWED and limit * tuning[FACTOR] or limit

@@ -80,9 +80,9 @@ pub struct DimensionSnapshot {
     pub held: u64,
     /// Use by others on the same account, as the provider's meter told it.
     pub others: u64,
-    /// Set while the fleet runs, margin and all.
+    /// Set while the fleet runs, as it was set.
     pub set: Option<u64>,
-    /// The provider states less than is configured, margin and all.
+    /// What the provider states where it is less than is configured.
     pub stated: Option<u64>,
     /// How far the pace clock is ahead.
     pub ahead: Duration,

@@ -216,21 +216,22 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
         ..Snapshot::default()
     };
     let lanes = next()?;
-    let mut dimension = || {
+    let said = |limited, number| some(number).map(|it| model.limits.stated(limited, it));
+    let mut dimension = |limited| {
         Some(DimensionSnapshot {
             limit: next()?,
             used: next()?,
             held: next()?,
             others: next()?,
-            set: some(next()?),
-            stated: some(next()?),
+            set: said(limited, next()?),
+            stated: said(limited, next()?),
             ahead: Duration::from_micros(next()?),
         })
     };
     for slot in Dimension::ALL {
-        snapshot.dimensions[slot] = dimension()?;
+        snapshot.dimensions[slot] = dimension(Limited::Window(slot))?;
     }
-    snapshot.in_flight = dimension()?;
+    snapshot.in_flight = dimension(Limited::InFlight)?;
     let mut all = Vec::new();
     for _ in 0..lanes {
         let (waiting, queue, head) =

@@ -32,6 +32,9 @@ both_stores! {
     a_call_as_large_as_the_whole_limit_survives_a_refusal(model(limits(1_000)));
     use_by_others_on_the_account_counts_and_fades(model(limits(1_000)));
     a_provider_that_states_less_is_believed(model(limits(1_000)));
+    what_was_stated_long_ago_binds_no_longer(model(limits(1_000)));
+    a_meter_of_long_ago_makes_no_phantom(model(limits(1_000)));
+    what_is_in_flight_is_no_phantom(model(limits(1_000)));
     limits_set_act_at_once_and_keep_what_is_used(model(limits(1_000)));
     an_overload_cuts_the_calls_in_flight_and_closes_nothing(model(limits(1_000_000)));
     after_a_refusal_one_call_goes_first(model(limits(1_000)));
@@ -245,6 +248,61 @@ async fn a_provider_that_states_less_is_believed<S: Store>(rig: &Rig<S>) {
         Decision::Never { dimension: Dimension::Combined, capacity: 400 }
     );
     assert_eq!(state(1_000).await, 1_000, "the tier was raised again");
+}
+
+/// In use a limit is stated with every answer; one of long ago may have been wrong, or the account
+/// may have been raised, and where nothing fits into it nothing would ever be heard again.
+async fn what_was_stated_long_ago_binds_no_longer<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(1);
+    rig.reserve(&ask).await;
+    let limits = PerDimension { combined: Some(1), ..PerDimension::default() };
+    let meter = Meter { limits, ..Meter::default() };
+    let settlement =
+        Settlement { meter, ..Settlement::used(&ask.reservation, Amounts::call(1, 0)) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+    rig.advance(Duration::from_secs(9 * 60));
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    let combined = seen.get(Dimension::Combined);
+    assert_eq!((combined.limit, combined.stated), (1, Some(1)));
+    rig.advance(Duration::from_secs(2 * 60));
+    assert_eq!(limit(rig).await, 1_000);
+    assert_eq!(rig.reserve(&rig.ask(500)).await, Decision::Granted);
+}
+
+async fn told(rig: &Rig<impl Store>, ask: &Ask, used: u64) -> u64 {
+    let meter = Meter {
+        used: PerDimension { combined: Some(used), ..PerDimension::default() },
+        ..Meter::default()
+    };
+    let settlement = Settlement { meter, ..Settlement::used(&ask.reservation, ask.amounts) };
+    rig.store.settle(&rig.model, &settlement).await.unwrap();
+    rig.store.inspect(&rig.model).await.unwrap().get(Dimension::Combined).others
+}
+
+/// A call of 50 seconds tells what the account used when it began: by then our own calls of before
+/// have left the window.
+async fn a_meter_of_long_ago_makes_no_phantom<S: Store>(rig: &Rig<S>) {
+    let (before, long) = (rig.ask(700), rig.ask(100));
+    rig.reserve(&before).await;
+    rig.store
+        .settle(&rig.model, &Settlement::used(&before.reservation, before.amounts))
+        .await
+        .unwrap();
+    rig.advance(Duration::from_secs(11));
+    rig.reserve(&long).await;
+    rig.advance(Duration::from_secs(50));
+    assert_eq!(told(rig, &long, 800).await, 0);
+}
+
+/// Calls in flight may take more than was estimated.
+async fn what_is_in_flight_is_no_phantom<S: Store>(rig: &Rig<S>) {
+    let (open, done) = (rig.ask(400), rig.ask(100));
+    rig.reserve(&open).await;
+    rig.reserve(&done).await;
+    assert_eq!(told(rig, &done, 650).await, 0, "the other took 550 and not 400");
+    let another = rig.ask(100);
+    rig.reserve(&another).await;
+    assert!(told(rig, &another, 1_000).await > 0, "that is more than a bad estimate");
 }
 
 fn combined_alone(change: Change) -> LimitChanges {

@@ -176,8 +176,7 @@ async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Resul
     Ok(Outcome::Done)
 }
 
-/// Name, as configured, as set (margin and all), and in force (margin and all) of each limit that
-/// there is.
+/// Name, as configured, as set, and in force (margin and all) of each limit that there is.
 fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<(&'static str, [Option<u64>; 3])> {
     let row = |limited: Limited| {
         let (configured, seen) = (model.limits.get(limited), snapshot.of(limited));

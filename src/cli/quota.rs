@@ -106,7 +106,8 @@ fn reasons(model: &ModelQuota, snapshot: &Snapshot, row: &Row) -> Vec<String> {
     let at_once = row.limited == Limited::InFlight;
     if let Some(set) = row.seen.set {
         reasons.push(format!("set to {} by an operator", count(set)));
-    } else if !at_once && model.limits.margin < 1.0 {
+    }
+    if !at_once && model.limits.margin < 1.0 {
         reasons.push(format!("margin {}", model.limits.margin));
     }
     if let Some(stated) = row.seen.stated {
@@ -332,15 +333,15 @@ mod tests {
             latency: Duration::from_secs(5),
             ..Snapshot::default()
         };
-        snapshot.dimensions.requests = DimensionSnapshot { set: Some(294), ..seen(264, 10) };
+        snapshot.dimensions.requests = DimensionSnapshot { set: Some(300), ..seen(264, 10) };
         snapshot.dimensions.combined =
-            DimensionSnapshot { stated: Some(49_000), others: 700, ..seen(44_100, 44_000) };
+            DimensionSnapshot { stated: Some(50_000), others: 700, ..seen(44_100, 44_000) };
         snapshot.in_flight = seen(8, 3);
         let text = output::plain(&text(&model, &snapshot));
         for part in [
             "binds tokens: 99.8 % used, 100 free",
-            "requests: set to 294 by an operator; after refusals × 0.90",
-            "tokens: margin 0.98; the provider states 49,000; after refusals × 0.90; others on this account use 700",
+            "requests: set to 300 by an operator; margin 0.98; after refusals × 0.90",
+            "tokens: margin 0.98; the provider states 50,000; after refusals × 0.90; others on this account use 700",
             "in_flight: capped at 8 after overloads",
             // 10 calls of 4,400 tokens: the quota admits 10 a window of 60.5 s, and each takes 5 s.
             "in flight 3, a call takes 5.0s; the quota keeps 1 busy",

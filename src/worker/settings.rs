@@ -70,10 +70,9 @@ async fn set(quota: &Quota) -> anyhow::Result<Settings> {
     let mut settings = Settings::new();
     for model in quota.models() {
         let seen = quota.inspect(&model.id).await?;
-        let set = Limited::ALL.into_iter().filter_map(|limited| {
-            let set = seen.of(limited).set?;
-            Some((limited.key().to_owned(), model.limits.stated(limited, set)))
-        });
+        let set = Limited::ALL
+            .into_iter()
+            .filter_map(|limited| Some((limited.key().to_owned(), seen.of(limited).set?)));
         let set: BTreeMap<String, u64> = set.collect();
         if !set.is_empty() {
             settings.insert(model.id.clone(), set);

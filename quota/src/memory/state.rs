@@ -330,16 +330,17 @@ impl State {
         let some = |limit: f64| (limit > 0.0).then(|| whole(limit.ceil()));
         let tuning = self.tuning.clone().unwrap_or_else(|| Tuning::new(now));
         let (window, above) = (micros(model.limits.window), |amount: f64| whole(amount.ceil()));
+        let said = |limited, number: f64| some(number).map(|it| model.limits.stated(limited, it));
         let limited = |limited: Limited| DimensionSnapshot {
             limit: whole(limits[limited]),
             used: above(self.total[limited]),
-            set: some(tuning.set[limited]),
+            set: said(limited, tuning.set[limited]),
             ..DimensionSnapshot::default()
         };
         let dimension = |dimension: Dimension| DimensionSnapshot {
             held: above(self.held[dimension]),
             others: above(tuning.external_use(dimension, limits.window[dimension], window, now)),
-            stated: some(tuning.stated[dimension]),
+            stated: said(Limited::Window(dimension), tuning.stated[dimension]),
             ahead: duration(self.pace[dimension] - now),
             ..limited(Limited::Window(dimension))
         };

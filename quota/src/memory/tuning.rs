@@ -19,6 +19,9 @@ const RAISE: f64 = 0.05;
 const CAP_FORGOTTEN: f64 = 300e6;
 const FULL_DAY: f64 = 86_400e6;
 const NOISE: f64 = 0.03;
+const UNSURE: f64 = 0.5;
+const STATED_MINUTES: f64 = 65_536.0;
+const STATED_FOR: f64 = 10.0;
 
 /// Learned and set; everything at its default while the limits are as configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +38,8 @@ pub(super) struct Tuning {
     external: PerDimension<f64>,
     pub(super) set: PerLimit<f64>,
     pub(super) stated: PerDimension<f64>,
+    /// The minute of the clock when it was stated.
+    stated_in: PerDimension<f64>,
 }
 
 /// The limits in force; 0 for none.
@@ -59,6 +64,7 @@ impl Tuning {
             external: PerDimension::default(),
             set: PerLimit::default(),
             stated: PerDimension::default(),
+            stated_in: PerDimension::default(),
         }
     }
 
@@ -68,6 +74,12 @@ impl Tuning {
         self.recovered_to = self.recovered_to.min(now + QUIET);
         self.capped_at = self.capped_at.min(now);
         self.external = self.external.map(|until| until.min(now + micros(model.limits.window)));
+        for dimension in Dimension::ALL {
+            let age = (minute_of(now) - self.stated_in[dimension]).rem_euclid(STATED_MINUTES);
+            if age > STATED_FOR {
+                self.stated[dimension] = 0.0;
+            }
+        }
         if self.factor < 1.0 && now > self.recovered_to {
             self.factor = (self.factor + (now - self.recovered_to) * RECOVERY).min(1.0);
             self.recovered_to = now;
@@ -164,12 +176,14 @@ impl Tuning {
     }
 }
 
+/// What the answer to a call that was admitted at `admitted` says, `None` where nobody knows of it.
 /// Tuning begins only when there is something to keep.
 pub(super) fn observe(
     tuning: &mut Option<Tuning>,
     model: &ModelQuota,
     meter: &Meter,
-    total: &PerDimension<f64>,
+    (total, held): (&PerDimension<f64>, &PerDimension<f64>),
+    admitted: Option<f64>,
     now: f64,
 ) {
     let (limits, window) = (model.limits.effective().map(float), micros(model.limits.window));
@@ -177,19 +191,21 @@ pub(super) fn observe(
         let limit = *limit;
         let stated =
             meter.limits[dimension].map_or(0.0, |stated| float(model.limits.with_margin(stated)));
-        let observed = meter.used[dimension].map(float);
+        let observed = meter.used[dimension].map(float).zip(admitted);
         if limit <= 0.0 || (stated <= 0.0 && observed.is_none()) {
             continue;
         }
         let lower = stated > 0.0 && stated < limit * 0.999;
-        let external = observed.map_or(0.0, |observed| observed - total[dimension]);
-        let others = external > NOISE * limit;
+        let external = observed.map_or(0.0, |(observed, _)| observed - total[dimension]);
+        let left = observed.map_or(0.0, |(_, admitted)| (now - admitted) / window * limit);
+        let others = external > NOISE * limit + left + UNSURE * held[dimension];
         if lower || others {
             tuning.get_or_insert_with(|| Tuning::new(now));
         }
         let Some(tuning) = tuning else { continue };
         if stated > 0.0 {
             tuning.stated[dimension] = if lower { stated } else { 0.0 };
+            tuning.stated_in[dimension] = minute_of(now);
         }
         if observed.is_some() {
             // Never more than a window of it: it fades at the limit's rate.
@@ -197,6 +213,10 @@ pub(super) fn observe(
             tuning.external[dimension] = if others { now + fades } else { 0.0 };
         }
     }
+}
+
+fn minute_of(now: f64) -> f64 {
+    (now / 60e6).floor().rem_euclid(STATED_MINUTES)
 }
 
 pub(super) fn configured(model: &ModelQuota) -> PerLimit<f64> {

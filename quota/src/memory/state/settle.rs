@@ -27,6 +27,7 @@ impl State {
         {
             self.tuning = Some(Tuning::new(now));
         }
+        let mut admitted = None;
         let outcome = match self.entries.get(&settlement.reservation).cloned() {
             None => {
                 self.begin_steady(model, now);
@@ -35,6 +36,7 @@ impl State {
             Some(Entry { condition: Condition::Settled, .. }) => Settled::Before,
             Some(entry) => {
                 self.end(model, settlement, &entry, now);
+                admitted = Some(entry.admitted);
                 Settled::Done
             }
         };
@@ -44,7 +46,8 @@ impl State {
                 tuning.lower(now);
             }
         }
-        tuning::observe(&mut self.tuning, model, &settlement.meter, &self.total.window, now);
+        let known = (&self.total.window, &self.held);
+        tuning::observe(&mut self.tuning, model, &settlement.meter, known, admitted, now);
         if let Some(pause) = &settlement.pause {
             let closing = match settlement.signal {
                 ProviderSignal::Exhausted => Closing::Exhaustion,
