@@ -140,17 +140,31 @@ impl Connection {
             Ok(Err(error)) if error.to_string().contains(OUTDATED) => {
                 Err(Error::Outdated(error.to_string()))
             }
-            // A server that answers with an error of the script's own is there; it must not be
-            // mistaken for absent.
-            Ok(Err(error)) if error.to_string().contains("TIDEGATE") => {
-                Err(Error::Protocol(error.to_string()))
-            }
+            Ok(Err(error)) if is_the_scripts(&error) => Err(Error::Protocol(error.to_string())),
             Ok(Err(error)) => Err(Error::Away(format!("{}: {error}", self.address))),
             Err(_) => {
+                self.forget_silent();
                 Err(Error::Away(format!("{}: no answer within {ANSWER_WITHIN:?}", self.address)))
             }
         }
     }
+
+    /// A master that is gone without a word is not noticed by its connection: the sentinels say who
+    /// the master is now.
+    fn forget_silent(&self) {
+        if let Kind::Sentinel { connection, .. } = &self.kind
+            && let Ok(mut connection) = connection.try_lock()
+        {
+            *connection = None;
+        }
+    }
+}
+
+/// Whether the server is there, and what it was asked failed: with an error of the script's own, or
+/// with a fault of it or of one model's keys. That must not be mistaken for a server that is absent
+/// or cannot write now.
+fn is_the_scripts(error: &RedisError) -> bool {
+    matches!(error.code(), Some("ERR" | "WRONGTYPE")) || error.to_string().contains("TIDEGATE")
 }
 
 async fn cluster(

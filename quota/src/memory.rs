@@ -35,6 +35,15 @@ pub struct Store {
     pause_ttl: Duration,
 }
 
+/// What a lane used in this process alone.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    pub(crate) lane: usize,
+    pub(crate) used: Amounts,
+    /// The calls' reservations.
+    pub(crate) calls: Vec<String>,
+}
+
 #[derive(Clone)]
 enum Clock {
     Process(Instant),
@@ -69,6 +78,16 @@ impl Store {
             let known = ask.curious.then(|| state.expectation(ask.template)).flatten();
             (state.reserve(model, ask, now), known)
         })
+    }
+
+    /// What was used here and has not been handed over to the fleet, by lane.
+    pub(crate) fn spent(&self, model: &ModelQuota) -> Vec<Spent> {
+        self.with(model, |state, _| state.spent())
+    }
+
+    /// The fleet has been told of these calls.
+    pub(crate) fn handed_over(&self, model: &ModelQuota, calls: &[String]) {
+        self.with(model, |state, _| state.handed_over(calls));
     }
 
     fn now(&self) -> f64 {

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -12,7 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     breaker::Breaker,
-    dimension::Amounts,
+    dimension::{Amounts, Dimension},
     error::Error,
     fleet::Fleet,
     memory, metrics,
@@ -29,6 +32,9 @@ const REMEMBERED_TEMPLATES: usize = 10_000;
 
 /// The part of a call's likely output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
+
+/// When to ask again for what cannot be decided while Redis is away.
+const UNDECIDED: Duration = Duration::from_secs(4);
 
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +79,10 @@ pub(crate) struct Shared {
     /// One clone for each live permit, and this one.
     pub(crate) permits: Arc<()>,
     expectations: Mutex<HashMap<(ModelId, u64), Expectation>>,
+    /// Whether Redis has ever answered: until then nobody knows how many share the limits.
+    joined: AtomicBool,
+    /// Held while what was spent alone is handed over.
+    handing_over: tokio::sync::Mutex<()>,
 }
 
 impl Shared {
@@ -90,11 +100,14 @@ impl Shared {
             fleet: Fleet::default(),
             permits: Arc::default(),
             expectations: Mutex::default(),
+            joined: AtomicBool::default(),
+            handing_over: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Asks Redis, or while it is away this worker's own share. The only error is
-    /// [`Error::Outdated`].
+    /// Asks Redis, or while it is away this worker's own share. A call waits for Redis that is
+    /// larger than this share, and every call where nobody knows how large the share is. The only
+    /// error is [`Error::Outdated`].
     pub(crate) async fn ask(
         self: &Arc<Self>,
         model: &ModelQuota,
@@ -113,9 +126,23 @@ impl Shared {
                 Err(error) => self.away(&error),
             }
         }
+        let wait = Decision::Paused { wait: UNDECIDED, ticket: ask.ticket };
+        if self.redis.is_some() && !self.joined.load(Ordering::Relaxed) {
+            return Ok((wait, Backend::Local));
+        }
         let (decision, expectation) = self.local.reserve_now(&self.share(model), ask);
         self.remember(model, ask.template, expectation);
+        let decision = match decision {
+            Decision::Never { dimension, .. } if self.fits_all(model, ask, dimension) => wait,
+            decision => decision,
+        };
         Ok((decision, Backend::Local))
+    }
+
+    /// Whether a call that is larger than this worker's share fits into the whole.
+    fn fits_all(&self, model: &ModelQuota, ask: &Ask, dimension: Dimension) -> bool {
+        let most = float(model.limits.effective()[dimension]) * model.lanes.at(ask.lane).ceiling;
+        self.redis.is_some() && float(ask.amounts[dimension]) <= most
     }
 
     pub(crate) async fn settle(
@@ -189,6 +216,7 @@ impl Shared {
     }
 
     pub(crate) fn answered(self: &Arc<Self>) {
+        self.joined.store(true, Ordering::Relaxed);
         if let Some(away) = self.breaker.succeeded(Instant::now()) {
             metrics::degraded(false);
             info!("Redis is back after {away:?}; the fleet shares its quota again");
@@ -198,22 +226,24 @@ impl Shared {
     }
 
     /// What this worker spent on its own and is still in the window counts for the whole fleet
-    /// again.
+    /// again, once.
     async fn report_spending(&self) {
         let Some(redis) = &self.redis else { return };
+        let _handing_over = self.handing_over.lock().await;
         for model in self.models.values() {
-            let Ok(spent) = self.local.inspect(&self.share(model)).await else { continue };
-            for (lane, state) in
-                spent.lanes.iter().enumerate().filter(|(_, state)| state.used != Amounts::default())
-            {
+            let share = self.share(model);
+            for spent in self.local.spent(&share) {
                 let name = format!("away:{:016x}", rand::random::<u64>());
-                match redis.charge(model, &name, lane, state.used).await {
-                    Ok(()) => info!(
-                        model = %model.id, lane = %state.lane, requests = state.used.requests, tokens = state.used.combined,
-                        "reported what this worker spent in the last window while Redis was away"
-                    ),
+                match redis.charge(model, &name, spent.lane, spent.used).await {
+                    Ok(()) => {
+                        self.local.handed_over(&share, &spent.calls);
+                        info!(
+                            model = %model.id, lane = spent.lane + 1, requests = spent.used.requests, tokens = spent.used.combined,
+                            "reported what this worker spent in the last window while Redis was away"
+                        );
+                    }
                     Err(error) => {
-                        warn!(%error, model = %model.id, "could not report what was spent while Redis was away")
+                        warn!(%error, model = %model.id, "could not report what was spent while Redis was away");
                     }
                 }
             }
@@ -222,7 +252,9 @@ impl Shared {
 
     fn away(&self, error: &Error) {
         if let Error::Protocol(_) = error {
-            error!(%error, "the limiter's script failed; this worker keeps to its own share");
+            // Redis is there, and answers for the other models.
+            error!(%error, "the limiter's script failed; for this call the worker keeps to its own share");
+            return;
         }
         if self.breaker.failed(Instant::now()) {
             metrics::degraded(true);

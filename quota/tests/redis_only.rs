@@ -18,7 +18,7 @@ use common::{Rig, SECOND, START, ask, in_memory, in_redis, lanes, limits, model_
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
     Amounts, Change, Decision, Dimension, Limits, ModelQuota, PerDimension, PerLimit, Quota,
-    Request, Store, Ticket, memory, redis_store,
+    Refused, Request, Store, Ticket, memory, redis_store,
     store::{Ask, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::{Redis, unique};
@@ -582,6 +582,92 @@ async fn while_redis_is_away_a_worker_keeps_to_its_share() {
     }
     assert!(quota.is_degraded());
     assert!(admitted >= 5, "{admitted} calls without Redis");
+}
+
+/// What was spent alone counts for the fleet again, and once, however often Redis goes away.
+#[tokio::test]
+async fn what_was_spent_alone_is_charged_once() {
+    let Some(mut server) = Redis::start() else { return };
+    let model = model_with_lanes(limits(1_000_000), tidegate_quota::Lanes::single());
+    let options = tidegate_quota::Options { max_slot_wait: Duration::ZERO, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let mut number = 0;
+    let mut call = async || {
+        number += 1;
+        let request = Request::new(model.id.clone(), number.to_string()).tokens(100, 1);
+        let permit = quota.admit(&request).await.unwrap();
+        permit.settle(&tidegate_types::Usage { uncached_input: 100, ..Default::default() }).await;
+    };
+    call().await;
+    let mut charged = Vec::new();
+    for _ in 0..2 {
+        server.kill();
+        call().await;
+        assert!(quota.is_degraded());
+        server.restart();
+        while quota.is_degraded() {
+            call().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let charges = || -> Vec<String> {
+            let mut connection = server.connection();
+            let ids: Vec<String> = redis::cmd("ZRANGE")
+                .arg("tidegate:v1:{test:model}:ledger")
+                .arg(0)
+                .arg(-1)
+                .query(&mut connection)
+                .unwrap();
+            ids.into_iter().filter(|id| id.starts_with("away:")).collect()
+        };
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while charges().is_empty() && std::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // All that this worker knows of itself: with what it spent the first time it would be more.
+        charged.push(quota.inspect(&model.id).await.unwrap().get(Dimension::Requests).used);
+    }
+    assert!(number >= 5);
+    let all: u64 = charged.iter().sum();
+    assert!(all <= number, "{charged:?} of {number} calls");
+}
+
+/// Workers that start while Redis is away do not know how many they are.
+#[tokio::test]
+async fn a_worker_that_never_reached_redis_waits_for_it() {
+    let Some(mut server) = Redis::start() else { return };
+    server.kill();
+    let model = model_with_lanes(limits(1_000), tidegate_quota::Lanes::single());
+    let options = tidegate_quota::Options { max_slot_wait: Duration::ZERO, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = Request::new(model.id.clone(), "early").tokens(1, 1);
+    assert!(matches!(quota.admit(&request).await, Err(Refused::Paused { .. })));
+    server.restart();
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while quota.admit(&request).await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "Redis is back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A key of another type is a fault of one model, and no reason to leave the others' quota.
+#[tokio::test]
+async fn one_models_fault_is_no_reason_to_believe_redis_away() {
+    let Some(server) = Redis::start() else { return };
+    let model = model_with_lanes(limits(1_000), tidegate_quota::Lanes::single());
+    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options::default())
+        .unwrap();
+    let request = |id: &str| Request::new(model.id.clone(), id).tokens(1, 1);
+    quota.admit(&request("first")).await.unwrap().release().await;
+    let mut connection = server.connection();
+    let key = "tidegate:v1:{test:model}:state";
+    redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
+    redis::cmd("LPUSH").arg(key).arg("nonsense").exec(&mut connection).unwrap();
+    quota.admit(&request("second")).await.unwrap().release().await;
+    assert!(!quota.is_degraded());
+    redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
+    quota.admit(&request("third")).await.unwrap().release().await;
+    let seen = quota.inspect(&model.id).await.unwrap();
+    assert_eq!(seen.get(Dimension::Requests).used, 0);
 }
 
 /// The reference model must itself be right about time: it is what a worker falls back to.

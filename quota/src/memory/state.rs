@@ -24,7 +24,10 @@ use crate::{
     store::{Expectation, LimitChanges, Pause},
 };
 
-use super::tuning::{self, InForce, Tuning};
+use super::{
+    Spent,
+    tuning::{self, InForce, Tuning},
+};
 
 const PACE_SPEEDUP: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
@@ -101,6 +104,8 @@ struct Entry {
     lane: usize,
     condition: Condition,
     amounts: PerDimension<f64>,
+    /// The fleet has been told of it.
+    handed_over: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -282,8 +287,37 @@ impl State {
         now: f64,
     ) {
         self.ledger.push_back((now, id.to_owned()));
-        self.entries.insert(id.to_owned(), Entry { admitted: now, lane, condition, amounts });
+        self.entries.insert(
+            id.to_owned(),
+            Entry { admitted: now, lane, condition, amounts, handed_over: false },
+        );
         self.add(lane, &amounts, 1.0, if condition == Condition::Reserved { 1.0 } else { 0.0 });
+    }
+
+    pub(super) fn spent(&self) -> Vec<Spent> {
+        let each = |lane: usize| {
+            let mine = |id: &&String| {
+                self.entries.get(*id).is_some_and(|it| it.lane == lane && !it.handed_over)
+            };
+            let calls: Vec<String> =
+                self.ledger.iter().map(|(_, id)| id).filter(mine).cloned().collect();
+            let used = calls
+                .iter()
+                .filter_map(|id| self.entries.get(id))
+                .fold(PerDimension::<f64>::default(), |sum, entry| {
+                    PerDimension::from_fn(|it| sum[it] + entry.amounts[it])
+                });
+            Spent { lane, used: used.map(|amount| whole(amount.ceil())), calls }
+        };
+        (0..self.lanes.len()).map(each).filter(|spent| !spent.calls.is_empty()).collect()
+    }
+
+    pub(super) fn handed_over(&mut self, calls: &[String]) {
+        for id in calls {
+            if let Some(entry) = self.entries.get_mut(id) {
+                entry.handed_over = true;
+            }
+        }
     }
 
     fn yield_of(&self, dimension: Dimension) -> f64 {
