@@ -9,6 +9,7 @@
 mod batch;
 mod document;
 mod failure;
+mod failure_counts;
 mod job;
 mod long;
 mod progress;
@@ -20,6 +21,7 @@ pub use document::{
     Reused, Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
+pub use failure_counts::FailureCounts;
 pub use job::{
     Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, Source, Target,
 };

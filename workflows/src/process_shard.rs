@@ -321,7 +321,7 @@ impl ProcessShard {
         totals.cuts += ended.taken.cuts;
         match ended.failed {
             Some(failed) => {
-                totals.failed += 1;
+                totals.fail(&failed.error_type);
                 self.input.failures.push(failed);
             }
             None if ended.cancelled => return false,
@@ -356,7 +356,7 @@ impl ProcessShard {
                     return true;
                 }
                 failed.provider_calls = taken.spend.provider_calls;
-                totals.failed += 1;
+                totals.fail(&failed.error_type);
                 totals.spend += taken.spend;
                 totals.cuts += taken.cuts;
                 self.input.failures.push(failed);

@@ -240,7 +240,9 @@ impl Run {
         ctx.state_mut(|shard| {
             let input = &mut shard.input;
             input.totals.succeeded += collected.done.len() as u64;
-            input.totals.failed += collected.failed.len() as u64;
+            for failed in &collected.failed {
+                input.totals.fail(&failed.error_type);
+            }
             input.totals.spend += collected.spent;
             input.totals.cuts += collected.cuts;
             input.totals.updated += collected.updated;

@@ -8,7 +8,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tidegate_types::Spend;
 
-use super::document::{CutAnswers, DocumentOutcome, Reused};
+use super::{
+    FailureCounts,
+    document::{CutAnswers, DocumentOutcome, Reused},
+};
 
 /// What documents came to, added up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -35,6 +38,9 @@ pub struct Totals {
     pub reused: Reused,
     /// Of those that succeeded, the ones that were asked again because their content has changed.
     pub updated: u64,
+    /// Documents given up, by type; as many as failed, in batches of this version.
+    #[serde(skip_serializing_if = "FailureCounts::is_empty")]
+    pub failures: FailureCounts,
 }
 
 impl Totals {
@@ -48,6 +54,12 @@ impl Totals {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.worked() + self.skipped
+    }
+
+    /// A document was given up, for a failure of this type.
+    pub fn fail(&mut self, error_type: &str) {
+        self.failed += 1;
+        self.failures.add(error_type);
     }
 
     /// A document has an outcome.
@@ -67,8 +79,18 @@ impl Totals {
 impl AddAssign for Totals {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
-        let Self { succeeded, failed, skipped, in_flight, cancelled, spend, cuts, reused, updated } =
-            other;
+        let Self {
+            succeeded,
+            failed,
+            skipped,
+            in_flight,
+            cancelled,
+            spend,
+            cuts,
+            reused,
+            updated,
+            failures,
+        } = other;
         self.succeeded += succeeded;
         self.failed += failed;
         self.skipped += skipped;
@@ -78,6 +100,7 @@ impl AddAssign for Totals {
         self.cuts += cuts;
         self.reused += reused;
         self.updated += updated;
+        self.failures += failures;
     }
 }
 

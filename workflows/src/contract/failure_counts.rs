@@ -1,0 +1,101 @@
+//! Failures of documents, counted by their type.
+
+use std::{collections::BTreeMap, ops::AddAssign};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::FailureType;
+
+/// What a type is counted as that is none of ours: Temporal's own, or a later version's.
+const OTHER: &str = "Other";
+
+const KINDS: usize = FailureType::ALL.len();
+
+/// How many documents were given up, by type: `{"Unauthorized": 7}` in every payload. As small as
+/// the other totals, and copied as they are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FailureCounts {
+    /// In the order of [`FailureType::ALL`].
+    known: [u64; KINDS],
+    /// Of every other type.
+    other: u64,
+}
+
+impl FailureCounts {
+    /// One more, of the type with this name.
+    pub fn add(&mut self, name: &str) {
+        *self.of(name) += 1;
+    }
+
+    /// Whether nothing has failed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Types and their counts, the most frequent first; none without one.
+    #[must_use]
+    pub fn by_count(&self) -> Vec<(&'static str, u64)> {
+        let mut counts: Vec<_> = self.iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let names = FailureType::ALL.into_iter().map(FailureType::as_str).chain([OTHER]);
+        let counts = self.known.into_iter().chain([self.other]);
+        names.zip(counts).filter(|(_, count)| *count > 0)
+    }
+
+    fn of(&mut self, name: &str) -> &mut u64 {
+        let place = FailureType::ALL.into_iter().position(|kind| kind.as_str() == name);
+        place.and_then(|place| self.known.get_mut(place)).unwrap_or(&mut self.other)
+    }
+}
+
+impl AddAssign for FailureCounts {
+    fn add_assign(&mut self, other: Self) {
+        for (count, more) in self.known.iter_mut().zip(other.known) {
+            *count += more;
+        }
+        self.other += other.other;
+    }
+}
+
+impl Serialize for FailureCounts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for FailureCounts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut counts = Self::default();
+        for (name, count) in BTreeMap::<String, u64>::deserialize(deserializer)? {
+            *counts.of(&name) += count;
+        }
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_counted_by_their_names() {
+        let mut counts = FailureCounts::default();
+        assert!(counts.is_empty() && counts.by_count().is_empty());
+        for name in ["Unauthorized", "TooLarge", "Unauthorized", "Timeout", "high tide"] {
+            counts.add(name);
+        }
+        counts += counts;
+        assert_eq!(counts.by_count(), [("Unauthorized", 4), ("Other", 4), ("TooLarge", 2)]);
+        let json = serde_json::to_string(&counts).unwrap();
+        assert_eq!(json, r#"{"TooLarge":2,"Unauthorized":4,"Other":4}"#);
+        assert_eq!(serde_json::from_str::<FailureCounts>(&json).unwrap(), counts);
+        let of_later = serde_json::from_str::<FailureCounts>(r#"{"HighTide":3}"#).unwrap();
+        assert_eq!(of_later.by_count(), [("Other", 3)]);
+    }
+}
