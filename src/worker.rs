@@ -6,7 +6,12 @@
 //! * [`settings`]: what operators have set, beside Redis
 //! * [`backpressure`]: how many slots the models' limits can use
 
-use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context, Result};
 use temporalio_client::{Client, NamespacedClient};
@@ -21,7 +26,8 @@ use temporalio_sdk_core::{
 use tidegate_activities::{
     DocumentActivities, Services,
     call::{
-        budget::Budgets, guard::Guard, spool::Spool, unwritten::Unwritten, waiting::WaitingRoom,
+        budget::Budgets, guard::Guard, keys::About, spool::Spool, unwritten::Unwritten,
+        waiting::WaitingRoom,
     },
 };
 use tidegate_documents::Reader;
@@ -96,7 +102,12 @@ pub async fn run(
         })
     };
     let place = (identity.as_str(), worker.queue.as_str());
-    let keys = services.guard.keys.keep(&services.providers, &quota, place, ended.cancelled());
+    let keys = services.guard.keys.keep(
+        (&services.providers, &quota, &services.guard.health),
+        place,
+        about(config),
+        ended.cancelled(),
+    );
     let watch = async {
         tokio::select! {
             () = shutdown => {}
@@ -347,6 +358,16 @@ fn sdk_worker(
         .context("starting the Temporal worker")?;
     Worker::new_from_core_options(Arc::new(core), client.options().clone(), options)
         .map_err(|error| anyhow::anyhow!("starting the Temporal worker: {error}"))
+}
+
+/// What the fleet is told of this worker.
+fn about(config: &Config) -> About {
+    let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: started.as_secs(),
+        slots: config.worker.max_concurrent_documents as u64,
+    }
 }
 
 /// Shown in Temporal's UI and counted in the fleet: unique to this process.

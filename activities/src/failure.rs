@@ -46,6 +46,7 @@ mod store;
 use temporalio_common::error::{ApplicationErrorCategory, ApplicationFailure};
 use tidegate_workflows::contract::{FailureDetails, FailureType, WaitsFor};
 
+pub(crate) use self::provider::provider_failure;
 pub use self::{
     bounds::*,
     retry::{Backoff, Retry},

@@ -25,6 +25,7 @@ const COST: &str = "tidegate_cost_usd_total";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const UNWRITTEN_ANSWERS: &str = "tidegate_unwritten_answers";
 const SPOOLED_ANSWERS: &str = "tidegate_spooled_answers";
+const CIRCUIT_OPEN: &str = "tidegate_circuit_open";
 const KEY_REFUSED: &str = "tidegate_key_refused";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
@@ -76,6 +77,10 @@ pub fn describe() {
     describe_gauge!(
         KEY_REFUSED,
         "1 while a provider refuses this worker's key, or the key for one of its models; else 0"
+    );
+    describe_gauge!(
+        CIRCUIT_OPEN,
+        "1 while calls of this worker to a model fail one after the other and wait for the one that finds out; else 0"
     );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
@@ -229,6 +234,11 @@ pub(crate) fn answered(model: &ModelId, cost_usd: Option<f64>, tenant: &Tenant) 
 /// Whether a provider refuses this worker's key.
 pub(crate) fn key_refused(provider: &str, refused: bool) {
     gauge!(KEY_REFUSED, "provider" => provider.to_owned()).set(f64::from(u8::from(refused)));
+}
+
+/// Whether calls to a model wait for the one that finds out.
+pub(crate) fn circuit_open(model: &ModelId, open: bool) {
+    gauge!(CIRCUIT_OPEN, "model" => model.to_string()).set(f64::from(u8::from(open)));
 }
 
 /// Attempts that hold an answer which cannot be written.

@@ -96,7 +96,8 @@ async fn with_tidegate(samples: &Samples, folder: &Path, keep: bool) -> anyhow::
 }
 
 async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow::Result<Report> {
-    let temporal = Temporal::open(stack.config()).await?;
+    let config = stack.config().clone();
+    let temporal = Temporal::open(&config).await?;
     let id = format!("demo-{}", chrono::Local::now().format("%Y%m%d-%H%M%S"));
     let page = stack.temporal().workflow_page(&id);
     output::say(&format!(
@@ -109,7 +110,7 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     let began = Instant::now();
     temporal.start(&id, &input(samples, folder)?).await?;
     let followed = {
-        let mut followed = pin!(follow(&temporal, &id, std::future::pending()));
+        let mut followed = pin!(follow(&config, &temporal, &id, std::future::pending()));
         tokio::select! {
             followed = &mut followed => followed?,
             error = stack.broken() => return Err(error),

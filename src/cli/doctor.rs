@@ -15,7 +15,7 @@ use crate::{
     temporal::Temporal,
 };
 
-use super::{exit::Outcome, keys, output, place};
+use super::{exit::Outcome, keys, output, place, trouble::Trouble};
 use check::{Check, State};
 
 /// Object stores are far away at times.
@@ -178,7 +178,7 @@ fn credentials(config: &Config) -> Vec<Check> {
     used.iter().filter_map(check).collect()
 }
 
-/// What live workers say of their keys. Without a Redis they say nothing.
+/// What live workers say of their keys and calls. Without a Redis they say nothing.
 async fn refused_keys(config: &Config) -> Vec<Check> {
     let Ok(limiter) = config.quota() else { return Vec::new() };
     let cards = cards(&limiter).await.unwrap_or_default();
@@ -187,7 +187,16 @@ async fn refused_keys(config: &Config) -> Vec<Check> {
             Check::fail("key of a worker", keys::sentence(worker, key), keys::REMEDY)
         })
     });
-    refused.collect()
+    let mut checks: Vec<Check> = refused.collect();
+    for trouble in limiter.models().filter_map(|model| Trouble::of(&cards, &model.id)) {
+        let (name, seen, next) = (trouble.name(), trouble.sentence(), trouble.advice());
+        checks.push(if trouble.is_down() {
+            Check::fail(&name, seen, next)
+        } else {
+            Check::doubtful(&name, seen, next)
+        });
+    }
+    checks
 }
 
 async fn storage(config: &Config) -> Vec<Check> {

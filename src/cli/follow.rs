@@ -10,15 +10,21 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate_workflows::contract::Progress;
 
-use crate::temporal::{Ending, NoProgress, Temporal};
+use crate::{
+    config::Config,
+    temporal::{Ending, NoProgress, Temporal},
+};
 
-use super::{figures, output};
+use super::{cause, figures, output};
 
 /// How often a batch is asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
 /// After so many questions without an answer, the reason is shown.
 const PATIENCE: u32 = 4;
+
+/// When no document has come to its end for so long, the cause is looked for, and again as often.
+const STANDS_AFTER: Duration = Duration::from_secs(10);
 
 /// Why the watching ended.
 #[derive(Debug)]
@@ -31,6 +37,7 @@ pub(super) enum Followed {
 
 /// Shows a batch's progress on stderr.
 pub(super) async fn follow(
+    config: &Config,
     temporal: &Temporal,
     id: &str,
     detach: impl Future<Output = ()>,
@@ -39,19 +46,31 @@ pub(super) async fn follow(
     let followed = tokio::select! {
         ending = temporal.ending(id) => ending.map(Followed::Ended),
         () = detach => Ok(Followed::Detached),
-        never = show(temporal, id, &mut bar) => match never {},
+        never = show(config, temporal, id, &mut bar) => match never {},
     };
     bar.end();
     followed
 }
 
-async fn show(temporal: &Temporal, id: &str, bar: &mut Bar) -> std::convert::Infallible {
-    let mut unanswered = 0;
+async fn show(
+    config: &Config,
+    temporal: &Temporal,
+    id: &str,
+    bar: &mut Bar,
+) -> std::convert::Infallible {
+    let (mut unanswered, mut ended, mut since) = (0, 0, Instant::now());
+    let mut stands = None;
     loop {
         match temporal.progress(id).await {
             Ok(progress) => {
                 unanswered = 0;
-                bar.show(&progress);
+                if progress.totals.ended() != ended {
+                    (ended, since, stands) = (progress.totals.ended(), Instant::now(), None);
+                } else if since.elapsed() >= STANDS_AFTER {
+                    since = Instant::now();
+                    stands = why(config, temporal, id).await;
+                }
+                bar.show(&progress, stands.as_deref());
             }
             // Waiting for an answer took seconds already.
             Err(NoProgress::NoWorker) => bar.note(&no_worker(temporal)),
@@ -66,6 +85,13 @@ async fn show(temporal: &Temporal, id: &str, bar: &mut Bar) -> std::convert::Inf
         }
         tokio::time::sleep(ASK_EVERY).await;
     }
+}
+
+/// Why nothing goes on, if that is so.
+async fn why(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
+    let batch = temporal.describe(id).await.ok()?;
+    let cause = cause::look(config, temporal, &batch).await.ok()?.cause;
+    cause.stands.then_some(cause.sentence)
 }
 
 pub(super) fn no_worker(temporal: &Temporal) -> String {
@@ -102,8 +128,9 @@ impl Bar {
         Self { bar, lines: (!terminal).then(|| (None, String::new())) }
     }
 
-    fn show(&mut self, progress: &Progress) {
-        self.set(progress.totals.ended(), progress.documents, &words(progress, SystemTime::now()));
+    fn show(&mut self, progress: &Progress, stands: Option<&str>) {
+        let words = words(progress, SystemTime::now(), stands);
+        self.set(progress.totals.ended(), progress.documents, &words);
     }
 
     /// Documents that are done, of how many, and what else to say.
@@ -133,7 +160,8 @@ impl Bar {
     }
 }
 
-fn words(progress: &Progress, now: SystemTime) -> String {
+/// `stands` says why nothing goes on: then nobody knows when the batch is done.
+fn words(progress: &Progress, now: SystemTime, stands: Option<&str>) -> String {
     if progress.documents == 0 {
         return "listing the source".to_owned();
     }
@@ -151,7 +179,9 @@ fn words(progress: &Progress, now: SystemTime) -> String {
         words.push(format!("{} failed", totals.failed));
     }
     let left = figures::time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
+    let left = left.filter(|_| !progress.paused && stands.is_none());
     words.extend(left.map(|left| format!("ETA {}", figures::span(left))));
+    words.extend(stands.map(|why| format!("ETA unknown: {why}")));
     words.join(" · ")
 }
 
@@ -166,16 +196,20 @@ mod tests {
         let mut progress =
             Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
         let now = figures::time(Some("2026-11-20T10:00:20Z")).unwrap();
-        assert_eq!(words(&progress, now), "listing the source");
+        assert_eq!(words(&progress, now, None), "listing the source");
         progress.documents = 100;
         progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
         progress.totals = Totals { succeeded: 40, in_flight: 12, ..Totals::default() };
         progress.totals.spend.rate_limited = 1;
-        assert_eq!(words(&progress, now), "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s");
+        assert_eq!(words(&progress, now, None), "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s");
+        let stands = words(&progress, now, Some("the provider is down"));
+        assert!(stands.ends_with("1 × 429 · ETA unknown: the provider is down"), "{stands}");
         progress.paused = true;
         progress.totals.failed = 2;
-        progress.eta = None;
-        assert_eq!(words(&progress, now), "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed");
+        assert_eq!(
+            words(&progress, now, None),
+            "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed"
+        );
         assert_eq!(progress.totals.ended(), 42);
     }
 }

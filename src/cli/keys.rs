@@ -66,7 +66,8 @@ mod tests {
             since: 0,
         });
         let providers = ["a", "c"].map(str::to_owned).into();
-        Card { queue: queue.to_owned(), providers, refused: refused.collect() }
+        let queue = queue.to_owned();
+        Card { queue, providers, refused: refused.collect(), ..Card::default() }
     }
 
     #[test]

@@ -9,14 +9,19 @@
 //! * `output`: stdout and stderr, colour and columns
 //! * `figures`: numbers, times and rates for people
 //! * `place`: documents and results as paths and URLs, and a batch's name made from them
-//! * `follow`: a batch on its way; `summary`: how it ended
+//! * `follow`: a batch on its way; `summary`: how it ended; `failed`: what was given up, and why
+//! * `cause`: what holds a batch back; `trouble`: what calls have met lately; `keys`: those that are
+//!   refused; `advice`: what to do
 
+mod advice;
 mod budget;
+mod cause;
 mod command;
 mod config;
 mod demo;
 mod doctor;
 mod exit;
+mod failed;
 mod figures;
 mod follow;
 mod keys;
@@ -29,6 +34,7 @@ mod run;
 mod serve;
 mod status;
 mod summary;
+mod trouble;
 mod why;
 
 pub use command::Cli;

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use tidegate_activities::call::keys::cards;
 use tidegate_quota::{
     DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, snapshot::DimensionSnapshot,
 };
@@ -15,6 +16,7 @@ use super::{
     exit::{Outcome, usage},
     figures::{self, count, percent, ratio, span},
     output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled},
+    trouble::Trouble,
 };
 
 /// Limits, use, headroom, waiting and pauses of each model
@@ -35,17 +37,26 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         .filter(|model| wanted.as_ref().is_none_or(|id| *id == model.id))
         .cloned()
         .collect();
+    let cards = cards(&quota).await.unwrap_or_default();
     let mut seen = Vec::new();
     for model in models {
         let snapshot = quota
             .inspect(&model.id)
             .await
             .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
-        seen.push((model, snapshot));
+        let trouble = Trouble::of(&cards, &model.id);
+        seen.push((model, snapshot, trouble));
     }
     if args.json {
         output::json(
-            &seen.iter().map(|(model, snapshot)| value(model, snapshot)).collect::<Vec<_>>(),
+            &seen
+                .iter()
+                .map(|(model, snapshot, trouble)| {
+                    let mut value = value(model, snapshot);
+                    value["fault"] = trouble.as_ref().map(Trouble::value).into();
+                    value
+                })
+                .collect::<Vec<_>>(),
         )?;
     } else if seen.is_empty() {
         output::say(
@@ -53,7 +64,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         );
     } else {
         let texts: Vec<String> =
-            seen.iter().map(|(model, snapshot)| text(model, snapshot)).collect();
+            seen.iter().map(|(model, seen, trouble)| text(model, seen, trouble.as_ref())).collect();
         output::data(&texts.join("\n"))?;
     }
     Ok(Outcome::Done)
@@ -159,7 +170,7 @@ fn gate(snapshot: &Snapshot) -> String {
     format!("{state} for {}{why}", span(snapshot.pause))
 }
 
-fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
+fn text(model: &ModelQuota, snapshot: &Snapshot, trouble: Option<&Trouble>) -> String {
     let closed = snapshot.exhausted || !snapshot.pause.is_zero();
     let state = if closed { styled(BAD, gate(snapshot)) } else { styled(GOOD, "open") };
     let mut text = format!("{}  {state}\n", styled(STRONG, model.id.as_str()));
@@ -168,6 +179,14 @@ fn text(model: &ModelQuota, snapshot: &Snapshot) -> String {
         text += &format!("  until {end}; `tidegate resume {}` opens it now\n", model.id);
     } else if let Some(binds) = binds(model, snapshot) {
         text += &format!("  {} {binds}\n", styled(DOUBTFUL, "binds"));
+    }
+    if let Some(trouble) = trouble {
+        let (style, words) = if trouble.is_down() {
+            (BAD, trouble.with_advice())
+        } else {
+            (DOUBTFUL, trouble.sentence())
+        };
+        text += &format!("  {} {words}\n", styled(style, "fault"));
     }
     let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED", "HELD"]);
     let rows = rows(model, snapshot);
@@ -297,7 +316,7 @@ mod tests {
         let mut snapshot = quota.inspect(&model.id).await.unwrap();
         snapshot.dimensions.requests.used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
-        let text = output::plain(&text(&model, &snapshot));
+        let text = output::plain(&text(&model, &snapshot, None));
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
         assert!(text.contains("`tidegate resume a:b` opens it now"), "{text}");
         assert!(
@@ -337,7 +356,7 @@ mod tests {
         snapshot.dimensions.combined =
             DimensionSnapshot { stated: Some(50_000), others: 700, ..seen(44_100, 44_000) };
         snapshot.in_flight = seen(8, 3);
-        let text = output::plain(&text(&model, &snapshot));
+        let text = output::plain(&text(&model, &snapshot, None));
         for part in [
             "binds tokens: 99.8 % used, 100 free",
             "requests: set to 300 by an operator; margin 0.98; after refusals × 0.90",

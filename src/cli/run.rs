@@ -147,7 +147,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         output::styled(output::STRONG, &id),
         temporal.address()
     ));
-    match follow(&temporal, &id, signal::stop()).await? {
+    match follow(config, &temporal, &id, signal::stop()).await? {
         Followed::Detached => {
             output::say(&format!(
                 "detached; the work goes on. Come back with: tidegate status {id}"
@@ -155,7 +155,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => {
-            summary::completed(&id, &progress, args.json)
+            summary::completed(config, &id, &progress, args.json).await
         }
         Followed::Ended(Ending::Broken(why)) => {
             let hint = place::roots_hint(&why, config, &source, &input.output);

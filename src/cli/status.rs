@@ -12,7 +12,9 @@ use crate::{
 };
 
 use super::{
+    cause,
     exit::Outcome,
+    failed,
     figures::{self, count},
     follow,
     output::{self, Table},
@@ -44,17 +46,31 @@ enum Known {
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let temporal = Temporal::open(config).await?;
     match &args.workflow_id {
-        Some(id) => one(&temporal, id, args.json).await?,
+        Some(id) => one(config, &temporal, id, args.json).await?,
         None => list(&temporal, args.limit, args.json).await?,
     }
     Ok(Outcome::Done)
 }
 
-async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
+async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
     let batch = temporal.describe(id).await?;
     let known = ask(temporal, &batch).await;
+    let cause = match batch.is_running() {
+        true => cause::look(config, temporal, &batch).await.map(|look| look.cause).ok(),
+        false => None,
+    };
+    let failed = match &known {
+        Known::Progress(progress) => failed::of(config, progress).await,
+        Known::Nothing(_) => Vec::new(),
+    };
     if as_json {
-        return output::json(&value(&batch, &known)?);
+        let mut value = value(&batch, &known)?;
+        value["why"] = cause.as_ref().map(|cause| cause.sentence.as_str()).into();
+        value["failures_by_type"] = failed::value(&failed, None);
+        if cause.is_some_and(|cause| cause.stands) {
+            value["eta"] = Value::Null;
+        }
+        return output::json(&value);
     }
     let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.as_str().to_owned())];
     rows.extend(batch.started.map(|time| ("started", figures::stamp(time))));
@@ -78,11 +94,18 @@ async fn one(temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()>
                         if progress.paused { ", paused" } else { "" }
                     ),
                 ));
-                rows.extend(eta(progress).map(|eta| ("ETA", eta)));
+                let stands = cause.as_ref().is_some_and(|cause| cause.stands);
+                let eta = eta(progress).filter(|_| !stands);
+                rows.push(("ETA", eta.unwrap_or_else(|| "unknown".to_owned())));
             }
+            rows.extend(cause.map(|cause| ("why", cause.sentence)));
             rows.extend(summary::rows(progress, took(&batch)));
+            rows.extend(failed::rows(&failed, None));
         }
-        Known::Nothing(why) => rows.push(("progress", why.clone())),
+        Known::Nothing(why) => {
+            rows.push(("progress", why.clone()));
+            rows.extend(cause.map(|cause| ("why", cause.sentence)));
+        }
     }
     output::data(&output::pairs(&rows))
 }
@@ -164,8 +187,10 @@ fn took(batch: &Batch) -> Option<std::time::Duration> {
     batch.closed.unwrap_or_else(SystemTime::now).duration_since(batch.started?).ok()
 }
 
+/// None while it is paused: nobody knows for how long.
 fn eta(progress: &Progress) -> Option<String> {
-    figures::time(progress.eta.as_deref()).and_then(figures::until).map(figures::span)
+    let eta = figures::time(progress.eta.as_deref()).filter(|_| !progress.paused);
+    eta.and_then(figures::until).map(figures::span)
 }
 
 fn value(batch: &Batch, known: &Known) -> anyhow::Result<Value> {

@@ -7,8 +7,11 @@ use serde_json::Value;
 use tidegate_activities::batch::forecast::{Forecast, Range};
 use tidegate_workflows::contract::Progress;
 
+use crate::config::Config;
+
 use super::{
     exit::Outcome,
+    failed,
     figures::{self, count, dollars, ratio, span},
     output, place,
 };
@@ -107,9 +110,17 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
 }
 
 /// Shows the result of a batch that has ended; documents that failed make the exit code 3.
-pub(super) fn completed(id: &str, progress: &Progress, as_json: bool) -> anyhow::Result<Outcome> {
+pub(super) async fn completed(
+    config: &Config,
+    id: &str,
+    progress: &Progress,
+    as_json: bool,
+) -> anyhow::Result<Outcome> {
+    let failed = failed::of(config, progress).await;
     if as_json {
-        output::json(&with_id(id, progress)?)?;
+        let mut value = with_id(id, progress)?;
+        value["failures_by_type"] = failed::value(&failed, None);
+        output::json(&value)?;
     } else {
         let took = figures::time(progress.started_at.as_deref()).map(figures::since);
         output::data(&output::pairs(&rows(progress, took)))?;
@@ -117,9 +128,10 @@ pub(super) fn completed(id: &str, progress: &Progress, as_json: bool) -> anyhow:
     if progress.totals.failed > 0 {
         let where_to = place::shown(&progress.output);
         output::say(&format!(
-            "{} documents failed; failures.jsonl in {where_to} says why",
-            progress.totals.failed
+            "{} documents failed; failures.jsonl in {where_to} names each",
+            count(progress.totals.failed)
         ));
+        output::say(output::pairs(&failed::rows(&failed, None)).trim_end());
     }
     Ok(outcome(progress))
 }

@@ -21,6 +21,7 @@ mod keys;
 mod lanes;
 mod long;
 mod money;
+mod outage;
 mod own_activity;
 mod pack;
 mod providers;

@@ -98,7 +98,7 @@ impl Sent<'_> {
         let Self { admitted, timer } = self;
         let Admitted { attempt, request, mut permit, holds, breaker, keys, least_pause, .. } =
             admitted;
-        breaker.failed(error.kind, attempt.document(), Instant::now());
+        breaker.failed(error, attempt.document(), Instant::now());
         timer.failed(error.kind);
         permit.observed(meter(&error.observed));
         if error.kind == Kind::RateLimited {

@@ -6,17 +6,22 @@
 //! behind them the same fault, each in its own worker.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     hash::Hash,
     sync::Arc,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use parking_lot::Mutex;
-use tidegate_providers::Kind;
+use tidegate_providers::Error;
 use tidegate_types::ModelId;
+use tracing::{info, warn};
 
-use crate::failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, MAX_CIRCUIT_OPEN};
+use crate::{
+    call::recent::{RecentByModel, RecentCalls, is_no_answer},
+    failure::{CIRCUIT_FAULTS, CIRCUIT_OPEN, Failure, MAX_CIRCUIT_OPEN},
+    metrics,
+};
 
 /// Refusals are forgotten all at once beyond this many. Each costs one question more then.
 const MAX_REMEMBERED: usize = 1_000;
@@ -57,6 +62,7 @@ impl<K: Eq + Hash, V: Clone> Cooldown<K, V> {
 #[derive(Debug, Default)]
 pub struct Health {
     circuits: Mutex<HashMap<ModelId, Circuit>>,
+    recent: RecentByModel,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -83,15 +89,34 @@ impl Health {
             && let Some(until) = circuit.open_until
         {
             if now < until {
-                return Err(Failure::circuit_open(model, until - now));
+                return Err(self.open(model, until - now));
             }
             if circuit.probing {
-                return Err(Failure::circuit_open(model, CIRCUIT_OPEN));
+                return Err(self.open(model, CIRCUIT_OPEN));
             }
             circuit.probing = true;
             guard.probe = true;
         }
         Ok(guard)
+    }
+
+    fn open(&self, model: &ModelId, open: Duration) -> Failure {
+        Failure::circuit_open(model, open, self.recent.words(model).as_deref())
+    }
+
+    /// What the calls to each model have come to lately.
+    #[must_use]
+    pub fn recent(&self) -> BTreeMap<ModelId, RecentCalls> {
+        self.recent.seen(SystemTime::now())
+    }
+
+    /// The provider says something: the model's circuit is closed.
+    fn closes(&self, model: &ModelId) {
+        let was = self.circuits.lock().remove(model);
+        if was.is_some_and(|circuit| circuit.open_until.is_some()) {
+            metrics::circuit_open(model, false);
+            info!(%model, "calls to this model are answered again");
+        }
     }
 
     /// Whether the model's circuit is closed: else another model should be asked, if there is one.
@@ -115,15 +140,17 @@ pub struct BreakerGuard {
 }
 
 impl BreakerGuard {
-    /// The provider answered, if only to refuse: the circuit is closed.
+    /// The provider answered.
     pub fn succeeded(self) {
-        self.health.circuits.lock().remove(&self.model);
+        self.health.recent.answered(&self.model, SystemTime::now());
+        self.health.closes(&self.model);
     }
 
-    /// The call failed, for this document.
-    pub fn failed(self, kind: Kind, document: &str, now: Instant) {
-        if !matches!(kind, Kind::Overloaded | Kind::Transient | Kind::Timeout) {
-            return self.succeeded();
+    /// The call failed, for this document. A provider that refuses is there: the circuit is closed.
+    pub fn failed(self, error: &Error, document: &str, now: Instant) {
+        self.health.recent.failed(&self.model, error, SystemTime::now());
+        if !is_no_answer(error.kind) {
+            return self.health.closes(&self.model);
         }
         let mut circuits = self.health.circuits.lock();
         let circuit = circuits.entry(self.model.clone()).or_default();
@@ -138,6 +165,13 @@ impl BreakerGuard {
             let length = CIRCUIT_OPEN.saturating_mul(2_u32.saturating_pow(circuit.opened.min(8)));
             circuit.open_until = Some(now + length.min(MAX_CIRCUIT_OPEN));
             circuit.opened += 1;
+            if circuit.opened == 1 {
+                metrics::circuit_open(&self.model, true);
+                warn!(
+                    model = %self.model, failure = error.kind.label(), words = error.message,
+                    "calls to this model fail one after the other; one at a time finds out when it is back, the other documents wait"
+                );
+            }
         }
     }
 }
@@ -155,8 +189,21 @@ impl Drop for BreakerGuard {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
+    use tidegate_providers::{Charged, Kind};
+
     use super::*;
     use crate::failure::Retry;
+
+    fn error(kind: Kind) -> Error {
+        Error {
+            kind,
+            message: "the tide is out".to_owned(),
+            retry_after: None,
+            charged: Charged::No,
+            status: None,
+            observed: Box::default(),
+        }
+    }
 
     #[test]
     fn closed_open_half_open_and_closed_again() {
@@ -166,14 +213,16 @@ mod tests {
         let open_for = |seconds| health.enter(&model, at(seconds)).unwrap_err().retry;
         let after = |seconds| Retry::AfterSpread(Duration::from_secs(seconds));
         for document in ["1", "2", "3", "4", "4", "5"] {
-            health.enter(&model, at(0)).unwrap().failed(Kind::Overloaded, document, at(0));
+            health.enter(&model, at(0)).unwrap().failed(&error(Kind::Overloaded), document, at(0));
         }
         assert_eq!(open_for(2), after(3));
+        let behind = health.enter(&model, at(2)).unwrap_err().message;
+        assert!(behind.ends_with(": the tide is out"), "{behind}");
         assert!(!health.can_be_asked(&model, at(2)) && health.can_be_asked(&model, at(5)));
         // One probe, and no call beside it.
         let probe = health.enter(&model, at(5)).unwrap();
         assert!(health.enter(&model, at(5)).is_err() && !health.can_be_asked(&model, at(5)));
-        probe.failed(Kind::Timeout, "1", at(6));
+        probe.failed(&error(Kind::Timeout), "1", at(6));
         assert_eq!(open_for(6), after(10), "twice as long");
         // A probe that found no quota tells nothing, and the next may try.
         drop(health.enter(&model, at(16)).unwrap());
@@ -190,10 +239,10 @@ mod tests {
         for (number, kind) in
             [Kind::Overloaded, Kind::RateLimited].repeat(20).into_iter().enumerate()
         {
-            health.enter(&model, now).unwrap().failed(kind, &number.to_string(), now);
+            health.enter(&model, now).unwrap().failed(&error(kind), &number.to_string(), now);
         }
         for poison in ["a", "b"].repeat(20) {
-            health.enter(&model, now).unwrap().failed(Kind::Transient, poison, now);
+            health.enter(&model, now).unwrap().failed(&error(Kind::Transient), poison, now);
         }
         assert!(
             health.can_be_asked(&model, now),

@@ -22,6 +22,7 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::{
+    call::{health::Health, recent::RecentCalls},
     failure::{Failure, KEY_REFUSED, KEYS_GONE},
     metrics,
 };
@@ -39,6 +40,24 @@ pub struct Card {
     pub providers: BTreeSet<String>,
     /// Keys that were refused and have not been accepted since.
     pub refused: Vec<RefusedKey>,
+    /// What its calls have come to lately, by model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<ModelId, RecentCalls>,
+    /// What else there is to know of it.
+    #[serde(flatten)]
+    pub about: About,
+}
+
+/// A worker's own particulars.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// The program's version.
+    pub version: String,
+    /// When it began to work, in seconds since 1970.
+    pub started: u64,
+    /// Documents at once, at most.
+    pub slots: u64,
 }
 
 /// A key that a provider does not accept.
@@ -248,6 +267,7 @@ impl Keys {
             queue: queue.to_owned(),
             providers: providers.names().map(str::to_owned).collect(),
             refused: refused.collect(),
+            ..Card::default()
         }
     }
 
@@ -257,13 +277,13 @@ impl Keys {
         self.state.lock().others = Some(others.map(|(_, card)| card).collect());
     }
 
-    /// Reads key files again, and tells the fleet of `quota` how the keys of this worker are, every
-    /// few seconds and when that changes, until `stop` resolves.
+    /// Reads key files again, and tells the fleet how the keys of this worker are and what its calls
+    /// have met, every few seconds and when a key changes, until `stop` resolves.
     pub async fn keep(
         &self,
-        providers: &Providers,
-        quota: &Quota,
+        (providers, quota, health): (&Providers, &Quota, &Health),
         (worker, queue): (&str, &str),
+        about: About,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
@@ -294,6 +314,7 @@ impl Keys {
                 }
             }
             let card = self.card(queue, providers);
+            let card = Card { calls: health.recent(), about: about.clone(), ..card };
             let words = serde_json::to_string(&card).unwrap_or_default();
             // Failures show as soon as a call wants to be admitted; what was heard last stands.
             if let Ok(Some(said)) = quota.say(worker, &words, !card.refused.is_empty()).await
@@ -337,7 +358,12 @@ mod tests {
             since: 0,
         });
         let providers = ["a".to_owned(), "c".to_owned()].into();
-        let card = Card { queue: queue.to_owned(), providers, refused: refused.collect() };
+        let card = Card {
+            queue: queue.to_owned(),
+            providers,
+            refused: refused.collect(),
+            ..Card::default()
+        };
         (worker.to_owned(), serde_json::to_string(&card).unwrap())
     }
 

@@ -7,8 +7,8 @@
 //!   cached
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; `checkpoints`: what was spent, beside Redis
-//! * [`health`]: models that should not be asked for a while; [`keys`]: keys that are refused, here
-//!   and in the fleet
+//! * [`health`]: models that should not be asked for a while; [`recent`]: what calls came to lately;
+//!   [`keys`]: keys that are refused, here and in the fleet
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
@@ -25,6 +25,7 @@ pub mod health;
 pub mod keys;
 pub(crate) mod output_cap;
 pub mod prompt;
+pub mod recent;
 pub mod retries;
 pub mod route;
 pub mod spool;

@@ -47,11 +47,13 @@ impl Failure {
         Self { waits_for, ..Self::new(FailureType::QuotaWait, message, Retry::After(delay)) }
     }
 
-    /// A model whose circuit stays open for so long; no call was made.
+    /// A model whose circuit stays open for so long, with the provider's words to the last failure;
+    /// no call was made.
     #[must_use]
-    pub fn circuit_open(model: &ModelId, open: Duration) -> Self {
+    pub fn circuit_open(model: &ModelId, open: Duration, words: Option<&str>) -> Self {
+        let words = words.map_or_else(String::new, |words| format!(": {words}"));
         let message = format!(
-            "{model} has failed several times in a row; one call tries it again in {open:.0?}"
+            "{model} has failed several times in a row; one call tries it again in {open:.0?}{words}"
         );
         Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
     }

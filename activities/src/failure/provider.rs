@@ -79,7 +79,8 @@ impl Failure {
     }
 }
 
-fn provider_failure(kind: Kind) -> FailureType {
+/// What a provider's error is to Temporal.
+pub(crate) fn provider_failure(kind: Kind) -> FailureType {
     match kind {
         Kind::RateLimited => FailureType::RateLimited,
         Kind::Overloaded => FailureType::Overloaded,

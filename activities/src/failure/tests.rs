@@ -181,7 +181,7 @@ fn a_batch_apis_failure_is_never_final() {
 #[test]
 fn an_open_circuit_is_come_back_to_when_it_may_be_tried() {
     let open = Duration::from_secs(5);
-    let failure = Failure::circuit_open(&"a:b".parse().unwrap(), open);
+    let failure = Failure::circuit_open(&"a:b".parse().unwrap(), open, None);
     for _ in 0..50 {
         let delay = failure.retry.delay(Backoff::default(), 1).unwrap();
         assert!((open..=open * 2).contains(&delay), "{delay:?}");

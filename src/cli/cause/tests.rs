@@ -1,5 +1,6 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use serde_json::json;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits};
 use tidegate_workflows::contract::Totals;
 
@@ -15,12 +16,12 @@ fn the_gravest_cause_is_given() {
         Arc::new(Lanes::single()),
     )
     .unwrap();
-    let class = class(&json!({ "model": "a:b", "lane": "interactive" }));
+    let class = class(&json!({ "model": "a:b", "lane": "interactive" }), &Config::default());
     assert_eq!(class.lane.as_str(), "interactive");
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
     let why = |waits: &Waits, snapshot: &Snapshot| {
-        answer(&class, waits, None, None, Some((&model, snapshot)))
+        answer(&class, waits, None, None, (Some((&model, snapshot)), None, &[])).sentence
     };
     assert_eq!(why(&turn, &snapshot), "it waits for quota: tokens");
     let unwritten = Waits { unwritten: 2, turn: 5, ..Waits::default() };
@@ -34,16 +35,24 @@ fn the_gravest_cause_is_given() {
     );
     let totals = Totals { in_flight: 40, ..Totals::default() };
     let progress = Progress { totals, ..Progress::default() };
-    let waiting =
-        |waits: &Waits| answer(&class, waits, Some(&progress), None, Some((&model, &snapshot)));
+    let waiting = |waits: &Waits| {
+        answer(&class, waits, Some(&progress), None, (Some((&model, &snapshot)), None, &[]))
+            .sentence
+    };
     assert!(
         waiting(&Waits::default())
             .starts_with("the provider works on 40 documents in its batch API")
     );
     assert!(waiting(&turn).contains("it waits for the gate"), "not while documents wait here");
     assert_eq!(
-        answer(&class, &turn, None, Some("no worker".into()), Some((&model, &snapshot))),
-        "no worker"
+        answer(
+            &class,
+            &turn,
+            None,
+            Some("no worker".into()),
+            (Some((&model, &snapshot)), None, &[])
+        ),
+        Cause::stands("no worker")
     );
 }
 
@@ -51,9 +60,10 @@ fn the_gravest_cause_is_given() {
 fn a_run_that_continued_as_new_has_its_class_too() {
     let class = class(
         &json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }),
+        &Config::default(),
     );
     assert_eq!(
-        (class.model.unwrap().as_str(), class.lane.as_str(), class.tenant.as_str()),
+        (class.models[0].as_str(), class.lane.as_str(), class.tenant.as_str()),
         ("a:b", "standard", "x")
     );
 }

@@ -14,34 +14,38 @@ const BATCHES: [&str; 2] = ["_batch", "_batches"];
 
 /// Documents by what they wait for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Waits {
+pub(in crate::cli) struct Waits {
     /// With a worker: calling, or waiting in place for a turn that is near.
-    pub(super) working: u64,
+    pub(in crate::cli) working: u64,
     /// For their turn.
-    pub(super) turn: u64,
+    pub(in crate::cli) turn: u64,
     /// After a failure, by its type.
-    pub(super) backing_off: BTreeMap<String, u64>,
+    pub(in crate::cli) backing_off: BTreeMap<String, u64>,
+    /// What one of them said, by type.
+    pub(in crate::cli) words: BTreeMap<String, String>,
+    /// For their batch to be resumed.
+    pub(in crate::cli) paused: u64,
     /// Of these, until what was bought can be written.
-    pub(super) unwritten: u64,
+    pub(in crate::cli) unwritten: u64,
     /// For a worker's slot.
-    pub(super) slot: u64,
+    pub(in crate::cli) slot: u64,
     /// What bound most of those that wait for their turn. That others come first says nothing of
     /// what the first of them waits for, and counts where nothing else is known.
-    pub(super) binding: Option<WaitsFor>,
+    pub(in crate::cli) binding: Option<WaitsFor>,
     /// Why one that waits for its budget does, in its own sentence.
-    pub(super) money: Option<String>,
+    pub(in crate::cli) money: Option<String>,
     /// When the first and the last of those that wait are tried again.
-    pub(super) next: Option<(SystemTime, SystemTime)>,
+    pub(in crate::cli) next: Option<(SystemTime, SystemTime)>,
 }
 
 impl Waits {
     /// Whether refused keys are what most of those that cannot go on have met.
-    pub(super) fn of_keys(&self) -> bool {
+    pub(in crate::cli) fn of_keys(&self) -> bool {
         let most = self.backing_off.iter().max_by_key(|(_, documents)| **documents);
         most.is_some_and(|(kind, _)| kind == FailureType::Unauthorized.as_str())
     }
 
-    pub(super) fn of(pending: &[Pending]) -> Self {
+    pub(in crate::cli) fn of(pending: &[Pending]) -> Self {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
         for step in pending.iter().filter(|step| is_of_documents(step)) {
             if step.started {
@@ -69,6 +73,11 @@ impl Waits {
                     waits.unwritten += u64::from(waits_for == Some(WaitsFor::Unwritten));
                     let kind = failure.as_ref().map_or("a lost worker", |failure| &failure.kind);
                     *waits.backing_off.entry(kind.to_owned()).or_default() += 1;
+                    let words = failure.as_ref().map(|failure| failure.message.clone());
+                    let words = words.filter(|words| !words.is_empty());
+                    if let Some(words) = words {
+                        waits.words.entry(kind.to_owned()).or_insert(words);
+                    }
                 }
             }
         }
@@ -138,6 +147,7 @@ mod tests {
             (1, 3, 1, 1)
         );
         assert_eq!(seen.unwritten, 1);
+        assert_eq!(seen.words["RateLimited"], "why");
         assert_eq!(
             seen.backing_off["Transient"], 2,
             "steps of the provider's batches count where they fail"

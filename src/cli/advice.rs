@@ -1,0 +1,66 @@
+//! What to do about a failure, by its type.
+
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::FailureType;
+
+use super::keys;
+
+/// The next thing to do. Without a model, in general words.
+pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
+    let name = model.map_or("MODEL", ModelId::as_str);
+    let provider = model.map_or("NAME", ModelId::provider);
+    match FailureType::parse(kind) {
+        Some(FailureType::RateLimited) => format!(
+            "the gate opens by itself; where this goes on, hold the limits of {name} against the account's (`tidegate limits set`), and see who else uses it"
+        ),
+        Some(FailureType::QuotaWait) => "more quota, or patience".to_owned(),
+        Some(FailureType::Overloaded) => format!(
+            "the provider has to recover; `tidegate pause {name}` spares the documents their tries meanwhile, and `tidegate resume {name}` lets them go on"
+        ),
+        Some(FailureType::Transient) => format!(
+            "see whether the workers reach providers.{provider}.base-url (`tidegate doctor` on their machine); `tidegate pause {name}` spares the documents their tries meanwhile"
+        ),
+        Some(FailureType::QuotaExhausted) => format!(
+            "pay, or raise the account's limit; then `tidegate resume {name}`, and run the batch again for what has failed"
+        ),
+        Some(FailureType::BudgetExceeded) => {
+            "raise the tenant's daily-budget-usd or the batch's --budget-usd, and run it again for what has failed".to_owned()
+        }
+        Some(FailureType::Unauthorized) => format!("{}; then run the batch again for what has failed", keys::REMEDY),
+        Some(FailureType::TooLarge) => {
+            "read long documents in parts (--long map_reduce), or choose a model with more room".to_owned()
+        }
+        Some(FailureType::Truncated) => {
+            "raise --max-output-tokens, or take such answers (--on-cut keep)".to_owned()
+        }
+        Some(FailureType::InvalidOutput) => {
+            "make the schema easier to meet, or name another model".to_owned()
+        }
+        Some(FailureType::ContentRefused) => {
+            "look at these documents, or name another model for them".to_owned()
+        }
+        Some(FailureType::InvalidRequest) => {
+            "the provider's words say what it does not take: the model's name, a parameter, or the document".to_owned()
+        }
+        Some(FailureType::InvalidInput | FailureType::UnreadableDocument) => {
+            "see to these documents, and run the batch again for them".to_owned()
+        }
+        None => "see failures.jsonl, and the workers' logs".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_has_a_next_thing_to_do() {
+        let model: ModelId = "a:b".parse().unwrap();
+        for kind in FailureType::ALL {
+            assert!(next(kind.as_str(), Some(&model)).len() > 10, "{kind}");
+        }
+        assert!(next("QuotaExhausted", Some(&model)).contains("`tidegate resume a:b`"));
+        assert!(next("Transient", Some(&model)).contains("providers.a.base-url"));
+        assert!(next("Timeout", None).contains("failures.jsonl"));
+    }
+}

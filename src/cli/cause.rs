@@ -1,0 +1,252 @@
+//! What holds a batch back, as far as can be seen from here: for `why`, for `status`, and while a
+//! batch is followed.
+
+mod waits;
+
+use serde_json::Value;
+use tidegate_activities::call::keys::{Card, cards};
+use tidegate_quota::{ModelQuota, Snapshot};
+use tidegate_types::{Lane, ModelId, Tenant};
+use tidegate_workflows::contract::{Progress, WaitsFor};
+
+use crate::{
+    config::{Config, mask},
+    temporal::{Batch, NoProgress, Temporal},
+};
+
+pub(super) use self::waits::Waits;
+use super::{advice, figures::count, follow, keys, quota, trouble::Trouble};
+
+/// The class of a batch's calls.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Class {
+    /// The one that is asked, or those of its route, in order.
+    pub(super) models: Vec<ModelId>,
+    /// What it names and this machine has no section for.
+    unknown: Option<String>,
+    pub(super) lane: Lane,
+    pub(super) tenant: Tenant,
+}
+
+/// Why a batch stands, or does not go faster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cause {
+    /// The one sentence that matters, with what to do.
+    pub(super) sentence: String,
+    /// Nothing goes on until this is over, so that nobody knows when the batch is done.
+    pub(super) stands: bool,
+}
+
+impl Cause {
+    fn stands(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), stands: true }
+    }
+
+    fn slows(sentence: impl Into<String>) -> Self {
+        Self { sentence: sentence.into(), stands: false }
+    }
+}
+
+/// What was seen of a running batch.
+pub(super) struct Look {
+    pub(super) class: Class,
+    pub(super) waits: Waits,
+    pub(super) progress: Option<Progress>,
+    /// The model that matters, and its quota.
+    pub(super) quota: Option<(ModelQuota, Snapshot)>,
+    pub(super) troubles: Vec<Trouble>,
+    pub(super) cards: Vec<(String, Card)>,
+    pub(super) cause: Cause,
+}
+
+/// Looks at a running batch.
+pub(super) async fn look(
+    config: &Config,
+    temporal: &Temporal,
+    batch: &Batch,
+) -> anyhow::Result<Look> {
+    let class = class(&temporal.input(&batch.id).await?, config);
+    let waits = Waits::of(&temporal.pending(&batch.id).await?);
+    let (versions, pinned) = tokio::try_join!(temporal.versions(), temporal.pinned(&batch.id))?;
+    let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
+    let progress = temporal.progress(&batch.id).await;
+    let no_worker = idle.or_else(|| {
+        matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(temporal))
+    });
+    let progress = progress.ok();
+    let limiter = config.quota()?;
+    let (mut quota, mut redis_away) = (None, None);
+    for id in &class.models {
+        let Some(model) = limiter.models().find(|model| model.id == *id) else { continue };
+        match limiter.inspect(id).await {
+            // Of a route, the first model whose gate is open says most.
+            Ok(seen) if quota.is_none() || seen.pause.is_zero() => {
+                let is_open = seen.pause.is_zero();
+                quota = Some((model.clone(), seen));
+                if is_open {
+                    break;
+                }
+            }
+            Ok(_) => {}
+            Err(error) => redis_away = Some(error.to_string()),
+        }
+    }
+    let (cards, queue) = (cards(&limiter).await.unwrap_or_default(), temporal.queue());
+    let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
+    let troubles: Vec<Trouble> =
+        class.models.iter().filter_map(|model| Trouble::of(&of_queue, model)).collect();
+    let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
+    let (most_failed, away) = (waits.of_keys(), redis_away.map(|error| away(config, &error)));
+    let cause = match refused {
+        // Where others go on, documents that are handed back are the cause of nothing else.
+        Some(refused) if no_worker.is_none() && most_failed => {
+            let stands =
+                !of_queue.iter().any(|(_, card)| class.models.iter().any(|it| card.can_ask(it)));
+            Cause { sentence: refused, stands }
+        }
+        _ => {
+            let quota = quota.as_ref().map(|(model, seen)| (model, seen));
+            answer(&class, &waits, progress.as_ref(), no_worker, (quota, away, &troubles))
+        }
+    };
+    Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, cause })
+}
+
+/// What it means that Redis is away.
+fn away(config: &Config, error: &str) -> String {
+    format!(
+        "Redis does not answer at {}: {error}; until it is back each worker keeps to its share of the limits, and documents with a budget wait; next: start it, or correct redis.url (`tidegate doctor` looks closer)",
+        mask::url(&config.redis.url)
+    )
+}
+
+/// From what was typed, or from what an earlier run passed on.
+pub(super) fn class(input: &Value, config: &Config) -> Class {
+    let input = input.pointer("/continued/job").unwrap_or(input);
+    let text = |field: &str| input[field].as_str().unwrap_or_default();
+    let (model, route) = (text("model").parse::<ModelId>().ok(), text("route"));
+    let of_route = || {
+        let routes = config.routes().unwrap_or_default();
+        routes.get(route).map(|route| route.models.clone()).unwrap_or_default()
+    };
+    let models = model.map_or_else(of_route, |model| vec![model]);
+    let unknown = models.is_empty().then(|| format!("the route \"{route}\""));
+    Class {
+        unknown: unknown.filter(|_| !route.is_empty()),
+        models,
+        lane: Lane::try_from(text("lane").to_owned()).unwrap_or_default(),
+        tenant: Tenant::try_from(text("tenant").to_owned()).unwrap_or_default(),
+    }
+}
+
+type Seen<'a> = (Option<(&'a ModelQuota, &'a Snapshot)>, Option<String>, &'a [Trouble]);
+
+/// The gravest cause first.
+fn answer(
+    class: &Class,
+    waits: &Waits,
+    progress: Option<&Progress>,
+    no_worker: Option<String>,
+    (quota, redis_away, troubles): Seen<'_>,
+) -> Cause {
+    if let Some(no_worker) = no_worker {
+        return Cause::stands(no_worker);
+    }
+    if progress.is_some_and(|progress| progress.paused) {
+        return Cause::stands(paused(waits));
+    }
+    if let Some(away) = redis_away {
+        return Cause { sentence: away, stands: waits.working == 0 };
+    }
+    let in_flight = progress.map_or(0, |progress| progress.totals.in_flight);
+    if *waits == Waits::default() && in_flight > 0 {
+        return Cause::slows(format!(
+            "the provider works on {} documents in its batch API; it is asked for them every ten minutes at least, and has a day",
+            count(in_flight)
+        ));
+    }
+    if waits.unwritten > 0 {
+        return Cause::stands(format!(
+            "results cannot be written: nothing more is bought until they can, and {} documents wait for that; mend the store of the batch's output, and start workers that have stopped and have something in their spool",
+            count(waits.unwritten)
+        ));
+    }
+    let Some((model, snapshot)) = quota else {
+        return Cause::slows(match (class.models.first(), &class.unknown) {
+            (Some(named), _) => not_configured(named.as_str()),
+            (None, Some(route)) => not_configured(route),
+            (None, None) => "its input names no model".to_owned(),
+        });
+    };
+    let down = troubles.iter().filter(|trouble| trouble.is_down()).count();
+    if down > 0 && down == class.models.len() {
+        let all: Vec<String> = troubles.iter().map(Trouble::with_advice).collect();
+        return Cause::stands(all.join("; "));
+    }
+    if snapshot.exhausted || !snapshot.pause.is_zero() {
+        return gate(model, snapshot, troubles);
+    }
+    if let Some(money) = waits.money.as_ref().filter(|_| waits.binding == Some(WaitsFor::Budget)) {
+        return Cause::stands(format!("it waits for money: {money}"));
+    }
+    if let Some((kind, documents)) =
+        waits.backing_off.iter().max_by_key(|(_, documents)| **documents)
+        && waits.turn < *documents
+    {
+        let words = waits.words.get(kind).map_or_else(String::new, |words| format!(": {words}"));
+        let next = advice::next(kind, Some(&model.id));
+        let documents = count(*documents);
+        return Cause::slows(format!(
+            "{documents} documents back off after {kind}{words}; next: {next}"
+        ));
+    }
+    if waits.turn > 0 {
+        let bound = quota::binds(model, snapshot)
+            .or_else(|| waits.binding.map(|binding| binding.to_string()));
+        return Cause::slows(bound.map_or_else(
+            || "it waits for quota".to_owned(),
+            |binding| format!("it waits for quota: {binding}"),
+        ));
+    }
+    if waits.slot > 0 {
+        return Cause::slows(
+            "its documents wait for a free slot: start more workers, or raise worker.max-concurrent-documents",
+        );
+    }
+    Cause::slows(match quota::binds(model, snapshot) {
+        Some(binds) => format!("it goes on as fast as the quota allows: {binds}"),
+        None if waits.working > 0 => {
+            "it waits for the provider's answers, and for no quota".to_owned()
+        }
+        None => "it waits for no quota; it plans or gathers its results".to_owned(),
+    })
+}
+
+fn not_configured(what: &str) -> String {
+    format!("no limits are configured here for {what}; use the workers' tidegate.toml")
+}
+
+fn paused(waits: &Waits) -> String {
+    let held = waits.turn + waits.slot + waits.backing_off.values().sum::<u64>();
+    format!(
+        "it is paused: {} calls are under way and end, {} documents are handed out and wait; send it the signal resume",
+        count(waits.working),
+        count(held)
+    )
+}
+
+/// The gate, with what the provider said when it was closed.
+fn gate(model: &ModelQuota, snapshot: &Snapshot, troubles: &[Trouble]) -> Cause {
+    let binds = quota::binds(model, snapshot).unwrap_or_default();
+    let opens = format!("`tidegate resume {}` opens it now", model.id);
+    if snapshot.exhausted {
+        let next = advice::next("QuotaExhausted", Some(&model.id));
+        return Cause::stands(format!("it waits for {binds}; next: {next}"));
+    }
+    let refused = troubles.iter().find(|trouble| trouble.kind() == "RateLimited");
+    let said = refused.map_or_else(String::new, |trouble| format!("; {}", trouble.with_advice()));
+    Cause::slows(format!("it waits for {binds}{said}; {opens}"))
+}
+
+#[cfg(test)]
+mod tests;

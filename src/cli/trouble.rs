@@ -1,0 +1,175 @@
+//! What the fleet's calls to a model have met lately, put together from what each worker says.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+use serde_json::{Value, json};
+use tidegate_activities::call::{
+    keys::Card,
+    recent::{MINUTES, RecentCalls},
+};
+use tidegate_types::ModelId;
+
+use super::{
+    advice,
+    figures::{count, span},
+};
+
+/// So many calls in a row without an answer are no chance any more.
+const MANY_IN_A_ROW: u64 = 3;
+
+/// Faults of one model's calls, of all live workers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trouble {
+    model: ModelId,
+    /// The latest.
+    last: RecentCalls,
+    failed: BTreeMap<String, u64>,
+    answered: u64,
+    /// Calls in a row without an answer, of all workers.
+    row: u64,
+    /// Since when no call at all has been answered, in seconds since 1970.
+    down_since: Option<u64>,
+}
+
+impl Trouble {
+    /// Of `model`; `None` where its calls have met no fault lately.
+    pub(super) fn of(cards: &[(String, Card)], model: &ModelId) -> Option<Self> {
+        let calls: Vec<&RecentCalls> =
+            cards.iter().filter_map(|(_, card)| card.calls.get(model)).collect();
+        let last = calls.iter().filter(|calls| !calls.kind.is_empty()).max_by_key(|it| it.at)?;
+        let mut failed = BTreeMap::<String, u64>::new();
+        for (kind, count) in calls.iter().flat_map(|calls| &calls.failed) {
+            *failed.entry(kind.clone()).or_default() += count;
+        }
+        let row = calls.iter().map(|calls| calls.row).sum();
+        let begun = calls.iter().filter(|calls| calls.row > 0).map(|calls| calls.since).min();
+        let answered_at = calls.iter().map(|calls| calls.answered_at).max().unwrap_or_default();
+        let down_since = begun.filter(|since| row >= MANY_IN_A_ROW && answered_at <= *since);
+        Some(Self {
+            model: model.clone(),
+            last: (*last).clone(),
+            failed,
+            answered: calls.iter().map(|calls| calls.answered).sum(),
+            row,
+            down_since,
+        })
+    }
+
+    /// Whether no call is answered at all.
+    pub(super) fn is_down(&self) -> bool {
+        self.down_since.is_some()
+    }
+
+    /// The last fault's type.
+    pub(super) fn kind(&self) -> &str {
+        &self.last.kind
+    }
+
+    /// What the provider said last, and how often what has failed.
+    pub(super) fn sentence(&self) -> String {
+        let words = self.words();
+        let counts = self.counts();
+        match self.down_since {
+            Some(since) => format!(
+                "{} does not answer, for {}: {words} ({} in a row; {counts})",
+                self.model.provider(),
+                ago(since),
+                count(self.row),
+            ),
+            None => format!("{words} ({} ago; {counts})", ago(self.last.at)),
+        }
+    }
+
+    /// The same, with what to do about it.
+    pub(super) fn with_advice(&self) -> String {
+        format!("{}; next: {}", self.sentence(), self.advice())
+    }
+
+    /// What to do about the last fault.
+    pub(super) fn advice(&self) -> String {
+        advice::next(self.kind(), Some(&self.model))
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("calls to {}", self.model)
+    }
+
+    fn words(&self) -> String {
+        let status = self.last.status.map_or_else(String::new, |status| format!(" ({status})"));
+        let colon = if self.last.words.is_empty() { "" } else { ": " };
+        format!("{}{status}{colon}{}", self.last.kind, self.last.words)
+    }
+
+    fn counts(&self) -> String {
+        let mut counts: Vec<_> = self.failed.iter().collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let counts: Vec<String> = counts
+            .into_iter()
+            .map(|(kind, number)| format!("{} × {kind}", count(*number)))
+            .collect();
+        let answered = count(self.answered);
+        format!("in {MINUTES} minutes {} and {answered} answered", counts.join(", "))
+    }
+
+    pub(super) fn value(&self) -> Value {
+        json!({
+            "model": self.model,
+            "error_type": self.last.kind,
+            "message": self.last.words,
+            "status": self.last.status,
+            "seconds_ago": now().saturating_sub(self.last.at),
+            "down_seconds": self.down_since.map(|since| now().saturating_sub(since)),
+            "failed": self.failed,
+            "answered": self.answered,
+            "next": self.advice(),
+        })
+    }
+}
+
+fn ago(since: u64) -> String {
+    span(Duration::from_secs(now().saturating_sub(since)))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(row: u64, since: u64, answered_at: u64) -> (String, Card) {
+        let calls = RecentCalls {
+            kind: if row > 0 { "Overloaded" } else { "" }.to_owned(),
+            words: if row > 0 { "the tide is out" } else { "" }.to_owned(),
+            status: Some(529),
+            at: since + 5,
+            row,
+            since,
+            failed: BTreeMap::from([("Overloaded".to_owned(), row)]),
+            answered: 1,
+            answered_at,
+        };
+        let calls = BTreeMap::from([("a:b".parse().unwrap(), calls)]);
+        ("w".to_owned(), Card { calls, ..Card::default() })
+    }
+
+    #[test]
+    fn a_provider_is_down_when_no_worker_gets_an_answer() {
+        let model: ModelId = "a:b".parse().unwrap();
+        let (begun, of) = (now() - 60, |cards: &[(String, Card)]| Trouble::of(cards, &model));
+        let down = of(&[worker(4, begun, begun - 9), worker(2, begun + 1, 0)]).unwrap();
+        let sentence = down.sentence();
+        assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row; in 10 minutes 6 × Overloaded and 2 answered)"), "{sentence}");
+        assert!(down.with_advice().contains("; next: the provider has to recover"));
+        let half = of(&[worker(4, begun, 0), worker(0, 0, begun + 30)]).unwrap();
+        assert!(!half.is_down(), "another worker gets answers");
+        assert!(half.sentence().starts_with("Overloaded (529): the tide is out (5"), "{half:?}");
+        assert!(!of(&[worker(2, begun, 0)]).unwrap().is_down(), "two may be chance");
+        assert_eq!(of(&[worker(0, 0, begun)]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Six faults, and whether an operator who looks is told the cause: by `why`, by `status`, and by
+//! the log.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{
+    fleet::{Fleet, fleet, fleet_with_its_own_redis},
+    why::tidegate,
+};
+
+const SETTINGS: &str = "[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\njitter = \"1s\"\n[worker]\nmax-slot-wait = \"1s\"\n";
+
+/// Each model meets its own fault, told apart by the batch's instructions.
+const SIMULATOR: &str = "[[faults]]\nkind = \"overloaded\"\nmatching = \"The phase is down.\"\n\
+    [[faults]]\nkind = \"spend-limit\"\nmatching = \"The phase is spent.\"\n\
+    [[faults]]\nkind = \"rate-limited\"\nretry-after = \"20s\"\nmatching = \"The phase is storm.\"\n\
+    [[refused-keys]]\nkey = \"sk-simulated-secret\"\nmodels = [\"refused\"]\n";
+
+async fn said(fleet: &Fleet, arguments: &[&str]) -> String {
+    let output = tidegate(fleet, arguments).await;
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Asks until all of these words are in the answer.
+async fn says(fleet: &Fleet, arguments: &[&str], words: &[&str]) -> String {
+    let started = Instant::now();
+    loop {
+        let answer = said(fleet, arguments).await;
+        if words.iter().all(|word| answer.contains(word)) {
+            return answer;
+        }
+        assert!(started.elapsed() < Duration::from_secs(90), "{arguments:?}, {words:?}: {answer}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+async fn logs(fleet: &Fleet, words: &[&str]) {
+    let started = Instant::now();
+    let log = || std::fs::read_to_string(fleet.path("worker.log")).unwrap_or_default();
+    while !log().lines().any(|line| words.iter().all(|word| line.contains(word))) {
+        assert!(started.elapsed() < Duration::from_secs(60), "{words:?}: {}", log());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+fn batch(fleet: &Fleet, phase: &str) -> Value {
+    let instructions = format!("The phase is {phase}.");
+    json!({"source": fleet.uri("in/"), "output": fleet.uri(phase), "instructions": instructions, "model": format!("anthropic:{phase}"), "max_output_tokens": 256, "on_cut": "keep"})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_the_provider_does_each_face_names_it() {
+    let phases = ["down", "spent", "storm", "refused"];
+    let models: String = phases
+        .iter()
+        .map(|phase| format!("[models.\"anthropic:{phase}\"]\nrpm = 6_000\n"))
+        .collect();
+    let Some(mut fleet) = fleet(SIMULATOR, &format!("{SETTINGS}{models}")).await else { return };
+    fleet.documents(12, 60);
+    for phase in phases {
+        fleet.start(phase, &batch(&fleet, phase)).await;
+    }
+    // Nobody works yet.
+    for face in ["why", "status"] {
+        says(&fleet, &[face, "down"], &["no worker answers on the task queue \"tidegate\""]).await;
+    }
+
+    fleet.worker();
+    let words =
+        ["anthropic does not answer, for", "Overloaded (529)", "`tidegate pause anthropic:down`"];
+    for face in ["why", "status"] {
+        println!("{}", says(&fleet, &[face, "down"], &words).await);
+    }
+    println!("{}", says(&fleet, &["quota", "anthropic:down"], &words[..2]).await);
+    let status: Value =
+        serde_json::from_str(&said(&fleet, &["status", "down", "--json"]).await).unwrap();
+    assert_eq!(status["eta"], Value::Null, "nobody knows when: {status}");
+    says(&fleet, &["doctor"], &["FAIL  calls to anthropic:down: anthropic does not answer"]).await;
+    logs(
+        &fleet,
+        &["WARN", "anthropic:down", "calls to this model fail one after the other", "verload"],
+    )
+    .await;
+
+    let words = ["the gate: paused for", "RateLimited (429)", "`tidegate limits set`"];
+    for face in ["why", "status"] {
+        println!("{}", says(&fleet, &[face, "storm"], &words).await);
+    }
+    logs(&fleet, &["WARN", "anthropic:storm", "the gate is closed"]).await;
+
+    // These end: what cannot be done fails.
+    for (phase, kind, next) in [
+        ("spent", "QuotaExhausted", "pay, or raise the account's limit"),
+        ("refused", "Unauthorized", "api-key-file"),
+    ] {
+        let result = fleet.result(phase).await.unwrap();
+        assert_eq!(result["failures"], json!({ kind: 12 }), "{result}");
+        let failure = fleet.lines(&format!("{phase}/failures.jsonl")).remove(0);
+        let words = failure["message"].as_str().unwrap().to_owned();
+        let twelve = format!("12 × {kind}: {words}");
+        for face in ["why", "status"] {
+            println!("{}", says(&fleet, &[face, phase], &[&twelve, next]).await);
+        }
+    }
+    logs(&fleet, &["WARN", "anthropic:spent", "the model is exhausted"]).await;
+    logs(&fleet, &["ERROR", "anthropic:refused", "a key is refused (403)"]).await;
+    logs(&fleet, &["INFO", "the batch has begun", "spent", "documents=12"]).await;
+    logs(&fleet, &["INFO", "the batch has ended", "spent", "failed=12"]).await;
+    let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
+    assert!(log.lines().count() < 80, "one line for a change and none for a call: {log}");
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_is_away_is_named() {
+    let settings = format!("{SETTINGS}[models.\"anthropic:away\"]\nrpm = 20\n");
+    let Some(mut fleet) = fleet_with_its_own_redis("", &settings).await else { return };
+    fleet.documents(60, 60);
+    fleet.worker();
+    fleet.start("away", &batch(&fleet, "away")).await;
+    fleet.until("away", |progress| progress["in_flight"].as_u64() > Some(0)).await;
+    drop(fleet.own_redis.take());
+    for face in ["why", "status"] {
+        println!(
+            "{}",
+            says(&fleet, &[face, "away"], &["Redis does not answer at", "start it"]).await
+        );
+    }
+    logs(&fleet, &["WARN", "Redis is away"]).await;
+    says(&fleet, &["doctor"], &["FAIL  redis"]).await;
+    fleet.stop().await;
+}
