@@ -12,12 +12,14 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
     self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-    OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
-    SubmittedBatch,
+    OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch, SealShard,
+    SubmitBatch, SubmittedBatch,
 };
 
+use tracing::info;
+
 use crate::{
-    batch::ended,
+    batch::ended as ended_batch,
     batch::finish,
     batch::lease::Holder,
     batch::plan,
@@ -104,10 +106,12 @@ impl DocumentActivities {
             workflow: info.workflow_id.clone().unwrap_or_default(),
             run: info.workflow_run_id.clone().unwrap_or_default(),
         };
-        let has_ended = |other| ended::has_ended(ctx.client(), other);
+        let has_ended = |other| ended_batch::has_ended(ctx.client(), other);
         let attempt = Attempt::of(&ctx, "step");
         let work = plan::plan_in(&self.services, Some(&attempt), &job, &batch, has_ended);
-        self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await
+        let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
+        info!(batch = batch.workflow, documents = plan.documents, asked = ?job.target, lane = %job.lane, "the batch has begun");
+        Ok(plan)
     }
 
     #[activity(definition = contract::markers::ProcessDocument)]
@@ -214,9 +218,30 @@ impl DocumentActivities {
     ) -> Result<Option<Finished>, ActivityError> {
         let work = finish::finish(&self.services.storage, &finish);
         let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
+        ended(&batch(&ctx), &finish.progress, &finished);
         // Workflows of earlier versions cannot read an answer.
         Ok(finish.counts.then_some(finished))
     }
+}
+
+/// One line of the log for a batch, with its sums.
+fn ended(batch: &str, progress: &Progress, finished: &Finished) {
+    let totals = finished.correct(progress.totals);
+    let spend = totals.spend;
+    info!(
+        batch,
+        succeeded = totals.succeeded,
+        failed = totals.failed,
+        failures = ?totals.failures.by_count(),
+        skipped = totals.skipped,
+        cancelled = totals.cancelled,
+        calls = spend.provider_calls,
+        refused_429 = spend.rate_limited,
+        input_tokens = spend.input_tokens,
+        output_tokens = spend.output_tokens,
+        cost_usd = spend.cost_usd,
+        "the batch has ended"
+    );
 }
 
 /// The attempt at a step of a document.

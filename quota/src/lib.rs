@@ -38,12 +38,14 @@
 //! * `shared`, `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`call_stats`]: how many calls in flight a limit can use
+//! * `changes`: changes of state, each a line of the log
 //! * [`metrics`]: every metric of this crate, by name
 
 mod breaker;
 pub mod bucket;
 pub mod budget;
 pub mod call_stats;
+mod changes;
 mod connection;
 pub mod dimension;
 pub mod error;

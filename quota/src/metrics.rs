@@ -15,6 +15,9 @@ const QUOTA_LIMIT: &str = "tidegate_quota_limit";
 const QUOTA_WAIT: &str = "tidegate_quota_wait_seconds";
 const DENIALS: &str = "tidegate_denials_total";
 const PAUSES: &str = "tidegate_pauses_total";
+const GATE_CLOSED: &str = "tidegate_gate_closed";
+const QUEUE_DEPTH: &str = "tidegate_queue_depth";
+const WORKERS: &str = "tidegate_workers";
 const DEGRADED: &str = "tidegate_redis_degraded";
 
 /// Gives each metric its help text.
@@ -32,6 +35,9 @@ pub fn describe() {
     );
     describe_counter!(DENIALS, "Refusals by the limiter, by what bound");
     describe_counter!(PAUSES, "Pauses that this worker imposed, by reason");
+    describe_gauge!(GATE_CLOSED, "Seconds until the model's gate opens; 0 while it is open");
+    describe_gauge!(QUEUE_DEPTH, "Calls that wait for their turn, about, by the whole fleet");
+    describe_gauge!(WORKERS, "Live workers, this one included");
     describe_gauge!(DEGRADED, "1 while Redis is away and this worker keeps to its own share");
     gauge!(DEGRADED).set(0.0);
 }
@@ -62,7 +68,16 @@ pub(crate) fn degraded(away: bool) {
     gauge!(DEGRADED).set(f64::from(u8::from(away)));
 }
 
+pub(crate) fn workers(live: u64) {
+    gauge!(WORKERS).set(float(live));
+}
+
 pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {
+    gauge!(GATE_CLOSED, "model" => model.id.to_string()).set(snapshot.pause.as_secs_f64());
+    for lane in &snapshot.lanes {
+        gauge!(QUEUE_DEPTH, "model" => model.id.to_string(), "lane" => lane.lane.to_string())
+            .set(float(lane.waiting));
+    }
     for dimension in Dimension::ALL {
         let state = snapshot.get(dimension);
         if state.limit > 0 {

@@ -115,6 +115,7 @@ impl Quota {
                 answer.map_err(|error| Refused::Outdated(error.to_string()))?;
             let (sleep, wait, refused) = match decision {
                 Decision::Granted => {
+                    shared.changes.open(&model.id);
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
                     let renewal = (backend == Backend::Redis)
                         .then(|| Renewal::start(shared, model, &ask.reservation));
@@ -310,9 +311,13 @@ impl Quota {
                     // Failures show in the breaker as soon as a call wants to be admitted.
                     if self.shared.fleet.beat(redis, worker).await.is_ok() {
                         self.shared.answered();
+                        metrics::workers(self.live_workers());
                         for model in self.shared.models.values() {
                             match redis.inspect(model).await {
-                                Ok(snapshot) => metrics::seen(model, &snapshot),
+                                Ok(snapshot) => {
+                                    metrics::seen(model, &snapshot);
+                                    self.shared.changes.seen(&model.id, &snapshot);
+                                }
                                 Err(error @ Error::Outdated(_)) => break 'alive Err(error),
                                 Err(_) => {}
                             }

@@ -15,6 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     breaker::Breaker,
+    changes::Changes,
     dimension::{Amounts, Dimension},
     error::Error,
     fleet::Fleet,
@@ -23,7 +24,7 @@ use crate::{
     number::{float, whole},
     redis_store,
     request::Request,
-    store::{Ask, Decision, Expectation, Settlement, Store},
+    store::{Ask, Decision, Expectation, ProviderSignal, Settlement, Store},
 };
 
 /// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
@@ -75,6 +76,7 @@ pub(crate) struct Shared {
     pub(crate) redis: Option<redis_store::Store>,
     pub(crate) local: memory::Store,
     pub(crate) breaker: Breaker,
+    pub(crate) changes: Changes,
     pub(crate) fleet: Fleet,
     /// One clone for each live permit, and this one.
     pub(crate) permits: Arc<()>,
@@ -97,6 +99,7 @@ impl Shared {
             options,
             redis,
             breaker: Breaker::default(),
+            changes: Changes::default(),
             fleet: Fleet::default(),
             permits: Arc::default(),
             expectations: Mutex::default(),
@@ -154,6 +157,8 @@ impl Shared {
         // Every worker also keeps the gates that it closed, for the case that Redis goes away.
         if let Some(pause) = &settlement.pause {
             let _ = self.local.pause(&self.share(model), pause).await;
+            let exhausted = settlement.signal == ProviderSignal::Exhausted;
+            self.changes.closed(&model.id, pause.length, &pause.reason, exhausted);
         }
         match (&self.redis, backend) {
             (Some(redis), Backend::Redis) => match redis.settle(model, settlement).await {
