@@ -212,6 +212,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         queues: tidegate_activities::call::route::Queues::default(),
         warmth: Arc::default(),
         guard: Guard::new(quota, config.backoff()),
+        archives: Default::default(),
         shards: tidegate_activities::batch::job::Shards::default(),
     })
 }

@@ -14,7 +14,7 @@ use crate::{
         route::{Queues, Routes},
         warm_cache::Warmth,
     },
-    document::answers::Answers,
+    document::{answers::Answers, archived::Archives},
     storage::Storage,
 };
 
@@ -41,6 +41,8 @@ pub struct Services {
     pub budgets: Budgets,
     /// Stands before every call.
     pub guard: Guard,
+    /// Archives at hand.
+    pub archives: Archives,
     /// Manifests at hand.
     pub shards: Shards,
 }

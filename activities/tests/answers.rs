@@ -134,6 +134,7 @@ impl Rig {
             queues: Queues::default(),
             warmth: Arc::default(),
             guard: Guard::new(quota, Backoff::default()),
+            archives: Default::default(),
             shards: Shards::default(),
         };
         Self { services, provider, folder, runs: 0 }

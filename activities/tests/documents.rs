@@ -86,3 +86,73 @@ async fn what_is_answered_already_is_not_read_again() {
     assert_eq!((outcome.reused.reused, &result["answer"]), (1, &json!("High.")));
     assert_eq!(result["missing_pages"], json!([2, 7]), "it says what it was made of");
 }
+
+/// A tar archive of these files.
+fn tar(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut archive = Vec::new();
+    for (name, text) in files {
+        let mut header = [0_u8; 512];
+        let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, name.as_bytes());
+        put(100, b"0000644\0");
+        put(124, format!("{:011o}\0", text.len()).as_bytes());
+        put(148, b"        ");
+        put(156, b"0");
+        put(257, b"ustar\x0000");
+        let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        archive.extend_from_slice(&header);
+        let mut content = text.as_bytes().to_vec();
+        content.resize(text.len().div_ceil(512) * 512, 0);
+        archive.extend_from_slice(&content);
+    }
+    archive.resize(archive.len() + 1_024, 0);
+    archive
+}
+
+#[tokio::test]
+async fn each_document_of_an_archive_is_one_of_the_batch() {
+    let archive = tar(&[("sub/a#b.txt", "Ebb."), ("c.txt", "Flow."), ("c.txt~", "Slack.")]);
+    let files: [(&str, &[u8]); 3] =
+        [("all.tar", &archive), ("cut.zip", b"PK\x03\x04 and no more"), ("d.txt", b"High.")];
+    let answers = vec![whole("1"), whole("2"), whole("3"), whole("4")];
+    let mut rig = Rig::of_files(limits(), &files, json!({}), answers).await;
+    assert_eq!(rig.plan.documents, 5);
+    let mut ended = Vec::new();
+    for _ in 0..5 {
+        ended.push(rig.end().await.0.map_err(|failure| failure.to_string()));
+        rig.next_document();
+    }
+    let mut results: Vec<String> = std::fs::read_dir(rig.folder.path().join("out/results"))
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .map(|json| {
+            serde_json::from_str::<Value>(&json).unwrap()["uri"].as_str().unwrap().to_owned()
+        })
+        .map(|uri| uri.rsplit_once("/in/").unwrap().1.to_owned())
+        .collect();
+    results.sort();
+    assert_eq!(results, ["all.tar#c.txt", "all.tar#c.txt~", "all.tar#sub/a%23b.txt", "d.txt"]);
+    assert!(rig.result_of("all.tar__c.txt").is_some(), "named by archive and path");
+    assert_eq!(rig.caps().len(), 4, "the damaged archive is one document, and asks nothing");
+    let faults: Vec<&String> = ended.iter().filter_map(|ended| ended.as_ref().err()).collect();
+    assert_eq!(faults.len(), 1);
+    assert!(faults[0].contains("the ZIP archive is damaged"), "{faults:?}");
+
+    // What is done is not asked again; what is gone from the archive since says so.
+    rig.task.index = 0;
+    rig.end().await.0.unwrap();
+    assert_eq!(rig.caps().len(), 4);
+    std::fs::write(rig.folder.path().join("in/all.tar"), tar(&[("c.txt", "Flood.")])).unwrap();
+    std::fs::remove_dir_all(rig.folder.path().join("out/results")).unwrap();
+    rig.provider.answers.lock().unwrap().push_back(whole("5"));
+    let mut gone = 0;
+    for index in 0..3 {
+        (rig.task.index, rig.state) = (index, json!({}));
+        if let Err(failure) = rig.end().await.0 {
+            assert!(failure.message.ends_with("in all.tar any more"), "{failure}");
+            gone += 1;
+        }
+    }
+    assert_eq!((gone, &rig.result_of("all.tar__c.txt").unwrap()["answer"]), (2, &json!("5")));
+}

@@ -7,7 +7,7 @@ use zip::ZipArchive;
 use crate::{format::Format, unreadable::Unreadable};
 
 /// First bytes of what cannot be read.
-const FOREIGN: [(&[u8], &str); 18] = [
+const FOREIGN: [(&[u8], &str); 16] = [
     (b"\xd0\xcf\x11\xe0", "an old Office document (DOC, PPT or MSG)"),
     (b"{\\rtf", "rich text (RTF)"),
     (b"%!PS", "PostScript"),
@@ -18,10 +18,8 @@ const FOREIGN: [(&[u8], &str); 18] = [
     (b"MM\0*", "an image (TIFF)"),
     (b"RIFF", "a picture, sound or film"),
     (b"ID3", "sound (MP3)"),
-    (b"\x1f\x8b", "a compressed file (gzip)"),
     (b"BZh", "a compressed file (bzip2)"),
     (b"\xfd7zXZ", "a compressed file (xz)"),
-    (b"\x28\xb5\x2f\xfd", "a compressed file (zstd)"),
     (b"7z\xbc\xaf", "an archive (7z)"),
     (b"\x7fELF", "a program"),
     (b"SQLite format 3", "a database (SQLite)"),
@@ -48,6 +46,15 @@ impl Format {
         }
         if start.starts_with(b"PK\x03\x04") {
             return archived(start, extension.as_deref());
+        }
+        if start.starts_with(b"\x1f\x8b") {
+            return Ok(Self::Gzip);
+        }
+        if start.starts_with(b"\x28\xb5\x2f\xfd") {
+            return Ok(Self::Zstd);
+        }
+        if start.get(257..262) == Some(b"ustar") {
+            return Ok(Self::Tar);
         }
         if start.starts_with(b"\xd0\xcf\x11\xe0") {
             if holds(start, "EncryptedPackage") {
@@ -102,9 +109,10 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
                 format,
                 "it is cut off, or no archive: its table of contents is missing",
             ),
-            None => Unreadable::Unsupported {
-                what: "an archive (ZIP) that is cut off or damaged".into(),
-            },
+            None => Unreadable::damaged(
+                Format::Zip,
+                "it is cut off, or no archive: its table of contents is missing",
+            ),
         });
     };
     let named = part(&mut archive, "mimetype").and_then(|kind| match kind.trim() {
@@ -133,7 +141,11 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
         .into_iter()
         .find_map(|(kind, format)| types.contains(kind).then_some(format))
     });
-    typed.ok_or_else(|| Unreadable::Unsupported { what: "an archive (ZIP) of other files".into() })
+    match (typed, extension.and_then(office)) {
+        (Some(format), _) => Ok(format),
+        (None, Some(format)) => Err(Unreadable::damaged(format, "its main part is missing")),
+        (None, None) => Ok(Format::Zip),
+    }
 }
 
 fn part(archive: &mut ZipArchive<Cursor<&[u8]>>, name: &str) -> Option<String> {
@@ -211,7 +223,7 @@ mod tests {
         for (bytes, what) in [
             (&b"\x89PNG\r\n"[..], "an image (PNG)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
-            (b"PK\x03\x04", "an archive (ZIP) that is cut off"),
+            (b"PK\x03\x04", "ZIP archive is damaged: it is cut off"),
             (b"PK\x03\x04word/document", "DOCX is damaged: it is cut off"),
         ] {
             let error = Format::of(bytes, "a.txt").unwrap_err().to_string();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    docx, encoding, epub,
+    archive, docx, encoding, epub,
     format::Format,
     html,
     limits::{Deadline, Limits},
@@ -83,6 +83,9 @@ pub(crate) fn extract_within(
             (Cow::Owned(text), None)
         }
         Format::Eml => (Cow::Owned(mail::extract(bytes, limits, depth)?), None),
+        Format::Zip | Format::Tar | Format::Gzip | Format::Zstd => {
+            (Cow::Owned(archive::extract(bytes, name, limits, depth)?), None)
+        }
     };
     if text.len() > limits.text_bytes {
         return Err(Unreadable::TooLarge {

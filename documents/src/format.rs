@@ -37,6 +37,14 @@ pub enum Format {
     Epub,
     /// A message with its attachments.
     Eml,
+    /// An archive of files.
+    Zip,
+    /// An archive of files one after the other.
+    Tar,
+    /// One file, or a tar archive, that gzip has made smaller.
+    Gzip,
+    /// The same of Zstandard.
+    Zstd,
 }
 
 impl fmt::Display for Format {
@@ -57,11 +65,21 @@ impl fmt::Display for Format {
             Self::Odp => "ODP",
             Self::Epub => "EPUB",
             Self::Eml => "e-mail",
+            Self::Zip => "ZIP archive",
+            Self::Tar => "tar archive",
+            Self::Gzip => "gzip file",
+            Self::Zstd => "Zstandard file",
         })
     }
 }
 
 impl Format {
+    /// Whether other documents are in it, and nothing else.
+    #[must_use]
+    pub fn is_archive(self) -> bool {
+        matches!(self, Self::Zip | Self::Tar | Self::Gzip | Self::Zstd)
+    }
+
     /// Whether it is text as it stands, and needs no parser.
     #[must_use]
     pub fn is_plain(self) -> bool {

@@ -22,6 +22,7 @@
 //!   `xml` for what is an archive of parts
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
+//! * [`archive`]: the documents in an archive
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
 
@@ -30,6 +31,7 @@
     allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault")
 )]
 
+pub mod archive;
 mod detect;
 mod docx;
 mod encoding;

@@ -13,6 +13,10 @@ pub struct Limits {
     pub pages: u32,
     /// Bytes that an archive unpacks to. Default 64 MiB.
     pub unpacked_bytes: u64,
+    /// Bytes of an archive of documents. Default 128 MiB.
+    pub archive_bytes: u64,
+    /// Documents in an archive, those in archives within it included. Default 10,000.
+    pub members: u32,
     /// Bytes of the text. Default 16 MiB; the largest contexts of today take some 4 MB.
     pub text_bytes: usize,
     /// Time for all of it. Default 60 s.
@@ -25,6 +29,8 @@ impl Default for Limits {
             bytes: 16 << 20,
             pages: 2_000,
             unpacked_bytes: 64 << 20,
+            archive_bytes: 128 << 20,
+            members: 10_000,
             text_bytes: 16 << 20,
             time: Duration::from_secs(60),
         }

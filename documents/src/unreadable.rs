@@ -57,6 +57,18 @@ pub enum Unreadable {
         /// The limit.
         most: u32,
     },
+    /// More documents in an archive than are taken.
+    #[error("there are more than {most} documents in it; divide it")]
+    TooManyMembers {
+        /// The limit.
+        most: u32,
+    },
+    /// A member that an archive does not have, or that is no file.
+    #[error("{what}")]
+    NoMember {
+        /// What is there instead.
+        what: Cow<'static, str>,
+    },
     /// Not what it claims to be.
     #[error("the {format} is damaged: {reason}")]
     Damaged {

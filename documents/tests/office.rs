@@ -5,7 +5,7 @@ mod common;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use common::{Parts, docx, eml, epub, odt, package, pdf, pptx, xlsx};
+use common::{Dice, Parts, docx, eml, epub, odt, package, pdf, pptx, xlsx};
 use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract};
 
 /// Damaged files of each format.
@@ -70,42 +70,6 @@ fn what_is_locked_is_named() {
     text.push(("META-INF/manifest.xml", "<m><encryption-data/></m>".to_owned()));
     for (parts, format) in [(book, Format::Epub), (text, Format::Odt)] {
         assert_eq!(read(&package(&parts), "a").unwrap_err(), Unreadable::Encrypted { format });
-    }
-}
-
-/// Numbers that look random and are the same on each run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % end.max(1)
-    }
-
-    /// Bytes changed, taken out, doubled or cut off.
-    fn damage(&mut self, bytes: &mut Vec<u8>) {
-        for _ in 0..=self.below(8) {
-            let at = self.below(bytes.len());
-            let end = (at + self.below(40)).min(bytes.len());
-            match self.below(5) {
-                0 => bytes.truncate(at.max(1)),
-                1 => drop(bytes.drain(at..end)),
-                2 => {
-                    let copy = bytes[at..end].to_vec();
-                    bytes.splice(at..at, copy);
-                }
-                _ => {
-                    let byte = self.below(256) as u8;
-                    if let Some(place) = bytes.get_mut(at) {
-                        *place = byte;
-                    }
-                }
-            }
-            if bytes.is_empty() {
-                return;
-            }
-        }
     }
 }
 

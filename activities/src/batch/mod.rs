@@ -8,6 +8,7 @@
 //!   [`ended`]: what Temporal says of that one
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
 
+mod archives;
 pub mod ended;
 pub mod estimate;
 pub mod finish;

@@ -13,6 +13,7 @@ use tidegate_workflows::contract::{Job, Records, Source};
 
 use crate::{
     batch::{
+        archives,
         job::{self, Document, resolve},
         rows::{IsNumbered, Known},
     },
@@ -35,7 +36,7 @@ pub struct Documents {
 }
 
 /// All documents of a source. A file that is named twice under one id is one document; records are
-/// as many documents as there are records.
+/// as many documents as there are records, and archives as many as there are documents in them.
 ///
 /// Costs about 250 bytes of memory a document, on the one worker that plans.
 ///
@@ -53,6 +54,7 @@ pub async fn documents(
     };
     let mut seen = HashSet::new();
     documents.retain(|document| seen.insert((document.id.clone(), document.uri.clone())));
+    documents = archives::expanded(storage, documents).await?;
     if let Some(fields) = &job.records {
         documents = records_of(storage, documents, fields, output).await?;
     }
@@ -85,7 +87,8 @@ fn with_ids_of_their_own(documents: Vec<Document>) -> Documents {
             }
         };
         // The place of a record names it by its id.
-        let is_record = document.uri.contains('#');
+        let is_record = document.uri.contains('#')
+            && (document.text.is_some() || document.unreadable.is_some());
         let uri =
             if is_record { format!("{}~{number}", document.uri) } else { document.uri.clone() };
         by_id.insert(id.clone(), Document { id, uri, ..document });

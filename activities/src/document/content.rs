@@ -7,7 +7,10 @@ use tidegate_workflows::contract::FailureType;
 use crate::{
     batch::job::Document,
     call::{attempt::Attempt, prompt::Content},
-    document::version::Version,
+    document::{
+        archived::{self, Fault},
+        version::Version,
+    },
     failure::{Failure, MAX_DEAD_READERS},
     services::Services,
     storage::Error,
@@ -74,7 +77,7 @@ impl<'a> Care<'a> {
 /// Asks the store about a document without reading it: its version, without the content.
 pub(crate) async fn look(services: &Services, document: &Document) -> Result<Version, Failure> {
     // What is wrong with the place is said when it is read.
-    let Ok(location) = services.storage.resolve(&document.uri) else {
+    let Ok(location) = services.storage.resolve(archived::place(document).0) else {
         return Ok(Version::default());
     };
     let stamp = location.stamp().await.map_err(Failure::of_document)?;
@@ -90,12 +93,21 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
     if let Some(why) = &document.unreadable {
         return Err(unreadable(why.clone()));
     }
-    let location =
-        services.storage.resolve(&document.uri).map_err(|error| unreadable(error.to_string()))?;
+    let (uri, member) = archived::place(document);
+    let location = services.storage.resolve(uri).map_err(|error| unreadable(error.to_string()))?;
     if let Some(what) = location.special() {
         return Err(unreadable(format!("{location} is {what}, and no file")));
     }
     let gone = || unreadable(format!("{location} does not exist any more"));
+    if let Some(member) = member {
+        let read = services.archives.read(&location, member, services.reader.limits()).await;
+        let (bytes, name, stamp) = read.map_err(|fault| match fault {
+            Fault::Store(Error::Missing(_)) => gone(),
+            Fault::Store(error) => Failure::of_document(error),
+            Fault::Unreadable(why) => not_read(&why),
+        })?;
+        return Ok(Raw { version: Version::read(&bytes, stamp), body: Body::File(bytes, name) });
+    }
     let size = location.size().await.map_err(Failure::of_document)?.ok_or_else(gone)?;
     let most = services.reader.limits().bytes;
     if size > most {

@@ -3,9 +3,11 @@
 //! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
 //! * [`done`]: whether its answer is there already
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
+//! * [`archived`]: documents in archives
 //! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
 
 pub mod answers;
+pub mod archived;
 pub mod content;
 pub(crate) mod done;
 pub mod long;

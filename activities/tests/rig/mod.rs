@@ -181,6 +181,7 @@ impl Rig {
             queues: Queues::default(),
             warmth: Arc::default(),
             guard: Guard::new(quota, Backoff::default()),
+            archives: Default::default(),
             shards: Shards::default(),
         };
         let mut job = json!({

@@ -248,3 +248,39 @@ pub(crate) fn eml() -> Vec<u8> {
     )
     .into_bytes()
 }
+
+/// Numbers that look random and are the same on each run.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end.max(1)
+    }
+
+    /// Bytes changed, taken out, doubled or cut off.
+    pub(crate) fn damage(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(8) {
+            let at = self.below(bytes.len());
+            let end = (at + self.below(40)).min(bytes.len());
+            match self.below(5) {
+                0 => bytes.truncate(at.max(1)),
+                1 => drop(bytes.drain(at..end)),
+                2 => {
+                    let copy = bytes[at..end].to_vec();
+                    bytes.splice(at..at, copy);
+                }
+                _ => {
+                    let byte = self.below(256) as u8;
+                    if let Some(place) = bytes.get_mut(at) {
+                        *place = byte;
+                    }
+                }
+            }
+            if bytes.is_empty() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Archives in a source: each document in one is a document of the batch.
+
+use tidegate_documents::{Limits, Unreadable, archive};
+use tidegate_types::DocumentId;
+
+use crate::{
+    batch::job::{Document, resolve},
+    document::version::Version,
+    failure::Failure,
+    storage::{Error, Storage},
+};
+
+/// Puts the documents in each archive in its place; other files stay as they are. Archives are told
+/// by their names, and are read whole, one after the other.
+pub(super) async fn expanded(
+    storage: &Storage,
+    files: Vec<Document>,
+) -> Result<Vec<Document>, Failure> {
+    let mut documents = Vec::with_capacity(files.len());
+    for file in files {
+        match is_archive(&file) {
+            true => documents.extend(of_archive(storage, file).await?),
+            false => documents.push(file),
+        }
+    }
+    Ok(documents)
+}
+
+fn is_archive(file: &Document) -> bool {
+    let name = file.uri.rsplit('/').next().unwrap_or_default();
+    file.unreadable.is_none() && file.text.is_none() && archive::is_named(name)
+}
+
+/// An archive that cannot be read is a document that says why.
+async fn of_archive(storage: &Storage, file: Document) -> Result<Vec<Document>, Failure> {
+    let location = resolve(storage, "source", &file.uri)?;
+    let limits = Limits::default();
+    let failed = |error| Failure::of_field("source", error);
+    let size = match location.special() {
+        Some(_) => None,
+        None => location.size().await.map_err(failed)?,
+    };
+    // What is not there, or is no file, says so when it is read.
+    let Some(size) = size else { return Ok(vec![file]) };
+    let faulty = |fault: &Unreadable| {
+        let unreadable = Some(fault.to_string());
+        vec![Document { unreadable, ..Document::file(file.id.clone(), file.uri.clone()) }]
+    };
+    if size > limits.archive_bytes {
+        let (what, most) = ("archive".into(), limits.archive_bytes);
+        return Ok(faulty(&Unreadable::TooLarge { what, size, most }));
+    }
+    let (bytes, stamp) = match location.read_stamped().await {
+        Ok(read) => read,
+        Err(Error::Missing(_)) => return Ok(vec![file]),
+        Err(error) => return Err(failed(error)),
+    };
+    let name = location.name().to_owned();
+    let listed = tokio::task::spawn_blocking(move || archive::members(&bytes, &name, &limits));
+    let members = match listed.await {
+        Ok(Ok(Some(members))) => members,
+        Ok(Ok(None)) => return Ok(vec![file]),
+        Ok(Err(fault)) => return Ok(faulty(&fault)),
+        Err(_) => {
+            let what = "an archive at which its reader failed".into();
+            return Ok(faulty(&Unreadable::Unsupported { what }));
+        }
+    };
+    if members.is_empty() {
+        return Ok(faulty(&Unreadable::Empty));
+    }
+    let document = |member: archive::Member| {
+        let id = DocumentId::from_relative_path(&format!("{}/{}", file.id, member.path()));
+        let unreadable = member.fault.map(|fault| fault.to_string());
+        // While the archive is the same, so is what lies in it.
+        let version = Version::listed(stamp.clone());
+        let uri = format!("{}#{}", file.uri, member.name);
+        Document { unreadable, version, ..Document::file(id, uri) }
+    };
+    Ok(members.into_iter().map(document).collect())
+}

@@ -1,0 +1,76 @@
+//! Documents that lie in an archive: `file:///folder/all.zip#path/in/it.pdf`.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use tidegate_documents::{Limits, Unreadable, archive};
+use tokio::sync::Mutex;
+
+use crate::{
+    batch::job::Document,
+    storage::{Error, Location, Stamp},
+};
+
+/// Archives at hand; the documents of one are planned one after the other.
+const AT_HAND: usize = 2;
+
+/// Archives that this worker has read lately.
+#[derive(Debug, Default)]
+pub struct Archives(Mutex<VecDeque<(String, Stamp, Bytes)>>);
+
+/// Why a document in an archive is not had.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Store(Error),
+    Unreadable(Unreadable),
+}
+
+/// The object that a document lies in, and its name there if that is an archive.
+pub(super) fn place(document: &Document) -> (&str, Option<&str>) {
+    match document.uri.split_once('#') {
+        Some((archive, member)) if document.text.is_none() => (archive, Some(member)),
+        _ => (&document.uri, None),
+    }
+}
+
+impl Archives {
+    /// A document's bytes, its file name, and what the store says of the archive.
+    pub(super) async fn read(
+        &self,
+        location: &Location,
+        member: &str,
+        limits: &Limits,
+    ) -> Result<(Bytes, String, Stamp), Fault> {
+        let (bytes, stamp) = self.archive(location, limits).await?;
+        let (name, member, limits) = (location.name().to_owned(), member.to_owned(), *limits);
+        let read =
+            tokio::task::spawn_blocking(move || archive::read(&bytes, &name, &member, &limits));
+        let failed =
+            || Unreadable::Unsupported { what: "in an archive at which its reader failed".into() };
+        let (bytes, name) =
+            read.await.unwrap_or_else(|_| Err(failed())).map_err(Fault::Unreadable)?;
+        Ok((bytes.into(), name, stamp))
+    }
+
+    /// The archive, which is read once for all who want it at the same time.
+    async fn archive(&self, location: &Location, limits: &Limits) -> Result<(Bytes, Stamp), Fault> {
+        let uri = location.uri();
+        let mut at_hand = self.0.lock().await;
+        let stamp = location.stamp().await.map_err(Fault::Store)?;
+        let stamp = stamp.ok_or_else(|| Fault::Store(Error::Missing(uri.clone())))?;
+        let known = at_hand.iter().find(|(known, of, _)| *known == uri && of.is_same(&stamp));
+        if let Some((_, stamp, bytes)) = known {
+            return Ok((bytes.clone(), stamp.clone()));
+        }
+        let (size, most) = (stamp.size, limits.archive_bytes);
+        if size > most {
+            let what = "archive".into();
+            return Err(Fault::Unreadable(Unreadable::TooLarge { what, size, most }));
+        }
+        let (bytes, stamp) = location.read_stamped().await.map_err(Fault::Store)?;
+        at_hand.retain(|(known, _, _)| *known != uri);
+        at_hand.truncate(AT_HAND - 1);
+        at_hand.push_front((uri, stamp.clone(), bytes.clone()));
+        Ok((bytes, stamp))
+    }
+}

@@ -1,0 +1,444 @@
+//! Archives of documents: ZIP, tar, and what gzip and Zstandard have made smaller.
+//!
+//! A member is named by its path in the archive; one of an archive within an archive by the paths
+//! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL.
+
+use std::{
+    cell::Cell,
+    collections::HashSet,
+    io::{Cursor, Read},
+    ops::ControlFlow,
+    rc::Rc,
+};
+
+use flate2::read::MultiGzDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use tar::EntryType;
+use zip::{ZipArchive, result::ZipError};
+
+use crate::{extract::extract_within, format::Format, limits::Limits, unreadable::Unreadable};
+
+/// Archives within archives.
+const MAX_DEPTH: usize = 3;
+
+/// So many bytes may come of one, for honest documents hardly exceed a hundred.
+const MAX_RATIO: u64 = 1_000;
+
+/// Less than this is no bomb, whatever it was made of.
+const HARMLESS: u64 = 16 << 20;
+
+/// A document in an archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name, as [`read`] takes it.
+    pub name: String,
+    /// Why it cannot be read, if that is known already.
+    pub fault: Option<Unreadable>,
+}
+
+impl Member {
+    /// Its path, for people: those in archives within it have theirs one after the other.
+    #[must_use]
+    pub fn path(&self) -> String {
+        path(&self.name)
+    }
+}
+
+/// Whether a file's name is one of an archive that [`members`] reads.
+#[must_use]
+pub fn is_named(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst"))
+}
+
+/// The documents in an archive, in its order, those of archives within it in their places. Folders
+/// and hidden files are left out. `None` for a file that is no archive, or one of its own format
+/// (an office document, a book).
+///
+/// # Errors
+/// [`Unreadable`] for an archive that is damaged, or would be more than the limits allow.
+pub fn members(
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+) -> Result<Option<Vec<Member>>, Unreadable> {
+    let format = Format::of(bytes, name)?;
+    if !format.is_archive() {
+        return Ok(None);
+    }
+    let mut all = Vec::new();
+    list(bytes, name, format, "", limits, 0, &mut all)?;
+    let mut seen = HashSet::new();
+    // Of several under one name, the last counts, and the first says where.
+    all.retain(|member| seen.insert(member.name.clone()));
+    Ok(Some(all))
+}
+
+/// One document's bytes, and its file name.
+///
+/// # Errors
+/// [`Unreadable`] when it is not there, is damaged, or larger than the limits allow.
+pub fn read(
+    bytes: &[u8],
+    archive: &str,
+    member: &str,
+    limits: &Limits,
+) -> Result<(Vec<u8>, String), Unreadable> {
+    let (first, rest) =
+        member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
+    let wanted = decoded(first);
+    let format = Format::of(bytes, archive)?;
+    let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
+    let mut found = None;
+    each(bytes, archive, format, limits, |path, entry| {
+        if path == wanted {
+            found = Some(entry.and_then(|mut entry| entry.read(most)));
+        }
+        // A later one of the same name goes before it.
+        Ok(if format == Format::Zip && found.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    })?;
+    let missing = || Unreadable::NoMember {
+        what: format!("there is no {wanted} in {archive} any more").into(),
+    };
+    let bytes = found.ok_or_else(missing)??;
+    let name = wanted.rsplit('/').next().unwrap_or(&wanted).to_owned();
+    match rest {
+        Some(rest) => read(&bytes, &name, rest, limits),
+        None => Ok((bytes, name)),
+    }
+}
+
+/// The texts of all members under their names: of an archive that is a part of a document. What
+/// cannot be read is named.
+pub(crate) fn extract(
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+    depth: usize,
+) -> Result<String, Unreadable> {
+    let format = Format::of(bytes, name)?;
+    if depth > MAX_DEPTH {
+        return Err(Unreadable::damaged(format, "it lies too deep in other archives"));
+    }
+    let (mut text, mut count) = (String::new(), 0);
+    each(bytes, name, format, limits, |path, entry| {
+        if is_hidden(path) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        count += 1;
+        if count > limits.members {
+            return Err(Unreadable::TooManyMembers { most: limits.members });
+        }
+        let read = entry.and_then(|mut entry| entry.read(limits.bytes)).and_then(|bytes| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            extract_within(&bytes, name, limits, depth + 1)
+        });
+        text.push_str(if text.is_empty() { "" } else { "\n\n" });
+        match read {
+            Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.text.trim())),
+            Err(error) => text.push_str(&format!("[{path}: {error}]")),
+        }
+        if text.len() > limits.text_bytes {
+            return Err(Unreadable::TooLarge {
+                what: "text".into(),
+                size: text.len() as u64,
+                most: limits.text_bytes as u64,
+            });
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(text)
+}
+
+fn list(
+    bytes: &[u8],
+    archive: &str,
+    format: Format,
+    prefix: &str,
+    limits: &Limits,
+    depth: usize,
+    all: &mut Vec<Member>,
+) -> Result<(), Unreadable> {
+    each(bytes, archive, format, limits, |path, entry| {
+        if is_hidden(path) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let name = format!("{prefix}{}", encoded(path));
+        let fault = match entry {
+            Err(fault) => Some(fault),
+            Ok(_) if !is_named(path) => None,
+            Ok(_) if depth + 1 >= MAX_DEPTH => {
+                Some(Unreadable::damaged(format, "it lies too deep in other archives"))
+            }
+            Ok(mut entry) => match within(&mut entry, path, &name, limits, depth, all) {
+                Ok(true) => return Ok(ControlFlow::Continue(())),
+                Ok(false) => None,
+                Err(fault @ Unreadable::TooManyMembers { .. }) => return Err(fault),
+                // It costs itself alone.
+                Err(fault) => Some(fault),
+            },
+        };
+        all.push(Member { name, fault });
+        if all.len() > limits.members as usize {
+            return Err(Unreadable::TooManyMembers { most: limits.members });
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// Lists an archive within an archive, if it is one.
+fn within(
+    entry: &mut Entry<'_>,
+    path: &str,
+    name: &str,
+    limits: &Limits,
+    depth: usize,
+    all: &mut Vec<Member>,
+) -> Result<bool, Unreadable> {
+    let bytes = entry.read(limits.archive_bytes)?;
+    let inner = path.rsplit('/').next().unwrap_or(path);
+    let format = Format::of(&bytes, inner)?;
+    if format.is_archive() {
+        let (prefix, before) = (format!("{name}#"), all.len());
+        let listed = list(&bytes, inner, format, &prefix, limits, depth + 1, all);
+        // What comes before the damage is not half an archive's worth.
+        listed.inspect_err(|_| all.truncate(before))?;
+    }
+    Ok(format.is_archive())
+}
+
+/// A member that can be read.
+struct Entry<'a> {
+    format: Format,
+    reader: &'a mut dyn Read,
+    budget: Budget,
+}
+
+impl Entry<'_> {
+    fn read(&mut self, most: u64) -> Result<Vec<u8>, Unreadable> {
+        let mut bytes = Vec::new();
+        let read = self.reader.take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|error| self.budget.fault(self.format, &error))?;
+        let size = bytes.len() as u64;
+        if size > most {
+            return Err(Unreadable::TooLarge { what: "file".into(), size, most });
+        }
+        Ok(bytes)
+    }
+}
+
+/// Gives each file of an archive to `visit`, with its path.
+fn each(
+    bytes: &[u8],
+    name: &str,
+    format: Format,
+    limits: &Limits,
+    mut visit: impl FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable>,
+) -> Result<(), Unreadable> {
+    let budget = Budget::of(bytes, limits);
+    match format {
+        Format::Zip => each_zipped(bytes, &budget, &mut visit),
+        Format::Tar => each_in_tar(&mut budget.bound(bytes), format, &budget, &mut visit),
+        _ => {
+            let unpacked: Box<dyn Read + '_> = match format {
+                Format::Zstd => Box::new(Frames { rest: bytes, frame: None }),
+                _ => Box::new(MultiGzDecoder::new(bytes)),
+            };
+            let mut unpacked = budget.bound(unpacked);
+            let mut start = Vec::new();
+            let head = (&mut unpacked).take(512).read_to_end(&mut start);
+            head.map_err(|error| budget.fault(format, &error))?;
+            let is_tar = start.get(257..262) == Some(b"ustar");
+            let mut reader = Cursor::new(start).chain(unpacked);
+            if is_tar {
+                return each_in_tar(&mut reader, format, &budget, &mut visit);
+            }
+            let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
+            visit(inner_name(name), Ok(entry)).map(drop)
+        }
+    }
+}
+
+type Visit<'v> =
+    dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
+
+fn each_zipped(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
+    let format = Format::Zip;
+    let mut archive =
+        ZipArchive::new(Cursor::new(bytes)).map_err(|error| Unreadable::damaged(format, error))?;
+    for place in 0..archive.len() {
+        let path = match archive.name_for_index(place) {
+            Some(Ok(path)) => path.into_owned(),
+            _ => format!("member-{place}"),
+        };
+        if path.ends_with('/') {
+            continue;
+        }
+        let flow = match archive.by_index(place) {
+            Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path)))?,
+            Ok(file) => {
+                let mut reader = budget.bound(file);
+                let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
+                visit(&path, Ok(entry))?
+            }
+            Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
+                visit(&path, Err(Unreadable::Encrypted { format }))?
+            }
+            Err(error) => visit(&path, Err(Unreadable::damaged(format, error)))?,
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn each_in_tar(
+    reader: &mut dyn Read,
+    format: Format,
+    budget: &Budget,
+    visit: &mut Visit<'_>,
+) -> Result<(), Unreadable> {
+    let mut archive = tar::Archive::new(reader);
+    let entries = archive.entries().map_err(|error| budget.fault(format, &error))?;
+    for entry in entries {
+        let mut entry = entry.map_err(|error| budget.fault(format, &error))?;
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let path = path.strip_prefix("./").unwrap_or(&path);
+        let flow = match entry.header().entry_type() {
+            EntryType::Directory => continue,
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                let entry = Entry { format, reader: &mut entry, budget: budget.clone() };
+                visit(path, Ok(entry))?
+            }
+            _ => visit(path, Err(no_file(path)))?,
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn no_file(path: &str) -> Unreadable {
+    Unreadable::NoMember { what: format!("{path} is a link or a device, and no file").into() }
+}
+
+/// How much more an archive may unpack to.
+#[derive(Clone)]
+struct Budget {
+    most: u64,
+    left: Rc<Cell<u64>>,
+}
+
+impl Budget {
+    fn of(bytes: &[u8], limits: &Limits) -> Self {
+        let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(HARMLESS);
+        let by_count = limits.bytes.saturating_mul(limits.members.into());
+        let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
+        Self { most, left: Rc::new(Cell::new(most)) }
+    }
+
+    fn bound<R: Read>(&self, reader: R) -> Bounded<R> {
+        Bounded { reader, left: Rc::clone(&self.left) }
+    }
+
+    /// What an error while reading means.
+    fn fault(&self, format: Format, error: &std::io::Error) -> Unreadable {
+        if self.left.get() == 0 {
+            let what = format!("unpacked {format}").into();
+            return Unreadable::TooLarge { what, size: self.most + 1, most: self.most };
+        }
+        Unreadable::damaged(format, error)
+    }
+}
+
+/// Counts while it is unpacked: what an archive says of its size is not believed.
+struct Bounded<R> {
+    reader: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        let left = self.left.get().saturating_sub(read as u64);
+        self.left.set(left);
+        if left == 0 {
+            return Err(std::io::Error::other("it unpacks to more than is read"));
+        }
+        Ok(read)
+    }
+}
+
+/// The frames of a Zstandard file, one after the other.
+struct Frames<'a> {
+    rest: &'a [u8],
+    frame: Option<Box<StreamingDecoder<&'a [u8], ruzstd::decoding::FrameDecoder>>>,
+}
+
+impl Read for Frames<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let mut frame = match self.frame.take() {
+                Some(frame) => frame,
+                None if self.rest.is_empty() => return Ok(0),
+                None => match skippable(self.rest) {
+                    Some(rest) => {
+                        self.rest = rest;
+                        continue;
+                    }
+                    None => {
+                        Box::new(StreamingDecoder::new(self.rest).map_err(std::io::Error::other)?)
+                    }
+                },
+            };
+            let read = frame.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                self.frame = Some(frame);
+                return Ok(read);
+            }
+            self.rest = frame.into_inner();
+        }
+    }
+}
+
+/// What follows a frame that holds no content, if one begins here.
+fn skippable(bytes: &[u8]) -> Option<&[u8]> {
+    let (head, rest) = bytes.split_at_checked(8)?;
+    let number =
+        |part: &[u8]| part.iter().rev().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
+    let is_skippable = (0x184D_2A50..=0x184D_2A5F).contains(&number(&head[..4]));
+    is_skippable.then(|| rest.get(number(&head[4..]) as usize..).unwrap_or_default())
+}
+
+/// What a compressed file is called without its last ending.
+fn inner_name(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((before, _)) if is_named(name) && !before.is_empty() => before,
+        _ => name,
+    }
+}
+
+/// What a folder would not show either, and what macOS adds to its archives.
+fn is_hidden(path: &str) -> bool {
+    path.split('/')
+        .any(|part| (part.starts_with('.') && part != ".." && part != ".") || part == "__MACOSX")
+}
+
+fn encoded(path: &str) -> String {
+    path.replace('%', "%25").replace('#', "%23")
+}
+
+fn decoded(path: &str) -> String {
+    path.replace("%23", "#").replace("%25", "%")
+}
+
+/// A member's path as a path.
+fn path(name: &str) -> String {
+    name.split('#').map(decoded).collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,180 @@
+//! Archives of documents: what is in them, and what is made of hostile ones.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
+
+mod common;
+
+use std::{
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use common::{Dice, archive, docx, eml, pdf};
+use flate2::{Compression, write::GzEncoder};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+use tidegate_documents::{Format, Limits, Unreadable, archive as archives, extract};
+
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, name, *bytes).unwrap();
+    }
+    let mut link = tar::Header::new_gnu();
+    link.set_entry_type(tar::EntryType::Symlink);
+    link.set_size(0);
+    builder.append_link(&mut link, "link.txt", "/etc/passwd").unwrap();
+    builder.into_inner().unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut writer = GzEncoder::new(Vec::new(), Compression::default());
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
+}
+
+const LONG: &str = "a-name-of-more-than-a-hundred-characters/as-they-come-from-other-systems/which-tar-keeps-in-an-entry-of-its-own/ebb.txt";
+
+fn listed(bytes: &[u8], name: &str) -> Vec<(String, Option<String>)> {
+    let members = archives::members(bytes, name, &Limits::default()).unwrap().unwrap();
+    let shown = |member: &archives::Member| {
+        (member.name.clone(), member.fault.as_ref().map(ToString::to_string))
+    };
+    members.iter().map(shown).collect()
+}
+
+fn member(bytes: &[u8], name: &str, member: &str) -> Result<(Vec<u8>, String), Unreadable> {
+    archives::read(bytes, name, member, &Limits::default())
+}
+
+#[test]
+fn each_member_is_a_document() {
+    let inner = archive(&[("b#1%.txt", b"Flow"), (".hidden", b"x"), ("__MACOSX/b.txt", b"x")]);
+    let files: Vec<(&str, &[u8])> =
+        vec![("sub/a.txt", b"Ebb"), ("inner.zip", &inner), (LONG, b"Slack")];
+    let names = ["sub/a.txt", "inner.zip#b%231%25.txt", LONG];
+    let link =
+        ("link.txt".to_owned(), Some("link.txt is a link or a device, and no file".to_owned()));
+    let all: Vec<_> = names.iter().map(|name| ((*name).to_owned(), None)).collect();
+    let with_link: Vec<_> = all.iter().cloned().chain([link]).collect();
+    let tarred = tar(&files);
+    for (bytes, name, expected) in [
+        (archive(&files), "all.zip", &all),
+        (tarred.clone(), "all.tar", &with_link),
+        (gzip(&tarred), "all.tgz", &with_link),
+        (zstd(&tarred), "all.tar.zst", &with_link),
+    ] {
+        assert_eq!(&listed(&bytes, name), expected, "{name}");
+        for (place, text, file) in
+            [(names[0], "Ebb", "a.txt"), (names[1], "Flow", "b#1%.txt"), (LONG, "Slack", "ebb.txt")]
+        {
+            let expected = (text.as_bytes().to_vec(), file.to_owned());
+            assert_eq!(member(&bytes, name, place), Ok(expected), "{name}");
+        }
+        let error = member(&bytes, name, "c.txt").unwrap_err().to_string();
+        assert_eq!(error, format!("there is no c.txt in {name} any more"));
+    }
+    // One file alone has the archive's name; one of two frames, and one that holds nothing.
+    let frames = [zstd(b"Eb"), b"\x50\x2a\x4d\x18\x02\0\0\0xx".to_vec(), zstd(b"b")].concat();
+    for (bytes, name) in [(gzip(b"Ebb"), "a.txt.gz"), (frames, "a.txt.zst")] {
+        assert_eq!(listed(&bytes, name), [("a.txt".to_owned(), None)]);
+        assert_eq!(member(&bytes, name, "a.txt"), Ok((b"Ebb".to_vec(), "a.txt".to_owned())));
+    }
+    let path = archives::Member { name: "inner.zip#b%231%25.txt".to_owned(), fault: None }.path();
+    assert_eq!(path, "inner.zip/b#1%.txt");
+    // What is a document by itself is not taken apart, whatever it is called.
+    let whole = archives::members(&docx(&["x"]), "a.zip", &Limits::default());
+    assert_eq!(whole, Ok(None));
+}
+
+#[test]
+fn an_archive_in_a_message_is_read_in_its_place() {
+    let files: Vec<(&str, &[u8])> = vec![("a.txt", b"Ebb"), ("p.bin", b"\0\x01\x02\xff\xfe")];
+    let read = extract(&archive(&files), "all.zip", &Limits::default()).unwrap();
+    assert_eq!(read.format, Format::Zip);
+    assert!(
+        read.text.starts_with("## a.txt\n\nEbb\n\n[p.bin: this is binary data"),
+        "{}",
+        read.text
+    );
+    let tarred = extract(&gzip(&tar(&files)), "x", &Limits::default()).unwrap();
+    assert!(tarred.text.starts_with("## a.txt\n\nEbb"), "{}", tarred.text);
+}
+
+#[test]
+fn bombs_go_off_in_none_of_their_sizes() {
+    let limits = Limits { bytes: 1 << 20, members: 5, ..Limits::default() };
+    let many: Vec<(String, &[u8])> = (0..6).map(|n| (format!("{n}.txt"), &b"x"[..])).collect();
+    let many: Vec<(&str, &[u8])> = many.iter().map(|(n, b)| (n.as_str(), *b)).collect();
+    let nested = archive(&[("in.zip", &archive(&many))]);
+    for bytes in [archive(&many), tar(&many), nested] {
+        let error = archives::members(&bytes, "a.zip", &limits).unwrap_err();
+        assert_eq!(error, Unreadable::TooManyMembers { most: 5 });
+    }
+    let zeros = vec![0; 40 << 20];
+    let large = [("zeros", &zeros[..])];
+    for (bytes, name) in
+        [(archive(&large), "a.zip"), (gzip(&tar(&large)), "a.tgz"), (gzip(&zeros), "zeros.gz")]
+    {
+        let error = archives::read(&bytes, name, "zeros", &limits).unwrap_err();
+        assert!(matches!(error, Unreadable::TooLarge { .. }), "{error}");
+    }
+    // Listing must unpack this one: 40 MB come of 5 × 1 MiB at most.
+    let error = archives::members(&gzip(&tar(&large)), "a.tgz", &limits).unwrap_err();
+    assert!(matches!(error, Unreadable::TooLarge { .. }), "{error}");
+    let mut deep = archive(&[("a.txt", b"x")]);
+    for _ in 0..5 {
+        deep = archive(&[("in.zip", &deep)]);
+    }
+    let members = listed(&deep, "a.zip");
+    assert!(members[0].1.as_ref().unwrap().contains("too deep"), "{members:?}");
+    assert!(extract(&deep, "a.zip", &Limits::default()).unwrap().text.contains("too deep"));
+}
+
+#[test]
+fn what_is_damaged_is_named_and_costs_itself() {
+    let good = archive(&[("a.txt", b"Ebb")]);
+    let cut = &good[..good.len() / 2];
+    let outer = archive(&[("cut.zip", cut), ("b.txt", b"Flow")]);
+    let members = listed(&outer, "all.zip");
+    assert_eq!(members[1], ("b.txt".to_owned(), None));
+    assert!(members[0].1.as_ref().unwrap().contains("ZIP archive is damaged"), "{members:?}");
+    let short = gzip(&tar(&[("a.txt", b"Ebb")]));
+    let error = archives::members(&short[..short.len() - 30], "a.tgz", &Limits::default());
+    assert!(error.unwrap_err().to_string().contains("gzip file is damaged"));
+}
+
+#[test]
+fn damaged_archives() {
+    let files: Vec<(&str, Vec<u8>)> =
+        vec![("a.txt", b"Ebb".to_vec()), ("b.pdf", pdf(&["x"])), ("c.eml", eml())];
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (*n, b.as_slice())).collect();
+    let (zip, tar) = (archive(&files), tar(&files));
+    let mut dice = Dice(15);
+    for (name, whole) in
+        [("a.zip", zip), ("a.tgz", gzip(&tar)), ("a.tar.zst", zstd(&tar)), ("a.tar", tar)]
+    {
+        let mut listed = 0;
+        for number in 0..500 {
+            let mut bytes = whole.clone();
+            dice.damage(&mut bytes);
+            let limits = Limits::default();
+            let read = catch_unwind(AssertUnwindSafe(|| {
+                let members = archives::members(&bytes, name, &limits).ok().flatten();
+                for member in members.iter().flatten() {
+                    let _ = archives::read(&bytes, name, &member.name, &limits);
+                }
+                let _ = extract(&bytes, name, &limits);
+                members
+            }));
+            let members = read.unwrap_or_else(|_| panic!("{name}, damaged file {number}"));
+            listed += usize::from(members.is_some_and(|members| !members.is_empty()));
+        }
+        assert!((1..500).contains(&listed), "{name}: {listed}");
+    }
+}
