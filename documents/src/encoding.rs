@@ -27,8 +27,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
+    text(of(bytes), bytes)
+}
+
+/// The encoding of bytes that are not in ASCII, have no mark, and a byte for each letter of the
+/// alphabet.
+pub(crate) fn of(bytes: &[u8]) -> &'static Encoding {
     if is_damaged_utf8(bytes) {
-        return text(UTF_8, bytes);
+        return UTF_8;
     }
     // What comes before the first accent says nothing, however long it is.
     let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
@@ -36,7 +42,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     let telling = &telling[..telling.len().min(16 * LOOKED_AT)];
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(telling, true);
-    text(detector.guess(None, Utf8Detection::Deny), bytes)
+    detector.guess(None, Utf8Detection::Deny)
 }
 
 /// Whether bytes are UTF-8 but for a few of them. In the older encodings, letters outside of ASCII

@@ -57,6 +57,6 @@ pub use extract::{Extracted, extract};
 pub use format::Format;
 pub use limits::Limits;
 pub use reader::{Reader, serve};
-pub use records::{Record, RecordFields, records};
+pub use records::{Position, Record, RecordFields, Records};
 pub use split::{Chunk, Split, split};
 pub use unreadable::Unreadable;

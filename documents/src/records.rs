@@ -1,10 +1,23 @@
-//! Files of records: each row of a CSV file, each line of a JSONL file is a document.
+//! Files of records: each row of a CSV file, each line of a JSONL file is a document. They are read
+//! one after the other, so that memory does not grow with the file.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    io::{self, BufRead, BufReader, Cursor, Read},
+};
 
+use csv::ByteRecord;
+use encoding_rs::{Encoding, UTF_8};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
+
+/// A longer one is a quotation mark that is not closed, or no line of JSON.
+const MAX_RECORD_BYTES: u64 = 16 << 20;
+
+/// So much of a file tells its delimiter, and that it is text.
+const HEAD_BYTES: u64 = 1 << 20;
 
 /// One record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,112 +41,336 @@ pub struct RecordFields<'a> {
     pub text: Option<&'a str>,
 }
 
-/// Reads the records of a CSV or JSONL file, in order. A bad one is an error of its own, and the
-/// others go on.
+/// Between two records of a file: reading can go on here.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// Bytes before it; 0 is the beginning, before a CSV file's header.
+    pub byte: u64,
+    /// Lines before it.
+    pub line: u64,
+    /// Records before it, bad ones included.
+    pub number: u64,
+    /// The file's encoding, as soon as anything but ASCII has been seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+}
+
+/// Why a file has no records, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// It cannot be read as such a file.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// Its bytes cannot be had.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The records of a CSV or JSONL file, in order. A bad one is an error of its own, and the others go
+/// on.
 ///
 /// CSV has a header; its delimiter is whichever of `,` `;` tab and `|` the header holds most of.
-///
-/// # Errors
-/// [`Unreadable`] when the file is no text, or of another format.
-pub fn records(
-    bytes: &[u8],
-    format: Format,
-    fields: RecordFields<'_>,
-) -> Result<Vec<Result<Record, Unreadable>>, Unreadable> {
-    let text = encoding::decode(bytes)?;
-    match format {
-        Format::Csv => csv_rows(&text, fields),
-        Format::Jsonl => Ok(json_lines(&text, fields)),
-        _ => Err(Unreadable::Unsupported { what: "no file of records (CSV or JSONL)".into() }),
+#[derive(Debug)]
+pub struct Records<R> {
+    rows: Rows<R>,
+    id: Option<String>,
+    text: Option<String>,
+    /// What lies before the part that is read now.
+    base: Position,
+    /// Records read in it.
+    read: u64,
+    encoding: Option<&'static Encoding>,
+}
+
+#[derive(Debug)]
+enum Rows<R> {
+    Csv { reader: csv::Reader<Bounded<R>>, columns: Columns, row: ByteRecord },
+    Jsonl { reader: BufReader<R>, byte: u64, line: u64 },
+}
+
+#[derive(Debug)]
+struct Columns {
+    names: Vec<String>,
+    id: Option<usize>,
+    text: Option<usize>,
+}
+
+impl Records<Cursor<Vec<u8>>> {
+    /// Of a file that is in memory, whatever its encoding.
+    ///
+    /// # Errors
+    /// [`Unreadable`] when the file is no text, or of another format.
+    pub fn of_bytes(
+        bytes: &[u8],
+        format: Format,
+        fields: RecordFields<'_>,
+    ) -> Result<Self, Unreadable> {
+        let text = encoding::decode(bytes)?.into_owned().into_bytes();
+        let utf8 = Position { encoding: Some(UTF_8.name().to_owned()), ..Position::default() };
+        let open = |from: u64| {
+            let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
+            Ok(Cursor::new(text.get(from..).unwrap_or_default().to_vec()))
+        };
+        Self::open(open, format, fields, utf8).map_err(|broken| match broken {
+            Broken::Unreadable(unreadable) => unreadable,
+            Broken::Io(error) => Unreadable::damaged(format, error),
+        })
     }
 }
 
-fn csv_rows(
-    text: &str,
-    fields: RecordFields<'_>,
-) -> Result<Vec<Result<Record, Unreadable>>, Unreadable> {
-    let header = text.lines().next().unwrap_or_default();
-    let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
-    let delimiter = b",;\t|"
-        .iter()
-        .copied()
-        .max_by_key(|delimiter| (count(delimiter), *delimiter == b','))
-        .unwrap_or(b',');
-    let mut reader =
-        csv::ReaderBuilder::new().delimiter(delimiter).flexible(false).from_reader(text.as_bytes());
-    let names = reader.headers().map_err(|error| Unreadable::damaged(Format::Csv, error))?.clone();
-    let place = |name: Option<&str>| match name {
-        None => Ok(None),
-        Some(name) => {
-            names.iter().position(|known| known.trim() == name).map(Some).ok_or_else(|| {
-                Unreadable::damaged(
-                    Format::Csv,
-                    format!(
-                        "it has no column \"{name}\"; its columns are {}",
-                        names.iter().collect::<Vec<_>>().join(", ")
-                    ),
-                )
-            })
-        }
-    };
-    let (id, body) = (place(fields.id)?, place(fields.text)?);
-    let rows = reader.records().zip(1_u64..).map(|(row, number)| {
-        let row = row.map_err(|error| {
-            let line = error.position().map_or(number + 1, csv::Position::line);
-            let reason = match error.kind() {
-                csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                    format!("it has {len} fields, the header {expected_len}")
-                }
-                _ => "it cannot be read".to_owned(),
-            };
-            Unreadable::BadRecord { line, reason }
-        })?;
-        let field = |place: usize| row.get(place).unwrap_or_default();
-        let all = || {
-            names
-                .iter()
-                .zip(row.iter())
-                .map(|(name, value)| format!("{name}: {value}"))
-                .collect::<Vec<_>>()
-                .join("\n")
+impl<R: Read> Records<R> {
+    /// From a position on, of a file that `open` opens at a byte. Its encoding is told by the first
+    /// record that is not in ASCII; UTF-16 is not read in this way.
+    ///
+    /// # Errors
+    /// [`Broken`] when the file is no text, or of another format, or cannot be read.
+    pub fn open(
+        mut open: impl FnMut(u64) -> io::Result<R>,
+        format: Format,
+        fields: RecordFields<'_>,
+        at: Position,
+    ) -> Result<Self, Broken> {
+        let encoding = at.encoding.as_ref().and_then(|name| Encoding::for_label(name.as_bytes()));
+        let mut records = Self {
+            rows: Rows::Jsonl { reader: BufReader::new(open(at.byte)?), byte: 0, line: 0 },
+            id: fields.id.map(str::to_owned),
+            text: fields.text.map(str::to_owned),
+            base: at,
+            read: 0,
+            encoding,
         };
+        if format != Format::Csv && format != Format::Jsonl {
+            let what = "no file of records (CSV or JSONL)".into();
+            return Err(Unreadable::Unsupported { what }.into());
+        }
+        if format == Format::Jsonl && records.base.byte > 0 {
+            return Ok(records);
+        }
+        let mut head = Vec::new();
+        open(0)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+        let mark = match Encoding::for_bom(&head) {
+            None if head.contains(&0) => return Err(wide(&head).into()),
+            None => 0,
+            Some((encoding, mark)) if encoding == UTF_8 => {
+                records.encoding = Some(UTF_8);
+                mark
+            }
+            Some(_) => return Err(wide(&head).into()),
+        };
+        let mark = u64::try_from(mark).unwrap_or_default();
+        if format == Format::Jsonl {
+            records.base.byte = mark;
+            records.rows = Rows::Jsonl { reader: BufReader::new(open(mark)?), byte: 0, line: 0 };
+            return Ok(records);
+        }
+        let text = head.get(usize::try_from(mark).unwrap_or_default()..).unwrap_or_default();
+        let delimiter = delimiter(text);
+        let reader = |from: R| {
+            csv::ReaderBuilder::new()
+                .delimiter(delimiter)
+                .flexible(true)
+                .has_headers(false)
+                .from_reader(Bounded { inner: from, left: MAX_RECORD_BYTES })
+        };
+        let (mut first, mut header) = (reader(open(mark)?), ByteRecord::new());
+        first.read_byte_record(&mut header).map_err(of_csv)?;
+        let names: Vec<String> = header.iter().map(|name| records.decoded(&header, name)).collect();
+        let place = |name: Option<&str>| match name {
+            None => Ok(None),
+            Some(name) => {
+                let found = names.iter().position(|known| known.trim() == name);
+                found.map(Some).ok_or_else(|| {
+                    let names = names.join(", ");
+                    let reason = format!("it has no column \"{name}\"; its columns are {names}");
+                    Unreadable::damaged(Format::Csv, reason)
+                })
+            }
+        };
+        let (id, text) = (place(fields.id)?, place(fields.text)?);
+        let columns = Columns { names, id, text };
+        let reader = match records.base.byte {
+            0 => {
+                records.base.byte = mark;
+                first
+            }
+            from => reader(open(from)?),
+        };
+        records.rows = Rows::Csv { reader, columns, row: ByteRecord::new() };
+        Ok(records)
+    }
+
+    /// The next record; `None` at the end of the file.
+    ///
+    /// # Errors
+    /// When the bytes cannot be had, or a record has no end.
+    pub fn read_next(&mut self) -> io::Result<Option<Result<Record, Unreadable>>> {
+        let number = self.base.number + self.read + 1;
+        // Taken out, because decoding learns the encoding.
+        let Self { rows, base, .. } = self;
+        match rows {
+            Rows::Csv { reader, row, .. } => {
+                reader.get_mut().left = MAX_RECORD_BYTES;
+                let mut next = std::mem::take(row);
+                if !reader.read_byte_record(&mut next).map_err(of_csv)? {
+                    return Ok(None);
+                }
+                let line = base.line + next.position().map_or(1, csv::Position::line);
+                self.read += 1;
+                let record = self.csv_row(&next, line, number);
+                if let Rows::Csv { row, .. } = &mut self.rows {
+                    *row = next;
+                }
+                Ok(Some(record))
+            }
+            Rows::Jsonl { reader, byte, line } => loop {
+                let mut bytes = Vec::new();
+                let taken = reader.by_ref().take(MAX_RECORD_BYTES).read_until(b'\n', &mut bytes)?;
+                if taken == 0 {
+                    return Ok(None);
+                }
+                if bytes.last() != Some(&b'\n') && bytes.len() as u64 == MAX_RECORD_BYTES {
+                    return Err(endless());
+                }
+                *byte += taken as u64;
+                *line += 1;
+                let at = base.line + *line;
+                if bytes.trim_ascii().is_empty() {
+                    continue;
+                }
+                self.read += 1;
+                let text = decoded(&mut self.encoding, &bytes, &bytes);
+                let (id, body) = (self.id.as_deref(), self.text.as_deref());
+                return Ok(Some(json_line(text.trim_end(), at, number, id, body)));
+            },
+        }
+    }
+
+    /// Behind the record that was read last.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        let (byte, line) = match &self.rows {
+            Rows::Csv { reader, .. } => {
+                (reader.position().byte(), reader.position().line().saturating_sub(1))
+            }
+            Rows::Jsonl { byte, line, .. } => (*byte, *line),
+        };
+        Position {
+            byte: self.base.byte + byte,
+            line: self.base.line + line,
+            number: self.base.number + self.read,
+            encoding: self.encoding.map(|encoding| encoding.name().to_owned()),
+        }
+    }
+
+    fn decoded(&mut self, record: &ByteRecord, field: &[u8]) -> String {
+        decoded(&mut self.encoding, record.as_slice(), field)
+    }
+
+    fn csv_row(&mut self, row: &ByteRecord, line: u64, number: u64) -> Result<Record, Unreadable> {
+        let values: Vec<String> = row.iter().map(|field| self.decoded(row, field)).collect();
+        let Rows::Csv { columns: Columns { names, id, text }, .. } = &self.rows else {
+            return Err(Unreadable::Empty);
+        };
+        if values.len() != names.len() {
+            let reason = format!("it has {} fields, the header {}", values.len(), names.len());
+            return Err(Unreadable::BadRecord { line, reason });
+        }
+        let field = |place: &usize| values.get(*place).cloned().unwrap_or_default();
+        let all = || {
+            let fields = names.iter().zip(&values);
+            fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join("\n")
+        };
+        let named = id.as_ref().map(field).filter(|id| !id.trim().is_empty());
+        let (is_numbered, id) = (named.is_none(), named.unwrap_or_else(|| numbered(number)));
+        let text = text.as_ref().map_or_else(all, field);
         let mut json = Map::new();
-        for (place, (name, value)) in names.iter().zip(row.iter()).enumerate() {
+        for (place, (name, value)) in names.iter().zip(values).enumerate() {
             // Of columns with one name, none is left out.
             let name = match json.contains_key(name) {
                 true => format!("{name}#{place}"),
-                false => name.to_owned(),
+                false => name.clone(),
             };
             json.insert(name, Value::from(value));
         }
-        let named = id.map(field).filter(|id| !id.trim().is_empty());
-        let (id, is_numbered) =
-            (named.map_or_else(|| numbered(number), str::to_owned), named.is_none());
-        let text = body.map_or_else(all, |place| field(place).to_owned());
         Ok(Record { id, is_numbered, text, json: Value::Object(json) })
-    });
-    Ok(rows.collect())
+    }
 }
 
-fn json_lines(text: &str, fields: RecordFields<'_>) -> Vec<Result<Record, Unreadable>> {
-    let lines = text.lines().zip(1_u64..).filter(|(line, _)| !line.trim().is_empty());
-    lines.zip(1_u64..).map(|((line, at), number)| json_line(line, at, number, fields)).collect()
+/// The first record outside of ASCII tells the encoding of all of them.
+fn decoded(known: &mut Option<&'static Encoding>, record: &[u8], field: &[u8]) -> String {
+    if known.is_none() && !record.is_ascii() {
+        *known = Some(encoding::of(record));
+    }
+    let (text, _) = known.unwrap_or(UTF_8).decode_without_bom_handling(field);
+    text.into_owned()
+}
+
+fn delimiter(text: &[u8]) -> u8 {
+    let header = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let count = |delimiter: &u8| header.iter().filter(|byte| *byte == delimiter).count();
+    let delimiters = b",;\t|".iter().copied();
+    delimiters.max_by_key(|delimiter| (count(delimiter), *delimiter == b',')).unwrap_or(b',')
+}
+
+/// What is no text in a byte for each letter of the alphabet.
+fn wide(head: &[u8]) -> Unreadable {
+    match encoding::decode(&head[..head.len() & !1]) {
+        Ok(_) => Unreadable::Unsupported {
+            what: "a large file of records in UTF-16; save it in UTF-8".into(),
+        },
+        Err(unreadable) => unreadable,
+    }
+}
+
+fn endless() -> io::Error {
+    let most = MAX_RECORD_BYTES >> 20;
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("a record has more than {most} MiB; is a quotation mark not closed?"),
+    )
+}
+
+fn of_csv(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
+    }
+}
+
+/// Ends a record that has no end.
+#[derive(Debug)]
+struct Bounded<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(endless());
+        }
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = self.inner.read(&mut buffer[..room])?;
+        self.left -= read as u64;
+        Ok(read)
+    }
 }
 
 fn json_line(
     line: &str,
     at: u64,
     number: u64,
-    fields: RecordFields<'_>,
+    id: Option<&str>,
+    text: Option<&str>,
 ) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
     let value: Value =
         serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
     let field = |name: &str| value.get(name).filter(|value| !value.is_null()).map(shown);
-    let named = fields.id.and_then(field).filter(|id| !id.trim().is_empty());
+    let named = id.and_then(field).filter(|id| !id.trim().is_empty());
     let is_numbered = named.is_none();
     let id = named.map_or_else(|| numbered(number), Cow::into_owned);
-    let text = match fields.text {
+    let text = match text {
         Some(name) => {
             field(name).ok_or_else(|| bad(format!("it has no field \"{name}\"")))?.into_owned()
         }
@@ -170,9 +407,8 @@ mod tests {
         format: Format,
         fields: RecordFields<'_>,
     ) -> Vec<Result<(String, String), String>> {
-        let records = records(text.as_bytes(), format, fields).unwrap();
-        records
-            .into_iter()
+        let mut records = Records::of_bytes(text.as_bytes(), format, fields).unwrap();
+        std::iter::from_fn(|| records.read_next().unwrap())
             .map(|record| record.map(|r| (r.id, r.text)).map_err(|error| error.to_string()))
             .collect()
     }
@@ -186,9 +422,8 @@ mod tests {
         assert_eq!(rows[1], Err("line 4 is no record: it has 3 fields, the header 2".to_owned()));
         let fields = RecordFields { id: Some("name"), text: Some("note") };
         assert_eq!(read(text, Format::Csv, fields)[2], record("Cara", "last"));
-        let error =
-            records(text.as_bytes(), Format::Csv, RecordFields { id: Some("nom"), text: None })
-                .unwrap_err();
+        let fields = RecordFields { id: Some("nom"), text: None };
+        let error = Records::of_bytes(text.as_bytes(), Format::Csv, fields).unwrap_err();
         assert_eq!(
             error.to_string(),
             "the CSV is damaged: it has no column \"nom\"; its columns are name, note"
@@ -209,5 +444,65 @@ mod tests {
             (&whole[2].as_ref().unwrap().1, &whole[3].as_ref().unwrap().1),
             (&"body: Flow\nn: [1]".to_owned(), &"bare".to_owned())
         );
+    }
+
+    /// A file is opened anew behind each record, and nothing is missing or twice.
+    #[test]
+    fn reading_goes_on_anywhere() {
+        let csv = "\u{feff}name;note\nAnna;\"two\nlines\"\nBert;x;y\n\nCara;größer\nDora;fünf\n";
+        let json = "{\"a\":1}\n\n{\"a\":\"ü\"}\nno\n{\"a\":3}";
+        let latin: Vec<u8> = csv.chars().skip(1).map(|c| c as u8).collect();
+        let cases = [
+            (csv.as_bytes(), Format::Csv, 4),
+            (&latin, Format::Csv, 4),
+            (json.as_bytes(), Format::Jsonl, 4),
+        ];
+        for (bytes, format, count) in cases {
+            let open = |from: u64| Ok(&bytes[usize::try_from(from).unwrap()..]);
+            let fields = RecordFields::default();
+            let at = |at: Position| Records::open(open, format, fields, at).unwrap();
+            let mut whole = at(Position::default());
+            let all: Vec<_> = std::iter::from_fn(|| whole.read_next().unwrap()).collect();
+            assert_eq!(all.len(), count);
+            let mut position = Position::default();
+            for record in &all {
+                let mut records = at(position);
+                assert_eq!(records.read_next().unwrap().as_ref(), Some(record));
+                position = records.position();
+                let stored = serde_json::to_string(&position).unwrap();
+                position = serde_json::from_str(&stored).unwrap();
+            }
+            assert_eq!(at(position).read_next().unwrap(), None);
+            if format == Format::Csv {
+                assert_eq!(all[2].as_ref().unwrap().text, "name: Cara\nnote: größer");
+                assert_eq!(
+                    all[1].as_ref().unwrap_err().to_string(),
+                    "line 4 is no record: it has 3 fields, the header 2"
+                );
+            }
+        }
+    }
+
+    /// Of a gigabyte without an end, no more is read than a record may have.
+    #[test]
+    fn a_record_without_an_end_costs_no_more_than_its_bound() {
+        for (head, format) in [("a,b\n\"open", Format::Csv), ("\"open", Format::Jsonl)] {
+            let open = |from: u64| {
+                let head = Cursor::new(head.as_bytes().to_vec()).take(u64::MAX);
+                assert_eq!(from, 0);
+                Ok(head.chain(io::repeat(b'x').take(1 << 30)))
+            };
+            let mut records =
+                Records::open(open, format, RecordFields::default(), Position::default()).unwrap();
+            let error = records.read_next().unwrap_err();
+            assert!(error.to_string().contains("more than 16 MiB"), "{error}");
+        }
+        let wide: Vec<u8> = "a,b\n1,2\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let open = |from: u64| Ok(&wide[usize::try_from(from).unwrap()..]);
+        let fields = RecordFields::default();
+        let refused = Records::open(open, Format::Csv, fields, Position::default()).unwrap_err();
+        assert!(refused.to_string().contains("save it in UTF-8"), "{refused}");
+        let mut whole = Records::of_bytes(&wide, Format::Csv, fields).unwrap();
+        assert_eq!(whole.read_next().unwrap().unwrap().unwrap().text, "a: 1\nb: 2");
     }
 }

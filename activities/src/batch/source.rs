@@ -7,7 +7,7 @@ use std::{
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
-use tidegate_documents::{Format, Record, RecordFields, Unreadable};
+use tidegate_documents::{Format, Record, RecordFields, Records as RecordFile, Unreadable};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Records, Source};
 
@@ -301,8 +301,12 @@ async fn read_records(
     }
     let bytes = location.read().await.map_err(|error| Failure::of_field("source", error))?;
     let wanted = RecordFields { id: fields.id.as_deref(), text: fields.text.as_deref() };
-    let records =
-        tidegate_documents::records(&bytes, format, wanted).map_err(|error| refused(&error))?;
+    let mut records =
+        RecordFile::of_bytes(&bytes, format, wanted).map_err(|error| refused(&error))?;
+    let mut read = Vec::new();
+    while let Some(record) = records.read_next().map_err(|error| refused(&error))? {
+        read.push(record);
+    }
     let document = |(number, record): (u64, Result<Record, Unreadable>)| {
         let mut is_numbered = true;
         let (name, text, unreadable, version) = match record {
@@ -320,7 +324,7 @@ async fn read_records(
         let uri = format!("{}#{name}", file.uri);
         (Document { id, uri, text, unreadable, version }, IsNumbered(is_numbered))
     };
-    Ok((1..).zip(records).map(document).collect())
+    Ok((1..).zip(read).map(document).collect())
 }
 
 #[cfg(test)]
