@@ -1,9 +1,24 @@
-//! Logs to stderr, and the metrics page: ours and the Temporal SDK's, one after the other.
+//! Logs to stderr, and the metrics page: ours and the Temporal SDK's, one after the other. Beside it
+//! stand `/livez` and `/readyz`, for whoever restarts this process or waits for it.
 
-use std::{fmt, io::IsTerminal, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    io::IsTerminal,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use anyhow::Context;
-use axum::{Router, http::header, routing::get};
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    routing::get,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use temporalio_common::telemetry::{
     PrometheusExporterOptions, TelemetryOptions, metrics::CoreMeter, metrics::TemporalMeter,
@@ -56,6 +71,7 @@ pub fn log(format: LogFormat, level: tracing::Level) {
 pub struct Telemetry {
     meter: Option<Arc<dyn CoreMeter>>,
     bound: Option<SocketAddr>,
+    ready: Arc<AtomicBool>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -73,10 +89,11 @@ impl Drop for Telemetry {
     }
 }
 
-/// Serves `/metrics` at `listen`, if that is somewhere. Without a page (a taken port, a second call
+/// Serves `/metrics`, `/livez` and `/readyz` at `listen`, if that is somewhere. Without a page (a taken port, a second call
 /// in one process) the work goes on, and a warning says so.
 pub async fn start(listen: Option<&str>) -> Telemetry {
-    let mut telemetry = Telemetry { meter: None, bound: None, tasks: Vec::new() };
+    let mut telemetry =
+        Telemetry { meter: None, bound: None, ready: Arc::default(), tasks: Vec::new() };
     let Some(listen) = listen else { return telemetry };
     if let Err(error) = telemetry.serve(listen).await {
         warn!(
@@ -91,6 +108,11 @@ impl Telemetry {
     #[must_use]
     pub fn bound(&self) -> Option<SocketAddr> {
         self.bound
+    }
+
+    /// What `/readyz` answers from now on: whether this worker takes work.
+    pub fn set_ready(&self, ready: bool) {
+        self.ready.store(ready, Ordering::Relaxed);
     }
 
     /// For the SDK's runtime, so that its workers' metrics stand on the page.
@@ -145,7 +167,11 @@ impl Telemetry {
                 )
             }
         };
-        let router = Router::new().route("/metrics", get(answer));
+        let router = Router::new()
+            .route("/metrics", get(answer))
+            .route("/livez", get(async || "alive\n"))
+            .route("/readyz", get(readiness))
+            .with_state(Arc::clone(&self.ready));
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 warn!(%error, "the metrics page is gone");
@@ -154,6 +180,15 @@ impl Telemetry {
         self.tasks.push(server.abort_handle());
         info!("metrics at http://{bound}/metrics");
         Ok(())
+    }
+}
+
+/// 200 while this worker takes work, 503 before and while it stops.
+async fn readiness(State(ready): State<Arc<AtomicBool>>) -> (StatusCode, &'static str) {
+    if ready.load(Ordering::Relaxed) {
+        (StatusCode::OK, "ready\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting or stopping\n")
     }
 }
 
@@ -199,8 +234,9 @@ mod tests {
         assert_eq!(start(Some(&taken.local_addr().unwrap().to_string())).await.bound(), None);
     }
 
+    /// All that stands at the page's address, in one test: a process has one metrics recorder.
     #[tokio::test]
-    async fn the_page_holds_ours_and_the_sdks() {
+    async fn the_page_holds_ours_and_the_sdks_and_says_who_is_ready() {
         let telemetry = start(Some("127.0.0.1:0")).await;
         let meter = telemetry.client_meter().unwrap();
         let counter = meter.counter(
@@ -209,19 +245,18 @@ mod tests {
                 .build(),
         );
         counter.add(1, meter.get_default_attributes());
-        let url = format!("http://{}/metrics", telemetry.bound().unwrap());
-        let text = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .unwrap()
-            .get(url)
-            .send()
-            .await
-            .unwrap()
-            .text()
-            .await
-            .unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let get = async |page: &str| {
+            let url = format!("http://{}/{page}", telemetry.bound().unwrap());
+            http.get(url).send().await.unwrap()
+        };
+        let text = get("metrics").await.text().await.unwrap();
         assert!(text.contains("tidegate_redis_degraded 0"), "{text}");
         assert!(text.contains("temporal_test_calls"), "{text}");
+        for ready in [false, true, false] {
+            telemetry.set_ready(ready);
+            assert_eq!(get("livez").await.status(), 200);
+            assert_eq!(get("readyz").await.status(), if ready { 200 } else { 503 });
+        }
     }
 }

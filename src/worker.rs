@@ -5,6 +5,7 @@
 //! * `supplier`: how Temporal's SDK takes slots from it
 //! * [`settings`]: what operators have set, beside Redis
 //! * [`backpressure`]: how many slots the models' limits can use
+//! * [`admissible`]: how much work more workers could take, for whoever starts them
 
 use std::{
     future::Future,
@@ -44,6 +45,7 @@ use crate::{
     temporal,
 };
 
+pub mod admissible;
 pub mod backpressure;
 pub mod settings;
 pub mod slots;
@@ -116,6 +118,7 @@ pub async fn run(
         info!(
             "stopping: provider calls under way are waited for up to {grace:?}, all else is handed back; a second signal ends this at once"
         );
+        telemetry.set_ready(false);
         // First no new work, so that what is handed back goes to another worker.
         if let Some(stop) = stop {
             stop();
@@ -140,6 +143,7 @@ pub async fn run(
         result
     };
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
+    telemetry.set_ready(true);
     let money = services.budgets.keep(ended.cancelled());
     let settings = settings::keep(&quota, state.as_ref(), ended.cancelled());
     let (result, alive, (), (), ()) = tokio::join!(work, alive, keys, money, settings);

@@ -19,6 +19,7 @@ const GATE_CLOSED: &str = "tidegate_gate_closed";
 const QUEUE_DEPTH: &str = "tidegate_queue_depth";
 const WORKERS: &str = "tidegate_workers";
 const DEGRADED: &str = "tidegate_redis_degraded";
+const ADMISSIBLE: &str = "tidegate_admissible_documents";
 
 /// Gives each metric its help text.
 pub fn describe() {
@@ -39,6 +40,10 @@ pub fn describe() {
     describe_gauge!(QUEUE_DEPTH, "Calls that wait for their turn, about, by the whole fleet");
     describe_gauge!(WORKERS, "Live workers, this one included");
     describe_gauge!(DEGRADED, "1 while Redis is away and this worker keeps to its own share");
+    describe_gauge!(
+        ADMISSIBLE,
+        "Documents that this worker's part of the limits could hold at once while more wait than it has slots for, else those that it holds: the sum over the fleet, through max-concurrent-documents, is the number of workers that are of use"
+    );
     gauge!(DEGRADED).set(0.0);
 }
 
@@ -70,6 +75,11 @@ pub(crate) fn degraded(away: bool) {
 
 pub(crate) fn workers(live: u64) {
     gauge!(WORKERS).set(float(live));
+}
+
+/// Documents that could be worked on at once, this worker's part.
+pub fn admissible(documents: f64) {
+    gauge!(ADMISSIBLE).set(documents);
 }
 
 pub(crate) fn seen(model: &ModelQuota, snapshot: &Snapshot) {

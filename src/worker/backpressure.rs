@@ -10,7 +10,7 @@ use tidegate_quota::{
 };
 use tracing::{debug, info};
 
-use super::slots::Pool;
+use super::{admissible, slots::Pool};
 
 /// The slots follow what the calls are like at this interval.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -40,6 +40,7 @@ pub(super) async fn keep(
     let mut advised = false;
     loop {
         tokio::time::sleep(INTERVAL).await;
+        admissible::tell(pool, quota, learned, most);
         let slots = (useful_slots(quota, learned, most) + polls).min(most);
         if slots == pool.limit() {
             continue;

@@ -58,6 +58,13 @@ impl Pool {
         self.state.lock().held[lane]
     }
 
+    /// Slots that all lanes hold together, and whether any lane waits for one.
+    #[must_use]
+    pub fn demand(&self) -> (usize, bool) {
+        let state = self.state.lock();
+        (state.held.iter().sum(), state.waiting.iter().any(|waiting| *waiting > 0))
+    }
+
     /// Slots that a lane holds or could come to hold while the others hold what they do.
     #[must_use]
     pub fn reach(&self, lane: usize) -> usize {

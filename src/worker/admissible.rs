@@ -1,0 +1,74 @@
+//! How many documents could be worked on at once, by the limits and by what there is to do: told as a
+//! metric, for whoever starts and ends workers. The length of a backlog says nothing of it: where the
+//! quota binds, more workers make no document earlier.
+
+use std::time::Instant;
+
+use tidegate_quota::{Quota, call_stats::CallStats};
+
+use super::slots::Pool;
+
+/// Tells this worker's part. The sum over the fleet, through `worker.max-concurrent-documents`, is
+/// the number of workers that are of use.
+pub(super) fn tell(pool: &Pool, quota: &Quota, learned: &CallStats, most: usize) {
+    let in_flight = learned.in_flight(quota.models(), Instant::now());
+    let useful = in_flight.into_iter().map(|(_, calls)| calls).sum();
+    let (held, wanted) = pool.demand();
+    tidegate_quota::metrics::admissible(documents(
+        useful,
+        quota.live_workers(),
+        held,
+        wanted,
+        most,
+    ));
+}
+
+/// Documents at once. `useful` are the calls that keep the limits of the whole fleet busy, as far as
+/// they are known; of a worker with room (`wanted` is false) it is what it holds.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "workers and slots are few")]
+pub fn documents(useful: Option<f64>, workers: u64, held: usize, wanted: bool, most: usize) -> f64 {
+    if !wanted {
+        return held as f64;
+    }
+    // Not known: no reason for another worker, nor for one less.
+    useful
+        .filter(|useful| *useful > 0.0)
+        .map_or(most as f64, |useful| useful / workers.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_quota::Share;
+
+    use super::*;
+
+    /// What a fleet of `workers` tells together, in workers of 200 slots.
+    fn workers_of_use(useful: Option<f64>, workers: u64, held: usize, wanted: bool) -> f64 {
+        let each = documents(useful, workers, held, wanted, 200);
+        (each * workers as f64 / 200.0).ceil()
+    }
+
+    #[test]
+    fn workers_are_added_as_far_as_the_limits_can_use_them() {
+        assert_eq!(workers_of_use(Some(1_900.0), 2, 200, true), 10.0, "the limits admit more");
+        assert_eq!(workers_of_use(Some(1_900.0), 10, 190, true), 10.0, "and there they stay");
+        assert_eq!(workers_of_use(Some(90.0), 4, 23, true), 1.0, "one can do it, whatever waits");
+        assert_eq!(workers_of_use(Some(1_900.0), 4, 20, false), 1.0, "there is no more to do");
+        assert_eq!(workers_of_use(Some(1_900.0), 4, 0, false), 0.0, "there is nothing to do");
+        assert_eq!(workers_of_use(None, 3, 200, true), 3.0, "not known: as many as there are");
+    }
+
+    #[tokio::test]
+    async fn a_full_pool_wants_more_when_somebody_waits() {
+        let pool = Pool::new(vec![Share { guaranteed: 1.0, ceiling: 1.0 }], 2);
+        assert!(pool.try_take(0) && pool.try_take(0));
+        assert_eq!(pool.demand(), (2, false));
+        let mut third = std::pin::pin!(pool.take(0));
+        assert!(futures::poll!(&mut third).is_pending());
+        assert_eq!(pool.demand(), (2, true));
+        pool.give_back(0);
+        third.await;
+        assert_eq!(pool.demand(), (2, false));
+    }
+}
