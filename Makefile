@@ -9,7 +9,7 @@ SEEDS ?= 1000
 
 # The tools that setup found or fetched, for whatever starts an embedded stack.
 with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
-scripts := scripts/*.sh .ci/run
+scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools sdks demo test manifests simulate lint bench clean distclean

@@ -45,4 +45,70 @@ overlays() {
     fi
 }
 
+compose_and_image() {
+    if hadolint=$(tool hadolint); then
+        "$hadolint" deploy/Dockerfile
+        echo "deploy/Dockerfile has no fault that hadolint knows"
+    else
+        skipped "hadolint: not installed (deploy/Dockerfile was not linted)"
+    fi
+    if ! have_packages; then
+        skipped "docker-compose.yml and the image's context: the packages of deploy/requirements.txt are missing"
+        return
+    fi
+    python -m check_jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+    mkdir "$scratch/context"
+    python scripts/check_containers.py "$scratch/context"
+    builder_stage
+    runtime_stage
+    if docker compose version >/dev/null 2>&1; then
+        TEMPORAL_DB_PASSWORD=checked docker compose config --quiet
+        echo "docker compose takes docker-compose.yml"
+    else
+        skipped "docker compose config: no Compose plugin (docker-compose.yml was held against its schema only)"
+    fi
+}
+
+# In the image's context, with a cargo that compiles nothing: the script's own steps, and that the workspace is whole there.
+# TIDEGATE_CHECK_IMAGE=build compiles it really (half an hour).
+builder_stage() {
+    (
+        cd "$scratch/context"
+        cargo metadata --locked --no-deps --format-version 1 >/dev/null
+        if [ "${TIDEGATE_CHECK_IMAGE:-}" != build ]; then
+            mkdir ../stand-in
+            cat >../stand-in/cargo <<'EOF'
+#!/bin/sh
+[ "$*" = "build --locked --bin tidegate --profile dist" ] || { echo "cargo was asked to $*" >&2; exit 1; }
+mkdir -p "${CARGO_TARGET_DIR:-target}/dist" && cp "$0" "${CARGO_TARGET_DIR:-target}/dist/tidegate"
+EOF
+            chmod +x ../stand-in/cargo
+            PATH=$scratch/stand-in:$PATH
+            CARGO_TARGET_DIR=$scratch/target
+            export CARGO_TARGET_DIR
+        fi
+        sh deploy/image/build.sh "$scratch/out"
+    )
+    test -x "$scratch/out/tidegate"
+    grep -q '^\[profile.dist\]' Cargo.toml
+    echo "the image's builder stage runs to its end$([ "${TIDEGATE_CHECK_IMAGE:-}" = build ] || echo ", with a stand-in for the compiler")"
+}
+
+# Into a folder instead of an image; only root may give files to another user.
+runtime_stage() {
+    if [ "$(id -u)" != 0 ] || ! command -v useradd >/dev/null; then
+        skipped "the image's runtime stage: needs root and useradd (it was not run)"
+        return
+    fi
+    root=$scratch/root
+    mkdir -p "$root/etc"
+    touch "$root/etc/passwd" "$root/etc/group" "$root/etc/shadow" "$root/etc/gshadow"
+    sh deploy/image/runtime.sh "$root"
+    grep -q '^tidegate:x:10001:10001:' "$root/etc/passwd"
+    [ "$(stat -c %u:%g:%a "$root/data")" = 10001:10001:755 ]
+    [ "$(stat -c %a "$root/var/lib/tidegate")" = 1777 ]
+    echo "the image's runtime stage runs to its end, but for the certificates"
+}
+
 overlays
+compose_and_image
