@@ -56,7 +56,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
 async fn newest(temporal: &Temporal) -> anyhow::Result<Batch> {
     let batches = temporal.list(20).await?;
     let running = batches.iter().find(|batch| batch.is_running());
-    let newest = running.or(batches.first()).cloned();
+    let newest = running.or_else(|| batches.first()).cloned();
     newest.with_context(|| {
         format!("no batches in the namespace {} of {}", temporal.namespace(), temporal.address())
     })
