@@ -42,6 +42,8 @@ Reply: integers
   2 pause       microseconds until the gate opens, 0 when it is open
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
+  5 room        if it has just been learned that more may go at once: how much now, in
+                microseconds at an even pace; who waits may ask again at once. Else 0
 ]]
 --- @include "include/arguments"
 --- @include "include/clock"
@@ -215,4 +217,5 @@ else
 end
 save_quota(quota)
 local ratio, output = expectation(learned or load_learned(KEYS[6]))
-return { outcome, math.ceil(pause), ratio, output }
+local room = room_now(burst, state, model, limits_now(model, tuning), now)
+return { outcome, math.ceil(pause), ratio, output, room }

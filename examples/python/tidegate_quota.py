@@ -148,7 +148,7 @@ class Quota:
         """Ends a reservation; `Permit` is the convenient way. Once is enough, twice is harmless."""
         ends = pack(mode, *amounts, 0, 1, *sample, signal, micros(pause), micros(self.pause_ttl), self.clock, *[0] * 8)
         answer = self._run("settle-8", (f"learned:{template:016x}", "gate", "burst"), reservation, ends, self._model, reason)
-        self._remember(template, *answer[2:])
+        self._remember(template, *answer[2:4])
         return answer
 
     def pause(self, seconds: float, reason: str) -> float:

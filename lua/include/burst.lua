@@ -112,6 +112,7 @@ end
 
 local function widen(burst, state, to)
   if to > burst.allowance then
+    burst.widened = to - burst.allowance
     shift_queues(state, burst.allowance - to)
     burst.allowance = to
   end
@@ -204,6 +205,24 @@ local function credits(burst, state, model, limits, now)
     end
   end
   return credit
+end
+
+-- How much may go at once now, of pace, if that has just been learned: who waits may be woken for
+-- it. In whole milliseconds; 0 for less than a second's worth, which turns bring by themselves.
+local function room_now(burst, state, model, limits, now)
+  local WORTH_WAKING = 1000000
+  if not burst or (burst.widened or 0) < WORTH_WAKING or state[GATE] > now then
+    return 0
+  end
+  local credit = credits(burst, state, model, limits, now)
+  local room = burst.allowance - pace_ahead(state, limits, now)
+  for dimension = 1, WINDOWED do
+    local limit, total = limits[dimension], state[dimension_slot(dimension) + TOTAL]
+    if limit > 0 then
+      room = math.min(room, (limit + credit[dimension] - total) / limit * model[WINDOW])
+    end
+  end
+  return room < WORTH_WAKING and 0 or math.floor(room / 1000) * 1000
 end
 
 -- Takes what has left the window out of the totals, and its credit with it.

@@ -67,6 +67,7 @@ mod script;
 mod shared;
 pub mod snapshot;
 pub mod store;
+mod waiters;
 mod wire;
 
 pub use bucket::{Bucket, BucketLimit};

@@ -102,6 +102,14 @@ impl Limits {
         self.per_minute.map(|limit| limit.map_or(0, |limit| self.with_margin(limit)))
     }
 
+    /// How long such an amount takes at an even pace: in the dimension where that is longest.
+    pub(crate) fn pace_of(&self, amounts: &Amounts) -> Duration {
+        let limits = self.effective();
+        let part = |(it, amount): (Dimension, &u64)| float(*amount) / float(limits[it].max(1));
+        let counted = amounts.iter().filter(|(it, _)| limits[*it] > 0);
+        self.window.mul_f64(counted.map(part).fold(0.0, f64::max).min(1.0))
+    }
+
     /// The limit of which this is what [`Self::with_margin`] made; calls at once have no margin.
     #[must_use]
     pub fn stated(&self, limited: Limited, with_margin: u64) -> u64 {

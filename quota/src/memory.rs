@@ -121,13 +121,11 @@ impl crate::store::Store for Store {
         &self,
         model: &ModelQuota,
         settlement: &Settlement,
-    ) -> Result<(Settled, Option<Expectation>), Error> {
+    ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         Ok(self.with(model, |state, now| {
             state.open_burst(model, now);
-            (
-                state.settle(model, settlement, self.pause_ttl, now),
-                state.expectation(settlement.template),
-            )
+            let settled = state.settle(model, settlement, self.pause_ttl, now);
+            (settled, state.expectation(settlement.template), state.room_now(model, now))
         }))
     }
 

@@ -179,9 +179,13 @@ impl Quota {
             {
                 return Err(refused);
             }
+            let position = ask.ticket.map_or(0, |ticket| ticket.position);
+            let waiting =
+                shared.waiters.wait(&model.id, position, model.limits.pace_of(&ask.amounts));
             tokio::select! {
                 biased;
                 () = &mut stop => return Err(refused),
+                () = waiting.woken() => {}
                 () = tokio::time::sleep(sleep) => {}
             }
         }

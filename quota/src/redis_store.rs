@@ -101,7 +101,7 @@ impl Store {
         model: &ModelQuota,
         settlement: &Settlement,
         outcome: Vec<u8>,
-    ) -> Result<(Settled, Option<Expectation>), Error> {
+    ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let keys = self.keys(model);
         let mut eight = keys.common().to_vec();
         eight.extend([keys.learned(settlement.template), keys.gate(), keys.burst()]);
@@ -138,7 +138,7 @@ impl crate::store::Store for Store {
         &self,
         model: &ModelQuota,
         settlement: &Settlement,
-    ) -> Result<(Settled, Option<Expectation>), Error> {
+    ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let mode =
             if settlement.used.is_some() { wire::Mode::Settled } else { wire::Mode::Released };
         self.end(

@@ -25,6 +25,7 @@ use crate::{
     redis_store,
     request::Request,
     store::{Ask, Decision, Expectation, ProviderSignal, Settlement, Store},
+    waiters::Waiters,
 };
 
 /// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
@@ -78,6 +79,7 @@ pub(crate) struct Shared {
     pub(crate) breaker: Breaker,
     pub(crate) changes: Changes,
     pub(crate) fleet: Fleet,
+    pub(crate) waiters: Waiters,
     /// One clone for each live permit, and this one.
     pub(crate) permits: Arc<()>,
     expectations: Mutex<HashMap<(ModelId, u64), Expectation>>,
@@ -101,6 +103,7 @@ impl Shared {
             breaker: Breaker::default(),
             changes: Changes::default(),
             fleet: Fleet::default(),
+            waiters: Waiters::default(),
             permits: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),
@@ -162,19 +165,21 @@ impl Shared {
         }
         match (&self.redis, backend) {
             (Some(redis), Backend::Redis) => match redis.settle(model, settlement).await {
-                Ok((_, expectation)) => {
+                Ok((_, expectation, room)) => {
                     self.answered();
                     self.remember(model, settlement.template, expectation);
+                    self.waiters.wake(&model.id, room);
                 }
                 // The reservation stays charged until it leaves the window: too much, never too
                 // little.
                 Err(error) => self.away(&error),
             },
             _ => {
-                if let Ok((_, expectation)) =
+                if let Ok((_, expectation, room)) =
                     self.local.settle(&self.share(model), settlement).await
                 {
                     self.remember(model, settlement.template, expectation);
+                    self.waiters.wake(&model.id, room);
                 }
             }
         }

@@ -278,12 +278,13 @@ pub trait Store: Send + Sync {
         ask: &Ask,
     ) -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send;
 
-    /// Ends a reservation.
+    /// Ends a reservation. Last in the answer, if it has just been learned that more may go at once:
+    /// how much now, as the time that it takes at an even pace.
     fn settle(
         &self,
         model: &ModelQuota,
         settlement: &Settlement,
-    ) -> impl Future<Output = Result<(Settled, Option<Expectation>), Error>> + Send;
+    ) -> impl Future<Output = Result<(Settled, Option<Expectation>, Duration), Error>> + Send;
 
     /// Closes the gate for at least so long, and says for how long it is closed now.
     fn pause(

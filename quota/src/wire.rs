@@ -177,15 +177,15 @@ pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>
     Ok((decision, expectation(ratio, output)))
 }
 
-pub(crate) fn settled(reply: &[Value]) -> Result<(Settled, Option<Expectation>), Error> {
-    let [outcome, _, ratio, output] = integers(reply)?;
+pub(crate) fn settled(reply: &[Value]) -> Result<(Settled, Option<Expectation>, Duration), Error> {
+    let [outcome, _, ratio, output, room] = integers(reply)?;
     let settled = match outcome {
         1 => Settled::Done,
         2 => Settled::Before,
         0 => Settled::Unknown,
         _ => return Err(unknown(reply)),
     };
-    Ok((settled, expectation(ratio, output)))
+    Ok((settled, expectation(ratio, output), Duration::from_micros(unsigned(room))))
 }
 
 pub(crate) fn snapshot(model: &ModelQuota, reply: &[Value]) -> Result<Snapshot, Error> {

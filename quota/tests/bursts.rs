@@ -16,9 +16,10 @@ use std::time::Duration;
 
 use common::{Rig, SECOND, both_stores, limits, model};
 use tidegate_quota::{
-    Amounts, Decision, Limits, PerDimension, Store,
+    Amounts, Decision, Limits, Options, PerDimension, Quota, Refused, Request, Store,
     store::{Ask, Meter, ProviderSignal, Settlement},
 };
+use tidegate_types::Usage;
 
 /// A thousand tokens are a second's worth.
 const LIMIT: u64 = 60_000;
@@ -41,7 +42,11 @@ both_stores! {
 }
 
 fn even() -> Limits {
-    Limits { burst: Duration::from_secs(1), ..limits(LIMIT) }
+    even_of(LIMIT)
+}
+
+fn even_of(limit: u64) -> Limits {
+    Limits { burst: Duration::from_secs(1), ..limits(limit) }
 }
 
 fn learned() -> Limits {
@@ -302,4 +307,30 @@ async fn a_store_that_was_lost_under_a_working_fleet_grows_nothing_for_a_window<
 async fn refused_nothing<S: Store>(rig: &Rig<S>) {
     let settlement = Settlement::used("of-another-life", Amounts::call(10, 10));
     rig.store.settle(&rig.model, &settlement).await.unwrap();
+}
+
+/// A caller that was told to wait for half a minute goes as soon as an answer tells that there is
+/// room.
+#[tokio::test]
+async fn who_waits_in_place_is_woken_when_headers_tell_of_room() {
+    let model = model(Limits { burst_max: Some(Duration::from_secs(60)), ..even_of(120) });
+    let options = Options { max_slot_wait: Duration::from_secs(300), ..Options::default() };
+    let (id, quota) = (model.id.clone(), Quota::in_memory([model], options));
+    let call = |name: &str| Request::new(id.clone(), name).tokens(30, 1);
+    let mut first = quota.admit(&call("first")).await.unwrap();
+    first.sent();
+    let refused = quota.admit(&call("impatient").max_wait(Duration::ZERO)).await.unwrap_err();
+    let Refused::Wait { wait, .. } = refused else { panic!("{refused:?}") };
+    assert!(wait > Duration::from_secs(10), "{wait:?}");
+    let waiting = tokio::spawn({
+        let (quota, call) = (quota.clone(), call("patient"));
+        async move { quota.admit(&call).await.map(drop) }
+    });
+    tokio::task::yield_now().await;
+    first.observed(Meter {
+        used: PerDimension { combined: Some(31), ..PerDimension::default() },
+        ..Meter::default()
+    });
+    first.settle(&Usage { uncached_input: 30, output: 1, ..Usage::default() }).await;
+    tokio::time::timeout(wait / 2, waiting).await.expect("it was woken").unwrap().unwrap();
 }

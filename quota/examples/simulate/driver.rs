@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidegate_quota::{
-    Amounts, Decision, Error, ModelQuota, PerDimension, Store, Ticket, redis_store,
+    Amounts, Decision, Dimension, Error, ModelQuota, PerDimension, Store, Ticket, redis_store,
     store::{Ask, Expectation, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::Redis;
@@ -105,7 +105,7 @@ impl Limiter {
         held: Held,
         document: &Document,
         told: Option<(u64, Option<Micros>)>,
-    ) {
+    ) -> Micros {
         let sample = UsageSample {
             estimated_input: document.estimated_input,
             input: document.input,
@@ -120,7 +120,16 @@ impl Limiter {
             resets: PerDimension { combined: reset, ..PerDimension::default() },
         };
         let settled = Settlement::used(held.id, used);
-        self.end(now, Settlement { sample: Some(sample), meter, ..settled });
+        self.end(now, Settlement { sample: Some(sample), meter, ..settled })
+    }
+
+    /// `Limits::pace_of` in `quota/src/limits.rs`.
+    pub(crate) fn pace_of(&self, document: &Document) -> Micros {
+        let (limits, amounts) = (self.model.limits.effective(), self.amounts(document));
+        let part = |it| amounts[it] as f64 / limits[it] as f64;
+        let counted = Dimension::ALL.into_iter().filter(|it| limits[*it] > 0);
+        let most = counted.map(part).fold(0.0, f64::max);
+        (most * self.model.limits.window.as_micros() as f64) as Micros
     }
 
     /// As `Permit::refused`: the provider answered 429.
@@ -148,9 +157,14 @@ impl Limiter {
         redis::cmd("FLUSHALL").exec(&mut self.commands).expect("FLUSHALL");
     }
 
-    fn end(&mut self, now: Micros, settlement: Settlement) {
-        let (_, known) = self.at(now, async |store, model| store.settle(model, &settlement).await);
+    /// How much may go at once then.
+    fn end(&mut self, now: Micros, settlement: Settlement) -> Micros {
+        let settle = async |store: &redis_store::Store, model: &ModelQuota| {
+            store.settle(model, &settlement).await
+        };
+        let (_, known, room) = self.at(now, settle);
         self.remember(known);
+        micros(room)
     }
 
     /// As `Shared::amounts` in `quota/src/quota.rs`, for providers that count real output.

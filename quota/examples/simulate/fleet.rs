@@ -113,6 +113,9 @@ struct Client {
     attempt: u32,
     refusals: u32,
     ticket: Option<Ticket>,
+    /// When it asks next, and whether it waits for that in place.
+    asks: Micros,
+    in_place: bool,
     held: Option<Held>,
     /// What the headers of the answer will say of use and reset.
     told: Option<(u64, Option<Micros>)>,
@@ -157,7 +160,7 @@ impl Fleet<'_> {
             let start = self.chance.within(SECOND);
             self.clients[worker].since = start;
             if self.plan.batches.is_empty() {
-                self.events.plan(start, Event::Ask(worker));
+                self.plan_ask(worker, start);
             } else {
                 self.idle.push(worker);
             }
@@ -179,6 +182,7 @@ impl Fleet<'_> {
                 Event::Interactive => self.interactive(now),
                 Event::Disturbance(disturbance) => self.disturb(now, disturbance),
                 Event::Batch(documents) => {
+                    self.report.ended.push(self.report.finished);
                     self.left += documents;
                     for worker in std::mem::take(&mut self.idle) {
                         self.next_document(now, worker);
@@ -213,6 +217,8 @@ impl Fleet<'_> {
             attempt: 0,
             refusals: 0,
             ticket: None,
+            asks: now,
+            in_place: false,
             held: None,
             told: None,
             waiting: true,
@@ -242,12 +248,14 @@ impl Fleet<'_> {
             attempt: client.attempt + 1,
             refusals: 0,
             ticket: None,
+            asks: now,
+            in_place: false,
             held: None,
             told: None,
             waiting: true,
             ..*client
         };
-        self.events.plan(now, Event::Ask(at));
+        self.plan_ask(at, now);
     }
 
     fn ask(&mut self, now: Micros, at: usize) {
@@ -255,6 +263,11 @@ impl Fleet<'_> {
         let Some(limiter) = &mut self.limiter else {
             return self.send(now, at);
         };
+        if client.asks != now || !client.waiting || client.held.is_some() {
+            // It was woken before.
+            return;
+        }
+        client.in_place = false;
         let started = *client.admitting.get_or_insert(now);
         let call = Call {
             id: format!("{at}#{}", client.attempt),
@@ -285,9 +298,34 @@ impl Fleet<'_> {
         if now - started + wait > MAX_SLOT_WAIT {
             client.admitting = None;
             client.attempt += 1;
-            self.events.plan(now + back, Event::Ask(at));
+            self.plan_ask(at, now + back);
         } else {
-            self.events.plan(now + sleep, Event::Ask(at));
+            client.in_place = true;
+            self.plan_ask(at, now + sleep);
+        }
+    }
+
+    fn plan_ask(&mut self, at: usize, when: Micros) {
+        self.clients[at].asks = when;
+        self.events.plan(when, Event::Ask(at));
+    }
+
+    /// Those first in turn who wait in place, as far as there is room.
+    fn wake(&mut self, now: Micros, mut room: Micros) {
+        if room == 0 {
+            return;
+        }
+        let position = |client: &Client| client.ticket.map_or(0, |ticket| ticket.position);
+        let mut sleeping: Vec<usize> =
+            (0..self.clients.len()).filter(|at| self.clients[*at].in_place).collect();
+        sleeping.sort_by_key(|at| position(&self.clients[*at]));
+        for at in sleeping {
+            let Some(limiter) = self.limiter.as_ref().filter(|_| room > 0) else {
+                return;
+            };
+            room = room.saturating_sub(limiter.pace_of(&self.clients[at].document));
+            self.clients[at].in_place = false;
+            self.plan_ask(at, now);
         }
     }
 
@@ -335,7 +373,7 @@ impl Fleet<'_> {
                 client.admitting = None;
                 client.ticket = None;
                 let delay = self.chance.within(bound).max(floor);
-                self.events.plan(now + delay, Event::Ask(at));
+                self.plan_ask(at, now + delay);
             }
         }
     }
@@ -347,7 +385,8 @@ impl Fleet<'_> {
         if let (Some(limiter), Some(held)) = (&mut self.limiter, settled)
             && self.chance.part() >= self.plan.lost
         {
-            limiter.settle(now, held, &client.document, client.told);
+            let room = limiter.settle(now, held, &client.document, client.told);
+            self.wake(now, room);
         }
         self.report.finished = now;
         self.next_document(now, at);
@@ -355,7 +394,7 @@ impl Fleet<'_> {
 
     fn interactive(&mut self, now: Micros) {
         let client = self.hire(now, INTERACTIVE, 0, false);
-        self.events.plan(now, Event::Ask(client));
+        self.plan_ask(client, now);
         let gap = self.chance.gap(self.plan.interactive);
         self.events.plan(now + gap, Event::Interactive);
     }

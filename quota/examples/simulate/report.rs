@@ -26,6 +26,8 @@ pub(crate) struct Report {
     calls: u64,
     /// When the last call ended.
     pub(crate) finished: Micros,
+    /// The same when each batch began.
+    pub(crate) ended: Vec<Micros>,
     /// Tokens that the provider took in each [`BIN`], from the start of the run.
     pub(crate) series: Vec<u64>,
 }
@@ -51,6 +53,7 @@ impl Report {
             refusals: Vec::new(),
             calls: 0,
             finished: 0,
+            ended: Vec::new(),
             series: vec![0; (end / BIN) as usize + 1],
         }
     }

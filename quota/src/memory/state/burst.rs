@@ -1,11 +1,13 @@
 //! How far calls may run ahead of an even pace, where that is learned: `lua/include/burst.lua` and
 //! `lua/include/headers.lua`.
 
+use std::time::Duration;
+
 use super::{Condition, PACE_SPEEDUP, State};
 use crate::{
     dimension::{Dimension, PerDimension},
     model::ModelQuota,
-    number::{float, micros},
+    number::{float, micros, whole},
     store::{Meter, Refill},
 };
 
@@ -22,6 +24,7 @@ const HEADERS_EVERY: f64 = 500e3;
 const COUNTED_SINCE: usize = 1_000;
 const TOGETHER: f64 = 1e6;
 const RISES: f64 = 0.2;
+const WORTH_WAKING: f64 = 1e6;
 const SPRINT: f64 = 12.0;
 const SOON: f64 = 200e3;
 
@@ -41,6 +44,8 @@ pub(super) struct Burst {
     refilling: bool,
     credit: PerDimension<f64>,
     told: PerDimension<f64>,
+    /// By how much the allowance has grown in this step.
+    widened: f64,
 }
 
 impl Burst {
@@ -59,11 +64,13 @@ impl Burst {
             refilling: false,
             credit: PerDimension::default(),
             told: PerDimension::default(),
+            widened: 0.0,
         }
     }
 
-    /// The clock may have been set back.
+    /// A new step. The clock may have been set back.
     fn clamp(&mut self, now: f64, window: f64) {
+        self.widened = 0.0;
         self.steady_until = self.steady_until.min(now + window);
         for at in [
             &mut self.grew_at,
@@ -136,7 +143,7 @@ impl State {
         let Some(burst) = &mut self.burst else { return };
         if to > burst.allowance {
             let by = burst.allowance - to;
-            burst.allowance = to;
+            (burst.allowance, burst.widened) = (to, -by);
             self.shift_queues(by);
         }
     }
@@ -245,6 +252,19 @@ impl State {
             }
         }
         credit
+    }
+
+    /// How much may go at once now, of pace, if that has just been learned.
+    pub(in crate::memory) fn room_now(&self, model: &ModelQuota, now: f64) -> Duration {
+        let learned = |burst: &&Burst| burst.widened >= WORTH_WAKING && self.closed_for(now) <= 0.0;
+        let Some(burst) = self.burst.as_ref().filter(learned) else { return Duration::ZERO };
+        let (limits, window) = (self.in_force(model).limits.window, micros(model.limits.window));
+        let credit = self.credits(model, &limits, now);
+        let mut room = burst.allowance - self.pace_ahead(&limits, now);
+        for (it, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
+            room = room.min((limit + credit[it] - self.total.window[it]) / limit * window);
+        }
+        Duration::from_millis(if room < WORTH_WAKING { 0 } else { whole(room / 1e3) })
     }
 
     /// Whether resets are those of a token bucket as deep as a minute, at two levels.
