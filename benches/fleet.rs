@@ -1,9 +1,11 @@
-//! A fleet against a limit: two worker processes, 700 documents of about 2,000 tokens, 400,000
-//! tokens a minute, and providers that enforce the limit in different ways.
+//! A fleet against a limit: two worker processes, documents of about 2,000 tokens, 400,000 tokens a
+//! minute and nothing else said of the model, and providers that enforce the limit in different ways.
+//! Each batch runs twice, the second time when the provider has forgotten the first.
 //!
-//! `cargo bench --bench fleet` (some four minutes for each provider), or
-//! `cargo bench --bench fleet -- sliding-window` for one, `… -- 100` for as many documents. Use is measured by the simulated
-//! provider, from 30 s after the first admission to the last quarter minute.
+//! `cargo bench --bench fleet` (some twenty minutes), or `cargo bench --bench fleet -- token-bucket
+//! 100` for one provider and as many documents. A batch's time is from its start, on workers that
+//! wait for work, to its result. Use is measured by the simulated provider, from 30 s after the first
+//! admission to the last quarter minute.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,84 +17,180 @@
 #[path = "../tests/end_to_end/fleet.rs"]
 mod fleet;
 
-use std::time::{Duration, Instant};
+use std::{
+    io::Write as _,
+    time::{Duration, Instant},
+};
 
-use fleet::{MODEL, fleet};
+use fleet::{Fleet, fleet};
+use tidegate_simulator::ModelAccount;
 
 const LIMIT: u64 = 400_000;
-const DOCUMENTS: usize = 700;
 const TOKENS: usize = 1_950;
+const WORKERS: usize = 2;
 
-const PROVIDERS: [(&str, &str); 4] = [
-    ("token-bucket", "algorithm = \"token-bucket\"\nbucket = \"60s\""),
-    ("shallow-bucket", "algorithm = \"token-bucket\"\nbucket = \"5s\""),
-    ("fixed-window", "algorithm = \"fixed-window\""),
-    ("sliding-window", "algorithm = \"sliding-window\""),
+/// A provider by its name here, the section of its model, and how it counts.
+struct Provider {
+    name: &'static str,
+    vendor: &'static str,
+    model: &'static str,
+    limits: &'static str,
+}
+
+/// Gemini tells nothing of its limits; Anthropic tells what is left, and when all of it is back.
+const PROVIDERS: [Provider; 5] = [
+    Provider {
+        name: "token-bucket",
+        vendor: "anthropic",
+        model: "claude-sonnet-5",
+        limits: "algorithm = \"token-bucket\"\nbucket = \"60s\"",
+    },
+    Provider {
+        name: "silent-shallow",
+        vendor: "gemini",
+        model: "gemini-3-flash",
+        limits: "algorithm = \"token-bucket\"\nbucket = \"5s\"",
+    },
+    Provider {
+        name: "shallow-bucket",
+        vendor: "anthropic",
+        model: "claude-sonnet-5",
+        limits: "algorithm = \"token-bucket\"\nbucket = \"5s\"",
+    },
+    Provider {
+        name: "fixed-window",
+        vendor: "anthropic",
+        model: "claude-sonnet-5",
+        limits: "algorithm = \"fixed-window\"",
+    },
+    Provider {
+        name: "sliding-window",
+        vendor: "anthropic",
+        model: "claude-sonnet-5",
+        limits: "algorithm = \"sliding-window\"",
+    },
 ];
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
     let wanted: Vec<String> =
         std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let documents = wanted.iter().find_map(|argument| argument.parse().ok()).unwrap_or(DOCUMENTS);
+    let number = wanted.iter().find_map(|argument| argument.parse().ok());
     let wanted: Vec<String> =
         wanted.into_iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
     println!(
-        "{:<16} {:>8} {:>14} {:>8} {:>12} {:>14}",
-        "provider", "time", "calls/document", "429s", "steady use", "worst minute"
+        "| provider | documents | first s | second s | bound s | 429s first | 429s second | calls a document | steady use |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
-    for (name, limits) in PROVIDERS {
-        if wanted.is_empty() || wanted.iter().any(|one| one == name) {
-            run(name, limits, documents).await;
+    for provider in PROVIDERS {
+        if wanted.is_empty() || wanted.iter().any(|one| one == provider.name) {
+            for documents in number.map_or_else(|| vec![100, 700], |number| vec![number]) {
+                run(&provider, documents).await;
+            }
         }
     }
 }
 
+/// What one batch came to.
+struct Batch {
+    took: Duration,
+    refused: u64,
+    /// The longest call.
+    longest: f64,
+}
+
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
-async fn run(name: &str, limits: &str, documents: usize) {
+async fn run(provider: &Provider, documents: usize) {
+    let Provider { name, vendor, model, limits } = provider;
+    // Calls without chance, so that the longest is known by its answer.
     let simulator = format!(
-        "latency = {{ base = \"1s\", per-output-token = \"15ms\", jitter = 0.3 }}\n[default]\ntpm = {LIMIT}\n{limits}\n"
+        "latency = {{ base = \"1s\", per-output-token = \"15ms\", jitter = 0 }}\n[default]\ntpm = {LIMIT}\n{limits}\n"
     );
-    let Some(mut fleet) =
-        fleet(&simulator, &format!("[models.\"{MODEL}\"]\ntpm = {LIMIT}\n")).await
-    else {
-        return;
-    };
-    fleet.documents(documents, TOKENS);
-    fleet.worker();
-    fleet.worker();
-    let mut batch = fleet.batch("out");
-    batch["max_output_tokens"] = 1_024.into();
-    let started = Instant::now();
-    fleet.start(name, &batch).await;
-    let result = fleet.result(name).await.unwrap();
-    let took = started.elapsed();
-    assert_eq!(result["succeeded"], documents, "{result}");
-    assert_eq!(fleet.results("out").len(), documents);
-    let account = fleet.account();
-    let (first, last) = (account.first_admission.unwrap(), account.last_admission.unwrap());
-    let (from, to) = (
-        Duration::from_secs_f64(first.ceil() + 30.0),
-        Duration::from_secs_f64((last.floor() - 15.0).max(0.0)),
-    );
-    let refused = account.refused.requests + account.refused.tokens;
-    if to <= from {
-        println!(
-            "{name:<16} {:>6.1} s {:>14.3} {refused:>8}",
-            took.as_secs_f64(),
-            account.requests as f64 / documents as f64
+    let settings = format!("[models.\"{vendor}:{model}\"]\ntpm = {LIMIT}\n");
+    let Some(mut fleet) = fleet(&simulator, &settings).await else { return };
+    if *vendor != "anthropic" {
+        let section = format!(
+            "[providers.{vendor}]\nbase-url = \"{}\"\napi-key-env = \"SIMULATED_KEY\"\n",
+            fleet.simulator.base_url()
         );
-        return fleet.stop().await;
+        let mut file =
+            std::fs::OpenOptions::new().append(true).open(fleet.path("tidegate.toml")).unwrap();
+        file.write_all(section.as_bytes()).unwrap();
     }
-    let used = account.tokens_between(from, to).tokens as f64
-        / (to - from).as_secs_f64()
-        / (LIMIT as f64 / 60.0);
+    fleet.documents(documents, TOKENS);
+    for _ in 0..WORKERS {
+        fleet.worker();
+    }
+    while std::fs::read_to_string(fleet.path("worker.log"))
+        .map_or(0, |log| log.matches("working").count())
+        < WORKERS
+    {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let first = batch(&fleet, provider, documents, "first").await;
+    let account = fleet.simulator.account().model(model);
+    let rate = LIMIT as f64 / 60.0;
+    let full = (account.admitted.tokens as f64 - LIMIT as f64) / rate;
+    let bound = if full <= 0.0 { first.longest + 4.0 } else { 1.05 * full };
+    // A minute after the last admission no provider here remembers it.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let second = batch(&fleet, provider, documents, "second").await;
     println!(
-        "{name:<16} {:>6.0} s {:>14.3} {refused:>8} {:>10.1} % {:>12.1} %",
-        took.as_secs_f64(),
-        account.requests as f64 / documents as f64,
-        used * 100.0,
-        account.worst_window.tokens as f64 / LIMIT as f64 * 100.0
+        "| {name} | {documents} | {:.1} | {:.1} | {bound:.1} | {} | {} | {:.3} | {} |",
+        first.took.as_secs_f64(),
+        second.took.as_secs_f64(),
+        first.refused,
+        second.refused,
+        fleet.simulator.account().model(model).requests as f64 / (2 * documents) as f64,
+        steady(&account).map_or_else(String::new, |part| format!("{:.1} %", 100.0 * part)),
     );
     fleet.stop().await;
+}
+
+async fn batch(fleet: &Fleet, provider: &Provider, documents: usize, id: &str) -> Batch {
+    let Provider { name, vendor, model, .. } = provider;
+    let account = || fleet.simulator.account().model(model);
+    let before = account();
+    let mut batch = fleet.batch(id);
+    batch["max_output_tokens"] = 1_024.into();
+    batch["model"] = format!("{vendor}:{model}").into();
+    let (started, id) = (Instant::now(), format!("{name}-{id}"));
+    fleet.start(&id, &batch).await;
+    let result = fleet.result(&id).await.unwrap();
+    let took = started.elapsed();
+    assert_eq!(result["succeeded"], documents, "{result}");
+    let after = account();
+    if std::env::var_os("TIDEGATE_TRACE").is_some() {
+        eprintln!("{}", admissions(&before, &after));
+    }
+    let refused = |account: &ModelAccount| account.refused.requests + account.refused.tokens;
+    let output = batch["output"].as_str().unwrap().rsplit('/').next().unwrap();
+    let answers = fleet.results(output).into_values();
+    let longest = answers.filter_map(|answer| answer["output_tokens"].as_f64()).fold(0.0, f64::max);
+    Batch { took, refused: refused(&after) - refused(&before), longest: 1.0 + 0.015 * longest }
+}
+
+/// Calls admitted in each second.
+fn admissions(before: &ModelAccount, after: &ModelAccount) -> String {
+    let from =
+        before.last_admission.map_or_else(|| after.first_admission.unwrap(), |last| last + 1.0);
+    let seconds = Duration::from_secs_f64(from.floor()).as_secs()
+        ..Duration::from_secs_f64(after.last_admission.unwrap().ceil()).as_secs() + 1;
+    let each = seconds.map(|at| {
+        let calls = after.tokens_between(Duration::from_secs(at), Duration::from_secs(at + 1));
+        calls.requests.to_string()
+    });
+    format!("admitted in each second: {}", each.collect::<Vec<_>>().join(" "))
+}
+
+/// The part of the limit that was used; `None` where there was no steady part.
+#[expect(clippy::cast_precision_loss, reason = "figures for people")]
+fn steady(account: &ModelAccount) -> Option<f64> {
+    let (first, last) = (account.first_admission?, account.last_admission?);
+    let from = Duration::from_secs_f64(first.ceil() + 30.0);
+    let to = Duration::from_secs_f64((last.floor() - 15.0).max(0.0));
+    (to > from).then(|| {
+        let tokens = account.tokens_between(from, to).tokens as f64;
+        tokens / (to - from).as_secs_f64() / (LIMIT as f64 / 60.0)
+    })
 }
