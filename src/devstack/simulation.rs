@@ -18,18 +18,14 @@ pub struct Simulated {
     pub tpm: u64,
 }
 
-/// The model of the demo. The sample documents come to some 80,000 tokens, so that the limit binds
-/// for three quarters of a minute.
+/// The model of the demo. The sample documents come to some 80,000 tokens: three quarters of them
+/// fit into the provider's full bucket, and the others wait until it has refilled.
 pub const DEMO: Simulated =
-    Simulated { provider: "anthropic", model: "claude-sonnet-5", tpm: 120_000 };
+    Simulated { provider: "anthropic", model: "claude-sonnet-5", tpm: 60_000 };
 
 /// The models of `tidegate dev`.
 pub const MODELS: [Simulated; 2] =
     [DEMO, Simulated { provider: "openai", model: "gpt-6-mini", tpm: 200_000 }];
-
-/// How much of a minute the provider lets go at once. A provider that allows a whole minute's worth
-/// would answer the samples before its limit is felt.
-const BUCKET: Duration = Duration::from_secs(5);
 
 impl Simulated {
     /// `provider:model`.
@@ -39,16 +35,13 @@ impl Simulated {
     }
 }
 
-/// A provider with these models: token buckets, and answers of 150 tokens after some two seconds.
+/// A provider with these models: token buckets that hold a minute's worth, as Anthropic's and
+/// OpenAI's do, and answers of 150 tokens after some two seconds.
 #[must_use]
 pub fn provider(models: &[Simulated]) -> tidegate_simulator::Config {
     let limits = |model: &Simulated| {
-        let limits = Limits {
-            tpm: Some(model.tpm),
-            algorithm: Algorithm::TokenBucket,
-            bucket: BUCKET,
-            ..Limits::default()
-        };
+        let limits =
+            Limits { tpm: Some(model.tpm), algorithm: Algorithm::TokenBucket, ..Limits::default() };
         (model.model.to_owned(), limits)
     };
     tidegate_simulator::Config {
