@@ -1,5 +1,6 @@
 //! Where documents and results lie: URIs under allowed roots, on any object store.
 
+mod assembly;
 mod error;
 mod listing;
 mod local;
@@ -21,7 +22,10 @@ use object_store::{
 };
 use url::Url;
 
-pub use self::error::Error;
+pub use self::{
+    assembly::{Assembled, Assembly},
+    error::Error,
+};
 use self::{
     listing::Listed,
     root::{Root, stays_inside},
@@ -366,6 +370,18 @@ impl Location {
                 | object_store::Error::Precondition { .. },
             ) => Err(Error::Exists(self.uri())),
             Err(error) => Err(self.failed("write", &error)),
+        }
+    }
+
+    /// The whole object, if it is there, and what the store says of just these bytes.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn read_stamped_if_there(&self) -> Result<Option<(Bytes, Stamp)>, Error> {
+        match self.read_stamped().await {
+            Ok(read) => Ok(Some(read)),
+            Err(Error::Missing(_)) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -8,6 +8,9 @@
     reason = "tests may stop at the first fault"
 )]
 
+#[path = "answers/sealed.rs"]
+mod sealed;
+
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -36,8 +39,8 @@ use tidegate_providers::{
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
 use tidegate_types::Usage;
 use tidegate_workflows::contract::{
-    DocumentTask, FailedDocument, FailureType, Finish, Finished, Job, PackTask, PartTask, Progress,
-    SealShard, Step, Totals,
+    DocumentTask, FailedDocument, FailureType, Finish, Finished, Job, PackTask, PartTask, Plan,
+    Progress, SealShard, Step, Totals,
 };
 
 const MODEL: &str = "anthropic:claude-sonnet-5-5";
@@ -92,6 +95,7 @@ struct Ran {
     finished: Finished,
     /// What the provider was asked in it.
     asked: Vec<String>,
+    plan: Plan,
 }
 
 impl Ran {
@@ -177,6 +181,7 @@ impl Rig {
         let before = self.provider.asked.lock().unwrap().len();
         let run = format!("run-{:04}", self.runs);
         let plan = plan::plan(&self.services, &job, "w", &run).await?;
+        totals.skipped += plan.settled;
         for shard in 0..plan.shards() {
             let mut failures = Vec::new();
             let documents = plan.shard_documents(shard).min(most);
@@ -222,10 +227,10 @@ impl Rig {
             done: most == u32::MAX,
             ..Progress::default()
         };
-        let of = Finish { plan, output: job.output.clone(), progress, counts: true };
+        let of = Finish { plan: plan.clone(), output: job.output.clone(), progress, counts: true };
         let finished = finish::finish(&self.services.storage, &of).await.unwrap();
         let asked = self.provider.asked.lock().unwrap().split_off(before);
-        Ok(Ran { totals, finished, asked })
+        Ok(Ran { totals, finished, asked, plan })
     }
 
     fn attempt(&self, scheduled: chrono::DateTime<chrono::Utc>) -> Attempt {
@@ -298,7 +303,7 @@ async fn the_same_question_about_the_same_content_is_asked_once() {
     assert_eq!((ran.figures(), &ran.asked), (([1, 0, 2, 1], 1), &vec!["b.md, changed".to_owned()]));
     assert_eq!(rig.result("b.md")["answer"], json!("Sum up. b.md, changed"));
     assert_eq!(rig.lines("out/results.jsonl").len(), 3);
-    let index = rig.lines("out/_tidegate/w-run-0004/index-00000.jsonl");
+    let index = rig.lines("out/_tidegate/sealed/index-00001.jsonl");
     assert_eq!(
         (&index[1]["id"], &index[1]["content"]),
         (&json!("b.md"), &rig.result("b.md")["content"])

@@ -436,6 +436,8 @@ async fn a_budget_wants_a_price() {
         pack: None,
         replace: false,
         adopt: false,
+        per_document: true,
+        results_jsonl: None,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

@@ -29,7 +29,7 @@ use tidegate_activities::{
     document::process,
     failure::{Backoff, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
-    storage::{Entry, Error, Storage},
+    storage::{Assembly, Entry, Error, Storage},
 };
 use tidegate_documents::{Limits, Reader};
 use tidegate_providers::{Prices, Providers};
@@ -123,6 +123,41 @@ async fn an_s3_keeps_what_results_need() {
     }
 }
 
+#[tokio::test]
+async fn an_object_is_put_together_by_one_worker_after_another() {
+    let (_folder, s3) = s3().await;
+    let disk = tempfile::tempdir().unwrap();
+    let root = format!("file://{}/", disk.path().canonicalize().unwrap().display());
+    let local = Storage::new([root.as_str()]).unwrap();
+    for base in [s3.resolve("s3://bucket/data/").unwrap(), local.resolve(&root).unwrap()] {
+        let (place, staging) = (base.child("whole.jsonl"), base.child("aside/whole.part"));
+        let piece = |number: u8| vec![number; 7 << 20];
+        let mut first = Assembly::new(place.clone(), &staging);
+        let mut parts = 0;
+        for number in 0..5 {
+            parts += u32::from(first.append(&piece(number)).await.unwrap());
+        }
+        assert_eq!(parts, 2, "of 16 MiB each");
+        let known = (first.assembled().clone(), first.rest().to_vec());
+        // What it does after it said how far it is, its successor does again.
+        for number in 5..9 {
+            first.append(&piece(99 - number)).await.unwrap();
+        }
+        drop(first);
+        assert!(place.read_if_there().await.unwrap().is_none(), "{place}: not before it is whole");
+        let mut second = Assembly::resume(place.clone(), &staging, known.0, known.1.into());
+        for number in 5..9 {
+            second.append(&piece(number)).await.unwrap();
+        }
+        second.complete().await.unwrap();
+        let expected: Vec<u8> = (0..9).flat_map(piece).collect();
+        assert!(place.read().await.unwrap() == expected, "{place}");
+        let small = Assembly::new(base.child("small"), &staging);
+        small.complete().await.unwrap();
+        assert_eq!(base.child("small").size().await.unwrap(), Some(0));
+    }
+}
+
 /// A storage whose S3 answers everything with this status.
 async fn answering(status: StatusCode) -> Storage {
     answering_beside(status, &[]).await
@@ -210,6 +245,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         parts_add_retries: false,
         unmarked: None,
         forecast: None,
+        first_part: None,
     })
     .unwrap();
     std::fs::write(folder.path().join("job/job.json"), stored).unwrap();

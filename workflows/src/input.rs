@@ -129,6 +129,12 @@ pub struct BatchInput {
     /// answers to this question.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub adopt: Option<bool>,
+    /// One object for each document beside the sealed parts; by default there is.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub per_document: Option<bool>,
+    /// All results in one object too; by default up to 100,000 documents.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub results_jsonl: Option<bool>,
 }
 
 /// A checked input.
@@ -240,6 +246,8 @@ impl BatchInput {
             pack: self.pack,
             replace,
             adopt,
+            per_document: self.per_document != Some(false),
+            results_jsonl: self.results_jsonl,
         };
         let max_in_flight =
             self.max_in_flight.map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT));

@@ -408,6 +408,8 @@ impl ProcessDocuments {
         for running in self.running.values() {
             totals += running.totals;
         }
+        // In no shard, and done.
+        totals.skipped += state.plan.as_ref().map_or(0, |plan| plan.settled);
         if let Some(finished) = &self.finished {
             totals = finished.correct(totals);
         }

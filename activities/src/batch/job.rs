@@ -2,7 +2,8 @@
 //!
 //! Under `<output>/_tidegate/<workflow>-<run>/`: `job.json`, `shard-00000.jsonl` …, and beside each
 //! manifest which versions of its documents were found (`versions-00000.jsonl`), and what sealing
-//! the shard leaves for the end: `results-00000.jsonl` and `failures-00000.jsonl`.
+//! the shard leaves for the end: `failures-00000.jsonl`; its results are a part under `results/`.
+//! Documents that need nothing are in no shard, but in `settled-00000.jsonl`.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -15,6 +16,7 @@ use tidegate_workflows::contract::{DocumentTask, Job};
 use crate::{
     batch::{
         forecast::Forecast,
+        places::{manifest, versions},
         question::{StatedQuestion, Unmarked},
     },
     call::{
@@ -29,53 +31,12 @@ use crate::{
     storage::{Location, Storage},
 };
 
-/// The folder under a batch's output that holds everything internal.
-pub const FOLDER: &str = "_tidegate";
-
 /// Shards whose manifests a worker keeps at hand: some 60 KB each.
 const REMEMBERED_SHARDS: usize = 64;
 
 /// The place that a field names.
 pub(crate) fn resolve(storage: &Storage, field: &str, uri: &str) -> Result<Location, Failure> {
     storage.resolve(uri).map_err(|error| Failure::invalid_input(format!("{field} {error}")))
-}
-
-/// The folder of one run of one batch. Of the run's id it takes all: they begin with the time, and
-/// the first characters of two that start within a minute are the same.
-#[must_use]
-pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
-    let workflow = DocumentId::from_relative_path(workflow_id);
-    output.child(FOLDER).child(&format!("{workflow}-{run_id}"))
-}
-
-/// The manifest of a shard.
-#[must_use]
-pub fn manifest(job: &Location, shard: u32) -> Location {
-    job.child(&format!("shard-{shard:05}.jsonl"))
-}
-
-/// The versions of a shard's documents, line by line as in its manifest.
-#[must_use]
-pub fn versions(job: &Location, shard: u32) -> Location {
-    job.child(&format!("versions-{shard:05}.jsonl"))
-}
-
-/// What the results of a sealed shard answer: a line for each, without the answers.
-#[must_use]
-pub fn index(job: &Location, shard: u32) -> Location {
-    job.child(&format!("index-{shard:05}.jsonl"))
-}
-
-/// A shard's part of `results.jsonl`.
-#[must_use]
-pub fn results_part(job: &Location, shard: u32) -> Location {
-    job.child(&format!("results-{shard:05}.jsonl"))
-}
-
-/// A shard's part of `failures.jsonl`.
-#[must_use]
-pub fn failures_part(job: &Location, shard: u32) -> Location {
-    job.child(&format!("failures-{shard:05}.jsonl"))
 }
 
 /// `job.json`: what the batch's author wrote, and what the plan made of it.
@@ -97,6 +58,10 @@ pub struct Stored {
     /// What it was expected to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
+    /// The number of its first sealed part. Absent in what earlier versions planned: they seal in
+    /// the job's own folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_part: Option<u32>,
 }
 
 impl Stored {
@@ -177,6 +142,8 @@ pub struct Shard {
     pub asks: Fingerprint,
     /// [`Stored::unmarked`].
     pub unmarked: Option<Unmarked>,
+    /// [`Stored::first_part`].
+    pub first_part: Option<u32>,
     /// Where the results go.
     pub output: Location,
     /// Its documents, in order.
@@ -247,7 +214,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let folder = resolve(storage, "job", uri)?;
     let stored = Stored::read(&folder).await?;
     let asks = stored.asks();
-    let Stored { job, route, unmarked, parts_add_retries, .. } = stored;
+    let Stored { job, route, unmarked, parts_add_retries, first_part, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
     let mut documents: Vec<Document> =
@@ -273,6 +240,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         template: template(&job),
         asks,
         unmarked,
+        first_part,
         job,
         route,
         validator,

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    batch::job::FOLDER,
+    batch::places::FOLDER,
     failure::Failure,
     storage::{Error, Location},
 };

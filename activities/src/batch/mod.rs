@@ -6,18 +6,24 @@
 //!   is asked, in parts that can be compared
 //! * `output`: whether its results answer this question; [`lease`]: one batch at a time writes there;
 //!   [`ended`]: what Temporal says of that one
-//! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`
+//! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`; [`sealed`]: the parts that
+//!   lie there, of earlier batches too
+//! * [`places`]: where all of that lies; `ids`: documents' names in eight bytes; `jsonl`: a value a line
 
 mod archives;
 pub mod ended;
 pub mod estimate;
 pub mod finish;
 pub mod forecast;
+mod ids;
 pub mod job;
+mod jsonl;
 pub mod lease;
 mod output;
+pub mod places;
 pub mod plan;
 pub mod question;
 mod rows;
 pub mod seal;
+pub mod sealed;
 pub mod source;

@@ -9,7 +9,7 @@ use tidegate_workflows::contract::Job;
 
 use crate::{
     batch::{
-        job::FOLDER,
+        places::FOLDER,
         question::{StatedQuestion, Unmarked},
     },
     document::result::DocumentResult,

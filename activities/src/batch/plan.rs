@@ -3,7 +3,6 @@
 
 use std::time::SystemTime;
 
-use serde::Serialize;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARDS_AT_ONCE};
 
@@ -11,9 +10,11 @@ use crate::{
     batch::{
         estimate,
         forecast::Forecast,
-        job::{self, Document, Stored, resolve},
+        job::{Document, Stored, resolve},
+        jsonl::written,
         lease::{self, Holder},
-        output,
+        output, places,
+        sealed::{Earlier, Settled},
         source::{self, Documents},
     },
     call::{attempt::Attempt, output_cap, route::Route},
@@ -82,7 +83,8 @@ where
     services.budgets.open(job, &batch.workflow).await?;
     let pack = forecast.pack;
     recorded.write(&output).await?;
-    let folder = job::folder(&output, &batch.workflow, &batch.run);
+    let earlier = Earlier::of(&output).await?;
+    let folder = places::folder(&output, &batch.workflow, &batch.run);
     let count = documents.len() as u64;
     let retry_budget =
         Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
@@ -92,6 +94,7 @@ where
         parts_add_retries: job.retry_budget.is_none(),
         unmarked: Some(recorded.unmarked),
         forecast: Some(forecast),
+        first_part: Some(earlier.next),
     };
     let json = serde_json::to_vec_pretty(&stored)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
@@ -101,13 +104,28 @@ where
         .await
         .map_err(|error| Failure::of_field("output", error))?;
 
-    let shard_size = count.div_ceil(SHARDS_AT_ONCE.into()).clamp(MIN_SHARD, MAX_SHARD);
+    let settled = earlier.settle(&output, stored.asks(), &documents).await?;
+    let mut asked = Vec::with_capacity(documents.len());
+    let mut done = Vec::new();
+    for (document, part) in documents.into_iter().zip(settled) {
+        match part {
+            Some(part) => {
+                done.push(Settled { id: document.id, part, at: asked.len() as u64 });
+            }
+            None => asked.push(document),
+        }
+    }
+    if !done.is_empty() {
+        places::settled(&folder, 0).write(written(&done)?).await?;
+    }
+    let shard_size =
+        (asked.len() as u64).div_ceil(SHARDS_AT_ONCE.into()).clamp(MIN_SHARD, MAX_SHARD);
     for (number, shard) in
-        (0_u32..).zip(documents.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX)))
+        (0_u32..).zip(asked.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX)))
     {
-        let versions = lines(shard.iter().map(|document| &document.version))?;
-        job::versions(&folder, number).write(versions).await?;
-        job::manifest(&folder, number).write(lines(shard)?).await?;
+        let versions = written(shard.iter().map(|document| &document.version))?;
+        places::versions(&folder, number).write(versions).await?;
+        places::manifest(&folder, number).write(written(shard)?).await?;
     }
     Ok(Plan {
         job: folder.uri(),
@@ -116,18 +134,9 @@ where
         provider_batching,
         pack,
         renamed,
+        settled: done.len() as u64,
+        pages: 1,
     })
-}
-
-/// JSON, one a line.
-fn lines<T: Serialize>(values: impl IntoIterator<Item = T>) -> Result<Vec<u8>, Failure> {
-    let mut lines = Vec::new();
-    for value in values {
-        serde_json::to_writer(&mut lines, &value)
-            .map_err(|error| Failure::invalid_input(error.to_string()))?;
-        lines.push(b'\n');
-    }
-    Ok(lines)
 }
 
 /// What a batch will take, without starting it.

@@ -11,8 +11,10 @@ use tidegate_types::DocumentId;
 
 use crate::{
     batch::{
-        job::{Document, FOLDER},
-        seal::{IndexLine, READ_AHEAD, read_line},
+        job::Document,
+        places::{self, FOLDER},
+        seal::READ_AHEAD,
+        sealed::{IndexLine, read_line},
     },
     failure::Failure,
     fingerprint::Fingerprint,
@@ -50,24 +52,32 @@ impl Known {
             Err(_) => return Ok(Self::default()),
         };
         let prefixes: Vec<String> = files.iter().map(|file| format!("{file}__")).collect();
+        let is_ours = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+        let has_parts = names.iter().any(|name| places::part_number(name).is_some());
         let mut open: HashSet<String> = names
             .into_iter()
             .filter_map(|name| Some(name.strip_suffix(".json")?.to_owned()))
-            .filter(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+            .filter(|name| is_ours(name))
             .collect();
-        if open.is_empty() {
+        if open.is_empty() && !has_parts {
             return Ok(Self::default());
         }
         let mut known = BTreeMap::new();
         let Recorded { indexes, manifests } = Recorded::of(output).await?;
         // What was sealed last is the latest word.
         for index in indexes.iter().rev() {
-            if open.is_empty() {
+            if open.is_empty() && !has_parts {
                 break;
             }
-            for IndexLine { id, version, .. } in lines(&index.read().await?) {
+            for IndexLine { id, version, object, .. } in lines(&index.read().await?) {
+                let in_part = || {
+                    object.is_none()
+                        && places::is_index(index)
+                        && is_ours(id.as_str())
+                        && !known.contains_key(&id)
+                };
                 if let Some(content) = version.content
-                    && open.remove(id.as_str())
+                    && (open.remove(id.as_str()) || in_part())
                 {
                     known.insert(id, About::Content(content));
                 }
@@ -78,7 +88,7 @@ impl Known {
         let mut read = std::pin::pin!(stream::iter(unsealed).map(read_line).buffered(READ_AHEAD));
         let mut unmarked = false;
         while let Some(line) = read.try_next().await? {
-            let Some(line) = line else { continue };
+            let Some((line, _)) = line else { continue };
             let about = line.result.version.content.map_or(About::Unknown, About::Content);
             unmarked |= about == About::Unknown;
             known.insert(line.result.id, about);

@@ -1,17 +1,22 @@
-//! Sealing a shard: its results and failures become one object each, next to its manifest.
+//! Sealing a shard: its results and failures become one object each, while the batch goes on.
 
-use bytes::Bytes;
+use std::collections::HashMap;
+
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::SealShard;
+use tidegate_workflows::contract::{FailedDocument, SealShard};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    batch::job::{self, resolve},
-    document::{result::DocumentResult, version::Version},
+    batch::{
+        job::resolve,
+        jsonl::written,
+        places,
+        sealed::{self, IndexLine, read_line},
+    },
+    document::result::DocumentResult,
     failure::Failure,
-    fingerprint::Fingerprint,
     services::Services,
     storage::{Error, Location},
 };
@@ -45,7 +50,7 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
     let shard = services.shards.get(&services.storage, &sealed.job, sealed.shard).await?;
     let folder = resolve(&services.storage, "job", &sealed.job)?;
 
-    let failed = |failure: &tidegate_workflows::contract::FailedDocument| {
+    let failed = |failure: &FailedDocument| {
         let document = shard.documents.get(usize::try_from(failure.index).ok()?)?;
         Some(FailureLine {
             id: document.id.clone(),
@@ -56,73 +61,53 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
             kept: failure.kept.clone(),
         })
     };
-    let mut failures = Vec::new();
-    for line in sealed.failures.iter().filter_map(failed) {
-        serde_json::to_writer(&mut failures, &line)
-            .map_err(|error| Failure::invalid_input(error.to_string()))?;
-        failures.push(b'\n');
-    }
-    job::failures_part(&folder, sealed.shard).write(failures).await?;
+    let failures = written(sealed.failures.iter().filter_map(failed))?;
+    places::failures_part(&folder, sealed.shard).write(failures).await?;
 
-    let locations: Vec<Location> = shard
+    let (output, first) = (&shard.output, shard.first_part);
+    let part = places::results_part(&folder, output, first, sealed.shard);
+    // A worker that died while it removed the results' own objects has sealed the shard.
+    let mut there = match first.filter(|_| !shard.job.per_document) {
+        Some(_) => sealed::results(&part).await?,
+        None => HashMap::new(),
+    };
+    let locations: Vec<(DocumentId, Location)> = shard
         .documents
         .iter()
-        .map(|document| DocumentResult::location(&shard.output, &document.id))
+        .map(|document| (document.id.clone(), DocumentResult::location(output, &document.id)))
         .collect();
-    let results = stream::iter(locations).map(read_line).buffered(READ_AHEAD);
+    let results = stream::iter(locations)
+        .map(|(id, location)| async { Ok::<_, Failure>((id, read_line(location).await?)) })
+        .buffered(READ_AHEAD);
     let mut results = std::pin::pin!(results);
-    let mut writer = job::results_part(&folder, sealed.shard).writer();
-    let mut index = Vec::new();
-    while let Some(line) = results.try_next().await? {
-        if let Some(line) = line {
-            writer.write_all(&line.json).await.map_err(write_failure)?;
-            let DocumentResult { id, question, version, .. } = line.result;
-            serde_json::to_writer(&mut index, &IndexLine { id, question, version })
-                .map_err(|error| Failure::invalid_input(error.to_string()))?;
-            index.push(b'\n');
-        }
+    let mut writer = part.writer();
+    let (mut index, mut alone) = (Vec::new(), Vec::new());
+    while let Some((id, read)) = results.try_next().await? {
+        let (line, object) = match read {
+            Some((line, stamp)) => {
+                alone.push(id);
+                (line, Some(stamp))
+            }
+            None => match there.remove(&id) {
+                Some(line) => (line, None),
+                None => continue,
+            },
+        };
+        writer.write_all(&line.json).await.map_err(write_failure)?;
+        let DocumentResult { id, question, version, .. } = line.result;
+        let object = object.filter(|_| shard.job.per_document && first.is_some());
+        index.push(IndexLine { id, question, version, object });
     }
     writer.shutdown().await.map_err(write_failure)?;
-    Ok(job::index(&folder, sealed.shard).write(index).await?)
-}
-
-/// One line of a shard's index.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct IndexLine {
-    /// The document.
-    pub(super) id: DocumentId,
-    /// What was asked about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) question: Option<Fingerprint>,
-    /// Which version of it has the answer.
-    #[serde(flatten)]
-    pub(super) version: Version,
-}
-
-/// A result as one line.
-#[derive(Debug)]
-pub(super) struct Line {
-    /// With its newline.
-    pub json: Bytes,
-    /// The same, read.
-    pub result: DocumentResult,
-}
-
-impl Line {
-    /// `None` for what is no result.
-    pub(super) fn of(json: Bytes) -> Option<Self> {
-        let result = serde_json::from_slice(&json).ok()?;
-        Some(Self { json, result })
+    places::index(&folder, output, first, sealed.shard).write(written(index)?).await?;
+    if first.is_some() && !shard.job.per_document {
+        // The part has them, and its index says so.
+        let removed = stream::iter(alone)
+            .map(|id| async move { DocumentResult::location(output, &id).delete().await })
+            .buffer_unordered(READ_AHEAD);
+        removed.try_collect::<()>().await?;
     }
-}
-
-/// The result that lies there, if one does: not another program's object of the same name.
-pub(super) async fn read_line(location: Location) -> Result<Option<Line>, Failure> {
-    let Some(bytes) = location.read_if_there().await? else { return Ok(None) };
-    let mut line: Vec<u8> =
-        bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    line.push(b'\n');
-    Ok(Line::of(line.into()))
+    Ok(())
 }
 
 pub(crate) fn write_failure(error: std::io::Error) -> Failure {

@@ -14,7 +14,8 @@ use tidegate_workflows::contract::{Job, Records, Source};
 use crate::{
     batch::{
         archives,
-        job::{self, Document, resolve},
+        job::{Document, resolve},
+        places,
         rows::{IsNumbered, Known},
     },
     document::version::Version,
@@ -169,7 +170,7 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Docu
 
 /// What the batch itself writes: by its place in the output, if it lies there.
 fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
-    let ours = ["results", job::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
+    let ours = ["results", places::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
     let first = in_output.split('/').next().unwrap_or_default();
     // Behind a # stands the number of an upload that was broken off.
     let name = first.split('#').next().unwrap_or_default();

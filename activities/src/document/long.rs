@@ -18,7 +18,10 @@ use tidegate_workflows::contract::{
 };
 
 use crate::{
-    batch::job::{self, Document, Shard},
+    batch::{
+        job::{Document, Shard},
+        places,
+    },
     call::{attempt::Attempt, prompt::Content},
     document::{
         process::{Asked, answer, forget, offer},
@@ -196,7 +199,7 @@ fn done_before(
 fn folder(shard: &Shard, document: &Document, parts: &Parts) -> Location {
     shard
         .output
-        .child(job::FOLDER)
+        .child(places::FOLDER)
         .child("parts")
         .child(&format!("{}-{:016x}", document.id, parts.text))
 }

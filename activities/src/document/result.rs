@@ -7,7 +7,7 @@ use tidegate_types::{DocumentId, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, Reused};
 
 use crate::{
-    batch::job::{self, Document},
+    batch::{job::Document, places},
     call::{attempt::Attempt, unwritten::Bought},
     document::version::Version,
     failure::Failure,
@@ -139,7 +139,7 @@ impl DocumentResult {
     /// Where an answer of `id` lies that is no result: cut, or not what the schema says.
     #[must_use]
     pub fn kept(output: &Location, id: &DocumentId) -> Location {
-        output.child(job::FOLDER).child("kept").child(&format!("{id}.json"))
+        output.child(places::FOLDER).child("kept").child(&format!("{id}.json"))
     }
 
     /// Whether the answer is less than was asked for.

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use object_store::{
     ObjectMeta, ObjectStoreScheme,
     aws::AmazonS3Builder,
+    azure::MicrosoftAzureBuilder,
     gcp::GoogleCloudStorageBuilder,
     list::{PaginatedListOptions, PaginatedListStore},
+    multipart::MultipartStore,
     path,
 };
 use url::Url;
@@ -26,11 +28,11 @@ pub(super) enum Listed {
     Odd(String, String),
 }
 
-/// What lists a bucket page by page, where a store can.
-pub(super) fn lister(
-    url: &Url,
-    options: &[(String, String)],
-) -> object_store::Result<Option<Arc<dyn PaginatedListStore>>> {
+/// A bucket's own interfaces.
+type Bucket = (Option<Arc<dyn PaginatedListStore>>, Option<Arc<dyn MultipartStore>>);
+
+/// What lists a bucket page by page, where a store can, and what takes objects in parts.
+pub(super) fn bucket(url: &Url, options: &[(String, String)]) -> object_store::Result<Bucket> {
     macro_rules! built {
         ($builder:ty) => {{
             let builder = <$builder>::new().with_url(url.as_str());
@@ -40,13 +42,22 @@ pub(super) fn lister(
                     Err(_) => builder,
                 }
             });
-            Ok(Some(Arc::new(builder.build()?)))
+            Arc::new(builder.build()?)
         }};
     }
     match ObjectStoreScheme::parse(url) {
-        Ok((ObjectStoreScheme::AmazonS3, _)) => built!(AmazonS3Builder),
-        Ok((ObjectStoreScheme::GoogleCloudStorage, _)) => built!(GoogleCloudStorageBuilder),
-        _ => Ok(None),
+        Ok((ObjectStoreScheme::AmazonS3, _)) => {
+            let bucket = built!(AmazonS3Builder);
+            Ok((Some(Arc::clone(&bucket) as _), Some(bucket)))
+        }
+        Ok((ObjectStoreScheme::GoogleCloudStorage, _)) => {
+            let bucket = built!(GoogleCloudStorageBuilder);
+            Ok((Some(Arc::clone(&bucket) as _), Some(bucket)))
+        }
+        Ok((ObjectStoreScheme::MicrosoftAzure, _)) => {
+            Ok((None, Some(built!(MicrosoftAzureBuilder))))
+        }
+        _ => Ok((None, None)),
     }
 }
 

@@ -13,6 +13,7 @@ use object_store::{
     http::HttpBuilder,
     list::PaginatedListStore,
     local::LocalFileSystem,
+    multipart::MultipartStore,
 };
 use url::Url;
 
@@ -28,6 +29,8 @@ pub(super) struct Root {
     pub(super) store: Arc<dyn ObjectStore>,
     /// Lists page by page, where a store can.
     pub(super) lister: Option<Arc<dyn PaginatedListStore>>,
+    /// Takes objects in parts that another worker can add to, where a store can.
+    pub(super) uploads: Option<Arc<dyn MultipartStore>>,
     /// For `file://`: links must not lead out of it.
     pub(super) folder: Option<PathBuf>,
 }
@@ -58,6 +61,7 @@ impl Root {
                 url,
                 store: Arc::new(LocalFileSystem::new()),
                 lister: None,
+                uploads: None,
                 folder: Some(folder),
             });
         }
@@ -70,13 +74,20 @@ impl Root {
                 .with_client_options(client)
                 .with_http_connector(Straight);
             let store = builder.build().map_err(|error| invalid(error.to_string()))?;
-            return Ok(Self { url, store: Arc::new(store), lister: None, folder: None });
+            return Ok(Self {
+                url,
+                store: Arc::new(store),
+                lister: None,
+                uploads: None,
+                folder: None,
+            });
         }
-        let lister = listing::lister(&url, options).map_err(|error| invalid(error.to_string()))?;
+        let (lister, uploads) =
+            listing::bucket(&url, options).map_err(|error| invalid(error.to_string()))?;
         let options = options.iter().map(|(key, value)| (key.to_ascii_lowercase(), value));
         let (store, _) = object_store::parse_url_opts(&url, options)
             .map_err(|error| invalid(error.to_string()))?;
-        Ok(Self { url, store: Arc::from(store), lister, folder: None })
+        Ok(Self { url, store: Arc::from(store), lister, uploads, folder: None })
     }
 
     /// How many parts of the path lie beyond this root, if it covers the URL.

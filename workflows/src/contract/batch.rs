@@ -29,14 +29,25 @@ pub struct Plan {
     /// [`Progress::renamed`].
     #[serde(default)]
     pub renamed: u64,
+    /// Documents in no shard, because their answers were sealed before.
+    #[serde(default, skip_serializing_if = "nothing")]
+    pub settled: u64,
+    /// In how many pages it was written; 0 is one, by a version that knew of no more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pages: u32,
 }
 
 impl Plan {
     /// How many shards there are.
     #[must_use]
     pub fn shards(&self) -> u32 {
-        u32::try_from(self.documents.div_ceil(u64::from(self.shard_size.max(1))))
-            .unwrap_or(u32::MAX)
+        u32::try_from(self.asked().div_ceil(u64::from(self.shard_size.max(1)))).unwrap_or(u32::MAX)
+    }
+
+    /// Documents that lie in shards.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.documents.saturating_sub(self.settled)
     }
 
     /// How many documents shard `shard` holds, counted from 0.
@@ -44,7 +55,7 @@ impl Plan {
     pub fn shard_documents(&self, shard: u32) -> u32 {
         let size = u64::from(self.shard_size.max(1));
         let before = u64::from(shard) * size;
-        u32::try_from(self.documents.saturating_sub(before).min(size)).unwrap_or(u32::MAX)
+        u32::try_from(self.asked().saturating_sub(before).min(size)).unwrap_or(u32::MAX)
     }
 }
 
@@ -168,6 +179,11 @@ impl Finished {
         let Self { succeeded, failed, skipped, cancelled, .. } = *self;
         Totals { succeeded, failed, skipped, cancelled, in_flight: 0, ..totals }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn nothing(value: &u64) -> bool {
+    *value == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -64,6 +64,16 @@ pub struct Job {
     /// Results there that do not say what they answer are answers to this question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopt: bool,
+    /// Each result keeps an object of its own when its shard is sealed.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub per_document: bool,
+    /// `results.jsonl` is written; `None` leaves it to the number of documents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results_jsonl: Option<bool>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Output tokens that answers hardly exceed where the author states no bound: three pages. The

@@ -53,14 +53,7 @@ impl Rig {
     /// Finishes a batch of shards of two documents, which says that it has worked on all of them,
     /// or not.
     async fn finish(&self, documents: u64, done: bool, totals: Totals) -> Finished {
-        let plan = Plan {
-            job: self.job.clone(),
-            documents,
-            shard_size: 2,
-            provider_batching: None,
-            pack: 1,
-            renamed: 3,
-        };
+        let plan = Plan { job: self.job.clone(), documents, renamed: 3, ..plan() };
         let started_at = Some("2026-11-22T10:00:00Z".to_owned());
         let progress =
             Progress { documents, totals, started_at, done, renamed: 3, ..Progress::default() };
@@ -77,6 +70,19 @@ impl Rig {
     fn report(&self) -> Value {
         serde_json::from_slice(&std::fs::read(self.folder.path().join("report.json")).unwrap())
             .unwrap()
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        job: String::new(),
+        documents: 0,
+        shard_size: 2,
+        provider_batching: None,
+        pack: 1,
+        renamed: 0,
+        settled: 0,
+        pages: 0,
     }
 }
 
@@ -170,4 +176,50 @@ async fn a_document_that_is_nowhere_is_named() {
         (&json!(false), &json!(7), &json!("b"))
     );
     assert!(rig.ids("failures.jsonl").is_empty());
+}
+
+/// The parts before were taken up by a worker that died: the next one does not ask for them again.
+#[tokio::test]
+async fn a_finish_goes_on_where_it_was_broken_off() {
+    let rig = Rig::new();
+    let large = |id: &str| {
+        let mut result = result(id, 10);
+        result["answer"] = json!("x".repeat(9 << 20));
+        result
+    };
+    for (shard, ids) in [["a", "b"], ["c", "d"], ["e", "f"]].into_iter().enumerate() {
+        let shard = u32::try_from(shard).unwrap();
+        rig.planned(shard, &ids);
+        rig.sealed(shard, &[large(ids[0])], &[ids[1]]);
+    }
+    let manifest = rig.folder.path().join("_tidegate/batch-1/shard-00002.jsonl");
+    let third = std::fs::read(&manifest).unwrap();
+    std::fs::remove_file(&manifest).unwrap();
+    let plan = |rig: &Rig| Plan { job: rig.job.clone(), documents: 6, shard_size: 2, ..plan() };
+    let of = Finish {
+        plan: plan(&rig),
+        output: rig.output.clone(),
+        progress: Progress { documents: 6, done: true, ..Progress::default() },
+        counts: true,
+    };
+    let failure = finish(&rig.storage, &of).await.unwrap_err();
+    assert!(failure.message.contains("is gone"), "{failure}");
+    assert!(!rig.folder.path().join("results.jsonl").exists(), "it is seen when it is complete");
+    std::fs::write(&manifest, third).unwrap();
+    // They are written down: nobody reads them again.
+    for name in ["results-00000.jsonl", "failures-00000.jsonl", "results-00001.jsonl"] {
+        std::fs::write(rig.folder.path().join("_tidegate/batch-1").join(name), "").unwrap();
+    }
+    let finished = finish(&rig.storage, &of).await.unwrap();
+    assert_eq!((finished.succeeded, finished.failed, finished.missing), (3, 3, 0));
+    assert_eq!(rig.ids("results.jsonl"), ["a", "c", "e"]);
+    assert_eq!(rig.ids("failures.jsonl"), ["b", "d", "f"]);
+    assert_eq!(rig.report()["models"]["a:b"]["documents"], json!(3));
+    let left = std::fs::read_dir(rig.folder.path().join("_tidegate/batch-1")).unwrap();
+    let left: Vec<_> =
+        left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(
+        !left.iter().any(|name| name.contains("finish") || name.ends_with(".part")),
+        "{left:?}"
+    );
 }

@@ -140,6 +140,8 @@ impl Fake {
             provider_batching: None,
             pack: 0,
             renamed: 0,
+            settled: 0,
+            pages: 0,
         };
         Self {
             plan: Some(plan),

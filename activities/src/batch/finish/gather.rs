@@ -1,0 +1,529 @@
+//! One pass over what a batch has left: every planned document is counted, and every result is
+//! written down.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use chrono::{DateTime, FixedOffset};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::Deserialize;
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::Finish;
+
+use super::{
+    checkpoint::Checkpoint,
+    counted::{Answered, Counted},
+};
+use crate::{
+    batch::{
+        ids::Ids,
+        job::Stored,
+        jsonl::lines,
+        places,
+        question::Unmarked,
+        seal::READ_AHEAD,
+        sealed::{self, Line, Settled, read_line},
+    },
+    document::{result::DocumentResult, version::Version},
+    failure::Failure,
+    fingerprint::Fingerprint,
+    storage::{Assembly, Error, Location},
+};
+
+/// More documents than this are left in their parts: one file of them would serve nobody.
+const MAX_IN_ONE_FILE: u64 = 100_000;
+
+/// Bytes of parts of earlier batches that are kept at hand; one at least is.
+const PARTS_AT_HAND: usize = 32 << 20;
+
+/// The results as they are written, and what they come to.
+pub(super) struct Gathering<'a> {
+    output: &'a Location,
+    folder: &'a Location,
+    finish: &'a Finish,
+    takes: Takes,
+    began: Option<DateTime<FixedOffset>>,
+    first_part: Option<u32>,
+    /// Results with an object of their own that no planned document has claimed; `None` where the
+    /// workers may not list them, so that each must be asked for.
+    present: Option<Ids>,
+    /// Documents whose lines in earlier parts are out of date.
+    anew: Ids,
+    settled: SettledDocuments<'a>,
+    earlier: EarlierParts<'a>,
+    /// Absent where the sealed parts are all there is.
+    results: Option<Assembly>,
+    failures: Assembly,
+    counted: Counted,
+    answered: Answered,
+    /// Shards that are written down already.
+    before: u32,
+}
+
+impl<'a> Gathering<'a> {
+    /// Where a worker before this one has stopped, or at the beginning.
+    pub(super) async fn begin(
+        output: &'a Location,
+        folder: &'a Location,
+        finish: &'a Finish,
+        stored: Option<&Stored>,
+    ) -> Result<Self, Failure> {
+        let in_one_file = stored
+            .and_then(|stored| stored.job.results_jsonl)
+            .unwrap_or(finish.plan.documents <= MAX_IN_ONE_FILE);
+        let first_part = stored.and_then(|stored| stored.first_part);
+        let checkpoint = Checkpoint::read(folder).await?;
+        let there = checkpoint.unwrap_or_default();
+        let Checkpoint { shards, counted, answered, results, failures } = there;
+        let assembly = |name: &str, (assembled, rest)| {
+            let staging = folder.child(&format!("{name}.part"));
+            Assembly::resume(output.child(name), &staging, assembled, rest)
+        };
+        Ok(Self {
+            output,
+            folder,
+            finish,
+            takes: Takes::of(stored, finish.progress.done),
+            began: finish.progress.started_at.as_deref().and_then(time),
+            first_part,
+            present: present(output, first_part.unwrap_or(0)).await?,
+            anew: Ids::default(),
+            settled: SettledDocuments::of(folder, finish),
+            earlier: EarlierParts { output, at_hand: VecDeque::new() },
+            results: in_one_file.then(|| assembly("results.jsonl", results)),
+            failures: assembly("failures.jsonl", failures),
+            counted,
+            answered,
+            before: shards,
+        })
+    }
+
+    /// Everything.
+    pub(super) async fn gather(mut self) -> Result<(Counted, Answered), Failure> {
+        let mut asked = 0;
+        for shard in 0..self.finish.plan.shards() {
+            let planned = planned(self.folder, shard).await?;
+            if shard < self.before {
+                asked = self.pass_over(shard, planned, asked).await?;
+            } else {
+                asked = self.shard(shard, planned, asked).await?;
+            }
+        }
+        while let Some(settled) = self.settled.next(u64::MAX).await? {
+            self.settle(settled).await?;
+        }
+        self.others().await?;
+        match self.results.take() {
+            Some(results) => complete(self.folder, results).await?,
+            // That of a smaller batch, before this one.
+            None => self.output.child("results.jsonl").delete().await?,
+        }
+        complete(self.folder, self.failures).await?;
+        if let Some(first) = self.first_part.filter(|first| *first > 0) {
+            sealed::supersede(self.output, first, |id| self.anew.contains(id)).await?;
+        }
+        Ok((self.counted, self.answered))
+    }
+
+    /// A shard that is written down already: what it has claimed is claimed again.
+    async fn pass_over(
+        &mut self,
+        shard: u32,
+        planned: Vec<Planned>,
+        mut asked: u64,
+    ) -> Result<u64, Failure> {
+        for planned in planned {
+            while let Some(settled) = self.settled.next(asked).await? {
+                self.claim(&settled.id);
+            }
+            self.claim(&planned.id);
+            asked += 1;
+        }
+        if self.first_part.is_some_and(|first| first > 0) {
+            let part = places::results_part(self.folder, self.output, self.first_part, shard);
+            sealed::results(&part).await?.keys().for_each(|id| self.anew.insert(id.as_str()));
+        }
+        Ok(asked)
+    }
+
+    fn claim(&mut self, id: &DocumentId) -> bool {
+        self.present.as_mut().is_none_or(|present| present.remove(id.as_str()))
+    }
+
+    async fn shard(
+        &mut self,
+        shard: u32,
+        planned: Vec<Planned>,
+        mut asked: u64,
+    ) -> Result<u64, Failure> {
+        let output = self.output;
+        let part = places::results_part(self.folder, output, self.first_part, shard);
+        let mut sealed = sealed::results(&part).await?;
+        if sealed.is_empty() && self.first_part.is_some() {
+            // A worker of an earlier version has sealed it in its own way.
+            let part = places::results_part(self.folder, output, None, shard);
+            sealed = sealed::results(&part).await?;
+        }
+        if self.first_part.is_some_and(|first| first > 0) {
+            sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
+        }
+        let whole = places::failures_part(self.folder, shard).read_if_there().await?;
+        let mut failed: HashMap<DocumentId, Bytes> = lines(&whole.unwrap_or_default())
+            .filter_map(|line| Some((serde_json::from_slice::<Named>(&line).ok()?.id, line)))
+            .collect();
+        let found: Vec<(Planned, Found)> = planned
+            .into_iter()
+            .map(|planned| {
+                let is_present = self.claim(&planned.id);
+                let found = match sealed.remove(&planned.id) {
+                    Some(line) => Found::Sealed(Box::new(line)),
+                    None if is_present => {
+                        Found::Alone(DocumentResult::location(output, &planned.id))
+                    }
+                    None => Found::Nowhere,
+                };
+                (planned, found)
+            })
+            .collect();
+        let found = stream::iter(found)
+            .map(|(planned, found)| async { Ok::<_, Failure>((planned, found.read().await?)) })
+            .buffered(READ_AHEAD);
+        let mut found = std::pin::pin!(found);
+        let mut has_new_part = false;
+        while let Some((planned, line)) = found.try_next().await? {
+            while let Some(settled) = self.settled.next(asked).await? {
+                has_new_part |= self.settle(settled).await?;
+            }
+            asked += 1;
+            let failed = failed.remove(&planned.id);
+            has_new_part |= self.document(planned, line, failed).await?;
+        }
+        if has_new_part {
+            self.checkpoint(shard + 1).save(self.folder).await?;
+        }
+        Ok(asked)
+    }
+
+    fn checkpoint(&self, shards: u32) -> Checkpoint {
+        let of = |assembly: &Assembly| {
+            (assembly.assembled().clone(), Bytes::copy_from_slice(assembly.rest()))
+        };
+        Checkpoint {
+            shards,
+            counted: self.counted.clone(),
+            answered: self.answered.clone(),
+            results: self.results.as_ref().map(of).unwrap_or_default(),
+            failures: of(&self.failures),
+        }
+    }
+
+    /// A document that was asked, or was to be. Whether the store has another part of what is
+    /// written since.
+    async fn document(
+        &mut self,
+        planned: Planned,
+        line: Option<Line>,
+        failed: Option<Bytes>,
+    ) -> Result<bool, Failure> {
+        let mut has_new_part = false;
+        if let Some(line) = &line {
+            // Whatever it answers, it is a result.
+            has_new_part |= self.result(line).await?;
+        }
+        let takes = self.takes;
+        let line = line.filter(|line| takes.question(&line.result));
+        let is_new =
+            line.as_ref().is_some_and(|line| time(&line.result.completed_at) >= self.began);
+        if is_new {
+            self.counted.new += 1;
+        } else if let Some(line) = failed {
+            self.counted.failed += 1;
+            has_new_part |= append(self.folder, &mut self.failures, &line).await?;
+        } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
+            self.counted.old += 1;
+        } else {
+            self.counted.lacks(&planned.id);
+        }
+        Ok(has_new_part)
+    }
+
+    /// A document whose answer was there when the batch was planned.
+    async fn settle(&mut self, settled: Settled) -> Result<bool, Failure> {
+        self.claim(&settled.id);
+        let line = match self.earlier.line(&settled).await? {
+            Some(line) => Some(line),
+            None => {
+                let own = DocumentResult::location(self.output, &settled.id);
+                read_line(own).await?.map(|(line, _)| Arc::new(line))
+            }
+        };
+        match line {
+            Some(line) => {
+                self.counted.old += 1;
+                self.result(&line).await
+            }
+            None => {
+                self.counted.lacks(&settled.id);
+                Ok(false)
+            }
+        }
+    }
+
+    async fn result(&mut self, line: &Line) -> Result<bool, Failure> {
+        self.answered.add(&line.result);
+        match &mut self.results {
+            Some(results) => append(self.folder, results, &line.json).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Results that no planned document has claimed.
+    async fn others(&mut self) -> Result<(), Failure> {
+        let Some(mut present) = self.present.take().filter(|present| !present.is_empty()) else {
+            return Ok(());
+        };
+        let results = self.output.child("results");
+        let mut others = Vec::new();
+        let listed = results.list(|location| {
+            others.extend(own_id(&location, &results).filter(|id| present.has(id)));
+        });
+        listed.await?;
+        others.sort_unstable();
+        let others = stream::iter(others)
+            .map(|name| {
+                let location = results.child(&format!("{name}.json"));
+                async move {
+                    let line = read_line(location).await?.map(|(line, _)| line);
+                    Ok::<_, Failure>(line.filter(|line| line.result.id.as_str() == name))
+                }
+            })
+            .buffered(READ_AHEAD);
+        let mut others = std::pin::pin!(others);
+        while let Some(line) = others.try_next().await? {
+            if let Some(line) = line {
+                present.remove(line.result.id.as_str());
+                self.result(&line).await?;
+            }
+        }
+        let mut by_part: BTreeMap<u32, Vec<DocumentId>> = BTreeMap::new();
+        sealed::alone_before(self.output, self.first_part.unwrap_or(0), |part, id| {
+            if present.has(id.as_str()) {
+                by_part.entry(part).or_default().push(id);
+            }
+        })
+        .await?;
+        for (part, ids) in by_part {
+            let mut results = sealed::results(&places::part(self.output, part)).await?;
+            for id in ids {
+                if let Some(line) = results.remove(&id)
+                    && present.remove(id.as_str())
+                {
+                    self.result(&line).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn append(folder: &Location, to: &mut Assembly, bytes: &[u8]) -> Result<bool, Failure> {
+    match to.append(bytes).await {
+        Ok(has_new_part) => Ok(has_new_part),
+        Err(error) => Err(lost(folder, error).await),
+    }
+}
+
+async fn complete(folder: &Location, object: Assembly) -> Result<(), Failure> {
+    match object.complete().await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(lost(folder, error).await),
+    }
+}
+
+/// Stores give up an upload that lies there for long: the next attempt begins anew.
+async fn lost(folder: &Location, error: Error) -> Failure {
+    if let Error::Missing(object) = &error {
+        Checkpoint::forget(folder).await;
+        return Failure::transient(format!(
+            "what was written of {object} is gone; it is written from the beginning"
+        ));
+    }
+    error.into()
+}
+
+/// Documents of the plan that were not asked, in its order.
+struct SettledDocuments<'a> {
+    folder: &'a Location,
+    pages: std::ops::Range<u32>,
+    /// Of the page that was read last.
+    page: VecDeque<Settled>,
+}
+
+impl<'a> SettledDocuments<'a> {
+    fn of(folder: &'a Location, finish: &Finish) -> Self {
+        let pages = if finish.plan.settled > 0 { 0..finish.plan.pages } else { 0..0 };
+        Self { folder, pages, page: VecDeque::new() }
+    }
+
+    /// The next, if it stands before this one of those that were asked, or right after the one
+    /// before.
+    async fn next(&mut self, asked: u64) -> Result<Option<Settled>, Failure> {
+        while self.page.is_empty() {
+            let Some(page) = self.pages.next() else { return Ok(None) };
+            let object = places::settled(self.folder, page);
+            let whole = object.read_if_there().await?.unwrap_or_default();
+            let read = lines(&whole).map(|line| serde_json::from_slice(&line));
+            self.page = read
+                .collect::<Result<_, _>>()
+                .map_err(|error| Failure::invalid_input(format!("{object} is damaged: {error}")))?;
+        }
+        let is_due = self.page.front().is_some_and(|settled| settled.at <= asked);
+        Ok(if is_due { self.page.pop_front() } else { None })
+    }
+}
+
+/// Results that earlier batches have sealed.
+struct EarlierParts<'a> {
+    output: &'a Location,
+    /// Part, bytes, results; the latest last.
+    at_hand: VecDeque<(u32, usize, HashMap<DocumentId, Arc<Line>>)>,
+}
+
+impl EarlierParts<'_> {
+    async fn line(&mut self, settled: &Settled) -> Result<Option<Arc<Line>>, Failure> {
+        let known = self.at_hand.iter().find(|(part, ..)| *part == settled.part);
+        if let Some((.., results)) = known {
+            return Ok(results.get(&settled.id).cloned());
+        }
+        let results = sealed::results(&places::part(self.output, settled.part)).await?;
+        let bytes = results.values().map(|line| 2 * line.json.len()).sum();
+        let results: HashMap<_, _> =
+            results.into_iter().map(|(id, line)| (id, Arc::new(line))).collect();
+        let line = results.get(&settled.id).cloned();
+        while self.at_hand.iter().map(|(_, bytes, _)| bytes).sum::<usize>() + bytes > PARTS_AT_HAND
+        {
+            if self.at_hand.pop_front().is_none() {
+                break;
+            }
+        }
+        self.at_hand.push_back((settled.part, bytes, results));
+        Ok(line)
+    }
+}
+
+/// Which results answer what this batch asks.
+#[derive(Debug, Clone, Copy)]
+struct Takes {
+    /// The question, and what becomes of results that do not say theirs. Absent where the batch is
+    /// of a version that took every result.
+    asks: Option<(Fingerprint, Unmarked)>,
+    /// The batch has worked on all documents, so that what only reading can tell was read.
+    all_read: bool,
+}
+
+impl Takes {
+    fn of(stored: Option<&Stored>, all_read: bool) -> Self {
+        let asks = stored.and_then(|stored| Some((stored.asks(), stored.unmarked?)));
+        Self { asks, all_read }
+    }
+
+    fn question(self, result: &DocumentResult) -> bool {
+        self.asks
+            .is_none_or(|(asks, unmarked)| Unmarked::takes(Some(unmarked), asks, result.question))
+    }
+
+    fn version(self, planned: &Version, result: &DocumentResult) -> bool {
+        let is_listed = planned.stamp.is_some() && result.version.stamp.is_some();
+        self.asks.is_none()
+            || planned.is_same(&result.version).unwrap_or(self.all_read || !is_listed)
+    }
+}
+
+/// Where the result of a planned document is.
+enum Found {
+    /// In its shard's part.
+    Sealed(Box<Line>),
+    /// Only under its own name.
+    Alone(Location),
+    Nowhere,
+}
+
+impl Found {
+    async fn read(self) -> Result<Option<Line>, Failure> {
+        match self {
+            Self::Sealed(line) => Ok(Some(*line)),
+            Self::Alone(location) => Ok(read_line(location).await?.map(|(line, _)| line)),
+            Self::Nowhere => Ok(None),
+        }
+    }
+}
+
+/// The results that are there, in objects of their own or sealed by earlier batches; `None` where
+/// the workers may not list them.
+async fn present(output: &Location, first_part: u32) -> Result<Option<Ids>, Failure> {
+    let results = output.child("results");
+    let mut present = Ids::default();
+    let listed = results.list(|location| {
+        if let Some(id) = own_id(&location, &results) {
+            present.insert(&id);
+        }
+    });
+    match listed.await {
+        Ok(()) => {
+            if first_part > 0 {
+                sealed::alone_before(output, first_part, |_, id| present.insert(id.as_str()))
+                    .await?;
+            }
+            Ok(Some(present))
+        }
+        Err(error @ Error::Failed(_)) => Err(error.into()),
+        Err(error) => {
+            tracing::warn!(%error, "results that are not in the plan are left out of results.jsonl");
+            Ok(None)
+        }
+    }
+}
+
+fn own_id(location: &Location, results: &Location) -> Option<String> {
+    let name = location.relative_to(results);
+    Some(name.strip_suffix(".json").filter(|id| !id.contains('/'))?.to_owned())
+}
+
+/// What of a manifest's line, or a failure's, is needed here.
+#[derive(Deserialize)]
+struct Named {
+    id: DocumentId,
+}
+
+/// A document of a shard, and what was known of its version when it was planned.
+struct Planned {
+    id: DocumentId,
+    version: Version,
+}
+
+/// A shard's documents, in order.
+async fn planned(folder: &Location, shard: u32) -> Result<Vec<Planned>, Failure> {
+    let object = places::manifest(folder, shard);
+    let damaged = |why: &dyn std::fmt::Display| {
+        Failure::invalid_input(format!("{object} is damaged: {why}; start the batch anew"))
+    };
+    let bytes = object.read_if_there().await?.ok_or_else(|| damaged(&"it is gone"))?;
+    // Earlier versions wrote none.
+    let versions = places::versions(folder, shard).read_if_there().await?.unwrap_or_default();
+    let versions = lines(&versions).map(|line| serde_json::from_slice(&line).unwrap_or_default());
+    lines(&bytes)
+        .zip(versions.chain(std::iter::repeat_with(Version::default)))
+        .map(|(line, version)| {
+            let Named { id } = serde_json::from_slice(&line)?;
+            Ok(Planned { id, version })
+        })
+        .collect::<Result<_, _>>()
+        .map_err(|error: serde_json::Error| damaged(&error))
+}
+
+pub(super) fn time(text: &str) -> Option<DateTime<FixedOffset>> {
+    DateTime::parse_from_rfc3339(text).ok()
+}

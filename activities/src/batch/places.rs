@@ -1,0 +1,97 @@
+//! Where the objects of a batch lie in its output.
+
+use tidegate_types::DocumentId;
+
+use crate::storage::Location;
+
+/// The folder under a batch's output that holds everything internal.
+pub const FOLDER: &str = "_tidegate";
+
+const PART: &str = "part-";
+const INDEX: &str = "index-";
+const END: &str = ".jsonl";
+
+/// A sealed part of an output.
+#[must_use]
+pub fn part(output: &Location, number: u32) -> Location {
+    output.child("results").child(&format!("{PART}{number:05}{END}"))
+}
+
+/// What a sealed part's lines answer.
+#[must_use]
+pub fn part_index(output: &Location, number: u32) -> Location {
+    indexes(output).child(&format!("{INDEX}{number:05}{END}"))
+}
+
+pub(super) fn indexes(output: &Location) -> Location {
+    output.child(FOLDER).child("sealed")
+}
+
+/// The number of a part, by its name.
+pub(super) fn part_number(name: &str) -> Option<u32> {
+    number(name, PART)
+}
+
+/// The number of the part that an index is of, by its name.
+pub(super) fn index_number(name: &str) -> Option<u32> {
+    number(name, INDEX)
+}
+
+fn number(name: &str, prefix: &str) -> Option<u32> {
+    name.strip_prefix(prefix)?.strip_suffix(END)?.parse().ok()
+}
+
+/// The folder of one run of one batch. Of the run's id it takes all: they begin with the time, and
+/// the first characters of two that start within a minute are the same.
+#[must_use]
+pub fn folder(output: &Location, workflow_id: &str, run_id: &str) -> Location {
+    let workflow = DocumentId::from_relative_path(workflow_id);
+    output.child(FOLDER).child(&format!("{workflow}-{run_id}"))
+}
+
+/// The manifest of a shard.
+#[must_use]
+pub fn manifest(job: &Location, shard: u32) -> Location {
+    job.child(&format!("shard-{shard:05}.jsonl"))
+}
+
+/// The versions of a shard's documents, line by line as in its manifest.
+#[must_use]
+pub fn versions(job: &Location, shard: u32) -> Location {
+    job.child(&format!("versions-{shard:05}.jsonl"))
+}
+
+/// A shard's part of `results.jsonl`.
+#[must_use]
+pub fn results_part(job: &Location, output: &Location, first: Option<u32>, shard: u32) -> Location {
+    match first {
+        Some(first) => part(output, first + shard),
+        None => job.child(&format!("results-{shard:05}.jsonl")),
+    }
+}
+
+/// What the results of a sealed shard answer: a line for each, without the answers.
+#[must_use]
+pub fn index(job: &Location, output: &Location, first: Option<u32>, shard: u32) -> Location {
+    match first {
+        Some(first) => part_index(output, first + shard),
+        None => job.child(&format!("index-{shard:05}.jsonl")),
+    }
+}
+
+/// Documents whose result was sealed before, in one page of the plan.
+#[must_use]
+pub fn settled(job: &Location, page: u32) -> Location {
+    job.child(&format!("settled-{page:05}.jsonl"))
+}
+
+/// A shard's part of `failures.jsonl`.
+#[must_use]
+pub fn failures_part(job: &Location, shard: u32) -> Location {
+    job.child(&format!("failures-{shard:05}.jsonl"))
+}
+
+/// Whether an index is one of a part here, and not of what an earlier version sealed.
+pub(super) fn is_index(location: &Location) -> bool {
+    location.uri().rsplit('/').nth(1) == Some("sealed")
+}

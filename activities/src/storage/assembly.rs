@@ -1,0 +1,173 @@
+//! An object that is put together piece by piece, by one worker after another if need be, in flat
+//! memory. Nothing is seen in its place before it is complete.
+//!
+//! A small one is written whole. A larger one is a multipart upload of its store, or a file beside
+//! it on a file system; what another worker needs to go on is an [`Assembled`].
+
+use std::{
+    fs, io,
+    io::{Seek, SeekFrom, Write},
+    path::{Path as FilePath, PathBuf},
+};
+
+use bytes::Bytes;
+use object_store::multipart::PartId;
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Location};
+
+/// Bytes of each part but the last: some stores want them all of one length, and most take 10,000.
+const PART: usize = 16 << 20;
+
+/// The parts that the store has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assembled {
+    /// The store's name for the upload; a file system has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upload: Option<String>,
+    /// The store's names for its parts.
+    parts: Vec<String>,
+}
+
+/// An object on the way.
+#[derive(Debug)]
+pub struct Assembly {
+    location: Location,
+    /// Where a file system keeps it meanwhile.
+    staged: Option<PathBuf>,
+    assembled: Assembled,
+    buffer: Vec<u8>,
+}
+
+impl Assembly {
+    /// An object that goes to its place when it is complete. A file system keeps it in the meantime
+    /// at `staging`.
+    #[must_use]
+    pub fn new(location: Location, staging: &Location) -> Self {
+        Self::resume(location, staging, Assembled::default(), Bytes::new())
+    }
+
+    /// The same, with these parts, and with these bytes behind them, which are in no part.
+    #[must_use]
+    pub fn resume(
+        location: Location,
+        staging: &Location,
+        assembled: Assembled,
+        rest: Bytes,
+    ) -> Self {
+        let staged = staging.file_path();
+        Self { location, staged, assembled, buffer: rest.into() }
+    }
+
+    /// What the store has of it.
+    #[must_use]
+    pub fn assembled(&self) -> &Assembled {
+        &self.assembled
+    }
+
+    /// What is in no part yet.
+    #[must_use]
+    pub fn rest(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Adds bytes to its end. Whether the store has another part since.
+    ///
+    /// # Errors
+    /// one of the store's when it cannot take them; [`Error::Missing`] when it has lost the parts
+    /// before.
+    pub async fn append(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.buffer.extend_from_slice(bytes);
+        let is_full = self.buffer.len() >= PART;
+        while self.buffer.len() >= PART {
+            let rest = self.buffer.split_off(PART);
+            let part = std::mem::replace(&mut self.buffer, rest);
+            self.put(part).await?;
+        }
+        Ok(is_full)
+    }
+
+    /// Puts it into its place, whatever is there.
+    ///
+    /// # Errors
+    /// As [`Self::append`].
+    pub async fn complete(mut self) -> Result<(), Error> {
+        if self.assembled.parts.is_empty() {
+            return self.location.write(Bytes::from(self.buffer)).await;
+        }
+        if !self.buffer.is_empty() {
+            let last = std::mem::take(&mut self.buffer);
+            self.put(last).await?;
+        }
+        let Some(upload) = &self.assembled.upload else {
+            let (staged, place) = (self.staged.clone(), self.location.file_path());
+            let (Some(staged), Some(place)) = (staged, place) else { return Err(self.cannot()) };
+            return self.on_disk(move || fs::rename(staged, place)).await;
+        };
+        let store = self.location.root().uploads.as_ref().ok_or_else(|| self.cannot())?;
+        let parts = self.assembled.parts.iter().map(|part| PartId { content_id: part.clone() });
+        let completed = store.complete_multipart(&self.location.path, upload, parts.collect());
+        completed.await.map(drop).map_err(|error| self.failed(&error))
+    }
+
+    async fn put(&mut self, part: Vec<u8>) -> Result<(), Error> {
+        let number = self.assembled.parts.len();
+        if let Some(staged) = self.staged.clone() {
+            let at = (number * PART) as u64;
+            self.on_disk(move || write_at(&staged, at, &part)).await?;
+            self.assembled.parts.push(String::new());
+            return Ok(());
+        }
+        let store = self.location.root().uploads.clone().ok_or_else(|| self.cannot())?;
+        let path = &self.location.path;
+        let upload = match &self.assembled.upload {
+            Some(upload) => upload.clone(),
+            None => store.create_multipart(path).await.map_err(|error| self.failed(&error))?,
+        };
+        let put = store.put_part(path, &upload, number, part.into()).await;
+        let part = put.map_err(|error| self.failed(&error))?;
+        self.assembled.upload = Some(upload);
+        self.assembled.parts.push(part.content_id);
+        Ok(())
+    }
+
+    async fn on_disk(
+        &self,
+        work: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten();
+        done.map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::Missing(self.location.uri()),
+            _ => Error::of_writing(&error),
+        })
+    }
+
+    fn failed(&self, error: &object_store::Error) -> Error {
+        match error {
+            object_store::Error::NotFound { .. } => Error::Missing(self.location.uri()),
+            error => self.location.failed("write", error),
+        }
+    }
+
+    fn cannot(&self) -> Error {
+        Error::Invalid(format!("{} is too large to be written there", self.location))
+    }
+}
+
+/// What follows is cut off: another worker may have written it, and died. It is on the disk before
+/// anything says that it is there.
+fn write_at(file: &FilePath, at: u64, bytes: &[u8]) -> io::Result<()> {
+    if at == 0
+        && let Some(folder) = file.parent()
+    {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = fs::File::options().write(true).create(at == 0).truncate(false).open(file)?;
+    if file.metadata()?.len() < at {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    file.set_len(at)?;
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(bytes)?;
+    file.sync_data()
+}
