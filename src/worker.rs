@@ -34,7 +34,7 @@ use tidegate_activities::{
 use tidegate_documents::Reader;
 use tidegate_providers::Providers;
 use tidegate_types::Lane;
-use tidegate_workflows::{ProcessDocuments, ProcessParts, ProcessShard, policy};
+use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
@@ -298,6 +298,7 @@ async fn boxed_worker(
     };
     let batches = common(config.temporal.task_queue.clone())
         .register_workflow::<ProcessDocuments>()?
+        .register_workflow::<ProcessGroup>()?
         .register_workflow::<ProcessShard>()?
         .register_workflow::<ProcessParts>()?
         .build();

@@ -43,7 +43,7 @@ use temporalio_sdk::{
 use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflows};
 use tidegate_testkit::Temporal;
 use tidegate_types::{Lane, Tenant};
-use tidegate_workflows::{ProcessDocuments, ProcessParts, ProcessShard, policy};
+use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy};
 
 const QUEUE: &str = "fan-out";
 const DOCUMENTS: u32 = 2_000;
@@ -140,6 +140,8 @@ fn worker_options(documents: u32) -> [WorkerOptions; 2] {
         .register_workflow::<Bare>()
         .unwrap()
         .register_workflow::<ProcessDocuments>()
+        .unwrap()
+        .register_workflow::<ProcessGroup>()
         .unwrap()
         .register_workflow::<ProcessShard>()
         .unwrap()

@@ -15,7 +15,10 @@ mod long;
 mod progress;
 mod provider_batch;
 
-pub use batch::{Finish, Finished, Plan, SealShard, ShardInput, ShardProgress, ShardReport};
+pub use batch::{
+    Finish, Finished, GroupInput, Live, LiveChild, Plan, SealShard, ShardInput, ShardProgress,
+    ShardReport,
+};
 pub use document::{
     CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
     Reused, Taken,
@@ -36,11 +39,12 @@ pub use provider_batch::{
 /// Workflow type that users start.
 pub const PROCESS_DOCUMENTS: &str = "ProcessDocuments";
 
-/// Most shards of a batch that run at once, each with its part of the batch's window. Two keep a
-/// server busy; more only multiply the workflow tasks in which documents are handed out.
-pub const SHARDS_AT_ONCE: u32 = 2;
+/// Most documents of one shard that are in flight: Temporal's own advice is at most 500 pending
+/// activities per workflow. A batch has as many shards at once as its window takes.
+pub const SHARD_WINDOW: u32 = 500;
 
-/// The same, of a batch whose documents wait in their provider's batches: those shards sleep.
+/// Most shards of a batch that run at once where its documents wait in their provider's batches:
+/// those shards sleep.
 pub const SLEEPING_SHARDS_AT_ONCE: u32 = 100;
 
 #[allow(

@@ -21,10 +21,6 @@ mod read;
 
 pub use read::{Attach, MAX_PACK, Mode, Word, word};
 
-/// Most documents in flight in one batch: Temporal's own advice is at most 500 pending activities
-/// per workflow.
-pub const MAX_IN_FLIGHT: u32 = 500;
-
 const MAX_OUTPUT: u64 = 1_000_000;
 
 /// Fits every model of today, and leaves a minute's quota room for others.
@@ -75,7 +71,7 @@ pub struct BatchInput {
     /// JSON Schema that each answer must satisfy.
     #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
-    /// Documents in flight at once; more than [`MAX_IN_FLIGHT`] is that many.
+    /// Documents in flight at once; without it, as many as the limits can use.
     #[serde(
         deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
         skip_serializing_if = "Option::is_none"
@@ -142,8 +138,8 @@ pub struct BatchInput {
 pub struct Batch {
     /// What is to be done.
     pub job: Job,
-    /// Documents in flight at once, 1 to [`MAX_IN_FLIGHT`].
-    pub max_in_flight: u32,
+    /// Documents in flight at once, from 1; without it, as many as the limits can use.
+    pub max_in_flight: Option<u32>,
 }
 
 /// Reads and checks a batch's input.
@@ -249,9 +245,7 @@ impl BatchInput {
             per_document: self.per_document != Some(false),
             results_jsonl: self.results_jsonl,
         };
-        let max_in_flight =
-            self.max_in_flight.map_or(MAX_IN_FLIGHT, |most| most.min(MAX_IN_FLIGHT));
-        Ok(Batch { job, max_in_flight })
+        Ok(Batch { job, max_in_flight: self.max_in_flight })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use temporalio_workflow::WorkflowContext;
 
-/// The layouts of a shard's commands, oldest first.
+/// The layouts of commands, oldest first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Layout {
     /// As 018ed06 has it: a shard schedules the parts of its long documents itself, and submits to
@@ -16,14 +16,29 @@ pub(crate) enum Layout {
     /// Parts belong to a workflow of their own, waiting for a provider's batches continues as new,
     /// and documents are submitted on a task queue of their own.
     Bounded,
+    /// A batch's window is handed to as many shards as it takes, and comes back as their documents
+    /// end; a batch of one shard works on it itself.
+    Places,
 }
 
-/// The patch's name: it is written into histories.
+/// The patches' names: they are written into histories.
 const BOUNDED: &str = "bounded-histories";
+const PLACES: &str = "places";
 
 impl Layout {
-    /// Asked first in a run, and once.
+    /// Of a shard. Asked first in a run, and once.
     pub(crate) fn of<W>(ctx: &WorkflowContext<W>) -> Self {
-        if ctx.patched(BOUNDED) { Self::Bounded } else { Self::First }
+        if ctx.patched(PLACES) {
+            Self::Places
+        } else if ctx.patched(BOUNDED) {
+            Self::Bounded
+        } else {
+            Self::First
+        }
+    }
+
+    /// Of a batch, which has one older layout only.
+    pub(crate) fn of_batch<W>(ctx: &WorkflowContext<W>) -> Self {
+        if ctx.patched(PLACES) { Self::Places } else { Self::First }
     }
 }

@@ -8,26 +8,38 @@
 //! * [`contract`]: what workflows and activities say to each other, and every persisted name
 //! * [`input`]: from the batch's raw input to a checked [`contract::Job`]; `payload`: raw payloads
 //! * [`process_documents`]: a batch: plan, shards, finish
-//! * [`process_shard`]: a sliding window over one shard's documents
+//! * `children`: its shards, and the window that they share; `lanes`: the same, for batches that
+//!   began earlier
+//! * [`process_group`]: some shards of a large batch
+//! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow or
+//!   in the batch's own; `report`: what it tells the batch
 //! * [`process_parts`]: a document that is read in parts; `parts`: the same in the shard itself, for
 //!   runs that began so
 //! * [`provider_batch`]: documents that wait in their provider's batches
+//! * `holds`: parts of a workflow's state that several workflows have
 //! * `layout`: which commands a run gives, so that it goes on as it began
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * `failure`: what failures say, and how they become the workflow's own
 
+mod children;
 pub mod contract;
 mod failure;
+mod holds;
 pub mod input;
+mod lanes;
 mod layout;
 mod parts;
 mod payload;
 pub mod policy;
 pub mod process_documents;
+pub mod process_group;
 pub mod process_parts;
 pub mod process_shard;
 pub mod provider_batch;
+mod report;
+mod shard;
 
 pub use process_documents::ProcessDocuments;
+pub use process_group::ProcessGroup;
 pub use process_parts::ProcessParts;
 pub use process_shard::ProcessShard;

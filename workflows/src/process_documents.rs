@@ -6,26 +6,29 @@
     reason = "the macros drop doc comments on what they generate"
 )]
 
-use std::{collections::BTreeMap, time::SystemTime};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
-    ChildWorkflowOptions, ContinueAsNewOptions, ParentClosePolicy, SignalWorkflowOptions,
-    SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
-    WorkflowResult, WorkflowTermination, workflows,
+    ContinueAsNewOptions, SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext,
+    WorkflowContextView, WorkflowResult, WorkflowTermination,
 };
 
 use crate::{
+    children::{self, Children, OWN_SHARDS},
     contract::{
-        self, Activities, FailureType, Finish, Finished, Job, Plan, Progress, SHARDS_AT_ONCE,
-        SLEEPING_SHARDS_AT_ONCE, ShardInput, ShardReport, Totals,
+        self, Activities, FailureType, Finish, Finished, Job, Live, Plan, Progress, SHARD_WINDOW,
+        ShardInput, ShardReport, Totals,
     },
     failure::{self, failed, termination},
+    holds::{Holds, Inside},
     input::{self, Batch},
+    lanes,
+    layout::Layout,
     payload, policy,
-    process_shard::ProcessShard,
+    shard::{self, Shard},
 };
 
 /// One batch of documents.
@@ -33,39 +36,50 @@ use crate::{
 pub struct ProcessDocuments {
     /// The checked input, or the sentence that says what is wrong with it.
     input: Result<State, String>,
-    /// The shards that have been handed out and have not ended.
-    running: BTreeMap<u32, Running>,
-    /// Start no more shards in this run: its history is long enough, or one has failed.
-    draining: bool,
-    /// Why a shard, and so the batch, has failed.
-    broken: Option<String>,
-    /// Every lane of shards has ended.
-    over: bool,
+    /// Its shards, and groups of shards.
+    children: Children,
+    /// The only shard of a small batch, which it works on itself; else empty.
+    shard: Shard,
     /// The report is written, and nothing is missing from it.
     done: bool,
     /// What the report counts, once it is written.
     finished: Option<Finished>,
-    /// When the batch last heard of its shards: a query has no clock of its own.
-    latest: Option<SystemTime>,
 }
 
-/// A shard that has been handed out.
-struct Running {
-    /// What it last reported.
-    totals: Totals,
-    /// It exists. A signal that comes earlier finds no workflow and is lost.
-    started: bool,
-    /// The paused flag that it was started with, or sent since.
-    sent_paused: bool,
+impl Holds<Children> for ProcessDocuments {
+    fn part(&self) -> &Children {
+        &self.children
+    }
+
+    fn part_mut(&mut self) -> &mut Children {
+        &mut self.children
+    }
+}
+
+impl Holds<Shard> for ProcessDocuments {
+    fn part(&self) -> &Shard {
+        &self.shard
+    }
+
+    fn part_mut(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
 }
 
 /// What a continued run begins with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct State {
     job: Job,
-    max_in_flight: u32,
+    /// What the input states.
+    max_in_flight: Option<u32>,
+    /// As far as there is one: more documents may come.
     plan: Option<Plan>,
     next_shard: u32,
+    #[serde(default)]
+    next_group: u32,
+    /// The only shard of a small batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shard: Option<Box<ShardInput>>,
     #[serde(default)]
     totals: Totals,
     #[serde(default)]
@@ -82,10 +96,20 @@ impl State {
             max_in_flight,
             plan: None,
             next_shard: 0,
+            next_group: 0,
+            shard: None,
             totals: Totals::default(),
             paused: false,
             started_at: None,
         }
+    }
+
+    /// Places of the batch's window.
+    fn window(&self) -> u32 {
+        let planned = self.plan.as_ref().map_or(0, |plan| plan.in_flight);
+        // A worker of an earlier version does not say.
+        let usable = if planned == 0 { SHARD_WINDOW } else { planned };
+        self.max_in_flight.unwrap_or(usable)
     }
 }
 
@@ -105,16 +129,8 @@ impl ProcessDocuments {
             started_at: state.started_at.or_else(|| ctx.start_time()),
             ..state
         });
-        Self {
-            input,
-            running: BTreeMap::new(),
-            draining: false,
-            broken: None,
-            over: false,
-            done: false,
-            finished: None,
-            latest: None,
-        }
+        let children = Self::children(ctx.workflow_id(), input.as_ref().ok());
+        Self { input, children, shard: Shard::default(), done: false, finished: None }
     }
 
     #[run(name = "ProcessDocuments")]
@@ -125,25 +141,24 @@ impl ProcessDocuments {
             Ok(job) => job,
             Err(message) => return Err(failed(FailureType::InvalidInput.as_str(), &message)),
         };
-        let plan = Self::plan(ctx, job).await?;
-        let lanes = async {
-            let lanes: Vec<_> = (0..ctx.state(|batch| batch.at_once(&plan)))
-                .map(|place| Self::shards(ctx.clone(), &plan, place))
-                .collect();
-            workflows::join_all(lanes).await;
-            ctx.state_mut(|batch| batch.over = true);
-        };
-        workflows::join!(lanes, Self::send_pause(ctx.clone()));
+        let layout = Layout::of_batch(ctx);
+        Self::plan(ctx, job).await?;
+        if layout == Layout::First {
+            lanes::run(ctx).await;
+        } else if ctx.state_mut(Self::becomes_its_shard) {
+            Self::work(ctx).await?;
+        } else {
+            children::run(ctx).await;
+        }
 
         let cancelled = ctx.cancellation_token().is_cancelled();
-        let more =
-            ctx.state(|batch| batch.state().is_some_and(|state| state.next_shard < plan.shards()));
-        let broken = ctx.state(|batch| batch.broken.clone());
+        let (more, broken) =
+            ctx.look(|children: &Children| (!children.has_handed_out(), children.broken.clone()));
         if more && !cancelled && broken.is_none() {
-            let state = ctx.state(|batch| batch.state().cloned());
+            let state = ctx.state(Self::continued);
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
-        let progress = Self::finish(ctx, plan, !cancelled && broken.is_none()).await?;
+        let progress = Self::finish(ctx, !cancelled && broken.is_none()).await?;
         match (broken, ctx.state(Self::missing)) {
             _ if cancelled => Err(WorkflowTermination::cancelled_with_details(progress)),
             (Some(message), _) => Err(failed("ShardFailed", &message)),
@@ -166,182 +181,133 @@ impl ProcessDocuments {
         self.set_paused(false);
     }
 
-    /// A shard tells how far it is. A report that comes after the shard's end is not counted.
+    /// A shard or a group tells how far it is.
     #[signal(name = "shard_progress")]
     pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
         let Some(report) = payload::decode::<ShardReport>(&report) else { return };
-        if let Some(running) = self.running.get_mut(&report.shard) {
-            running.totals = report.totals;
-        }
-        self.latest = ctx.workflow_time();
+        self.children.reported(&report, ctx.workflow_time());
     }
 
     #[query(name = "progress")]
     pub fn progress(&self, _ctx: &WorkflowContextView) -> Progress {
-        self.progress_at(self.latest)
+        self.progress_at(self.latest())
+    }
+
+    /// The same, and whom to ask for what it has not heard of yet.
+    #[query(name = "live")]
+    pub fn live(&self, _ctx: &WorkflowContextView) -> Live {
+        Live { progress: self.progress_at(self.latest()), running: self.children.live() }
     }
 }
 
 impl ProcessDocuments {
-    async fn plan(ctx: &WorkflowContext<Self>, job: Job) -> WorkflowResult<Plan> {
-        if let Some(plan) = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone())) {
-            return Ok(plan);
-        }
-        let plan = ctx
-            .execute_activity(Activities::plan, job, policy::batch(None))
-            .await
-            .map_err(termination)?;
-        ctx.state_mut(|batch| {
-            if let Ok(state) = &mut batch.input {
-                state.plan = Some(plan.clone());
-            }
-        });
-        Ok(plan)
-    }
-
-    /// One lane of shards: starts one, waits for its end, starts the next.
-    async fn shards(ctx: WorkflowContext<Self>, plan: &Plan, place: u32) {
-        loop {
-            if ctx.continue_as_new_suggested() {
-                ctx.state_mut(|batch| batch.draining = true);
-            }
-            if ctx.cancellation_token().is_cancelled() {
-                return;
-            }
-            let Some(input) = ctx.state_mut(|batch| batch.take(plan, place, ctx.workflow_id()))
-            else {
-                return;
-            };
-            let shard = input.shard;
-            let ended = Self::shard(&ctx, input).await;
-            ctx.state_mut(|batch| batch.record(shard, ended));
-        }
-    }
-
-    /// The shard's totals, or why there are none.
-    async fn shard(ctx: &WorkflowContext<Self>, input: ShardInput) -> Result<Totals, String> {
-        let shard = input.shard;
-        let options = ChildWorkflowOptions::builder()
-            .workflow_id(shard_id(ctx.workflow_id(), shard))
-            .parent_close_policy(ParentClosePolicy::Terminate)
-            .build();
-        let started = ctx
-            .start_child_workflow(ProcessShard::run, input, options)
-            .await
-            .map_err(|error| error.to_string())?;
-        ctx.state_mut(|batch| {
-            if let Some(running) = batch.running.get_mut(&shard) {
-                running.started = true;
-            }
-        });
-        started.result().await.map_err(|error| {
-            error.reason().map_or_else(|| error.to_string(), failure::root_message)
-        })
-    }
-
-    /// Never more shards than documents may be in flight: each hands out one at least.
-    fn at_once(&self, plan: &Plan) -> u32 {
-        let in_flight = self.state().map_or(1, |state| state.max_in_flight);
-        let most =
-            if plan.provider_batching.is_some() { SLEEPING_SHARDS_AT_ONCE } else { SHARDS_AT_ONCE };
-        most.min(plan.shards()).min(in_flight).max(1)
-    }
-
-    /// The next shard for this lane of shards, with its part of the window: over all lanes they add
-    /// up to it.
-    fn take(&mut self, plan: &Plan, place: u32, parent: &str) -> Option<ShardInput> {
-        if self.draining || self.broken.is_some() {
-            return None;
-        }
-        let at_once = self.at_once(plan);
-        let Ok(state) = &mut self.input else { return None };
-        let window = (state.max_in_flight / at_once
-            + u32::from(place < state.max_in_flight % at_once))
-        .max(1);
-        if state.next_shard >= plan.shards() {
-            return None;
-        }
-        let shard = state.next_shard;
-        state.next_shard += 1;
-        self.running.insert(
-            shard,
-            Running { totals: Totals::default(), started: false, sent_paused: state.paused },
-        );
-        Some(ShardInput {
-            job: plan.job.clone(),
-            shard,
-            documents: plan.shard_documents(shard),
-            window,
-            lane: state.job.lane.clone(),
-            tenant: state.job.tenant.clone(),
-            parent: parent.to_owned(),
+    /// The children of a batch, before their plan is known.
+    fn children(id: &str, state: Option<&State>) -> Children {
+        let Some(state) = state else { return Children::default() };
+        Children {
+            batch: id.to_owned(),
+            shard: ShardInput {
+                lane: state.job.lane.clone(),
+                tenant: state.job.tenant.clone(),
+                parent: id.to_owned(),
+                ..ShardInput::default()
+            },
+            next: state.next_shard,
+            groups_from: OWN_SHARDS,
+            next_group: state.next_group,
+            totals: state.totals,
             paused: state.paused,
-            provider_batching: plan.provider_batching,
-            pack: plan.pack,
-            ..ShardInput::default()
-        })
+            began: state.started_at,
+            ..Children::default()
+        }
     }
 
-    /// A shard that was cancelled with the batch has reported its last numbers; any other end
-    /// without a result breaks the batch.
-    fn record(&mut self, shard: u32, ended: Result<Totals, String>) {
-        let reported =
-            self.running.remove(&shard).map(|running| running.totals).unwrap_or_default();
-        let totals = match ended {
-            Ok(totals) => totals,
-            Err(message) => {
-                self.broken.get_or_insert_with(|| format!("shard {shard}: {message}"));
-                reported
-            }
+    async fn plan(ctx: &WorkflowContext<Self>, job: Job) -> WorkflowResult<()> {
+        let known = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone()));
+        let plan = match known {
+            Some(plan) => plan,
+            None => ctx
+                .execute_activity(Activities::plan, job, policy::batch(None))
+                .await
+                .map_err(termination)?,
         };
+        ctx.state_mut(|batch| batch.has_planned(plan, true));
+        Ok(())
+    }
+
+    /// The plan as it is known by now; whether that is all of it. Children are started while it
+    /// grows.
+    fn has_planned(&mut self, plan: Plan, complete: bool) {
+        self.children.of_plan(&plan);
+        self.children.is_planned(plan.asked(), complete);
         if let Ok(state) = &mut self.input {
-            state.totals += Totals { in_flight: 0, ..totals };
+            state.plan = Some(plan);
+            self.children.window = state.window();
         }
     }
 
-    /// Signals a pause and its end to running shards; those that start later begin with it.
-    async fn send_pause(ctx: WorkflowContext<Self>) {
-        loop {
-            if ctx.wait_condition(|batch| batch.over || batch.unsent().is_some()).await.is_err()
-                || ctx.state(|batch| batch.over)
-            {
-                return;
-            }
-            let Some((shard, paused)) = ctx.state_mut(Self::next_signal) else { continue };
-            let child = ctx.external_workflow(shard_id(ctx.workflow_id(), shard), None);
-            let options = SignalWorkflowOptions::default();
-            // A shard that has ended meanwhile needs no signal.
-            let _ = if paused {
-                child.signal(ProcessShard::pause, RawValue::default(), options).await
-            } else {
-                child.signal(ProcessShard::resume, RawValue::default(), options).await
-            };
+    /// A batch of one shard works on it itself, which saves a workflow, its messages and some time.
+    /// Whether it is one.
+    fn becomes_its_shard(&mut self) -> bool {
+        let Ok(state) = &mut self.input else { return false };
+        let begun = state.shard.take();
+        let children = &mut self.children;
+        if begun.is_none() && (!children.complete || children.planned != 1 || children.next > 0) {
+            return false;
         }
+        children.next = 1;
+        let first = || ShardInput {
+            documents: children.shard_documents(0),
+            window: children.window.min(SHARD_WINDOW),
+            ..children.shard.clone()
+        };
+        let input = begun.map_or_else(first, |input| *input);
+        let paused = children.paused;
+        self.shard = Shard {
+            input: ShardInput { paused, ..input },
+            layout: Layout::Places,
+            ..Shard::default()
+        };
+        true
     }
 
-    /// A shard that can be sent the paused flag, and has not been.
-    fn unsent(&self) -> Option<u32> {
-        let paused = self.paused();
-        self.running
-            .iter()
-            .find(|(_, running)| running.started && running.sent_paused != paused)
-            .map(|(shard, _)| *shard)
+    /// The only shard, in this workflow.
+    async fn work(ctx: &WorkflowContext<Self>) -> WorkflowResult<()> {
+        let worked = Box::pin(shard::work(ctx)).await;
+        let (is_over, worked) = shard::wind_up(ctx, worked).await;
+        if !is_over {
+            let state = ctx.state(Self::continued);
+            ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
+        }
+        let sealed = shard::seal(ctx).await;
+        if let Err(error) = worked.and(sealed) {
+            let message = error.reason().map_or_else(|| error.to_string(), failure::root_message);
+            ctx.change(|children: &mut Children| {
+                children.broken = Some(format!("shard 0: {message}"));
+            });
+        }
+        Ok(())
     }
 
-    /// The shard that is signalled next, and the paused flag that it is sent.
-    fn next_signal(&mut self) -> Option<(u32, bool)> {
-        let (shard, paused) = (self.unsent()?, self.paused());
-        self.running.get_mut(&shard)?.sent_paused = paused;
-        Some((shard, paused))
+    /// What the next run begins with.
+    fn continued(&self) -> Option<State> {
+        let (state, children) = (self.state()?, &self.children);
+        let own = self.shard.input.documents > 0;
+        Some(State {
+            next_shard: if own { 0 } else { children.next },
+            next_group: children.next_group,
+            shard: own.then(|| Box::new(self.shard.input.clone())),
+            totals: children.totals,
+            paused: children.paused,
+            ..state.clone()
+        })
     }
 
     /// Writes the report; also for a batch that was cancelled, so that what was done can be used.
-    async fn finish(
-        ctx: &WorkflowContext<Self>,
-        plan: Plan,
-        done: bool,
-    ) -> WorkflowResult<Progress> {
+    async fn finish(ctx: &WorkflowContext<Self>, done: bool) -> WorkflowResult<Progress> {
         let now = ctx.workflow_time();
+        let plan = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone()));
+        let Some(plan) = plan else { return Err(failed("Unknown", "there is no plan")) };
         let mut progress =
             Progress { done, eta: None, ..ctx.state(|batch| batch.progress_at(now)) };
         if !done {
@@ -392,22 +358,20 @@ impl ProcessDocuments {
         self.input.as_ref().ok()
     }
 
-    fn paused(&self) -> bool {
-        self.state().is_some_and(|state| state.paused)
+    fn set_paused(&mut self, paused: bool) {
+        self.children.paused = paused;
+        self.shard.input.paused = paused;
     }
 
-    fn set_paused(&mut self, paused: bool) {
-        if let Ok(state) = &mut self.input {
-            state.paused = paused;
-        }
+    /// When the batch last heard of its documents: a query has no clock of its own.
+    fn latest(&self) -> Option<SystemTime> {
+        self.children.latest.max(self.shard.latest)
     }
 
     fn progress_at(&self, now: Option<SystemTime>) -> Progress {
         let Some(state) = self.state() else { return Progress::default() };
-        let mut totals = state.totals;
-        for running in self.running.values() {
-            totals += running.totals;
-        }
+        let mut totals = self.children.totals();
+        totals += self.shard.input.totals;
         // In no shard, and done.
         totals.skipped += state.plan.as_ref().map_or(0, |plan| plan.settled);
         if let Some(finished) = &self.finished {
@@ -426,13 +390,8 @@ impl ProcessDocuments {
             eta: eta.map(contract::rfc3339),
             output: state.job.output.clone(),
             done: self.done,
-            paused: state.paused,
+            paused: self.children.paused,
             renamed,
         }
     }
-}
-
-/// The workflow id of a shard.
-fn shard_id(batch: &str, shard: u32) -> String {
-    format!("{batch}/shard-{shard:05}")
 }

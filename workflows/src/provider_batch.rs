@@ -16,9 +16,10 @@ use crate::{
         Activities, BatchState, OpenBatches, ProviderBatch, ProviderBatching, SubmitBatch,
         SubmittedBatch, SubmittedBatches,
     },
+    holds::{Holds, Inside},
     layout::Layout,
     policy,
-    process_shard::ProcessShard,
+    shard::Shard,
 };
 
 /// A batch is checked after this long, then ever less often: no result is late by more than half of
@@ -40,17 +41,17 @@ const HALVINGS: u32 = 4;
 /// Submits the shard's documents and waits for their answers. Returns when none is waited for,
 /// also after the workflow was cancelled: what has been paid for by then is collected. Returns
 /// before that where the history is long enough, and the next run goes on.
-pub(crate) async fn run(
-    ctx: &WorkflowContext<ProcessShard>,
+pub(crate) async fn run<W: Holds<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
     batching: ProviderBatching,
 ) -> Result<(), ActivityExecutionError> {
     let until = batching.until.map_or_else(
         || now(ctx) + MAX_WAIT,
         |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until),
     );
-    let layout = ctx.state(|shard| shard.layout);
+    let layout = ctx.look(|shard| shard.layout);
     let SubmittedBatches { open, waiting, unsure } =
-        ctx.state_mut(|shard| shard.input.submitted.take()).unwrap_or_else(|| SubmittedBatches {
+        ctx.change(|shard| shard.input.submitted.take()).unwrap_or_else(|| SubmittedBatches {
             waiting: vec![everything(ctx, batching.until)],
             ..SubmittedBatches::default()
         });
@@ -65,7 +66,7 @@ pub(crate) async fn run(
         if layout >= Layout::Bounded && more && ctx.continue_as_new_suggested() {
             let Run { open, waiting, unsure, .. } = run;
             let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            ctx.state_mut(|shard| {
+            ctx.change(|shard| {
                 shard.input.provider_batching =
                     Some(ProviderBatching { until: Some(since.as_secs()) });
                 shard.input.submitted = Some(SubmittedBatches { open, waiting, unsure });
@@ -81,7 +82,7 @@ pub(crate) async fn run(
         }
         if run.open.is_empty() && is_paused(ctx) {
             // An error is the cancellation, which is seen above.
-            let _ = ctx.wait_condition(|shard| !shard.input.paused).await;
+            let _ = ctx.wait_condition(|workflow| !workflow.part().input.paused).await;
             continue;
         }
         let end = stopping.unwrap_or(until);
@@ -96,7 +97,7 @@ pub(crate) async fn run(
         run.check(ctx).await;
     }
     // Those that are given up are not in flight any more.
-    ctx.state_mut(|shard| {
+    ctx.change(|shard| {
         shard.input.totals.in_flight = 0;
         shard.input.provider_batching = None;
         shard.skip_done();
@@ -107,7 +108,7 @@ pub(crate) async fn run(
 /// Waits, at most until the cancellation where `wakes`. The timer itself is never cancelled: where
 /// it has fired in the same workflow task as the cancellation, the SDK panics, and the task is made
 /// again.
-async fn sleep(ctx: &WorkflowContext<ProcessShard>, length: Duration, wakes: bool) {
+async fn sleep<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, length: Duration, wakes: bool) {
     let mut timer = TimerOptions::from(length);
     timer.cancellation_token = Some(WorkflowCancellationToken::new());
     let mut timer = std::pin::pin!(ctx.timer(timer));
@@ -140,7 +141,11 @@ impl Run {
     /// What must yet be submitted, until the provider has no room, or there is no more time.
     /// Shielded from the workflow's cancellation: a batch that was submitted and is not known would
     /// be paid for, and lost.
-    async fn submit(&mut self, ctx: &WorkflowContext<ProcessShard>, until: SystemTime) {
+    async fn submit<W: Holds<Shard> + 'static>(
+        &mut self,
+        ctx: &WorkflowContext<W>,
+        until: SystemTime,
+    ) {
         while let Some(task) = self.waiting.pop() {
             if is_over(ctx, until) || is_paused(ctx) {
                 self.waiting.push(task);
@@ -179,14 +184,14 @@ impl Run {
     }
 
     /// The provider works on it.
-    fn opened(
+    fn opened<W: Holds<Shard> + 'static>(
         &mut self,
-        ctx: &WorkflowContext<ProcessShard>,
+        ctx: &WorkflowContext<W>,
         task: SubmitBatch,
         submitted: SubmittedBatch,
     ) {
         let SubmittedBatch { batch: Some(batch), requests, next, .. } = submitted else { return };
-        ctx.state_mut(|shard| shard.input.totals.in_flight += u64::from(requests));
+        ctx.change(|shard| shard.input.totals.in_flight += u64::from(requests));
         // Handed in once more, it would hold the same documents.
         self.open.push(ProviderBatch {
             submitted: SubmitBatch { to: next, only_find: false, ..task },
@@ -197,7 +202,7 @@ impl Run {
 
     /// Collects what has ended. A batch that found no room is submitted again, in halves: the queue
     /// may be smaller than it.
-    async fn check(&mut self, ctx: &WorkflowContext<ProcessShard>) {
+    async fn check<W: Holds<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
         let checked = OpenBatches { batches: std::mem::take(&mut self.open) };
         let states = if checked.batches.is_empty() {
             Vec::new()
@@ -223,7 +228,7 @@ impl Run {
                 BatchState::Full if !self.stopped => self.waiting.extend(halves(batch.submitted)),
                 BatchState::Full | BatchState::Failed => {}
             }
-            ctx.state_mut(|shard| {
+            ctx.change(|shard| {
                 let in_flight = &mut shard.input.totals.in_flight;
                 *in_flight = in_flight.saturating_sub(u64::from(batch.requests));
             });
@@ -231,13 +236,16 @@ impl Run {
     }
 
     /// Whether it could be done. What fails on one worker is tried again, maybe on another.
-    async fn collect(ctx: &WorkflowContext<ProcessShard>, batch: &ProviderBatch) -> bool {
+    async fn collect<W: Holds<Shard> + 'static>(
+        ctx: &WorkflowContext<W>,
+        batch: &ProviderBatch,
+    ) -> bool {
         let Ok(collected) =
             ctx.execute_activity(Activities::collect_batch, batch.clone(), shielded()).await
         else {
             return false;
         };
-        ctx.state_mut(|shard| {
+        ctx.change(|shard| {
             let input = &mut shard.input;
             input.totals.succeeded += collected.done.len() as u64;
             for failed in &collected.failed {
@@ -265,7 +273,7 @@ impl Run {
 
     /// Nothing more is submitted, and the provider is asked to cancel. Whether or not it took that,
     /// its batches are waited for.
-    async fn stop(&mut self, ctx: &WorkflowContext<ProcessShard>) {
+    async fn stop<W: Holds<Shard> + 'static>(&mut self, ctx: &WorkflowContext<W>) {
         self.stopped = true;
         self.waiting.clear();
         for task in std::mem::take(&mut self.unsure) {
@@ -282,8 +290,11 @@ impl Run {
     }
 }
 
-fn everything(ctx: &WorkflowContext<ProcessShard>, until: Option<u64>) -> SubmitBatch {
-    ctx.state(|shard| {
+fn everything<W: Holds<Shard> + 'static>(
+    ctx: &WorkflowContext<W>,
+    until: Option<u64>,
+) -> SubmitBatch {
+    ctx.look(|shard| {
         let input = &shard.input;
         SubmitBatch {
             job: input.job.clone(),
@@ -308,25 +319,25 @@ fn halves(task: SubmitBatch) -> impl Iterator<Item = SubmitBatch> {
     [second, first].into_iter().filter(|half| half.from < half.to)
 }
 
-fn is_over(ctx: &WorkflowContext<ProcessShard>, until: SystemTime) -> bool {
+fn is_over<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, until: SystemTime) -> bool {
     ctx.cancellation_token().is_cancelled() || now(ctx) >= until
 }
 
-fn is_paused(ctx: &WorkflowContext<ProcessShard>) -> bool {
-    ctx.state(|shard| shard.input.paused)
+fn is_paused<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> bool {
+    ctx.look(|shard| shard.input.paused)
 }
 
 fn shielded() -> ActivityOptions {
     policy::batch(Some(WorkflowCancellationToken::new()))
 }
 
-fn submission(ctx: &WorkflowContext<ProcessShard>) -> ActivityOptions {
-    match ctx.state(|shard| shard.layout) {
+fn submission<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
+    match ctx.look(|shard| shard.layout) {
         Layout::First => shielded(),
-        Layout::Bounded => policy::submission(ctx.task_queue()),
+        Layout::Bounded | Layout::Places => policy::submission(ctx.task_queue()),
     }
 }
 
-fn now(ctx: &WorkflowContext<ProcessShard>) -> SystemTime {
+fn now<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> SystemTime {
     ctx.workflow_time().unwrap_or(SystemTime::UNIX_EPOCH)
 }

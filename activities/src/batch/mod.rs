@@ -1,7 +1,7 @@
 //! A batch as a whole: what is in it, what it will take, and what comes out of it.
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, and `rows` without names;
-//!   [`estimate`]: what they will take, as a [`forecast`]
+//!   [`estimate`]: what they will take, as a [`forecast`]; `in_flight`: how many go at once
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
 //!   is asked, in parts that can be compared
 //! * `output`: whether its results answer this question; [`lease`]: one batch at a time writes there;
@@ -16,6 +16,7 @@ pub mod estimate;
 pub mod finish;
 pub mod forecast;
 mod ids;
+mod in_flight;
 pub mod job;
 mod jsonl;
 pub mod lease;

@@ -4,12 +4,13 @@
 use std::time::SystemTime;
 
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARDS_AT_ONCE};
+use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARD_WINDOW};
 
 use crate::{
     batch::{
         estimate,
         forecast::Forecast,
+        in_flight,
         job::{Document, Stored, resolve},
         jsonl::written,
         lease::{self, Holder},
@@ -24,10 +25,6 @@ use crate::{
     services::Services,
     storage::Location,
 };
-
-/// Few enough documents for one workflow's history, enough that a small batch is one shard.
-const MIN_SHARD: u64 = 100;
-const MAX_SHARD: u64 = 500;
 
 /// Makes the output the batch's own, and writes its job and manifests. `has_ended` says whether the
 /// run of a workflow has ended.
@@ -82,6 +79,7 @@ where
     forecast.check(job.budget_usd)?;
     services.budgets.open(job, &batch.workflow).await?;
     let pack = forecast.pack;
+    let in_flight = in_flight::of(services, job, &route, &forecast);
     recorded.write(&output).await?;
     let earlier = Earlier::of(&output).await?;
     let folder = places::folder(&output, &batch.workflow, &batch.run);
@@ -118,8 +116,9 @@ where
     if !done.is_empty() {
         places::settled(&folder, 0).write(written(&done)?).await?;
     }
-    let shard_size =
-        (asked.len() as u64).div_ceil(SHARDS_AT_ONCE.into()).clamp(MIN_SHARD, MAX_SHARD);
+    // Few enough for one workflow's history; a smaller batch is one shard, which needs no workflow of
+    // its own.
+    let shard_size = SHARD_WINDOW;
     for (number, shard) in
         (0_u32..).zip(asked.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX)))
     {
@@ -130,12 +129,13 @@ where
     Ok(Plan {
         job: folder.uri(),
         documents: count,
-        shard_size: u32::try_from(shard_size).unwrap_or(u32::MAX),
+        shard_size,
         provider_batching,
         pack,
         renamed,
         settled: done.len() as u64,
         pages: 1,
+        in_flight,
     })
 }
 

@@ -35,6 +35,10 @@ pub struct Plan {
     /// In how many pages it was written; 0 is one, by a version that knew of no more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pages: u32,
+    /// Documents in flight that the limits can use, by Little's law; 0 where a worker of an earlier
+    /// version has planned.
+    #[serde(default)]
+    pub in_flight: u32,
 }
 
 impl Plan {
@@ -103,6 +107,37 @@ pub struct ShardInput {
     /// Documents in one call at most; 0 and 1 are the same.
     #[serde(skip_serializing_if = "is_zero")]
     pub pack: u32,
+    /// The least seconds between two reports of how far it is; 0 where a batch of an earlier version
+    /// has started it, which wants to hear after every fifth of it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub report_seconds: u32,
+    /// Others wait for its places: it says when they are free.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub returns_places: bool,
+}
+
+/// Several shards of a large batch, which a workflow of their own starts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GroupInput {
+    /// The group, counted from 0.
+    pub group: u32,
+    /// The batch's workflow id, by which its shards are called too.
+    pub batch: String,
+    /// Its first shard.
+    pub from: u32,
+    /// The shard after its last.
+    pub to: u32,
+    /// [`Plan::shard_size`].
+    pub shard_size: u32,
+    /// Documents in all shards up to its last.
+    pub documents: u64,
+    /// Documents in flight at once, to begin with.
+    pub window: u32,
+    /// Hand out no documents until `resume`.
+    pub paused: bool,
+    /// What all its shards begin with.
+    pub shard: ShardInput,
 }
 
 /// How far a shard is: cumulative, so that a report that comes twice or late does no harm.
@@ -111,6 +146,35 @@ pub struct ShardReport {
     /// The shard, counted from 0.
     pub shard: u32,
     /// What its documents came to so far.
+    pub totals: Totals,
+    /// The places of its window that it still needs, once it has handed out its last document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<u32>,
+    /// It is a group of shards, and `shard` is its number among groups.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_group: bool,
+}
+
+/// What a batch knows, and whom to ask for what it has not heard of yet: the answer of the query
+/// `live`. Workflows cannot ask each other; whoever shows a batch can.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Live {
+    /// As the query `progress` answers.
+    pub progress: Progress,
+    /// Its shards and groups that have not ended.
+    pub running: Vec<LiveChild>,
+}
+
+/// A shard or a group that has not ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LiveChild {
+    /// Its workflow id.
+    pub id: String,
+    /// It is a group, which answers `live` too.
+    pub is_group: bool,
+    /// What it has reported: part of the progress.
     pub totals: Totals,
 }
 

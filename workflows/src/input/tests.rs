@@ -31,13 +31,16 @@ fn the_least_input_gets_the_documented_defaults() {
     assert_eq!((batch.job.lane.as_str(), batch.job.tenant.as_str()), ("batch", "default"));
     assert_eq!(
         (batch.job.max_output_tokens, batch.max_in_flight, batch.job.retry_budget),
-        (1_024, 500, None)
+        (1_024, None, None)
     );
     assert_eq!(batch.job.on_cut, OnCut::Raise);
     assert!(batch.job.default_output && batch.job.likely_output_tokens() == 1_024);
     let stated = parsed(&with("max_output_tokens", json!(8_000))).unwrap().job;
     assert!(!stated.default_output && stated.likely_output_tokens() == 8_000);
-    assert_eq!(parsed(&with("max_in_flight", json!(100_000))).unwrap().max_in_flight, 500);
+    assert_eq!(
+        parsed(&with("max_in_flight", json!(100_000))).unwrap().max_in_flight,
+        Some(100_000)
+    );
 }
 
 #[test]

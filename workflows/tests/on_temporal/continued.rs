@@ -109,7 +109,7 @@ async fn a_pause_is_carried_into_the_next_run_of_a_batch() {
         }
     });
     with_worker(short_histories(), fake, async |rig| {
-        let batch = rig.start(&input(&json!({}))).await;
+        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
         until("only the first shard runs", async || only_one_shard_runs(&batch.history().await))
             .await;
         batch.pause().await;

@@ -48,7 +48,7 @@ async fn a_shard_continues_as_new_while_its_provider_works() {
         let calls = rig.fake.calls();
         assert_eq!(calls.submitted.len(), 12, "each is handed in once: {:?}", calls.submitted);
         assert_each_answered_once(&calls, 120);
-        let runs = batch.histories(&format!("{}/shard-00000", batch.id)).await;
+        let runs = batch.histories(&batch.shard_id(0)).await;
         let of_runs = |activity: &str| -> Vec<usize> {
             runs.iter().map(|run| scheduled(run, activity)).collect()
         };

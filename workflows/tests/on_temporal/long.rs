@@ -63,10 +63,10 @@ async fn no_history_grows_with_the_parts_of_long_documents() {
             (documents, documents * steps),
             "{result:?}"
         );
-        let shard = format!("{}/shard-00000", batch.id);
-        let of_parts = (0..documents).map(|index| format!("{shard}/document-{index:05}"));
+        let of_parts =
+            (0..documents).map(|index| format!("{}/shard-00000/document-{index:05}", batch.id));
         let (mut runs, mut longest) = (0, 0);
-        for id in [batch.id.clone(), shard.clone()].into_iter().chain(of_parts) {
+        for id in std::iter::once(batch.id.clone()).chain(of_parts) {
             for history in batch.histories(&id).await {
                 assert!(history.len() <= bound, "{id} has a history of {} events", history.len());
                 runs += 1;
@@ -74,7 +74,7 @@ async fn no_history_grows_with_the_parts_of_long_documents() {
             }
         }
         // A document of 334 steps fits into one run; on the small server it does not.
-        let expected = if full { documents + 2 } else { documents + 3 };
+        let expected = if full { documents + 1 } else { documents + 2 };
         assert!(runs >= expected, "{runs} runs");
         println!("{documents} documents of {count} parts: {runs} runs, {longest} events at most");
     })

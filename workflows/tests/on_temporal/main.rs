@@ -20,3 +20,4 @@ mod long;
 mod paths;
 mod recorder;
 mod replay;
+mod window;

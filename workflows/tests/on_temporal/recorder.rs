@@ -23,6 +23,13 @@ pub(crate) const SHARD_PARTS: &str = "shard-parts.json";
 pub(crate) const PARTS: &str = "parts.json";
 pub(crate) const SHARD_PACKED: &str = "shard-packed.json";
 pub(crate) const SHARD_ECONOMY: &str = "shard-economy.json";
+/// Batches that work on their only shard themselves; a large one, and a group of its shards. Earlier
+/// versions have none of these.
+const BATCH_SMALL: &str = "batch-small.json";
+const BATCH_SMALL_CONTINUED: &str = "batch-small-continued.json";
+const BATCH_SMALL_CANCELLED: &str = "batch-small-cancelled.json";
+const BATCH_GROUPS: &str = "batch-groups.json";
+const GROUP: &str = "group.json";
 
 /// Where the histories of all versions lie, each in a folder of its own.
 pub(crate) fn folder() -> PathBuf {
@@ -60,6 +67,7 @@ impl Recorder {
         self.a_cancellation().await;
         self.a_change_of_runs().await;
         self.other_paths().await;
+        self.small_and_large_batches().await;
     }
 
     async fn failures_and_a_pause(&self) {
@@ -77,18 +85,11 @@ impl Recorder {
             let batch = rig.start(&input(&json!({"max_in_flight": 6}))).await;
             rig.fake.until("a full window", |calls| calls.started.len() == 8).await;
             batch.pause().await;
-            for shard in [0, 1] {
-                batch.shard_has_signal(shard, "pause", 1).await;
-            }
+            batch.shard_has_signal(0, "pause", 1).await;
             gate.pass(6);
-            for shard in [0, 1] {
-                until("a shard is idle", async || batch.shard_totals(shard).await.in_flight == 0)
-                    .await;
-            }
+            until("the shard is idle", async || batch.shard_totals(0).await.in_flight == 0).await;
             batch.resume().await;
-            for shard in [0, 1] {
-                batch.shard_has_signal(shard, "resume", 1).await;
-            }
+            batch.shard_has_signal(0, "resume", 1).await;
             gate.open();
             assert_eq!(batch.result().await.unwrap().totals.failed, 4);
             self.save(BATCH, &batch.history().await);
@@ -103,10 +104,10 @@ impl Recorder {
     async fn a_cancellation(&self) {
         let gate = Gate::default();
         with_worker(server(), Fake::waiting(24, 12, &gate), async |rig| {
-            let batch = rig.start(&input(&json!({"max_in_flight": 6}))).await;
-            rig.fake.until("a full window", |calls| calls.started.len() == 6).await;
+            let batch = rig.start(&input(&json!({"max_in_flight": 3}))).await;
+            rig.fake.until("a full window", |calls| calls.started.len() == 3).await;
             gate.pass(4);
-            rig.fake.until("the window moves on", |calls| calls.started.len() == 10).await;
+            rig.fake.until("the window moves on", |calls| calls.started.len() == 7).await;
             batch.cancel().await;
             assert_eq!(batch.result().await, Err(Ended::Cancelled));
             self.save(BATCH_CANCELLED, &batch.history().await);
@@ -130,21 +131,21 @@ impl Recorder {
     /// which finds no room at first.
     async fn other_paths(&self) {
         let parts = Parts { count: 12, text: 1, how: LongHow::MapReduce };
-        with_worker(server(), Fake::long(1, 1, parts), async |rig| {
+        with_worker(server(), Fake::long(2, 1, parts), async |rig| {
             let batch = rig.start(&input(&json!({}))).await;
-            assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 14 + 1);
+            assert_eq!(batch.result().await.unwrap().totals.spend.provider_calls, 2 * (14 + 1));
             self.save(SHARD_PARTS, &batch.shard_history(0).await);
             let document = format!("{}/shard-00000/document-00000", batch.id);
             self.save(PARTS, &batch.histories(&document).await.remove(0));
         })
         .await;
-        with_worker(server(), Fake::willing(25, 25).packed(10), async |rig| {
+        with_worker(server(), Fake::willing(50, 25).packed(10), async |rig| {
             let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
-            assert_eq!(batch.result().await.unwrap().totals.succeeded, 25);
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 50);
             self.save(SHARD_PACKED, &batch.shard_history(0).await);
         })
         .await;
-        let economy = Fake::willing(24, 24).in_provider_batches(
+        let economy = Fake::willing(25, 24).in_provider_batches(
             ProviderBatching { until: None },
             |batch, times| match (batch.submitted.from, times) {
                 (10, 1) if batch.submitted.round == 0 => BatchState::Full,
@@ -154,8 +155,42 @@ impl Recorder {
         );
         with_worker(server(), economy, async |rig| {
             let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
-            assert_eq!(batch.result().await.unwrap().totals.succeeded, 24);
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 25);
             self.save(SHARD_ECONOMY, &batch.shard_history(0).await);
+        })
+        .await;
+    }
+
+    /// Batches that have one shard, and one that has groups of them.
+    async fn small_and_large_batches(&self) {
+        let gate = Gate::default();
+        with_worker(server(), Fake::waiting(12, 12, &gate), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 3}))).await;
+            rig.fake.until("a full window", |calls| calls.started.len() == 3).await;
+            batch.pause().await;
+            gate.pass(3);
+            until("it is idle", async || batch.progress().await.totals.in_flight == 0).await;
+            batch.resume().await;
+            rig.fake.until("a full window", |calls| calls.started.len() == 6).await;
+            batch.cancel().await;
+            assert_eq!(batch.result().await, Err(Ended::Cancelled));
+            self.save(BATCH_SMALL_CANCELLED, &batch.history().await);
+        })
+        .await;
+        let server = Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
+        with_worker(server.as_ref(), Fake::willing(40, 40), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 40);
+            self.save(BATCH_SMALL, &batch.history().await);
+            self.save(BATCH_SMALL_CONTINUED, &batch.first_history().await);
+        })
+        .await;
+        with_worker(self::server(), Fake::willing(28, 1), async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 4}))).await;
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 28);
+            self.save(BATCH_GROUPS, &batch.history().await);
+            let group = format!("{}/group-0000", batch.id);
+            self.save(GROUP, &batch.histories(&group).await.remove(0));
         })
         .await;
     }

@@ -3,14 +3,14 @@
 //! A change that decides otherwise than the recorded runs did would break every batch that is under
 //! way when it is rolled out. Such a change goes behind a patch (`layout.rs`), and what is decided
 //! behind it is recorded under a version of its own:
-//! `TIDEGATE_RECORD_HISTORIES=2026-11-22 cargo test -p tidegate-workflows replay`.
+//! `TIDEGATE_RECORD_HISTORIES=2026-11-22-places cargo test -p tidegate-workflows replay`.
 
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions,
 };
-use tidegate_workflows::{ProcessDocuments, ProcessParts, ProcessShard};
+use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard};
 
 use crate::recorder::{
     BATCH, BATCH_CANCELLED, BATCH_CONTINUED, PARTS, Recorder, SHARD, SHARD_CANCELLED,
@@ -47,6 +47,8 @@ fn names(version: &str) -> Vec<String> {
 async fn replay(history: &Value) -> Result<(), WorkflowReplayError> {
     let options = WorkflowReplayerOptions::new()
         .register_workflow::<ProcessDocuments>()
+        .unwrap()
+        .register_workflow::<ProcessGroup>()
         .unwrap()
         .register_workflow::<ProcessShard>()
         .unwrap()

@@ -83,6 +83,7 @@ fn plan() -> Plan {
         renamed: 0,
         settled: 0,
         pages: 0,
+        in_flight: 0,
     }
 }
 

@@ -74,6 +74,8 @@ pub struct Calls {
     pub asked: Vec<u32>,
     /// Attempts that ended, in whichever way.
     pub ended: Vec<(u32, u32)>,
+    /// Most attempts that went on at once.
+    pub most_at_once: usize,
     /// Steps of documents that are read in parts.
     pub parts: Vec<Step>,
     pub packs: Vec<PackTask>,
@@ -142,6 +144,7 @@ impl Fake {
             renamed: 0,
             settled: 0,
             pages: 0,
+            in_flight: 0,
         };
         Self {
             plan: Some(plan),
@@ -237,6 +240,11 @@ impl Fake {
         Self { finished: Some(finished), ..self }
     }
 
+    /// Whether its batch has one shard.
+    pub fn is_small(&self) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.shards() == 1)
+    }
+
     pub fn calls(&self) -> Calls {
         self.calls.borrow().clone()
     }
@@ -283,6 +291,7 @@ impl Fake {
             calls.started.push(place);
             calls.raised.extend(task.raised.then_some(task.index));
             calls.asked.extend(task.asked.then_some(task.index));
+            calls.most_at_once = calls.most_at_once.max(calls.started.len() - calls.ended.len());
         });
         let name = format!("document {} of shard {}", task.index, task.shard);
         let result = act(&ctx, (self.script)(&task), &name).await;

@@ -35,7 +35,7 @@ use temporalio_sdk::{
 use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
-    ProcessDocuments, ProcessParts, ProcessShard,
+    ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard,
     contract::{Progress, Totals},
     policy,
 };
@@ -129,6 +129,8 @@ fn worker(Rig { client, fake, queue, batch_slots }: &Rig) -> (Run, Box<dyn Fn()>
             .tuner(tuner)
             .register_workflow::<ProcessDocuments>()
             .unwrap()
+            .register_workflow::<ProcessGroup>()
+            .unwrap()
             .register_workflow::<ProcessShard>()
             .unwrap()
             .register_workflow::<ProcessParts>()
@@ -188,7 +190,8 @@ impl Rig {
             .start_workflow(ProcessDocuments::run, RawValue::new(payloads), options)
             .await
             .unwrap();
-        Batch { handle: self.client.get_workflow_handle(&id), client: self.client.clone(), id }
+        let (client, is_small) = (self.client.clone(), self.fake.is_small());
+        Batch { handle: self.client.get_workflow_handle(&id), client, id, is_small }
     }
 }
 
@@ -197,6 +200,7 @@ pub struct Batch {
     pub id: String,
     pub handle: WorkflowHandle<Client, ProcessDocuments>,
     client: Client,
+    is_small: bool,
 }
 
 impl Batch {
@@ -245,8 +249,13 @@ impl Batch {
             .unwrap()
     }
 
+    /// The workflow that works on a shard: the batch itself, if it has no other.
+    pub fn shard_id(&self, shard: u32) -> String {
+        if self.is_small { self.id.clone() } else { format!("{}/shard-{shard:05}", self.id) }
+    }
+
     pub fn shard(&self, shard: u32) -> WorkflowHandle<Client, ProcessShard> {
-        self.client.get_workflow_handle(format!("{}/shard-{shard:05}", self.id))
+        self.client.get_workflow_handle(self.shard_id(shard))
     }
 
     pub async fn shard_totals(&self, shard: u32) -> Totals {
@@ -292,7 +301,7 @@ impl Batch {
 
     /// The history of the first run of a shard.
     pub async fn first_shard_history(&self, shard: u32) -> Vec<HistoryEvent> {
-        self.histories(&format!("{}/shard-{shard:05}", self.id)).await.remove(0)
+        self.histories(&self.shard_id(shard)).await.remove(0)
     }
 
     /// The histories of all runs of a workflow that continued as new, in order.

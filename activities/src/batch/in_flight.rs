@@ -1,0 +1,63 @@
+//! How many documents a batch keeps in flight where its author does not say: as many as the limits
+//! can use.
+
+use tidegate_quota::{
+    ModelQuota,
+    call_stats::{self, Typical},
+};
+use tidegate_workflows::contract::{Job, SHARD_WINDOW};
+
+use crate::{batch::forecast::Forecast, call::route::Route, services::Services};
+
+/// Output tokens a second, and seconds before the first of them, of a model that this worker has
+/// not called yet: slow ones. Too many in flight wait in Temporal's queue, where they cost little;
+/// too few leave a part of the limits unused.
+const SLOW: f64 = 40.0;
+const FIRST_TOKEN: f64 = 4.0;
+
+/// However tight the limits: the guess of what a call takes may be wrong.
+const LEAST: f64 = 100.0;
+
+/// Some forty shards at once. What would need more has calls of minutes or limits that no vendor
+/// gives today, and its author can say so.
+const MOST: f64 = 20_000.0;
+
+/// Documents in flight that the limits of the route's models can use together, by Little's law with
+/// its headroom. What this worker has learned of their calls comes before what the forecast expects.
+pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> u32 {
+    let models = route.models.iter().map(|id| {
+        let model = services.guard.quota.models().find(|model| model.id == *id)?;
+        let typical = services.guard.call_stats.typical(id);
+        let speed = services.guard.call_stats.output_speed(id);
+        let typical = typical.unwrap_or_else(|| expected(model, job, forecast, speed));
+        call_stats::max_in_flight(&model.limits, &typical)
+    });
+    let calls: Option<f64> = models.sum();
+    let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
+    documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
+}
+
+/// What a call is like, as far as the forecast tells.
+fn expected(model: &ModelQuota, job: &Job, forecast: &Forecast, speed: Option<f64>) -> Typical {
+    let documents = f64::from(u32::try_from(forecast.documents).unwrap_or(u32::MAX)).max(1.0);
+    let each = |from: f64, to: f64| f64::from(whole(f64::midpoint(from, to) / documents));
+    let (input, output) = (
+        each(forecast.input_tokens.from, forecast.input_tokens.to),
+        each(forecast.output_tokens.from, forecast.output_tokens.to),
+    );
+    let amounts = model.amounts(whole(input).into(), whole(output).into());
+    let written = f64::from(job.likely_output_tokens()) / speed.unwrap_or(SLOW);
+    Typical {
+        seconds: FIRST_TOKEN + written,
+        used: amounts.map(|amount| f64::from(u32::try_from(amount).unwrap_or(u32::MAX))),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "never negative, and a cast of a float saturates"
+)]
+fn whole(number: f64) -> u32 {
+    number.round() as u32
+}

@@ -1,0 +1,182 @@
+//! `ProcessGroup`: some shards of a large batch. Its history is bounded by their number, and that of
+//! the batch does not grow with them.
+
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "the macros drop doc comments on what they generate"
+)]
+
+use std::time::{Duration, SystemTime};
+
+use temporalio_common::data_converters::RawValue;
+use temporalio_macros::{workflow, workflow_methods};
+use temporalio_workflow::{
+    SyncWorkflowContext, WorkflowContext, WorkflowContextView, WorkflowResult, WorkflowTermination,
+    workflows,
+};
+
+use crate::{
+    children::{self, Children},
+    contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
+    failure::failed,
+    holds::{Holds, Inside},
+    payload, report,
+};
+
+/// Free places are reported in parts of the window that are this small.
+const PART: u32 = 16;
+
+/// Several shards of a batch.
+#[workflow]
+pub struct ProcessGroup {
+    group: u32,
+    /// What the batch knows of it.
+    told: Told,
+    children: Children,
+}
+
+/// What its batch knows of a group.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    totals: Totals,
+    at: Option<SystemTime>,
+    places: u32,
+}
+
+impl Holds<Children> for ProcessGroup {
+    fn part(&self) -> &Children {
+        &self.children
+    }
+
+    fn part_mut(&mut self) -> &mut Children {
+        &mut self.children
+    }
+}
+
+#[workflow_methods]
+impl ProcessGroup {
+    #[init]
+    pub fn new(ctx: &WorkflowContextView, input: GroupInput) -> Self {
+        let GroupInput { group, batch, from, to, shard_size, documents, window, paused, shard } =
+            input;
+        let now = ctx.start_time();
+        let shard = ShardInput { parent: ctx.workflow_id().to_owned(), ..shard };
+        let children = Children {
+            batch,
+            shard,
+            shard_size: shard_size.max(1),
+            documents,
+            window,
+            next: from,
+            planned: to,
+            complete: true,
+            groups_from: u32::MAX,
+            paused,
+            latest: now,
+            began: now,
+            ..Children::default()
+        };
+        // As much as the batch takes for granted until it hears of it.
+        let in_flight = if paused { 0 } else { window.into() };
+        let totals = Totals { in_flight, ..Totals::default() };
+        Self { group, told: Told { totals, at: now, places: window }, children }
+    }
+
+    #[run(name = "ProcessGroup")]
+    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
+        let children = Box::pin(children::run(ctx));
+        workflows::join!(children, Self::report_now_and_then(ctx.clone()));
+        let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));
+        let cancelled = ctx.cancellation_token().is_cancelled();
+        if cancelled || broken.is_some() {
+            // Without a result, the batch learns the last numbers from a report.
+            Self::report(ctx).await;
+        }
+        match broken {
+            _ if cancelled => Err(WorkflowTermination::cancelled()),
+            Some(message) => Err(failed("ShardFailed", &message)),
+            None => Ok(totals),
+        }
+    }
+
+    /// Hand out no more documents. Those in flight go on.
+    #[signal(name = "pause")]
+    pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
+        self.children.paused = true;
+    }
+
+    /// Hand out documents again.
+    #[signal(name = "resume")]
+    pub fn resume(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
+        self.children.paused = false;
+    }
+
+    /// So many more documents may be in flight.
+    #[signal(name = "places")]
+    pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
+        let places: u32 = payload::decode(&places).unwrap_or_default();
+        self.children.window = self.children.window.saturating_add(places);
+        self.told.places = self.told.places.saturating_add(places);
+    }
+
+    /// A shard tells how far it is.
+    #[signal(name = "shard_progress")]
+    pub fn shard_progress(&mut self, ctx: &mut SyncWorkflowContext<Self>, report: RawValue) {
+        let Some(report) = payload::decode::<ShardReport>(&report) else { return };
+        self.children.reported(&report, ctx.workflow_time());
+    }
+
+    #[query(name = "progress")]
+    pub fn progress(&self, _ctx: &WorkflowContextView) -> Totals {
+        self.children.totals()
+    }
+
+    #[query(name = "live")]
+    pub fn live(&self, _ctx: &WorkflowContextView) -> Live {
+        let progress = Progress { totals: self.children.totals(), ..Progress::default() };
+        Live { progress, running: self.children.live() }
+    }
+}
+
+impl ProcessGroup {
+    async fn report_now_and_then(ctx: WorkflowContext<Self>) {
+        loop {
+            let due = ctx.wait_condition(|it| it.children.over || it.report_is_due()).await;
+            if due.is_err() || ctx.look(|children| children.over) {
+                return;
+            }
+            Self::report(&ctx).await;
+        }
+    }
+
+    /// When so much time has passed that the batch should hear of it, when it is idle in a pause,
+    /// and when places are free that no shard of its own needs.
+    fn report_is_due(&self) -> bool {
+        let (children, totals) = (&self.children, self.children.totals());
+        let wait = Duration::from_secs(children.shard.report_seconds.max(1).into());
+        let since = |then| children.latest?.duration_since(then).ok();
+        let late = self.told.at.and_then(since).is_some_and(|since| since >= wait);
+        let free = self.told.places.saturating_sub(self.open());
+        (late && totals != self.told.totals)
+            || (children.paused && totals.in_flight == 0 && self.told.totals.in_flight > 0)
+            || free >= (children.window / PART).max(1)
+    }
+
+    /// Places that its shards need yet.
+    fn open(&self) -> u32 {
+        if self.children.has_handed_out() { self.children.places() } else { self.told.places }
+    }
+
+    async fn report(ctx: &WorkflowContext<Self>) {
+        let now = ctx.workflow_time();
+        let (parent, report) = ctx.state_mut(|it| {
+            it.told = Told { totals: it.children.totals(), at: now, places: it.open() };
+            let places = it.children.has_handed_out().then_some(it.told.places);
+            let report =
+                ShardReport { shard: it.group, totals: it.told.totals, places, is_group: true };
+            (it.children.batch.clone(), report)
+        });
+        report::send(ctx, parent, &report).await;
+    }
+}

@@ -1,0 +1,145 @@
+//! A batch's window over many shards: it is full, never more than full, and costs little.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
+
+use crate::common::{
+    Act, Ended, Fake, Gate, assert_each_once, input, outcome, server, signals, until, with_worker,
+};
+
+fn children(history: &[HistoryEvent]) -> usize {
+    let begun = |event: &&HistoryEvent| {
+        matches!(
+            event.attributes,
+            Some(Attributes::StartChildWorkflowExecutionInitiatedEventAttributes(_))
+        )
+    };
+    history.iter().filter(begun).count()
+}
+
+/// Whose documents at these places wait at the gate, and whose others answer at once.
+fn stragglers(documents: u64, shard_size: u32, gate: &Gate, at: &[(u32, u32)]) -> Fake {
+    let (gate, at) = (gate.clone(), BTreeSet::from_iter(at.iter().copied()));
+    Fake::new(documents, shard_size, move |task| {
+        if at.contains(&(task.shard, task.index)) {
+            Act::Wait(gate.clone())
+        } else {
+            Act::Succeed(outcome())
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_one_shard_needs_no_other_workflow_and_no_signal() {
+    with_worker(server(), Fake::willing(40, 40), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (40, 0), "{result:?}");
+        assert_each_once(&rig.fake.calls(), 1, 40);
+        let history = batch.history().await;
+        assert_eq!((children(&history), signals(&history, "shard_progress")), (0, 0));
+    })
+    .await;
+}
+
+/// Each shard has a document that takes for ever: the places of the others go on to the next shard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_shard_waits_for_anothers_last_document() {
+    let gate = Gate::default();
+    let held: Vec<_> = (0..6).map(|shard| (shard, 0)).collect();
+    with_worker(server(), stragglers(60, 10, &gate, &held), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
+        let all = |documents| move |calls: &crate::common::Calls| calls.started.len() == documents;
+        rig.fake.until("every document is handed out", all(60)).await;
+        assert!(rig.fake.calls().seals.is_empty(), "no shard has ended");
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        let calls = rig.fake.calls();
+        assert_each_once(&calls, 6, 10);
+        assert!(calls.most_at_once <= 10, "{} at once", calls.most_at_once);
+    })
+    .await;
+}
+
+/// As many shards at once as the window takes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_window_is_the_batchs_and_not_a_shards() {
+    let gate = Gate::default();
+    with_worker(server(), Fake::waiting(90, 10, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 80}))).await;
+        rig.fake.until("eight shards at once", |calls| calls.started.len() == 80).await;
+        assert_eq!(batch.progress().await.totals.in_flight, 80, "also before any report");
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 90);
+        assert_eq!(rig.fake.calls().most_at_once, 80);
+    })
+    .await;
+}
+
+/// Few signals: two for a shard whose places others wait for, none for the last.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_report_their_places_and_little_else() {
+    with_worker(server(), Fake::willing(200, 20), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 200);
+        let reports = signals(&batch.history().await, "shard_progress");
+        assert!((5..=30).contains(&reports), "{reports} for ten shards");
+        assert_eq!(signals(&batch.shard_history(9).await, "shard_progress"), 0);
+    })
+    .await;
+}
+
+/// Shards behind the first twenty belong to groups: the batch's history does not grow with them,
+/// and the window goes on from one to the next, although the first shard never ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_shards_are_started_in_groups() {
+    let gate = Gate::default();
+    with_worker(server(), stragglers(74, 1, &gate, &[(0, 0), (40, 0)]), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        let all = |calls: &crate::common::Calls| calls.started.len() == 74;
+        rig.fake.until("every document is handed out", all).await;
+        until("the batch has heard of all others", async || {
+            batch.progress().await.totals.succeeded >= 60
+        })
+        .await;
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (74, 0), "{result:?}");
+        let calls = rig.fake.calls();
+        assert_each_once(&calls, 74, 1);
+        assert!(calls.most_at_once <= 20, "{} at once", calls.most_at_once);
+        let history = batch.history().await;
+        assert_eq!(children(&history), 20 + 2, "the groups have 50 and 4");
+        let group = batch.histories(&format!("{}/group-0000", batch.id)).await.remove(0);
+        assert_eq!(children(&group), 50);
+    })
+    .await;
+}
+
+/// A pause and a cancellation reach the shards of a group, and what they have done is counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_is_paused_and_cancelled_with_its_batch() {
+    let gate = Gate::default();
+    let held: Vec<_> = (30..60).map(|shard| (shard, 0)).collect();
+    with_worker(server(), stragglers(60, 1, &gate, &held), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
+        let held = |calls: &crate::common::Calls| calls.started.len() == 40;
+        rig.fake.until("the group's window is full", held).await;
+        batch.pause().await;
+        let group = format!("{}/group-0000", batch.id);
+        until("the group is paused", async || {
+            signals(&batch.histories(&group).await.remove(0), "pause") == 1
+        })
+        .await;
+        gate.pass(4);
+        rig.fake.until("four have ended", |calls| calls.ended.len() == 34).await;
+        batch.cancel().await;
+        assert_eq!(batch.result().await, Err(Ended::Cancelled));
+        let calls = rig.fake.calls();
+        let totals = calls.finishes[0].progress.totals;
+        assert_eq!((totals.succeeded, totals.cancelled, totals.in_flight), (34, 26, 0));
+    })
+    .await;
+}
