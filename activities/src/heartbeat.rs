@@ -11,9 +11,8 @@ use crate::{
     failure::Failure,
 };
 
-/// A third of the heartbeat time-out that the workflows set: cancellation arrives with a beat, and
-/// two may be lost.
-const BEAT: Duration = Duration::from_secs(3);
+/// Where the server does not say after which time-out it gives a worker up.
+const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// When a worker stops, an attempt whose call has not left gets this long to end by itself: one that
 /// waits for quota does so at once, and keeps its turn.
@@ -32,8 +31,8 @@ pub async fn beating<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, ActivityError> {
-    // The first one is due when there is something to tell.
-    let mut beat = tokio::time::interval_at(Instant::now() + BEAT, BEAT);
+    let interval = interval(ctx.info().heartbeat_timeout);
+    let mut beat = tokio::time::interval_at(Instant::now() + interval, interval);
     let mut work = Box::pin(work);
     let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
     let result = loop {
@@ -58,6 +57,12 @@ pub async fn beating<T>(
             Err(failure.into_application_failure(details, guard.backoff, number).into())
         }
     }
+}
+
+/// How often a beat is due, by the time-out that the workflow set. Each is paid for, so what ends
+/// before the first needs none; one may be lost. Cancellation arrives with a beat.
+fn interval(timeout: Option<Duration>) -> Duration {
+    timeout.filter(|timeout| !timeout.is_zero()).unwrap_or(TIMEOUT) * 3 / 8
 }
 
 /// Resolves when the worker stops and the work is not worth waiting for: no call of it has left,
@@ -85,6 +90,16 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn what_ends_within_fifteen_seconds_needs_no_beat_and_one_may_be_lost() {
+        let seconds = Duration::from_secs;
+        assert_eq!(interval(Some(seconds(40))), seconds(15));
+        assert_eq!(interval(None), seconds(15));
+        for timeout in [1, 10, 40, 600].map(seconds) {
+            assert!(2 * interval(Some(timeout)) < timeout, "{timeout:?}");
+        }
+    }
 
     #[tokio::test]
     async fn only_what_has_been_sent_is_waited_for() {

@@ -27,7 +27,8 @@ async fn a_killed_worker_loses_no_document() {
         let (killed, results) = (Instant::now(), fleet.results("out").len());
         fleet.worker();
         while fleet.results("out").len() <= results {
-            assert!(killed.elapsed() < Duration::from_secs(30), "nothing goes on after a crash");
+            // A worker that does not beat is given up after 40 s, and it may have had all of them.
+            assert!(killed.elapsed() < Duration::from_secs(60), "nothing goes on after a crash");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         println!("new results {:.1} s after kill -9", killed.elapsed().as_secs_f64());

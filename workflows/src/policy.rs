@@ -8,9 +8,16 @@ use temporalio_workflow::{
 };
 use tidegate_types::{Lane, Tenant};
 
-/// A worker that is gone is noticed after this long. The activities beat every 3 s, so two beats
-/// may be lost.
-const HEARTBEAT: Duration = Duration::from_secs(10);
+/// A worker that is gone is noticed this long after its last beat. A beat comes after three eighths
+/// of it, and is paid for: no call of up to 15 s needs one.
+const HEARTBEAT: Duration = Duration::from_secs(40);
+
+/// The same of what people wait for.
+const INTERACTIVE_HEARTBEAT: Duration = Duration::from_secs(10);
+
+/// What carries no delay of its own is tried again after this long, a lost worker's documents above
+/// all; then after twice as long, and so on.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// One attempt at one document: the wait in place, the call (10 minutes at most by default),
 /// reading and writing.
@@ -45,13 +52,14 @@ pub fn submission_queue(task_queue: &str) -> String {
 pub fn document(task_queue: &str, lane: &Lane, tenant: &Tenant) -> ActivityOptions {
     let mut priority = Priority::default();
     priority.priority_key = Some(priority_key(lane));
-    priority.fairness_key = Some(fairness_key(tenant));
+    // Temporal Cloud charges for keys, and where all are the same they order nothing.
+    priority.fairness_key = (*tenant != Tenant::default()).then(|| fairness_key(tenant));
     ActivityOptions::with_start_to_close_timeout(DOCUMENT)
         .task_queue(lane_queue(task_queue, lane))
-        .heartbeat_timeout(HEARTBEAT)
+        .heartbeat_timeout(heartbeat(lane))
         .do_not_eagerly_execute(true)
         .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
-        .retry_policy(retry(Duration::from_secs(10)))
+        .retry_policy(retry())
         .priority(priority)
         .build()
 }
@@ -63,7 +71,7 @@ pub fn batch(token: Option<WorkflowCancellationToken>) -> ActivityOptions {
     ActivityOptions::with_start_to_close_timeout(BATCH)
         .heartbeat_timeout(HEARTBEAT)
         .do_not_eagerly_execute(true)
-        .retry_policy(retry(Duration::from_secs(1)))
+        .retry_policy(retry())
         .maybe_cancellation_token(token)
         .build()
 }
@@ -77,13 +85,17 @@ pub fn submission(task_queue: &str) -> ActivityOptions {
     options
 }
 
-fn retry(initial: Duration) -> RetryPolicy {
+fn retry() -> RetryPolicy {
     RetryPolicy::builder()
-        .initial_interval(initial)
+        .initial_interval(FIRST_RETRY)
         .backoff_coefficient(2.0)
         .maximum_interval(Duration::from_secs(60))
         .maximum_attempts(0)
         .build()
+}
+
+fn heartbeat(lane: &Lane) -> Duration {
+    if lane.as_str() == "interactive" { INTERACTIVE_HEARTBEAT } else { HEARTBEAT }
 }
 
 /// Temporal's priorities go from 1, first, to 5, last.

@@ -71,6 +71,15 @@ pub struct AttemptState {
     /// What stores have refused or failed at.
     #[serde(skip_serializing_if = "StoreFaults::is_none")]
     pub store: StoreFaults,
+    /// Which attempt told this, counted from 1; 0 in what earlier versions told.
+    pub by: u32,
+    /// That attempt has ended, and its process goes on.
+    pub has_ended: bool,
+    /// A call of that attempt has left.
+    pub has_sent: bool,
+    /// Attempts whose process died before it told of a call, which it may have made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lost: u32,
 }
 
 impl AttemptState {
@@ -78,6 +87,22 @@ impl AttemptState {
     #[must_use]
     pub fn resumed(self) -> Self {
         Self { dead_readers: self.dead_readers + u32::from(self.reading > 0), reading: 0, ..self }
+    }
+
+    /// The same, where the next attempt's number is known: the one before it may have died without a
+    /// word.
+    fn resumed_by(self, number: u32) -> Self {
+        let lost = self.has_died(number) && !(self.is_of_the_last(number) && self.has_sent);
+        let lost = self.lost + u32::from(lost);
+        Self { by: number, has_ended: false, has_sent: false, lost, ..self.resumed() }
+    }
+
+    fn is_of_the_last(&self, number: u32) -> bool {
+        self.by + 1 == number
+    }
+
+    fn has_died(&self, number: u32) -> bool {
+        number > 1 && !(self.is_of_the_last(number) && self.has_ended)
     }
 }
 
@@ -146,6 +171,8 @@ pub struct Attempt {
     state: Arc<Mutex<AttemptState>>,
     /// Whether this attempt's call has left.
     sent: Arc<AtomicBool>,
+    /// The attempt before died without a word, perhaps while it read.
+    is_suspect: bool,
     /// The state is to be told now.
     news: Arc<Notify>,
 }
@@ -167,6 +194,7 @@ impl Attempt {
             of_document: None,
             state: Arc::new(Mutex::new(state)),
             sent: Arc::default(),
+            is_suspect: false,
             news: Arc::default(),
         }
     }
@@ -178,12 +206,15 @@ impl Attempt {
         let info = ctx.info();
         let run = info.workflow_run_id.as_deref().unwrap_or_default();
         let state = ctx.heartbeat_details().deserialize::<AttemptState>().ok().flatten();
-        Self::new(
-            format!("{run}#{work}.{}", info.attempt),
+        let (state, number) = (state.unwrap_or_default(), info.attempt);
+        let is_suspect = state.has_died(number) && !state.is_of_the_last(number);
+        let attempt = Self::new(
+            format!("{run}#{work}.{number}"),
             batch(ctx),
             millis(info.scheduled_time),
-            state.unwrap_or_default().resumed(),
-        )
+            state.resumed_by(number),
+        );
+        Self { is_suspect, ..attempt }
     }
 
     /// At a document that comes back from a provider's batch or a pack, in which it was asked.
@@ -235,6 +266,7 @@ impl Attempt {
         self.sent.store(true, Ordering::SeqCst);
         let mut state = self.state.lock();
         state.counts.provider_calls += 1;
+        state.has_sent = true;
         state.ticket = None;
         // The document was read: the row of faults is over.
         state.store = StoreFaults { refusals: state.store.refusals, ..StoreFaults::default() };
@@ -310,20 +342,41 @@ impl Attempt {
         tokio::time::sleep(TELL).await;
     }
 
+    /// The same of the one document that the attempt is about. The server is told only where a
+    /// worker may have died of it already: hardly one does, and a beat for each document would cost
+    /// as much as its attempt. Whether it is told.
+    pub async fn reads_alone(&self) -> bool {
+        let suspected = {
+            let mut state = self.state.lock();
+            if self.is_suspect {
+                state.dead_readers = state.dead_readers.max(1);
+            }
+            state.dead_readers > 0
+        };
+        if suspected {
+            self.reads().await;
+        } else {
+            self.state.lock().reading += 1;
+        }
+        suspected
+    }
+
     /// How many workers in a row have died while they read.
     #[must_use]
     pub fn dead_readers(&self) -> u32 {
         self.state.lock().dead_readers
     }
 
-    /// It was read, or not, and the process lives.
-    pub async fn has_read(&self) {
+    /// It was read, or not, and the process lives; whether the server was told that it is read.
+    pub async fn has_read(&self, told: bool) {
         let suspected = {
             let mut state = self.state.lock();
             state.reading = state.reading.saturating_sub(1);
             std::mem::take(&mut state.dead_readers) > 0
         };
-        self.news.notify_one();
+        if told {
+            self.news.notify_one();
+        }
         if suspected {
             // What kills the next worker is not the reading, and must not look so.
             tokio::time::sleep(TOLD).await;
@@ -332,7 +385,9 @@ impl Attempt {
 
     /// The attempt ends, and its process goes on.
     pub(crate) fn ends(&self) {
-        self.state.lock().reading = 0;
+        let mut state = self.state.lock();
+        state.reading = 0;
+        state.has_ended = true;
     }
 
     /// Resolves when the state is to be told before the next beat is due.
@@ -415,13 +470,13 @@ impl Attempt {
     #[must_use]
     pub fn must_pay_for_retry(&self) -> bool {
         let state = self.state.lock();
-        state.counts.provider_calls + u32::from(self.asked) > state.paid_retries
+        state.counts.provider_calls + state.lost + u32::from(self.asked) > state.paid_retries
     }
 
     /// The retry budget has paid for the next call.
     pub fn paid_for_retry(&self) {
         let mut state = self.state.lock();
-        state.paid_retries = state.counts.provider_calls + u32::from(self.asked);
+        state.paid_retries = state.counts.provider_calls + state.lost + u32::from(self.asked);
     }
 }
 
@@ -435,4 +490,62 @@ fn millis(time: Option<SystemTime>) -> i64 {
     let since =
         time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As attempt `by` told it last.
+    fn told(by: u32, change: impl FnOnce(&mut AttemptState)) -> AttemptState {
+        let mut state = AttemptState { by, ..AttemptState::default() };
+        change(&mut state);
+        state
+    }
+
+    #[test]
+    fn a_call_that_a_dead_worker_may_have_made_counts_against_the_bounds_once() {
+        let lost = |state: AttemptState, number| state.resumed_by(number).lost;
+        assert_eq!(lost(AttemptState::default(), 1), 0, "nothing was before it");
+        assert_eq!(lost(told(1, |state| state.has_ended = true), 2), 0, "it went back in order");
+        assert_eq!(lost(AttemptState::default(), 2), 1, "it died before it told anything");
+        assert_eq!(lost(told(1, |state| state.has_ended = true), 3), 1, "the second one did");
+        assert_eq!(lost(told(1, |_| {}), 2), 1, "the call may have left after its last beat");
+        assert_eq!(lost(told(1, |state| state.has_sent = true), 2), 0, "the call is counted");
+        let died = told(1, |state| state.lost = 2).resumed_by(2);
+        assert_eq!((died.lost, died.by, died.has_ended, died.has_sent), (3, 2, false, false));
+    }
+
+    #[test]
+    fn lost_calls_are_paid_for_by_the_retry_budget() {
+        let attempt = |lost| {
+            let state = AttemptState { lost, ..AttemptState::default() };
+            Attempt::new("r".to_owned(), "b".to_owned(), 0, state)
+        };
+        assert!(!attempt(0).must_pay_for_retry());
+        let second = attempt(1);
+        assert!(second.must_pay_for_retry());
+        second.paid_for_retry();
+        assert!(!second.must_pay_for_retry());
+        assert_eq!(second.counts().provider_calls, 0, "what is reported is what is known");
+    }
+
+    /// The server hears of a reading only once a worker may have died of it.
+    #[tokio::test]
+    async fn a_reading_is_told_only_of_a_document_that_is_suspected() {
+        let attempt = |is_suspect| {
+            let new = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
+            Attempt { is_suspect, ..new }
+        };
+        let first = attempt(false);
+        assert!(!first.reads_alone().await);
+        assert_eq!((first.state().reading, first.dead_readers()), (1, 0));
+        let silent = tokio::time::timeout(Duration::from_millis(20), first.news()).await;
+        assert!(silent.is_err(), "nothing is told");
+        let second = attempt(true);
+        assert!(second.reads_alone().await);
+        assert_eq!((second.state().reading, second.dead_readers()), (1, 1));
+        second.news().await;
+        assert_eq!(second.state().resumed().dead_readers, 2, "the third one does not read it");
+    }
 }

@@ -55,21 +55,26 @@ impl<'a> Care<'a> {
         Self { attempt, most_dead: 1 }
     }
 
+    /// Whether the server was told.
+    ///
     /// # Errors
     /// `UnreadableDocument` when enough workers have died.
-    async fn begin(self) -> Result<(), Failure> {
-        let Some(attempt) = self.attempt else { return Ok(()) };
+    async fn begin(self) -> Result<bool, Failure> {
+        let Some(attempt) = self.attempt else { return Ok(false) };
         let dead = attempt.dead_readers();
         if dead >= self.most_dead {
             return Err(Failure::kills_its_reader(dead));
         }
+        if self.most_dead > 1 {
+            return Ok(attempt.reads_alone().await);
+        }
         attempt.reads().await;
-        Ok(())
+        Ok(true)
     }
 
-    async fn end(self) {
+    async fn end(self, told: bool) {
         if let Some(attempt) = self.attempt {
-            attempt.has_read().await;
+            attempt.has_read(told).await;
         }
     }
 }
@@ -136,12 +141,10 @@ pub(crate) async fn extract(
     let attached = attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
     let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
     let may_kill = bytes.len() >= LARGE || !is_plain;
-    if may_kill {
-        care.begin().await?;
-    }
+    let told = if may_kill { Some(care.begin().await?) } else { None };
     let read = services.reader.read(bytes.clone(), &name).await;
-    if may_kill {
-        care.end().await;
+    if let Some(told) = told {
+        care.end(told).await;
     }
     // No process for the parser: this worker's trouble, not the document's.
     let no_reader =

@@ -57,8 +57,13 @@ async fn each_document_is_processed_once_and_the_totals_add_up() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share_of_their_tenant() {
     with_worker(server(), Fake::willing(3, 3), async |rig| {
-        for (lane, key) in [("interactive", 1), ("batch", 5), ("backfill", 3)] {
-            let batch = rig.start(&input(&json!({"lane": lane, "tenant": "acme"}))).await;
+        for (lane, tenant, key, beat) in [
+            ("interactive", "acme", 1, 10),
+            ("batch", "acme", 5, 40),
+            ("backfill", "acme", 3, 40),
+            ("batch", "default", 5, 40),
+        ] {
+            let batch = rig.start(&input(&json!({"lane": lane, "tenant": tenant}))).await;
             batch.result().await.unwrap();
             let priorities: Vec<_> = batch
                 .shard_history(0)
@@ -73,10 +78,15 @@ async fn documents_wait_in_the_queue_by_the_priority_of_their_lane_and_the_share
                 .filter(|scheduled| {
                     scheduled.activity_type.as_ref().unwrap().name == "tidegate.process_document"
                 })
-                .map(|scheduled| scheduled.priority.unwrap())
-                .map(|priority| (priority.priority_key, priority.fairness_key))
+                .map(|scheduled| {
+                    let priority = scheduled.priority.unwrap();
+                    let beat = scheduled.heartbeat_timeout.unwrap().seconds;
+                    (priority.priority_key, priority.fairness_key, beat)
+                })
                 .collect();
-            assert_eq!(priorities, vec![(key, "acme".to_owned()); 3]);
+            // A key that all have would order nothing, and be paid for.
+            let share = if tenant == "default" { "" } else { tenant };
+            assert_eq!(priorities, vec![(key, share.to_owned(), beat); 3]);
         }
     })
     .await;
