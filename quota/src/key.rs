@@ -1,21 +1,22 @@
 //! The only file that spells a Redis key.
 
-use tidegate_types::{ModelId, Tenant};
+use tidegate_types::Tenant;
 
 /// The version of the key layout: workers with another layout do not meet in the same keys.
 const LAYOUT: &str = "v1";
 
-/// The keys of one model, all in one cluster slot by their hash tag `{provider:model}`.
+/// The keys of one quota, all in one cluster slot by their hash tag: `{provider:model}`, or the name
+/// of the group of models that share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelKeys {
     stem: String,
 }
 
 impl ModelKeys {
-    /// Keys under `<prefix>:v1:{<provider:model>}:`.
+    /// Keys under `<prefix>:v1:{<quota>}:`.
     #[must_use]
-    pub fn new(prefix: &str, model: &ModelId) -> Self {
-        Self { stem: format!("{prefix}:{LAYOUT}:{{{model}}}") }
+    pub fn new(prefix: &str, quota: &str) -> Self {
+        Self { stem: format!("{prefix}:{LAYOUT}:{{{quota}}}") }
     }
 
     /// What every script begins with: ledger, entries, state, leases, tuning.
@@ -109,13 +110,25 @@ pub fn check_prefix(prefix: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a group of models can have this name.
+///
+/// # Errors
+/// A sentence that says what to change.
+pub fn check_group(name: &str) -> Result<(), String> {
+    let is_plain = |c: char| c.is_ascii_graphic() && !"{}".contains(c);
+    if name.is_empty() || name.len() > 128 || !name.chars().all(is_plain) {
+        return Err("must be 1 to 128 printable characters without spaces and braces".to_owned());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn all_keys_of_a_model_share_one_hash_tag() {
-        let keys = ModelKeys::new("tidegate", &"openai:gpt-6-mini".parse().unwrap());
+        let keys = ModelKeys::new("tidegate", "openai:gpt-6-mini");
         let mut all = keys.common().to_vec();
         all.extend([keys.learned(7), keys.gate(), keys.tenants(1), keys.burst()]);
         assert!(

@@ -15,7 +15,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_types::ModelId;
 
 use crate::{
     dimension::Amounts,
@@ -30,7 +29,7 @@ use state::State;
 /// Quota in memory.
 #[derive(Clone)]
 pub struct Store {
-    models: Arc<Mutex<HashMap<ModelId, State>>>,
+    models: Arc<Mutex<HashMap<String, State>>>,
     clock: Clock,
     pause_ttl: Duration,
 }
@@ -75,7 +74,8 @@ impl Store {
         self.with(model, |state, now| {
             state.open_burst(model, now);
             // As the script answers: what was known before the call.
-            let known = ask.curious.then(|| state.expectation(ask.template)).flatten();
+            let known =
+                ask.curious.then(|| state.expectation(model.learns_as(ask.template))).flatten();
             (state.reserve(model, ask, now), known)
         })
     }
@@ -101,7 +101,8 @@ impl Store {
     fn with<T>(&self, model: &ModelQuota, work: impl FnOnce(&mut State, f64) -> T) -> T {
         let clock = self.now();
         let mut models = self.models.lock();
-        let state = models.entry(model.id.clone()).or_insert_with(|| State::new(clock));
+        let state =
+            models.entry(model.quota_name().into_owned()).or_insert_with(|| State::new(clock));
         let now = state.advance(model, clock);
         state.expire_with_credit(model, now);
         work(state, now)
@@ -125,7 +126,8 @@ impl crate::store::Store for Store {
         Ok(self.with(model, |state, now| {
             state.open_burst(model, now);
             let settled = state.settle(model, settlement, self.pause_ttl, now);
-            (settled, state.expectation(settlement.template), state.room_now(model, now))
+            let expectation = state.expectation(model.learns_as(settlement.template));
+            (settled, expectation, state.room_now(model, now))
         }))
     }
 

@@ -1,6 +1,6 @@
 //! One model as the limiter knows it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use tidegate_types::{Charge, ModelId, Usage};
 
@@ -21,6 +21,9 @@ pub struct ModelQuota {
     pub charge: Charge,
     /// Who may use how much of them.
     pub lanes: Arc<Lanes>,
+    /// The quota that it shares with other models, whose limits and lanes are the same; `None` where
+    /// it has one of its own.
+    pub group: Option<Arc<str>>,
 }
 
 impl ModelQuota {
@@ -52,7 +55,29 @@ impl ModelQuota {
         if limits.burst.is_zero() {
             return Err(LimitError::Duration("burst"));
         }
-        Ok(Self { id, limits, charge, lanes })
+        Ok(Self { id, limits, charge, lanes, group: None })
+    }
+
+    /// The same model as one of several that share a quota.
+    #[must_use]
+    pub fn sharing(self, group: &str) -> Self {
+        Self { group: Some(group.into()), ..self }
+    }
+
+    /// What names its quota: the group, or the model.
+    #[must_use]
+    pub fn quota_name(&self) -> Cow<'_, str> {
+        self.group.as_deref().map_or_else(|| self.id.to_string().into(), Cow::Borrowed)
+    }
+
+    /// Under what a template is learned: models that share a quota answer differently.
+    pub(crate) fn learns_as(&self, template: u64) -> u64 {
+        // FNV-1a: every worker must come to the same number, of whatever version.
+        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        match self.group {
+            Some(_) => self.id.to_string().bytes().fold(template ^ 0xcbf2_9ce4_8422_2325, add),
+            None => template,
+        }
     }
 
     /// Amounts of one call with so many tokens.

@@ -93,7 +93,7 @@ impl Store {
     }
 
     fn keys(&self, model: &ModelQuota) -> ModelKeys {
-        ModelKeys::new(&self.prefix, &model.id)
+        ModelKeys::new(&self.prefix, &model.quota_name())
     }
 
     async fn end(
@@ -104,7 +104,11 @@ impl Store {
     ) -> Result<(Settled, Option<Expectation>, Duration), Error> {
         let keys = self.keys(model);
         let mut eight = keys.common().to_vec();
-        eight.extend([keys.learned(settlement.template), keys.gate(), keys.burst()]);
+        eight.extend([
+            keys.learned(model.learns_as(settlement.template)),
+            keys.gate(),
+            keys.burst(),
+        ]);
         let reason = settlement.pause.as_ref().map_or("", |pause| &pause.reason);
         let arguments = [
             settlement.reservation.clone().into_bytes(),
@@ -124,7 +128,11 @@ impl crate::store::Store for Store {
     ) -> Result<(Decision, Option<Expectation>), Error> {
         let keys = self.keys(model);
         let mut eight = keys.common().to_vec();
-        eight.extend([keys.learned(ask.template), keys.tenants(ask.lane + 1), keys.burst()]);
+        eight.extend([
+            keys.learned(model.learns_as(ask.template)),
+            keys.tenants(ask.lane + 1),
+            keys.burst(),
+        ]);
         let arguments = [
             ask.reservation.clone().into_bytes(),
             wire::ask(ask, self.clock()),

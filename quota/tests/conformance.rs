@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use common::{PAUSE_TTL, Rig, SECOND, START, both_stores, lanes, limits, model, model_with_lanes};
 use tidegate_quota::{
-    Amounts, Decision, Dimension, Limits, Store,
-    store::{Binding, Pause, Settled, Settlement, UsageSample},
+    Amounts, Decision, Dimension, Limits, ModelQuota, Store,
+    store::{Ask, Binding, Pause, Settled, Settlement, UsageSample},
 };
 
 both_stores! {
@@ -43,6 +43,7 @@ both_stores! {
     a_lane_borrows_what_no_other_wants(three_lanes());
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
     expectations_are_learned(model(limits(100_000)));
+    models_of_a_group_share_one_quota(model(limits(1_000)).sharing("test:group"));
 }
 
 fn three_lanes() -> tidegate_quota::ModelQuota {
@@ -411,4 +412,28 @@ async fn expectations_are_learned<S: Store>(rig: &Rig<S>) {
     let learned = last.unwrap();
     assert!((learned.input_ratio - 1.25).abs() < 1e-6, "{learned:?}");
     assert!((360..=375).contains(&learned.output), "{learned:?}");
+}
+
+/// What one model uses the other has no more; what calls use is learned of each.
+async fn models_of_a_group_share_one_quota<S: Store>(rig: &Rig<S>) {
+    let other = ModelQuota { id: "test:other".parse().unwrap(), ..rig.model.clone() };
+    for _ in 0..3 {
+        let ask = rig.ask(1);
+        rig.store.reserve(&rig.model, &ask).await.unwrap();
+        let sample = UsageSample { estimated_input: 1, input: 1, output: 7 };
+        let used = Settlement::used(&ask.reservation, ask.amounts);
+        let settlement = Settlement { sample: Some(sample), ..used };
+        rig.store.settle(&rig.model, &settlement).await.unwrap();
+    }
+    let known = async |model: &ModelQuota| {
+        let ask = Ask { curious: true, ..rig.ask(1) };
+        rig.store.reserve(model, &ask).await.unwrap().1.is_some()
+    };
+    assert_eq!((known(&rig.model).await, known(&other).await), (true, false));
+    assert_eq!(rig.reserve(&rig.ask(600)).await, Decision::Granted);
+    let (decision, _) = rig.store.reserve(&other, &rig.ask(600)).await.unwrap();
+    assert!(matches!(decision, Decision::Wait { .. }), "{decision:?}");
+    let pause = Pause { length: Duration::from_secs(9), reason: "both".to_owned() };
+    rig.store.pause(&other, &pause).await.unwrap();
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().pause, Duration::from_secs(9));
 }

@@ -47,18 +47,31 @@ impl Config {
                 output_weight: model.output_weight.unwrap_or(charge.output_weight),
                 ..charge
             };
-            let endpoint = || self.providers.get(id.provider())?.endpoint(id.provider());
-            let known = vendor().zip(endpoint());
-            let usual = match known {
-                Some((vendor, endpoint)) if vendor.has_token_buckets(&endpoint) => {
-                    Algorithm::TokenBucket
-                }
-                _ => Algorithm::Unknown,
-            };
-            ModelQuota::new(id.clone(), model.limits(usual), charge, Arc::clone(&lanes))
-                .with_context(|| format!("models.\"{name}\""))
+            let (stating, limits) = self.limits_of(name, model);
+            let limits = limits.limits(self.usual(stating));
+            let quota = ModelQuota::new(id, limits, charge, Arc::clone(&lanes))
+                .with_context(|| format!("models.\"{name}\""))?;
+            Ok(match self.group_of(name) {
+                Some((group, _)) => quota.sharing(group),
+                None => quota,
+            })
         };
         self.models.iter().map(quota).collect()
+    }
+
+    /// How the endpoint of a model is known to count.
+    fn usual(&self, model: &str) -> Algorithm {
+        let name = model.split_once(':').map_or(model, |(provider, _)| provider);
+        let known = self
+            .providers
+            .get(name)
+            .and_then(|provider| Some((provider.vendor(name)?, provider.endpoint(name)?)));
+        match known {
+            Some((vendor, endpoint)) if vendor.has_token_buckets(&endpoint) => {
+                Algorithm::TokenBucket
+            }
+            _ => Algorithm::Unknown,
+        }
     }
 
     /// How waiting for quota is done.
@@ -315,6 +328,35 @@ mod tests {
         let stated = limits(&format!("{own}algorithm = \"unknown\"\nburst = \"5s\""));
         assert!(!stated.token_bucket && stated.burst_max.is_none(), "{stated:?}");
         assert_eq!(stated.burst.as_secs(), 5);
+    }
+
+    #[test]
+    fn models_of_a_quota_share_its_limits_and_its_name() {
+        let load = |text: &str| {
+            let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            Config::from_layers(Some(file.path()), [])
+        };
+        let group = "[quotas.sonnet]\nmodels = [\"anthropic:a\", \"anthropic:b\"]\n";
+        let a = "[models.\"anthropic:a\"]\nitpm = 1_000\nrps = 2\n";
+        let b = "[models.\"anthropic:b\"]\n";
+        let config = load(&format!("{group}{a}{b}")).unwrap();
+        let models = config.quota_models(&Providers::default()).unwrap();
+        assert_eq!(models[0].limits, models[1].limits);
+        assert_eq!(models[1].limits.per_minute.requests, Some(120));
+        assert_eq!(
+            models[1].limits.burst.as_millis(),
+            1,
+            "a limit by the second lets calls go evenly"
+        );
+        assert!(models.iter().all(|model| model.quota_name() == "sonnet"));
+        let faults = |text: &str| load(text).unwrap_err().to_string();
+        let differs = faults(&format!("{group}{a}{b}itpm = 2_000\n"));
+        assert!(differs.contains("anthropic:b states another than anthropic:a"), "{differs}");
+        let unknown = faults(&format!("{group}{a}"));
+        assert!(unknown.contains("names anthropic:b, which is not configured"), "{unknown}");
+        let twice = faults(&format!("{group}{a}{b}[quotas.x]\nmodels = [\"anthropic:b\"]\n"));
+        assert!(twice.contains("is in quotas.\"sonnet\" already"), "{twice}");
     }
 
     #[tokio::test]

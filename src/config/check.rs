@@ -22,6 +22,7 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
     found.storage();
     found.providers();
     found.models();
+    found.quotas();
     found.lanes();
     found.tenants_and_routes();
     found.faults
@@ -249,14 +250,21 @@ impl Faults<'_> {
                     format!("is {weight}; write a number from 0 up, such as 5"),
                 );
             }
+            let (_, stating) = self.config.limits_of(name, model);
             if let Err(error) = ModelQuota::new(
                 id,
-                model.limits(Algorithm::Unknown),
+                stating.limits(Algorithm::Unknown),
                 tidegate_quota::Charge::default(),
                 std::sync::Arc::clone(&lanes),
             ) {
                 self.add(&section, format!("cannot be used: {error}"));
             }
+        }
+    }
+
+    fn quotas(&mut self) {
+        for (name, what) in self.config.group_faults() {
+            self.add(&["quotas", name], what);
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //!
-//! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`] and [`host`] beside
-//!   it
+//! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`] and [`host`]
+//!   beside it
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
@@ -15,6 +15,7 @@
 mod build;
 mod check;
 pub mod fault;
+pub mod group;
 pub mod host;
 pub mod layers;
 pub mod mask;

@@ -14,6 +14,10 @@ pub struct Model {
     /// Requests a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rpm: Option<u64>,
+    /// Requests a second, where the provider counts by it: calls then go evenly, and 60 times as many
+    /// a minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rps: Option<u64>,
     /// Input and output tokens a minute, counted together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpm: Option<u64>,
@@ -59,6 +63,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             rpm: None,
+            rps: None,
             tpm: None,
             itpm: None,
             otpm: None,
@@ -98,9 +103,11 @@ impl Model {
         };
         let algorithm = self.algorithm.unwrap_or(usual);
         let window = self.window.map_or(window, |window| *window);
+        let even = self.rps.map(|_| EVENLY);
+        let a_minute = self.rps.map(|rps| rps.saturating_mul(60));
         Limits {
             per_minute: PerDimension {
-                requests: self.rpm,
+                requests: self.rpm.into_iter().chain(a_minute).min(),
                 input: self.itpm,
                 output: self.otpm,
                 combined: self.tpm,
@@ -111,15 +118,32 @@ impl Model {
             day_offset: DAY.saturating_sub(*self.day_begins),
             margin: self.margin.unwrap_or(margin),
             window,
-            burst: self.burst.map_or_else(|| Limits::default().burst, |burst| *burst),
+            burst: even
+                .or_else(|| self.burst.map(|burst| *burst))
+                .unwrap_or_else(|| Limits::default().burst),
             // What is given is kept to; else it is learned.
-            burst_max: self.burst.is_none().then_some(window),
+            burst_max: (self.burst.is_none() && even.is_none()).then_some(window),
             token_bucket: algorithm == Algorithm::TokenBucket,
             ..Limits::default()
         }
     }
 }
 
+impl Model {
+    /// Whether its section says what the provider allows.
+    pub(super) fn states_limits(&self) -> bool {
+        let numbers = [self.rpm, self.rps, self.tpm, self.itpm, self.otpm, self.rpd, self.tpd];
+        numbers.into_iter().chain([self.concurrent]).any(|limit| limit.is_some())
+    }
+
+    /// Whether it allows the same as another.
+    pub(super) fn has_limits_of(&self, other: &Self) -> bool {
+        self.limits(Algorithm::Unknown) == other.limits(Algorithm::Unknown)
+    }
+}
+
+/// What may go at once where calls are counted by the second: one.
+const EVENLY: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// One model's price, in US dollars per million tokens. It goes before every table.

@@ -7,7 +7,7 @@ use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
 use super::{
-    host::Host, mask, model::Model, provider::Provider, sources::Sources, span::Span,
+    group::Group, host::Host, mask, model::Model, provider::Provider, sources::Sources, span::Span,
     version::Versioning,
 };
 
@@ -29,6 +29,8 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     /// What the providers allow, by `provider:model`.
     pub models: BTreeMap<String, Model>,
+    /// Models that share one limit.
+    pub quotas: BTreeMap<String, Group>,
     /// Classes of traffic.
     pub lanes: BTreeMap<String, Lane>,
     /// Budgets of those that batches are charged to.
@@ -56,6 +58,7 @@ impl Default for Config {
                 .map(|vendor| (vendor.to_string(), Provider::default()))
                 .collect(),
             models: BTreeMap::new(),
+            quotas: BTreeMap::new(),
             lanes: built_in_lanes(),
             tenants: BTreeMap::new(),
             routes: BTreeMap::new(),

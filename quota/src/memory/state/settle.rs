@@ -114,7 +114,7 @@ impl State {
                 tuning.raise();
             }
             if let Some(sample) = settlement.sample.filter(|sample| sample.estimated_input > 0) {
-                self.learn(settlement.template, sample, latency);
+                self.learn(model.learns_as(settlement.template), sample, latency);
             }
         }
         if self.canary == Canary::Admitted(entry.admitted)
