@@ -47,6 +47,7 @@ use crate::{
 
 pub mod admissible;
 pub mod backpressure;
+mod memory;
 pub mod settings;
 pub mod slots;
 mod supplier;
@@ -205,7 +206,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
     Ok(Services {
         storage: config.storage(&quota)?,
         answers: config.answers()?,
-        reader: reader()?,
+        reader: reader(config)?,
         providers,
         budgets: match config.state()? {
             Some(state) => budgets.with_checkpoints(state),
@@ -217,15 +218,20 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         warmth: Arc::default(),
         guard: Guard::new(quota, config.backoff()),
         archives: Default::default(),
+        memory: tidegate_activities::memory::Memory::new(memory::of_documents(config)),
         shards: tidegate_activities::batch::job::Shards::default(),
     })
 }
 
 /// Reads documents in processes of this very program, so that a hostile file harms none but itself.
-fn reader() -> Result<Reader> {
+fn reader(config: &Config) -> Result<Reader> {
     let program =
         std::env::current_exe().context("finding this program, to read documents with it")?;
-    Ok(Reader::isolated(program, [READ_DOCUMENT.to_owned()], tidegate_documents::Limits::default()))
+    let documents = &config.documents;
+    let most = memory::of_documents(config) / memory::OF_A_READER;
+    Ok(Reader::isolated(program, [READ_DOCUMENT.to_owned()], documents.limits())
+        .with_commands(documents.commands())
+        .at_once(usize::try_from(most).unwrap_or(usize::MAX)))
 }
 
 /// What the workers of this process share.

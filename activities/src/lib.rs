@@ -26,6 +26,7 @@ pub mod fingerprint;
 mod hash;
 pub mod heartbeat;
 pub mod host_rates;
+pub mod memory;
 pub mod metrics;
 pub mod provider_batch;
 pub mod services;

@@ -15,6 +15,7 @@ use crate::{
         warm_cache::Warmth,
     },
     document::{answers::Answers, archived::Archives},
+    memory::Memory,
     storage::Storage,
 };
 
@@ -41,6 +42,8 @@ pub struct Services {
     pub budgets: Budgets,
     /// Stands before every call.
     pub guard: Guard,
+    /// Documents that are in memory.
+    pub memory: Memory,
     /// Archives at hand.
     pub archives: Archives,
     /// Manifests at hand.

@@ -139,6 +139,7 @@ impl Rig {
             warmth: Arc::default(),
             guard: Guard::new(quota, Backoff::default()),
             archives: Default::default(),
+            memory: Default::default(),
             shards: Shards::default(),
         };
         Self { services, provider, folder, runs: 0 }

@@ -10,12 +10,19 @@
 
 mod rig;
 
+use std::sync::Arc;
+
 use rig::{Rig, fails, whole};
 use serde_json::{Value, json};
-use tidegate_activities::document::answers::Answers;
+use tidegate_activities::{
+    call::attempt::{Attempt, AttemptState},
+    document::{answers::Answers, process::process},
+    memory::Memory,
+};
+use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{Charged, Completion, Error, Kind};
 use tidegate_quota::{Dimension, Limits};
-use tidegate_workflows::contract::FailureType;
+use tidegate_workflows::contract::{DocumentTask, FailureType};
 
 type Answer = Result<Completion, Error>;
 
@@ -155,4 +162,87 @@ async fn each_document_of_an_archive_is_one_of_the_batch() {
         }
     }
     assert_eq!((gone, &rig.result_of("all.tar__c.txt").unwrap()["answer"]), (2, &json!("5")));
+}
+
+#[tokio::test]
+async fn a_document_that_comes_back_is_not_read_again_unless_it_has_changed() {
+    let busy = || fails(Kind::RateLimited, Charged::No);
+    let page = b"<html><body>The tide is high.".as_slice();
+    let answers = vec![busy(), busy(), busy(), whole("High.")];
+    let mut rig = of_file("a.html", page, json!({}), answers).await;
+    rig.services.guard.backoff.base = std::time::Duration::ZERO;
+    let planned = rig.readings();
+    for (change, readings) in [(false, 1), (false, 1), (true, 2)] {
+        if change {
+            let path = rig.folder.path().join("in/a.html");
+            std::fs::write(&path, b"<html><body>The tide is low.").unwrap();
+        }
+        let attempt = rig.attempt();
+        let failure = process(&rig.services, &attempt, &rig.task).await.unwrap_err();
+        assert_eq!((failure.kind, rig.readings() - planned), (FailureType::RateLimited, readings));
+        rig.state = serde_json::to_value(attempt.state()).unwrap();
+    }
+    let texts = || {
+        let runs = std::fs::read_dir(rig.folder.path().join("out/_tidegate")).unwrap();
+        let texts =
+            runs.filter_map(|run| std::fs::read_dir(run.unwrap().path().join("texts")).ok());
+        texts.flatten().count()
+    };
+    assert_eq!(texts(), 1);
+    let attempt = Attempt::new(
+        "run#0.0.9".to_owned(),
+        "w".to_owned(),
+        0,
+        serde_json::from_value(rig.state.clone()).unwrap(),
+    );
+    process(&rig.services, &attempt, &rig.task).await.unwrap();
+    assert_eq!(
+        (rig.readings() - planned, texts()),
+        (2, 0),
+        "read for the last time, and cleared away"
+    );
+    assert_eq!(rig.result_of("a.html").unwrap()["answer"], json!("High."));
+}
+
+/// What is not fetched yet waits for room, and so no more are read at once than there is room for.
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_in_memory_are_bounded_by_their_bytes() {
+    const SIZE: usize = 1 << 20;
+    let page = [&b"<html>"[..], &vec![b'x'; SIZE]].concat();
+    let names: Vec<String> = (0..20).map(|number| format!("{number:03}.html")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), &page[..])).collect();
+    let answers = names.iter().map(|_| whole("x")).collect();
+    let mut rig = Rig::of_files(limits(), &files, json!({}), answers).await;
+    // Room for one of them, which is reckoned three times.
+    rig.services.memory = Memory::new(5 * SIZE as u64);
+    let folder = rig.folder.path().join("reading");
+    std::fs::create_dir(&folder).unwrap();
+    // Says how many are being read, itself included.
+    let script = format!(
+        "touch {0}/$$; ls {0} | wc -l >> {1}; cat > /dev/null; rm {0}/$$; echo '{{\"Ok\":{{\"text\":\"x\",\"format\":\"Html\",\"pages\":null}}}}'",
+        folder.display(),
+        rig.folder.path().join("at-once").display()
+    );
+    rig.services.reader =
+        Reader::isolated("/bin/sh", ["-c".to_owned(), script], DocumentLimits::default());
+    let (services, task) = (Arc::new(rig.services), rig.task.clone());
+    let all = (0..20).map(|index| {
+        let (services, task) = (Arc::clone(&services), DocumentTask { index, ..task.clone() });
+        tokio::spawn(async move {
+            let attempt = Attempt::new(
+                format!("run#0.{index}.1"),
+                "w".to_owned(),
+                0,
+                AttemptState::default(),
+            );
+            process(&services, &attempt, &task).await.map(drop)
+        })
+    });
+    for ended in futures::future::join_all(all.collect::<Vec<_>>()).await {
+        ended.unwrap().unwrap();
+    }
+    let peak = std::fs::read_to_string(rig.folder.path().join("at-once")).unwrap();
+    let counts: Vec<usize> = peak.lines().map(|line| line.trim().parse().unwrap()).collect();
+    assert_eq!(counts.len(), 20);
+    assert!(counts.iter().all(|at_once| *at_once == 1), "{counts:?}");
 }

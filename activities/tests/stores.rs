@@ -262,6 +262,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         budgets: Budgets::default(),
         guard: Guard::new(Quota::in_memory([], Options::default()), Backoff::default()),
         archives: Default::default(),
+        memory: Default::default(),
         shards: Shards::default(),
     };
     let ended = async |index: u32, tries: u32| {

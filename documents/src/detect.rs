@@ -82,6 +82,36 @@ impl Format {
     }
 }
 
+/// What the extension of a document's name would be: by its first bytes, else by its name.
+pub(crate) fn kind(bytes: &[u8], name: &str) -> Option<String> {
+    const MARKS: [(&[u8], &str); 10] = [
+        (b"%PDF-", "pdf"),
+        (b"\x89PNG", "png"),
+        (b"\xff\xd8\xff", "jpg"),
+        (b"GIF8", "gif"),
+        (b"II*\0", "tiff"),
+        (b"MM\0*", "tiff"),
+        (b"RIFF", "webp"),
+        (b"{\\rtf", "rtf"),
+        (b"%!PS", "ps"),
+        (b"ID3", "mp3"),
+    ];
+    let marked = MARKS.into_iter().find(|(mark, _)| bytes.starts_with(mark));
+    let named = || name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let kind = marked.map(|(_, kind)| kind.to_owned()).or_else(named)?;
+    Some(normal(&kind).to_owned())
+}
+
+/// One spelling for what has several.
+pub(crate) fn normal(extension: &str) -> &str {
+    match extension {
+        "jpeg" => "jpg",
+        "tif" => "tiff",
+        "htm" => "html",
+        other => other,
+    }
+}
+
 /// Whether an old Office container has an entry of this name.
 fn holds(bytes: &[u8], name: &str) -> bool {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -21,6 +21,7 @@
 //!   `slides`, `open_document`, `epub` and `mail`; `encoding` for all that is text; `package` and
 //!   `xml` for what is an archive of parts
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
+//! * [`command`]: a program of the user's own for some formats
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
 //! * [`archive`]: the documents in an archive
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
@@ -32,6 +33,7 @@
 )]
 
 pub mod archive;
+pub mod command;
 mod detect;
 mod docx;
 mod encoding;
@@ -53,6 +55,7 @@ pub mod tokens;
 pub mod unreadable;
 mod xml;
 
+pub use command::Commands;
 pub use extract::{Extracted, extract};
 pub use format::Format;
 pub use limits::Limits;

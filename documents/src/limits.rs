@@ -19,6 +19,8 @@ pub struct Limits {
     pub members: u32,
     /// Bytes of the text. Default 16 MiB; the largest contexts of today take some 4 MB.
     pub text_bytes: usize,
+    /// Memory of the process that reads it, in bytes of its address space. Default 2 GiB.
+    pub memory: u64,
     /// Time for all of it. Default 60 s.
     pub time: Duration,
 }
@@ -32,6 +34,7 @@ impl Default for Limits {
             archive_bytes: 128 << 20,
             members: 10_000,
             text_bytes: 16 << 20,
+            memory: 2 << 30,
             time: Duration::from_secs(60),
         }
     }

@@ -15,20 +15,20 @@ use tokio::{
 };
 
 use crate::{
+    command::{self, Commands},
     extract::{Extracted, extract},
     format::Format,
     limits::Limits,
     unreadable::Unreadable,
 };
 
-/// Memory that a child may take, in bytes.
-const MEMORY: u64 = 2 << 30;
-
 /// How documents are read. Cheap to clone; clones share the bound on children at once.
 #[derive(Debug, Clone)]
 pub struct Reader {
     limits: Limits,
     helper: Helper,
+    /// Programs of the user's own.
+    commands: Arc<Commands>,
     /// Reading takes a whole core: more children than cores would only wait for each other.
     children: Arc<Semaphore>,
 }
@@ -45,6 +45,9 @@ struct Helper {
 struct Task {
     name: String,
     limits: Limits,
+    /// The program to become.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    command: Option<Vec<String>>,
 }
 
 impl Reader {
@@ -58,7 +61,21 @@ impl Reader {
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helper = Helper { program: program.into(), arguments: arguments.into_iter().collect() };
-        Self { limits, helper, children: Arc::new(Semaphore::new(cores)) }
+        let (commands, children) = (Arc::default(), Arc::new(Semaphore::new(cores)));
+        Self { limits, helper, commands, children }
+    }
+
+    /// The same, with programs for some formats.
+    #[must_use]
+    pub fn with_commands(self, commands: Commands) -> Self {
+        Self { commands: Arc::new(commands), ..self }
+    }
+
+    /// The same, with no more processes at once.
+    #[must_use]
+    pub fn at_once(self, most: usize) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { children: Arc::new(Semaphore::new(most.clamp(1, cores))), ..self }
     }
 
     /// How much is read of a document.
@@ -77,6 +94,9 @@ impl Reader {
         bytes: Bytes,
         name: &str,
     ) -> std::io::Result<Result<Extracted, Unreadable>> {
+        if let Some(command) = self.commands.for_document(&bytes, name) {
+            return self.read_with(command, bytes, name).await;
+        }
         let format = match Format::of(&bytes, name) {
             Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &self.limits)),
             Ok(format) => format,
@@ -92,6 +112,28 @@ impl Reader {
             Ok(Err(error)) => Err(error),
             Err(_) => Ok(Err(Unreadable::TooSlow(self.limits.time))),
         }
+    }
+
+    async fn read_with(
+        &self,
+        command: &[String],
+        bytes: Bytes,
+        name: &str,
+    ) -> std::io::Result<Result<Extracted, Unreadable>> {
+        let limits = &self.limits;
+        if bytes.len() as u64 > limits.bytes {
+            let (size, most) = (bytes.len() as u64, limits.bytes);
+            return Ok(Err(Unreadable::TooLarge { what: "file".into(), size, most }));
+        }
+        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        let mut helper = Command::new(&self.helper.program);
+        helper.args(&self.helper.arguments);
+        let (name, command) = (name.to_owned(), command.to_vec());
+        let program = command.first().cloned().unwrap_or_default();
+        let task = Task { name: name.clone(), limits: *limits, command: Some(command) };
+        let mut task = serde_json::to_vec(&task)?;
+        task.push(b'\n');
+        command::run(helper, &program, &task, &bytes, &name, limits).await
     }
 }
 
@@ -111,7 +153,7 @@ impl Helper {
             // Time that runs out drops this future.
             .kill_on_drop(true)
             .spawn()?;
-        let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits })?;
+        let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, command: None })?;
         task.push(b'\n');
         let (mut stdin, mut stdout) = (child.stdin.take(), child.stdout.take());
         let write = async {
@@ -140,17 +182,28 @@ impl Helper {
 /// # Errors
 /// When the parent is gone or did not speak as [`Reader`] does.
 pub fn serve() -> std::io::Result<()> {
-    use std::io::{BufRead, Read, Write};
+    use std::io::{Read, Write};
     let mut stdin = std::io::stdin().lock();
-    let mut line = String::new();
-    stdin.read_line(&mut line)?;
-    let task: Task = serde_json::from_str(&line)?;
+    let task: Task = serde_json::from_slice(&first_line()?)?;
     // Whatever a parser is made to ask for.
-    rlimit::Resource::AS.set(MEMORY, MEMORY)?;
+    rlimit::Resource::AS.set(task.limits.memory, task.limits.memory)?;
+    if let Some(command) = &task.command {
+        return Err(command::become_program(command, &task.name));
+    }
     let mut bytes = Vec::new();
-    stdin.take(task.limits.bytes + 1).read_to_end(&mut bytes)?;
+    stdin.by_ref().take(task.limits.bytes + 1).read_to_end(&mut bytes)?;
     let result = extract(&bytes, &task.name, &task.limits);
     let mut stdout = std::io::stdout().lock();
     serde_json::to_writer(&mut stdout, &result)?;
     stdout.flush()
+}
+
+/// The first line of standard input, and not a byte more: the rest is for whoever reads on.
+fn first_line() -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    let (mut input, mut line, mut byte) = (std::fs::File::open("/dev/stdin")?, Vec::new(), [0]);
+    while input.read(&mut byte)? > 0 && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    Ok(line)
 }

@@ -80,6 +80,14 @@ pub enum Unreadable {
     /// It takes too long.
     #[error("the document could not be read within {0:.0?}")]
     TooSlow(Duration),
+    /// The user's own extractor brought no text.
+    #[error("the extractor {program} (documents.command) {what}")]
+    Command {
+        /// The program.
+        program: String,
+        /// What became of it.
+        what: String,
+    },
     /// A line of a file of records.
     #[error("line {line} is no record: {reason}")]
     BadRecord {

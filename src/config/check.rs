@@ -19,6 +19,7 @@ pub(super) fn all(config: &Config) -> Vec<Fault> {
     found.redis();
     found.gate();
     found.worker();
+    found.documents();
     found.storage();
     found.providers();
     found.models();
@@ -99,6 +100,12 @@ impl Faults<'_> {
             );
             self.add(&["worker", "metrics-listen"], what);
         }
+        if worker.memory.is_some_and(|memory| memory.0 < 64 << 20) {
+            self.add(
+                &["worker", "memory"],
+                "is less than one document may need; write at least 64MiB",
+            );
+        }
         let named = [("deployment", &worker.deployment), ("build-id", &worker.build_id)];
         for (key, value) in named {
             // What the server takes as the name of a deployment, or of one of its versions.
@@ -110,6 +117,12 @@ impl Faults<'_> {
                 let what = "is not set; a version has both: deployment (TEMPORAL_DEPLOYMENT_NAME) and build-id (TEMPORAL_WORKER_BUILD_ID)";
                 self.add(&["worker", key], what);
             }
+        }
+    }
+
+    fn documents(&mut self) {
+        for (key, what) in self.config.documents.faults() {
+            self.add(&["documents", key], what);
         }
     }
 

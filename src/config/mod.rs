@@ -2,18 +2,19 @@
 //!
 //! # Layout
 //!
-//! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`] and [`host`]
-//!   beside it
+//! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`],
+//!   [`host`] and [`documents`] beside it
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
 //! * `build`: the configuration as the other crates want it
 //! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets
 //!   out
-//! * [`span`]: lengths of time
+//! * [`span`]: lengths of time; [`size`]: numbers of bytes
 
 mod build;
 mod check;
+pub mod documents;
 pub mod fault;
 pub mod group;
 pub mod host;
@@ -23,6 +24,7 @@ pub mod model;
 pub mod provider;
 pub mod sections;
 pub mod show;
+pub mod size;
 pub mod sources;
 pub mod span;
 #[cfg(test)]

@@ -7,8 +7,8 @@ use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
 use super::{
-    group::Group, host::Host, mask, model::Model, provider::Provider, sources::Sources, span::Span,
-    version::Versioning,
+    documents::Documents, group::Group, host::Host, mask, model::Model, provider::Provider,
+    size::Size, sources::Sources, span::Span, version::Versioning,
 };
 
 /// The configuration in force.
@@ -23,6 +23,8 @@ pub struct Config {
     pub gate: Gate,
     /// One worker process.
     pub worker: Worker,
+    /// How much is read of a document, and by what.
+    pub documents: Documents,
     /// What may be read and written.
     pub storage: Storage,
     /// How each provider is reached.
@@ -52,6 +54,7 @@ impl Default for Config {
             redis: Redis::default(),
             gate: Gate::default(),
             worker: Worker::default(),
+            documents: Documents::default(),
             storage: Storage::default(),
             providers: vendors
                 .into_iter()
@@ -166,6 +169,10 @@ pub struct Worker {
     pub max_concurrent_documents: usize,
     /// A longer wait for quota goes back to Temporal.
     pub max_slot_wait: Span,
+    /// Memory for documents and for the processes that read them; without it half of what this
+    /// machine, or the container, has. Documents that do not fit wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
     /// Provider calls under way get this long to be answered when the worker is told to stop; then
     /// they are cut off, and paid for again elsewhere. Without it [`Config::shutdown_grace`].
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +208,7 @@ impl Default for Worker {
         Self {
             max_concurrent_documents: 200,
             max_slot_wait: Span::seconds(10),
+            memory: None,
             shutdown_grace: None,
             spool: None,
             deployment: None,

@@ -127,6 +127,8 @@ impl Document {
 #[derive(Debug)]
 pub struct Shard {
     uri: String,
+    /// The run's own folder.
+    pub folder: Location,
     number: u32,
     /// What all documents of the batch share.
     pub job: Job,
@@ -235,6 +237,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     });
     Ok(Shard {
         uri: uri.to_owned(),
+        folder,
         number,
         retries,
         template: template(&job),

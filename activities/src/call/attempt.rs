@@ -80,6 +80,9 @@ pub struct AttemptState {
     /// Attempts whose process died before it told of a call, which it may have made.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u32,
+    /// Its text lies beside its shard.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_text: bool,
 }
 
 impl AttemptState {
@@ -459,6 +462,11 @@ impl Attempt {
     /// The document is asked again, because its content has changed.
     pub fn updates(&self) {
         self.state.lock().updated = true;
+    }
+
+    /// The document's text lies beside its shard: the next attempt does not read it again.
+    pub fn has_text(&self) {
+        self.state.lock().has_text = true;
     }
 
     /// Where the last answer that was no result lies.

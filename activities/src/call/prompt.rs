@@ -32,6 +32,14 @@ pub(crate) enum Content {
 }
 
 impl Content {
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Pdf(bytes, _) => bytes.len() as u64,
+        }
+    }
+
     /// Estimated tokens of the document alone.
     pub(crate) fn tokens(&self) -> u64 {
         match self {

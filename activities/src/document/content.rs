@@ -12,6 +12,7 @@ use crate::{
         version::Version,
     },
     failure::{Failure, MAX_DEAD_READERS},
+    memory::Held,
     services::Services,
     storage::Error,
 };
@@ -25,6 +26,19 @@ pub(crate) struct Raw {
     /// Which version it is.
     pub(crate) version: Version,
     body: Body,
+    held: Held,
+}
+
+/// What of a document is sent.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) content: Content,
+    /// Which version it is, and which pages are missing from it.
+    pub(crate) version: Version,
+    /// A parser has had work with it.
+    pub(crate) parsed: bool,
+    /// Its place in this worker's memory.
+    pub(crate) held: Held,
 }
 
 #[derive(Debug)]
@@ -93,7 +107,8 @@ pub(crate) async fn look(services: &Services, document: &Document) -> Result<Ver
 pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Raw, Failure> {
     let unreadable = |message: String| Failure::never(FailureType::UnreadableDocument, message);
     if let Some(text) = &document.text {
-        return Ok(Raw { version: document.version.clone(), body: Body::Text(text.clone()) });
+        let (version, body) = (document.version.clone(), Body::Text(text.clone()));
+        return Ok(Raw { version, body, held: Held::default() });
     }
     if let Some(why) = &document.unreadable {
         return Err(unreadable(why.clone()));
@@ -111,31 +126,36 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
             Fault::Store(error) => Failure::of_document(error),
             Fault::Unreadable(why) => not_read(&why),
         })?;
-        return Ok(Raw { version: Version::read(&bytes, stamp), body: Body::File(bytes, name) });
+        let held = services.memory.hold(bytes.len() as u64).await;
+        let version = Version::read(&bytes, stamp);
+        return Ok(Raw { version, body: Body::File(bytes, name), held });
     }
     let size = location.size().await.map_err(Failure::of_document)?.ok_or_else(gone)?;
     let most = services.reader.limits().bytes;
     if size > most {
         return Err(not_read(&Unreadable::TooLarge { what: "file".into(), size, most }));
     }
+    let held = services.memory.hold(size).await;
     let (bytes, stamp) = location.read_stamped().await.map_err(|error| match error {
         Error::Missing(_) => gone(),
         error => Failure::of_document(error),
     })?;
     let version = Version::read(&bytes, stamp);
-    Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()) })
+    Ok(Raw { version, body: Body::File(bytes, location.name().to_owned()), held })
 }
 
-/// Makes of a document's bytes what is sent; the version says which pages are missing from it.
+/// Makes of a document's bytes what is sent.
 pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
     attach_pdf: bool,
     care: Care<'_>,
-) -> Result<(Content, Version), Failure> {
-    let Raw { mut version, body } = raw;
+) -> Result<Read, Failure> {
+    let Raw { mut version, body, mut held } = raw;
     let (bytes, name) = match body {
-        Body::Text(text) => return Ok((Content::Text(text), version)),
+        Body::Text(text) => {
+            return Ok(Read { content: Content::Text(text), version, parsed: false, held });
+        }
         Body::File(bytes, name) => (bytes, name),
     };
     let attached = attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
@@ -149,19 +169,19 @@ pub(crate) async fn extract(
     // No process for the parser: this worker's trouble, not the document's.
     let no_reader =
         |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
-    match read.map_err(no_reader)? {
+    let content = match read.map_err(no_reader)? {
         // All of its pages go as pictures: none is missing.
-        Ok(read) if attached => Ok((Content::Pdf(bytes, read.pages.unwrap_or(1)), version)),
+        Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
         Ok(read) => {
             version.missing_pages = read.missing_pages;
-            Ok((Content::Text(read.text), version))
+            Content::Text(read.text)
         }
         // A scan: the model reads pictures.
-        Err(Unreadable::NoTextLayer { pages }) if attached => {
-            Ok((Content::Pdf(bytes, pages), version))
-        }
-        Err(why) => Err(not_read(&why)),
-    }
+        Err(Unreadable::NoTextLayer { pages }) if attached => Content::Pdf(bytes, pages),
+        Err(why) => return Err(not_read(&why)),
+    };
+    held.shrink(content.bytes());
+    Ok(Read { content, version, parsed: !is_plain, held })
 }
 
 /// Reads a document: a record's text, or an object's text or pages.
@@ -172,17 +192,18 @@ pub(crate) async fn read(
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
     let raw = fetch(services, &document).await?;
-    extract(services, raw, attach_pdf, care).await
+    let Read { content, version, .. } = extract(services, raw, attach_pdf, care).await?;
+    Ok((content, version))
 }
 
 /// A document's bytes, where they may have been fetched already.
 pub(crate) async fn fetched(
     services: &Services,
     document: &Document,
-    raw: Option<Raw>,
+    raw: Option<Box<Raw>>,
 ) -> Result<Raw, Failure> {
     match raw {
-        Some(raw) => Ok(raw),
+        Some(raw) => Ok(*raw),
         None => fetch(services, document).await,
     }
 }

@@ -27,7 +27,7 @@ pub(crate) enum Before {
 #[derive(Debug, Default)]
 pub(crate) struct Open {
     /// What was read of it to find that out.
-    pub(crate) raw: Option<Raw>,
+    pub(crate) raw: Option<Box<Raw>>,
     /// The result there answers this question about an earlier content.
     pub(crate) updated: bool,
     /// The result there.
@@ -73,7 +73,7 @@ pub(crate) async fn before(
     };
     match raw.version.is_same(&result.version) {
         Some(true) => Ok(Before::Done(Box::new(result))),
-        Some(false) => Ok(open(Some(raw), true)),
+        Some(false) => Ok(open(Some(Box::new(raw)), true)),
         None => {
             // From now on it says what it answers, so that a change of the document is seen.
             let result = result.answering(shard.asks, raw.version);

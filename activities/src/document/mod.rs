@@ -3,6 +3,7 @@
 //! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
 //! * [`done`]: whether its answer is there already
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
+//! * `readings`: texts of documents that come back
 //! * [`archived`]: documents in archives
 //! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
 
@@ -13,6 +14,7 @@ pub(crate) mod done;
 pub mod long;
 pub mod pack;
 pub mod process;
+mod readings;
 pub mod result;
 pub mod schema;
 pub mod version;

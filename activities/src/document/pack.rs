@@ -21,7 +21,7 @@ use crate::{
     batch::job::{Document, Shard, resolve},
     call::{attempt::Attempt, prompt::Content, unwritten::Bought},
     document::{
-        content::{self, Care},
+        content::{self, Care, Read},
         done::{self, Before, Open},
         process::{bought_before, offer},
         result::DocumentResult,
@@ -228,7 +228,7 @@ async fn gather(
         }
         let care = Care::of_several(Some(attempt));
         match content::extract(services, raw, shard.job.attach_pdf, care).await {
-            Ok((Content::Text(text), version)) => {
+            Ok(Read { content: Content::Text(text), version, .. }) => {
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();
                 if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
@@ -248,7 +248,7 @@ async fn gather(
                 }
             }
             // Alone, it says what is wrong with it, or waits for the store without the others.
-            Ok((Content::Pdf(..), _)) | Err(_) => outcome.left.push(index),
+            Ok(_) | Err(_) => outcome.left.push(index),
         }
     }
     Ok((members, outcome))

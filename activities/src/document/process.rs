@@ -9,9 +9,9 @@ use crate::{
     batch::job::{Document, Shard},
     call::{attempt::Attempt, prompt::Content},
     document::{
-        content::{self, Care},
+        content::{self, Care, Read},
         done::{self, Before, Open},
-        long,
+        long, readings,
         result::DocumentResult,
         schema,
         version::Version,
@@ -46,13 +46,26 @@ pub async fn process(
     if updated {
         attempt.updates();
     }
-    let (attach, care) = (shard.job.attach_pdf, Care::alone(attempt));
-    let raw = content::fetched(services, &document, raw).await?;
-    if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
-        unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
-        return Ok(result.outcome(attempt));
-    }
-    let (content, version) = content::extract(services, raw, attach, care).await?;
+    let again = match attempt.state().has_text && raw.is_none() {
+        true => readings::find(services, &shard, task, &document).await,
+        false => None,
+    };
+    // What it takes of this worker's memory is given back when the document is done with.
+    let Read { content, version, parsed, held } = match again {
+        Some((text, version)) => {
+            let held = services.memory.hold(text.len() as u64).await;
+            Read { content: Content::Text(text), version, parsed: false, held }
+        }
+        None => {
+            let raw = content::fetched(services, &document, raw).await?;
+            if let Some(result) = bought_before(services, &shard, &document, &raw.version).await {
+                unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
+                return Ok(result.outcome(attempt));
+            }
+            let care = Care::alone(attempt);
+            content::extract(services, raw, shard.job.attach_pdf, care).await?
+        }
+    };
     if let Content::Text(text) = &content
         && let Some(long) = shard.job.in_parts(content.tokens())
     {
@@ -63,11 +76,28 @@ pub async fn process(
     if task.raised {
         attempt.begin_raised(kept.to_string());
     }
+    let read = version.clone();
     let asked = Asked { content: &content, version, beside: None };
-    let result = answer(services, attempt, &shard, document, asked, &kept).await?;
+    let result = match answer(services, attempt, &shard, document, asked, &kept).await {
+        Ok(result) => result,
+        Err(failure) => {
+            if let Content::Text(text) = &content
+                && parsed
+                && failure.is_retried()
+            {
+                readings::keep(attempt, &shard, task, text, &read).await;
+            }
+            if !failure.is_retried() {
+                readings::forget(attempt, &shard, task).await;
+            }
+            return Err(failure);
+        }
+    };
+    drop((content, held));
     offer(services, &result).await;
     unwritten.keep(attempt, &result.bought(&location, instead_of)?).await?;
     forget(attempt, &kept).await;
+    readings::forget(attempt, &shard, task).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
     Ok(result.outcome(attempt))
 }

@@ -18,7 +18,7 @@ use crate::{
     batch::job::{Document, Shard, resolve},
     call::{attempt::Attempt, prompt::Content},
     document::{
-        content::{self, Care},
+        content::{self, Care, Read},
         done::{self, Before, Open},
         process::bought_before,
     },
@@ -341,10 +341,14 @@ async fn content(
     }
     match content::extract(services, raw, shard.job.attach_pdf, care).await {
         // Its parts are steps of their own.
-        Ok((Content::Text(text), _)) if shard.job.in_parts(tokens::estimate(&text)).is_some() => {
+        Ok(Read { content: Content::Text(text), .. })
+            if shard.job.in_parts(tokens::estimate(&text)).is_some() =>
+        {
             Ok(None)
         }
-        Ok((content, version)) => Ok(Some((content, Sent { version, updated, instead_of }))),
+        Ok(Read { content, version, .. }) => {
+            Ok(Some((content, Sent { version, updated, instead_of })))
+        }
         Err(failure) if not_now(&failure) => Err(failure),
         Err(_) => Ok(None),
     }

@@ -182,6 +182,7 @@ impl Rig {
             warmth: Arc::default(),
             guard: Guard::new(quota, Backoff::default()),
             archives: Default::default(),
+            memory: Default::default(),
             shards: Shards::default(),
         };
         let mut job = json!({

@@ -1,0 +1,90 @@
+//! How many bytes of documents a worker holds at once.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// A document of fewer bytes takes a worker's memory by no means, and waits for none.
+pub(crate) const SMALL: u64 = 1 << 20;
+
+/// What a document in memory takes for each of its bytes: itself, and on its way to a parser or a
+/// provider once more.
+const COPIES: u64 = 3;
+
+/// What is reckoned in.
+const UNIT: u64 = 1 << 16;
+
+/// Documents that do not fit wait, in turn, before they are fetched. None waits while it holds a
+/// part, so none waits for another that waits.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    free: Arc<Semaphore>,
+    units: u32,
+}
+
+/// A part of it, given back when this is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Option<OwnedSemaphorePermit>);
+
+impl Memory {
+    /// So many bytes.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let units = u32::try_from((bytes / UNIT).max(1)).unwrap_or(u32::MAX >> 4);
+        Self { free: Arc::new(Semaphore::new(units as usize)), units }
+    }
+
+    /// Room for a document of this size; one that is larger than all there is gets all.
+    pub(crate) async fn hold(&self, bytes: u64) -> Held {
+        if bytes < SMALL {
+            return Held(None);
+        }
+        let units = units(bytes).min(self.units);
+        // It is never closed.
+        Held(Arc::clone(&self.free).acquire_many_owned(units).await.ok())
+    }
+}
+
+impl Default for Memory {
+    /// 1 GiB.
+    fn default() -> Self {
+        Self::new(1 << 30)
+    }
+}
+
+impl Held {
+    /// Gives back what the document needs no more, now that it has this size.
+    pub(crate) fn shrink(&mut self, bytes: u64) {
+        let needed = if bytes < SMALL { 0 } else { units(bytes) as usize };
+        if let Some(held) = &mut self.0 {
+            drop(held.split(held.num_permits().saturating_sub(needed)));
+        }
+    }
+}
+
+fn units(bytes: u64) -> u32 {
+    u32::try_from(bytes.saturating_mul(COPIES).div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_does_not_fit_waits_for_what_is_given_back() {
+        let memory = Memory::new(12 << 20);
+        let mut first = memory.hold(3 << 20).await;
+        assert!(memory.hold(2 << 20).now_or_never().is_none(), "9 of 12 MiB are taken");
+        assert!(memory.hold(SMALL - 1).now_or_never().is_some(), "small ones never wait");
+        first.shrink(1 << 20);
+        let second = memory.hold(2 << 20).now_or_never().unwrap();
+        drop((first, second));
+        let all = memory.hold(1 << 40).now_or_never().unwrap();
+        assert!(memory.hold(SMALL).now_or_never().is_none());
+        drop(all);
+        assert!(memory.hold(SMALL).now_or_never().is_some());
+    }
+}

@@ -1,0 +1,167 @@
+//! An extractor of the user's own: a program that takes a document on its standard input and writes
+//! its text to its standard output.
+//!
+//! It takes the place of the process that documents are read in, so it has the same bounds of
+//! memory and time, and none of the worker's environment but what programs commonly need:
+//! credentials are not its business.
+
+use std::{collections::BTreeMap, os::unix::process::CommandExt, process::Stdio};
+
+use serde::{Deserialize, Serialize};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    process::Command,
+};
+
+use crate::{
+    detect, encoding, extract::Extracted, format::Format, limits::Limits, unreadable::Unreadable,
+};
+
+/// What is left of the environment, beside variables that begin with `DOCUMENTS_`.
+const ENVIRONMENT: [&str; 9] =
+    ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "JAVA_HOME", "TESSDATA_PREFIX"];
+
+/// How a shell and we say that there is no such program.
+const NOT_FOUND: i32 = 127;
+
+/// Programs by the formats that they read: file extensions in small letters (`pdf`, `png`, `doc`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commands(BTreeMap<String, Vec<String>>);
+
+impl Commands {
+    /// `program` with its arguments for each format.
+    #[must_use]
+    pub fn new(by_format: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
+        let normal = |(format, command): (String, Vec<String>)| {
+            (
+                detect::normal(&format.trim_start_matches('.').to_ascii_lowercase()).to_owned(),
+                command,
+            )
+        };
+        Self(by_format.into_iter().map(normal).filter(|(_, command)| !command.is_empty()).collect())
+    }
+
+    /// The program for a document: by what its first bytes say, else by its name.
+    pub(crate) fn for_document(&self, bytes: &[u8], name: &str) -> Option<&Vec<String>> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(detect::kind(bytes, name)?.as_str())
+    }
+}
+
+/// Becomes the program, which finds the document on standard input.
+pub(crate) fn become_program(command: &[String], name: &str) -> std::io::Error {
+    let Some((program, arguments)) = command.split_first() else {
+        return std::io::ErrorKind::InvalidInput.into();
+    };
+    let kept = std::env::vars_os().filter(|(name, _)| {
+        name.to_str()
+            .is_some_and(|name| ENVIRONMENT.contains(&name) || name.starts_with("DOCUMENTS_"))
+    });
+    let error = std::process::Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(kept)
+        .env("DOCUMENT_NAME", name)
+        .exec();
+    if error.kind() == std::io::ErrorKind::NotFound {
+        std::process::exit(NOT_FOUND);
+    }
+    error
+}
+
+/// Runs `helper`, which becomes the program, in a process group of its own.
+pub(crate) async fn run(
+    mut helper: Command,
+    program: &str,
+    task: &[u8],
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+) -> std::io::Result<Result<Extracted, Unreadable>> {
+    let mut child = helper
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()?;
+    // Whatever it has started goes with it, however this ends.
+    let _group = Group(child.id());
+    let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let most = limits.text_bytes;
+    let write = async {
+        if let Some(stdin) = &mut stdin {
+            // A program that wants no more of it says so by what it writes.
+            let _ = stdin.write_all(task).await;
+            let _ = stdin.write_all(bytes).await;
+        }
+        drop(stdin.take());
+        std::future::pending::<()>().await;
+    };
+    let read = async {
+        let mut said = Vec::new();
+        if let Some(stdout) = stdout {
+            stdout.take(most as u64 + 1).read_to_end(&mut said).await?;
+        }
+        std::io::Result::Ok(said)
+    };
+    let work = async {
+        let said = tokio::select! { said = read => said?, () = write => Vec::new() };
+        if said.len() > most {
+            let (size, most) = (said.len() as u64, most as u64);
+            return Ok(Err(Unreadable::TooLarge { what: "text".into(), size, most }));
+        }
+        let status = child.wait().await?;
+        Ok(text(&said, status, program).map(|text| Extracted {
+            text,
+            format: Format::of(bytes, name).unwrap_or(Format::Text),
+            pages: None,
+            missing_pages: Vec::new(),
+        }))
+    };
+    match tokio::time::timeout(limits.time, work).await {
+        Ok(ended) => ended,
+        Err(_) => Ok(Err(Unreadable::TooSlow(limits.time))),
+    }
+}
+
+fn text(
+    said: &[u8],
+    status: std::process::ExitStatus,
+    program: &str,
+) -> Result<String, Unreadable> {
+    if !status.success() {
+        let what = match status.code() {
+            Some(NOT_FOUND) => "is not there; install it where the workers run".to_owned(),
+            Some(code) => format!("ended with {code}"),
+            None => "was killed, perhaps for want of memory (documents.memory)".to_owned(),
+        };
+        return Err(Unreadable::Command { program: program.to_owned(), what });
+    }
+    if said.iter().all(u8::is_ascii_whitespace) {
+        let what = "found no text".to_owned();
+        return Err(Unreadable::Command { program: program.to_owned(), what });
+    }
+    Ok(encoding::decode(said)?.into_owned())
+}
+
+/// A process group that ends when this does. Signals to groups are the shell's: our crates have no
+/// unsafe code.
+struct Group(Option<u32>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(leader) = self.0 {
+            let kill = format!("kill -s KILL -- -{leader}");
+            let killed = std::process::Command::new("/bin/sh")
+                .args(["-c", &kill])
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
+            drop(killed);
+        }
+    }
+}

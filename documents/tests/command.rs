@@ -1,0 +1,132 @@
+//! Programs of the user's own that read documents.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
+
+use std::{path::PathBuf, time::Duration};
+
+use bytes::Bytes;
+use tidegate_documents::{Commands, Format, Limits, Reader, Unreadable};
+
+/// A shell that reads these formats.
+fn reader(formats: &[&str], script: &str, limits: Limits) -> Reader {
+    let command: Vec<String> = ["/bin/sh", "-c", script].map(str::to_owned).into();
+    let commands = formats.iter().map(|format| ((*format).to_owned(), command.clone()));
+    Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], limits)
+        .with_commands(Commands::new(commands))
+}
+
+async fn read(reader: &Reader, bytes: &[u8], name: &str) -> Result<String, String> {
+    let read = reader.read(Bytes::copy_from_slice(bytes), name).await.unwrap();
+    read.map(|read| read.text).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn bytes_go_in_and_text_comes_out() {
+    let script =
+        "echo \"$DOCUMENT_NAME:\"; tr -cd a-z | tr a-z A-Z; test -z \"$CARGO_MANIFEST_DIR\"";
+    let reader = reader(&["doc", ".JPEG"], script, Limits::default());
+    let ole = b"\xd0\xcf\x11\xe0 ebb\n".as_slice();
+    // What the bytes say goes before the name, and spellings do not matter.
+    let picture = b"\xff\xd8\xff ebb";
+    for (bytes, name) in [(ole, "a.DOC"), (picture, "a.txt")] {
+        let text = read(&reader, bytes, name).await.unwrap();
+        assert!(
+            text.starts_with(&format!("{name}:\n")) && text.trim_end().ends_with("EBB"),
+            "{text}"
+        );
+    }
+    let large = [&b"\xff\xd8\xff"[..], &[b'x'; 300_000]].concat();
+    assert!(read(&reader, &large, "large.jpg").await.unwrap().len() > 300_000);
+    assert_eq!(read(&reader, b"ebb", "a.txt").await.unwrap(), "ebb", "others are read as ever");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_says_which_program() {
+    let small = Limits { text_bytes: 1_000, memory: 200 << 20, ..Limits::default() };
+    for (script, expected) in [
+        ("cat > /dev/null; exit 3", "the extractor /bin/sh (documents.command) ended with 3"),
+        ("exit 0", "found no text"),
+        ("kill -9 $$", "was killed"),
+        ("no-such-program", "is not there; install it"),
+        // It would go on for ever.
+        ("yes", "the text has 1001 bytes; at most 1000 are read"),
+        // A string of 512 MB: more than it may have.
+        (
+            "awk 'BEGIN { s = \"x\"; for (i = 0; i < 29; i++) s = s s; print length(s) }' || exit 9",
+            "ended with 9",
+        ),
+    ] {
+        let error = read(&reader(&["bin"], script, small), b"ebb", "a.bin").await.unwrap_err();
+        assert!(error.contains(expected), "{script}: {error}");
+    }
+    let missing = Commands::new([("bin".to_owned(), vec!["/no/such/program".to_owned()])]);
+    let reader = reader(&[], "", small).with_commands(missing);
+    let error = read(&reader, b"ebb", "a.bin").await.unwrap_err();
+    assert!(error.contains("/no/such/program (documents.command) is not there"), "{error}");
+}
+
+/// What it has started does not go on without it.
+#[tokio::test]
+async fn time_runs_out_for_all_that_it_has_started() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = folder.join(format!("sleeper-{}", std::process::id()));
+    let script = format!("sleep 600 & echo $! > {}; wait", file.display());
+    // Enough for a shell to begin on a busy machine.
+    let limits = Limits { time: Duration::from_secs(3), ..Limits::default() };
+    let read = reader(&["bin"], &script, limits).read(Bytes::from_static(b"ebb"), "a.bin").await;
+    assert_eq!(read.unwrap().unwrap_err(), Unreadable::TooSlow(limits.time));
+    let process = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+    std::fs::remove_file(&file).unwrap();
+    let gone = || {
+        let stat = std::process::Command::new("ps").args(["-o", "stat=", "-p", &process]).output();
+        stat.is_ok_and(|stat| stat.stdout.is_empty() || stat.stdout.starts_with(b"Z"))
+    };
+    let begun = std::time::Instant::now();
+    while !gone() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{process} goes on");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Text recognition, where it is installed.
+#[tokio::test]
+async fn tesseract_reads_a_picture() {
+    let installed = std::process::Command::new("tesseract").arg("--version").output();
+    if installed.is_err() {
+        eprintln!("SKIPPED tesseract_reads_a_picture: tesseract is not installed");
+        return;
+    }
+    let command: Vec<String> =
+        ["tesseract", "stdin", "stdout", "--psm", "7"].map(str::to_owned).into();
+    let reader = reader(&[], "", Limits::default())
+        .with_commands(Commands::new([("pgm".to_owned(), command)]));
+    let read = reader.read(Bytes::from(picture_of("HIGH TIDE")), "a.pgm").await.unwrap().unwrap();
+    assert_eq!((read.text.trim(), read.format), ("HIGH TIDE", Format::Text));
+}
+
+/// Large letters, black on white, as a portable grey map.
+fn picture_of(text: &str) -> Vec<u8> {
+    const SCALE: usize = 12;
+    let glyph = |letter| match letter {
+        'H' => [0b10001, 0b10001, 0b10001, 0b11111, 0b10001, 0b10001, 0b10001],
+        'I' => [0b01110, 0b00100, 0b00100, 0b00100, 0b00100, 0b00100, 0b01110],
+        'G' => [0b01110, 0b10001, 0b10000, 0b10111, 0b10001, 0b10001, 0b01110],
+        'T' => [0b11111, 0b00100, 0b00100, 0b00100, 0b00100, 0b00100, 0b00100],
+        'D' => [0b11110, 0b10001, 0b10001, 0b10001, 0b10001, 0b10001, 0b11110],
+        'E' => [0b11111, 0b10000, 0b10000, 0b11110, 0b10000, 0b10000, 0b11111],
+        _ => [0; 7],
+    };
+    let glyphs: Vec<[u8; 7]> = text.chars().map(glyph).collect();
+    let (width, height) = ((glyphs.len() * 6 + 5) * SCALE, 13 * SCALE);
+    let mut picture = format!("P5 {width} {height} 255\n").into_bytes();
+    for y in 0..height {
+        for x in 0..width {
+            let (column, row) = (x / SCALE, y / SCALE);
+            let cell = column.checked_sub(3).zip(row.checked_sub(3)).and_then(|(column, row)| {
+                let bits = glyphs.get(column / 6)?.get(row)?;
+                Some(column % 6 < 5 && bits >> (4 - column % 6) & 1 == 1)
+            });
+            picture.push(if cell == Some(true) { 0 } else { 255 });
+        }
+    }
+    picture
+}
