@@ -9,6 +9,7 @@
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page
+//! * [`version`]: which build this is, and which layouts it knows
 //! * [`signal`]: the signals that ask this process to stop
 
 pub mod cli;
@@ -17,4 +18,5 @@ pub mod devstack;
 pub mod signal;
 pub mod telemetry;
 pub mod temporal;
+pub mod version;
 pub mod worker;

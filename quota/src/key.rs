@@ -2,8 +2,7 @@
 
 use tidegate_types::Tenant;
 
-/// The version of the key layout: workers with another layout do not meet in the same keys.
-const LAYOUT: &str = "v1";
+use crate::layout::KEYS as LAYOUT;
 
 /// The keys of one quota, all in one cluster slot by their hash tag: `{provider:model}`, or the name
 /// of the group of models that share it.

@@ -37,6 +37,7 @@
 //! * [`bucket`]: a plain token bucket, for APIs that are not language models
 //! * `shared`, `breaker`, `fleet`: what happens while Redis is away
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
+//! * [`layout`]: the versions of what lies there
 //! * [`call_stats`]: how many calls in flight a limit can use
 //! * `changes`: changes of state, each a line of the log
 //! * [`metrics`]: every metric of this crate, by name
@@ -52,6 +53,7 @@ pub mod error;
 mod fleet;
 pub mod key;
 pub mod lanes;
+pub mod layout;
 pub mod limits;
 pub mod memory;
 pub mod metrics;

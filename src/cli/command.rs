@@ -2,15 +2,15 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing::Level;
 
-use crate::{config::Config, telemetry::LogFormat};
+use crate::{config::Config, telemetry::LogFormat, version};
 
 use super::{
     budget, config, demo, doctor,
     exit::{self, Outcome},
-    limits, pause, quota, run, serve, status, why,
+    limits, pause, quota, run, serve, shell, status, why,
 };
 
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
@@ -21,7 +21,7 @@ use super::{
 /// anthropic:claude-sonnet-5, are written with underscores and must stand in the file. RUST_LOG
 /// steers logging.
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version)]
+#[command(name = "tidegate", version = version::short(), long_version = version::long())]
 pub struct Cli {
     /// The configuration [default: $TIDEGATE_CONFIG, else ./tidegate.toml if there is one]
     #[arg(long, global = true, value_name = "FILE")]
@@ -56,6 +56,9 @@ enum Command {
     Doctor(doctor::Args),
     Config(config::Args),
     Simulator(serve::SimulatorArgs),
+    Completions(shell::CompletionsArgs),
+    #[command(hide = true)]
+    Man(shell::ManArgs),
 }
 
 impl Cli {
@@ -103,16 +106,18 @@ impl Cli {
             Command::Doctor(args) => doctor::run(args, config()).await,
             Command::Config(args) => config::run(args, &config()?),
             Command::Simulator(args) => serve::simulator(args).await,
+            Command::Completions(args) => shell::completions(&args, Self::command()),
+            Command::Man(args) => shell::man(&args, Self::command()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use super::*;
 
     #[test]
     fn the_command_line_makes_sense() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

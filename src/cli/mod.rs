@@ -5,6 +5,7 @@
 //! * `command`: the command line, and which command answers
 //! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `status`, `why`; `quota`,
 //!   `limits`, `pause` (and `resume`); `doctor`, `config`
+//! * `shell`: `completions` and `man`
 //! * `exit`: exit codes, and what deserves which
 //! * `output`: stdout and stderr, colour and columns
 //! * `figures`: numbers, times and rates for people
@@ -32,6 +33,7 @@ mod place;
 mod quota;
 mod run;
 mod serve;
+mod shell;
 mod status;
 mod summary;
 mod trouble;

@@ -25,6 +25,9 @@ pub(crate) enum Layout {
 const BOUNDED: &str = "bounded-histories";
 const PLACES: &str = "places";
 
+/// The patch of the newest layout: what a run that begins now is of.
+pub const NEWEST: &str = BOUNDED;
+
 impl Layout {
     /// Of a shard. Asked first in a run, and once.
     pub(crate) fn of<W>(ctx: &WorkflowContext<W>) -> Self {

@@ -17,7 +17,7 @@
 //!   runs that began so
 //! * [`provider_batch`]: documents that wait in their provider's batches
 //! * `holds`: parts of a workflow's state that several workflows have
-//! * `layout`: which commands a run gives, so that it goes on as it began
+//! * [`layout`]: which commands a run gives, so that it goes on as it began
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * `failure`: what failures say, and how they become the workflow's own
 
@@ -27,7 +27,7 @@ mod failure;
 mod holds;
 pub mod input;
 mod lanes;
-mod layout;
+pub mod layout;
 mod parts;
 mod payload;
 pub mod policy;

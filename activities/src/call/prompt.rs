@@ -17,7 +17,7 @@ const RAISE: u32 = 4;
 /// The version of what stands around a document in a prompt, notes on parts and packs included.
 /// Raise it with each change of that: answers to the older one are then not taken for answers to
 /// the newer.
-pub(crate) const LAYOUT: u32 = 1;
+pub const LAYOUT: u32 = 1;
 
 /// Role markers and separators of one message.
 const TOKENS_PER_MESSAGE: u64 = 8;

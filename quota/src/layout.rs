@@ -1,0 +1,18 @@
+//! Which versions of what lies in Redis this program reads and writes.
+
+/// The keys': workers with another one do not meet in the same keys.
+pub const KEYS: &str = "v1";
+
+/// The state's, in each model's keys: an older program stops at a newer one.
+pub const STATE: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scripts_write_this_state() {
+        let line = format!("local LAYOUT_VERSION, PACE_SPEEDUP = {STATE}, ");
+        assert!(include_str!("../../lua/include/state.lua").contains(&line), "{line}");
+    }
+}
