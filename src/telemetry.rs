@@ -139,6 +139,7 @@ impl Telemetry {
             .context("another metrics recorder is installed")?;
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
+        crate::worker::build_info::describe();
         let exporter = PrometheusExporterOptions::builder()
             .socket_addr(SocketAddr::from(([127, 0, 0, 1], 0)))
             .counters_total_suffix(true)

@@ -5,6 +5,7 @@
 //! * `supplier`: how Temporal's SDK takes slots from it
 //! * [`settings`]: what operators have set, beside Redis
 //! * [`backpressure`]: how many slots the models' limits can use
+//! * [`build_info`]: which program and configuration this is
 //! * [`admissible`]: how much work more workers could take, for whoever starts them
 
 use std::{
@@ -47,6 +48,7 @@ use crate::{
 
 pub mod admissible;
 pub mod backpressure;
+pub mod build_info;
 mod memory;
 pub mod settings;
 pub mod slots;
@@ -85,6 +87,7 @@ pub async fn run(
     for warning in config.warnings() {
         warn!("{warning}");
     }
+    build_info::tell(config);
     let process = Process::new(config)?;
     let (quota, call_stats) =
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));

@@ -22,6 +22,7 @@ const TOKENS: &str = "tidegate_tokens_total";
 const CACHE_HIT_RATIO: &str = "tidegate_cache_hit_ratio";
 const TOKENS_PER_MINUTE: &str = "tidegate_tokens_per_minute";
 const COST: &str = "tidegate_cost_usd_total";
+const BUDGET: &str = "tidegate_budget_usd";
 const BUDGET_LEFT: &str = "tidegate_budget_left_usd";
 const UNWRITTEN_ANSWERS: &str = "tidegate_unwritten_answers";
 const SPOOLED_ANSWERS: &str = "tidegate_spooled_answers";
@@ -58,6 +59,7 @@ pub fn describe() {
         "Tokens of this worker's calls that ended in the last minute, cached input included: the effective rate"
     );
     describe_gauge!(COST, "US dollars, of calls whose price is known");
+    describe_gauge!(BUDGET, "US dollars that a tenant may spend in a day, as this worker has it");
     describe_gauge!(
         BUDGET_LEFT,
         "US dollars that a tenant may still spend today, as this worker last saw it"
@@ -253,8 +255,9 @@ pub(crate) fn answers_spooled(count: usize) {
 }
 
 /// Batches come and go, so they have no gauge.
-pub(crate) fn budget_left(payer: &Payer, usd: f64) {
+pub(crate) fn budget_left(payer: &Payer, of_usd: f64, usd: f64) {
     if let Payer::Tenant(tenant) = payer {
+        gauge!(BUDGET, "tenant" => tenant.to_string()).set(of_usd);
         gauge!(BUDGET_LEFT, "tenant" => tenant.to_string()).set(usd);
     }
 }

@@ -7,7 +7,7 @@
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
-//! * `build`: the configuration as the other crates want it
+//! * `build`: the configuration as the other crates want it; `fingerprint`: what a fleet has in common
 //! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets
 //!   out
 //! * [`span`]: lengths of time; [`size`]: numbers of bytes
@@ -16,6 +16,7 @@ mod build;
 mod check;
 pub mod documents;
 pub mod fault;
+mod fingerprint;
 pub mod group;
 pub mod host;
 pub mod layers;

@@ -108,13 +108,13 @@ impl Budgets {
         }
         match &held {
             Ok(hold) => {
-                metrics::budget_left(&budget.payer, hold.left_usd);
+                metrics::budget_left(&budget.payer, budget.usd, hold.left_usd);
                 // Its key lives on for a day after that.
                 let day = hold.reset.unwrap_or_default();
                 self.seen.remember(budget.payer.clone(), (), day);
             }
             Err(Unheld::Refused(refused)) => {
-                metrics::budget_left(&refused.payer, refused.left_usd);
+                metrics::budget_left(&refused.payer, refused.budget_usd, refused.left_usd);
                 self.remember(refused);
             }
             Err(_) => {}

@@ -1,0 +1,45 @@
+//! One word for what all workers of a fleet must have in common.
+
+use sha2::{Digest, Sha256};
+
+use super::sections::Config;
+
+/// What decides who is admitted when, where calls go and what they may cost. The rest is each
+/// worker's own: addresses, keys, folders.
+const SHARED: [&str; 6] = ["gate", "lanes", "models", "quotas", "routes", "tenants"];
+
+impl Config {
+    /// Twelve hexadecimal digits, the same in workers whose limits, lanes, routes, budgets and
+    /// pauses are the same.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let all = serde_json::to_value(self).unwrap_or_default();
+        let mut hash = Sha256::new();
+        for section in SHARED {
+            hash.update(format!("{section}={}\n", all[section]));
+        }
+        hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        Config::from_layers(Some(file.path()), []).unwrap().fingerprint()
+    }
+
+    #[test]
+    fn only_what_the_fleet_shares_counts() {
+        let model = "[models.\"anthropic:claude-sonnet-5\"]\nrpm = 1000\n";
+        let shared = of(model);
+        assert_eq!(shared.len(), 12);
+        let own = "[worker]\nmetrics-listen = \"off\"\n[redis]\nurl = \"redis://elsewhere\"\n";
+        assert_eq!(of(&format!("{own}{model}")), shared);
+        assert_ne!(of(&model.replace("1000", "1001")), shared);
+        assert_ne!(of(&format!("{model}[tenants.acme]\ndaily-budget-usd = 1.0\n")), shared);
+    }
+}
