@@ -4,8 +4,9 @@ the window stays as it is.
 
 Guarantees
   * From the next question on, every program that shares the quota is measured by the new limits.
-  * A pace clock that was ahead is as far ahead as the new limit would have put it, and where all
-    limits rise every queue moves up in proportion: both were reckoned with the old limits.
+  * A pace clock that was ahead is as far ahead as the new limit would have put it, but by the limit
+    alone never farther than a window; and where all limits rise every queue moves up in proportion:
+    both were reckoned with the old limits.
 
 Keys, all with the hash tag {provider:model}: the first five of reserve-8.lua
 
@@ -48,7 +49,9 @@ for dimension = 1, IN_FLIGHT do
     local ratio = after[dimension] > 0 and before[dimension] / after[dimension] or 0
     local pace = dimension_slot(dimension) + PACE
     slower = math.max(slower, ratio)
-    state[pace] = now + math.max(0, state[pace] - now) * ratio
+    -- Never farther than a window: by then what was used has left it.
+    local ahead = math.max(0, state[pace] - now)
+    state[pace] = now + math.min(ahead * ratio, math.max(ahead, model[WINDOW]))
   end
 end
 if slower > 0 and slower < 1 then

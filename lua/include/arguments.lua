@@ -5,8 +5,10 @@ local function bad_argument(index, what)
   return redis.error_reply('TIDEGATE argument ' .. index .. ' must be ' .. what)
 end
 
--- Argument `index` as a list of at least `least` numbers of at least 0; or nil and an error reply.
+-- Argument `index` as a list of at least `least` numbers from 0 to 2^53, up to which whole ones are
+-- exact; or nil and an error reply.
 local function numbers(index, least)
+  local MOST = 9007199254740992
   local packed = ARGV[index]
   local count = #packed / 8
   if count < least or count > 512 or count ~= math.floor(count) then
@@ -17,8 +19,8 @@ local function numbers(index, least)
   list[count + 1] = nil
   for place = 1, count do
     local number = list[place]
-    if not (number >= 0 and number < math.huge) then
-      return nil, bad_argument(index, 'numbers of at least 0; number ' .. place .. ' is none')
+    if not (number >= 0 and number <= MOST) then
+      return nil, bad_argument(index, 'numbers from 0 to 2^53; number ' .. place .. ' is none')
     end
   end
   return list
@@ -42,6 +44,17 @@ local function read_model(index)
   end
   if (#model - LANE_SHARES) % 2 ~= 0 then
     return nil, bad_argument(index, 'a model with two numbers for each lane')
+  end
+  -- What is divided by: a part of one would make a turn that never comes.
+  for place = LIMITS + 1, DAY_TOKEN_LIMIT do
+    if model[place] > 0 and model[place] < 1 then
+      return nil, bad_argument(index, 'a model whose limits are 0 or at least 1')
+    end
+  end
+  for place = LANE_SHARES + 1, #model do
+    if model[place] > 1 then
+      return nil, bad_argument(index, 'a model with shares and ceilings from 0 to 1')
+    end
   end
   return model
 end

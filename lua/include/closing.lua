@@ -4,7 +4,9 @@
 -- moves by what was added. When a refusal closed it, one call goes first on reopening.
 local function close_gate(keys, state, now, pause, ttl, why, reason, canary)
   local before = closed_for(state, now)
-  pause = math.min(pause, ttl)
+  -- The longest that any provider resets after is a month.
+  local A_MONTH = 2678400000000
+  pause = math.min(pause, ttl, A_MONTH)
   if canary then
     state[CANARY] = WANTED
   end

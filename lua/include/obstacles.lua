@@ -96,7 +96,9 @@ local function turn_length(asked)
   local limits, turn, slowest = asked.limits, 0, fullest(asked.quota.state, asked.limits)
   if slowest > 0 then
     local usually = asked.usual[slowest] * limits[slowest] / asked.roomy[slowest]
-    turn = asked.amounts[slowest] * window / usually * yield_of(state, slowest)
+    -- A call of nothing in a lane that may have nothing takes no time.
+    local time = usually > 0 and window / usually or 0
+    turn = asked.amounts[slowest] * time * yield_of(state, slowest)
   end
   return limits[IN_FLIGHT] > 0 and math.max(turn, place_length(asked)) or turn
 end

@@ -18,13 +18,16 @@ use crate::{
     },
 };
 
+/// The scripts take no larger number: up to here whole ones are exact.
+const MAX: u64 = 1 << 53;
+
 /// Numbers as packed little-endian doubles.
 #[derive(Default)]
 pub(crate) struct Packed(Vec<u8>);
 
 impl Packed {
     pub(crate) fn number(self, number: u64) -> Self {
-        self.float(float(number))
+        self.float(float(number.min(MAX)))
     }
 
     fn float(mut self, number: f64) -> Self {

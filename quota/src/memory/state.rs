@@ -259,7 +259,10 @@ impl State {
             let ratio = if after[limited] > 0.0 { before / after[limited] } else { 0.0 };
             slower = slower.max(ratio);
             if let Limited::Window(dimension) = limited {
-                self.pace[dimension] = now + (self.pace[dimension] - now).max(0.0) * ratio;
+                // Never farther than a window: by then what was used has left it.
+                let ahead = (self.pace[dimension] - now).max(0.0);
+                let most = ahead.max(micros(model.limits.window));
+                self.pace[dimension] = now + (ahead * ratio).min(most);
             }
         }
         if slower > 0.0 && slower < 1.0 {

@@ -134,7 +134,9 @@ impl State {
         let turn = self.fullest(&asked.limits.window).map_or(0.0, |fullest| {
             let (limit, most) = (asked.limits.window[fullest], asked.roomy[fullest]);
             let usually = asked.capacity.usual.window[fullest] * limit / most;
-            asked.amounts[fullest] * asked.window / usually * self.yield_of(fullest)
+            // A call of nothing in a lane that may have nothing takes no time.
+            let time = if usually > 0.0 { asked.window / usually } else { 0.0 };
+            asked.amounts[fullest] * time * self.yield_of(fullest)
         });
         let place = if asked.limits.in_flight > 0.0 { self.place_length(asked) } else { 0.0 };
         position + turn.max(place) * SPACING
