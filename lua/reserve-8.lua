@@ -45,6 +45,8 @@ Reply: integers
   6 position     of the ticket
   7 ratio        real over estimated input in millionths, 0 unknown or not asked for
   8 output       expected output tokens, 0 unknown or not asked for
+  9 cached       input tokens that a cache gives and the provider does not count, 0 unknown or not
+                 asked for: to be taken off the estimate, for a minute
 ]]
 --- @include "include/arguments"
 --- @include "include/clock"
@@ -83,9 +85,9 @@ end
 local state, now, burst, lane_at = quota.state, quota.now, quota.burst, lane_slot(lane)
 
 local function reply(outcome, wait, dimension, deficit, ticket)
-  local ratio, expected_output = 0, 0
+  local ratio, expected_output, cached = 0, 0, 0
   if call[8] > 0 then
-    ratio, expected_output = expectation(load_learned(learned_key))
+    ratio, expected_output, cached = expectation(load_learned(learned_key), now)
   end
   save_quota(quota)
   return {
@@ -97,6 +99,7 @@ local function reply(outcome, wait, dimension, deficit, ticket)
     ticket and math.floor(ticket) or 0,
     ratio,
     expected_output,
+    cached,
   }
 end
 

@@ -34,6 +34,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              19..22  limits that the provider states, times the margin; 0 unknown
              23      how its meter comes back: 0 or absent unknown; 1 not as a token bucket as deep
                      as a minute; else as one, 2 and the part of it that is used
+             24      input that a cache gave and the provider does not count, plus 1; 0 or absent
+                     unknown
   ARGV[3]  the model, see include/arguments.lua
   ARGV[4]  reason of the pause
 
@@ -42,7 +44,8 @@ Reply: integers
   2 pause       microseconds until the gate opens, 0 when it is open
   3 ratio       real over estimated input in millionths, 0 unknown
   4 output      expected output tokens, 0 unknown
-  5 room        if it has just been learned that more may go at once: how much now, in
+  5 cached      input tokens that a cache gives and the provider does not count, 0 unknown
+  6 room        if it has just been learned that more may go at once: how much now, in
                 microseconds at an even pace; who waits may ask again at once. Else 0
 ]]
 --- @include "include/arguments"
@@ -61,7 +64,7 @@ Reply: integers
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL = 0.03, 14, 18, 23
+local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL, CACHED = 0.03, 14, 18, 23, 24
 
 local call, model = read_arguments(4, 2, 22)
 if not call then
@@ -180,7 +183,8 @@ if packed then
       learn_latency(now - admitted)
       raise_in_flight(tuning)
       if call[8] > 0 then
-        learned = learn(KEYS[6], call[8], call[9], call[10], now - admitted)
+        local cached = (call[CACHED] or 0) > 0 and call[CACHED] - 1 or nil
+        learned = learn(KEYS[6], call[8], call[9], call[10], cached, now - admitted, now)
       end
     end
     if state[CANARY] == admitted and signal ~= REFUSED then
@@ -216,6 +220,6 @@ else
   pause = closed_for(state, now)
 end
 save_quota(quota)
-local ratio, output = expectation(learned or load_learned(KEYS[6]))
-local room = room_now(burst, state, model, limits_now(model, tuning), now)
-return { outcome, math.ceil(pause), ratio, output, room }
+local ratio, output, cached = expectation(learned or load_learned(KEYS[6]), now)
+local room = room_now(burst, state, model, limits_now(model, quota.tuning), now)
+return { outcome, math.ceil(pause), ratio, output, cached, room }

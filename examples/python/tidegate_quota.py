@@ -80,6 +80,7 @@ class Answer(NamedTuple):
     position: int
     ratio: int
     output: int
+    cached: int = 0
 
 
 class Refused(Exception):

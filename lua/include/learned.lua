@@ -1,29 +1,36 @@
 -- What past calls teach about the next: real over estimated input, and the mean output weighted by
 -- the call's latency. A plain mean under-reserves 1.7 times, because what is in flight is longer
--- than what has completed. Four sums, each fading by 1 % a call, and the number of calls.
+-- than what has completed. Four sums, each fading by 1 % a call, and the number of calls. Then, if
+-- there is any, input that a cache gave and the provider did not count, and when that was last.
 
 local function load_learned(learned_key)
   local packed = redis.call('GET', learned_key)
-  if packed and #packed == 40 then
-    local learned = { struct.unpack('<ddddd', packed) }
-    learned[6] = nil
-    return learned
+  local learned = { 0, 0, 0, 0, 0 }
+  if packed and (#packed == 40 or #packed == 56) then
+    local count = #packed / 8
+    learned = { struct.unpack('<' .. string.rep('d', count), packed) }
+    learned[count + 1] = nil
   end
-  return { 0, 0, 0, 0, 0 }
+  learned[6], learned[7] = learned[6] or 0, learned[7] or 0
+  return learned
 end
 
--- Two integers for a reply: the input ratio in millionths and the expected output in tokens, 0
--- while too little is known.
-local function expectation(learned)
-  local ENOUGH = 3
+-- Three integers for a reply: the input ratio in millionths, the expected output in tokens, and the
+-- input tokens that a cache gives; 0 while too little is known. Caches forget what nobody reads for
+-- five minutes.
+local function expectation(learned, now)
+  local ENOUGH, CACHE_LIVES = 3, 240000000
   if learned[5] < ENOUGH or learned[2] <= 0 or learned[4] <= 0 then
-    return 0, 0
+    return 0, 0, 0
   end
-  return math.ceil(learned[1] / learned[2] * 1000000), math.ceil(learned[3] / learned[4])
+  local cached = now - learned[7] < CACHE_LIVES and math.floor(learned[6]) or 0
+  return math.ceil(learned[1] / learned[2] * 1000000), math.ceil(learned[3] / learned[4]), cached
 end
 
-local function learn(learned_key, estimated_input, input, output, latency)
-  local DECAY, A_DAY = 0.99, 86400000
+-- What a cache gives is taken back at once when a call gets less, and comes back by halves.
+-- `cached` is nil where it is not known.
+local function learn(learned_key, estimated_input, input, output, cached, latency, now)
+  local DECAY, A_DAY, HALF = 0.99, 86400000, 0.5
   local learned = load_learned(learned_key)
   local weight = math.max(latency, 1)
   local seen = { input, estimated_input, output * weight, weight }
@@ -31,6 +38,12 @@ local function learn(learned_key, estimated_input, input, output, latency)
     learned[index] = learned[index] * DECAY + seen[index]
   end
   learned[5] = learned[5] + 1
-  redis.call('SET', learned_key, struct.pack('<ddddd', unpack(learned)), 'PX', A_DAY)
+  if cached then
+    learned[6] = math.min(cached, learned[6] + HALF * math.max(0, cached - learned[6]))
+    learned[7] = cached > 0 and now or learned[7]
+  end
+  local count = learned[6] > 0 and 7 or 5
+  local packed = struct.pack('<' .. string.rep('d', count), unpack(learned, 1, count))
+  redis.call('SET', learned_key, packed, 'PX', A_DAY)
   return learned
 end

@@ -74,8 +74,8 @@ impl Store {
         self.with(model, |state, now| {
             state.open_burst(model, now);
             // As the script answers: what was known before the call.
-            let known =
-                ask.curious.then(|| state.expectation(model.learns_as(ask.template))).flatten();
+            let template = model.learns_as(ask.template);
+            let known = ask.curious.then(|| state.expectation(template, now)).flatten();
             (state.reserve(model, ask, now), known)
         })
     }
@@ -126,7 +126,7 @@ impl crate::store::Store for Store {
         Ok(self.with(model, |state, now| {
             state.open_burst(model, now);
             let settled = state.settle(model, settlement, self.pause_ttl, now);
-            let expectation = state.expectation(model.learns_as(settlement.template));
+            let expectation = state.expectation(model.learns_as(settlement.template), now);
             (settled, expectation, state.room_now(model, now))
         }))
     }

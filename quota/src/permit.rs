@@ -30,6 +30,7 @@ pub struct Permit {
     pub(crate) max_output_tokens: u64,
     pub(crate) template: u64,
     pub(crate) meter: Meter,
+    pub(crate) cached: Option<u64>,
     pub(crate) _renewal: Option<Renewal>,
     /// Counts among the live permits of this process.
     pub(crate) _counted: Arc<()>,
@@ -51,13 +52,14 @@ impl Permit {
 
     /// The call is over and used this much. The rest of the reservation is given back, or the
     /// excess becomes a debt.
-    pub async fn settle(self, usage: &Usage) {
+    pub async fn settle(mut self, usage: &Usage) {
         let sample = UsageSample {
             estimated_input: self.estimated_input,
             input: usage.input(),
             output: usage.output,
         };
         let used = self.model.used(usage, self.max_output_tokens);
+        self.cached = (!self.model.charge.cached_input).then_some(usage.cache_read);
         self.end(Some(used), Some(sample), ProviderSignal::None, None).await;
     }
 
@@ -130,8 +132,9 @@ impl Permit {
         self.state = State::Settled;
         metrics::ended(&self.model.id, &self.lane);
         let (reservation, meter) = (std::mem::take(&mut self.reservation), self.meter);
+        let (template, cached) = (self.template, self.cached);
         let settlement =
-            Settlement { reservation, used, sample, template: self.template, signal, pause, meter };
+            Settlement { reservation, used, sample, template, signal, pause, meter, cached };
         self.shared.settle(&self.model, self.backend, &settlement).await;
     }
 }
@@ -210,6 +213,32 @@ mod tests {
         end(permit).await;
         let used = quota.inspect(&id).await.unwrap().used();
         [used.requests, used.combined]
+    }
+
+    #[tokio::test]
+    async fn what_a_cache_gives_is_not_reserved_where_it_does_not_count() {
+        for (cached_input, expected) in [(false, 200..210), (true, 1_000..1_001)] {
+            let id = "test:model".parse().unwrap();
+            let limits = Limits::default().with(Dimension::Input, 10_000_000);
+            let charge = Charge { cached_input, ..Charge::default() };
+            let model = ModelQuota::new(id, limits, charge, Arc::new(Lanes::single())).unwrap();
+            let (id, quota) = (model.id.clone(), Quota::in_memory([model], Options::default()));
+            let used = async || quota.inspect(&id).await.unwrap().used().input;
+            let admit = async |name: String| {
+                quota.admit(&Request::new(id.clone(), name).tokens(1_000, 10)).await.unwrap()
+            };
+            let usage =
+                Usage { uncached_input: 200, cache_read: 800, output: 10, ..Usage::default() };
+            for round in 0..10 {
+                let mut permit = admit(round.to_string()).await;
+                permit.sent();
+                permit.settle(&usage).await;
+            }
+            let before = used().await;
+            let _permit = admit("next".to_owned()).await;
+            let reserved = used().await - before;
+            assert!(expected.contains(&reserved), "{reserved}");
+        }
     }
 
     #[tokio::test]

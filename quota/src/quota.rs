@@ -110,6 +110,8 @@ impl Quota {
             tenant: request.tenant.clone(),
         };
         loop {
+            // More may be known than when it asked before.
+            ask.amounts = shared.amounts(model, request);
             let answer = shared.ask(model, &ask).await;
             let (decision, backend) =
                 answer.map_err(|error| Refused::Outdated(error.to_string()))?;
@@ -121,6 +123,7 @@ impl Quota {
                         .then(|| Renewal::start(shared, model, &ask.reservation));
                     return Ok(Permit {
                         meter: Meter::default(),
+                        cached: None,
                         _renewal: renewal,
                         _counted: Arc::clone(&shared.permits),
                         shared: Arc::clone(shared),

@@ -235,6 +235,18 @@ mod tests {
     }
 
     #[test]
+    fn no_constant_has_two_values() {
+        for (script, file) in SCRIPTS {
+            let text = join(file);
+            let mut values = HashMap::new();
+            for (name, value) in text.lines().filter_map(constants_of).flatten() {
+                let other = values.insert(name, value).unwrap_or(value);
+                assert_eq!(other, value, "{script}: {name}");
+            }
+        }
+    }
+
+    #[test]
     fn every_part_that_a_script_names_is_there_and_is_named_once() {
         for (script, file) in SCRIPTS {
             let named: Vec<&str> = file.lines().filter_map(included).collect();

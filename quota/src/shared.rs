@@ -32,6 +32,9 @@ use crate::{
 /// Redis.
 const REMEMBERED_TEMPLATES: usize = 10_000;
 
+/// What a cache gives is believed for this long; then it is asked for again.
+const CACHE_BELIEVED: Duration = Duration::from_secs(60);
+
 /// The part of a call's likely output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
 
@@ -82,7 +85,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     /// One clone for each live permit, and this one.
     pub(crate) permits: Arc<()>,
-    expectations: Mutex<HashMap<(ModelId, u64), Expectation>>,
+    expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
     /// Whether Redis has ever answered: until then nobody knows how many share the limits.
     joined: AtomicBool,
     /// Held while what was spent alone is handed over.
@@ -195,7 +198,8 @@ impl Shared {
     pub(crate) fn amounts(&self, model: &ModelQuota, request: &Request) -> Amounts {
         let expectation = self.expectation(model, request.template);
         let input = expectation.map_or(request.input_tokens, |known| {
-            whole((float(request.input_tokens) * known.input_ratio).ceil())
+            let all = whole((float(request.input_tokens) * known.input_ratio).ceil());
+            all.saturating_sub(known.cached).max(all.min(1))
         });
         let bound = request.max_output_tokens;
         let output = match (model.charge.hold, expectation) {
@@ -213,7 +217,9 @@ impl Shared {
 
     pub(crate) fn expectation(&self, model: &ModelQuota, template: u64) -> Option<Expectation> {
         let known = self.expectations.lock();
-        known.get(&(model.id.clone(), template)).copied()
+        let (at, expectation) = known.get(&(model.id.clone(), template))?;
+        let fresh = expectation.cached == 0 || at.elapsed() < CACHE_BELIEVED;
+        fresh.then_some(*expectation)
     }
 
     fn remember(&self, model: &ModelQuota, template: u64, expectation: Option<Expectation>) {
@@ -222,7 +228,7 @@ impl Shared {
         if known.len() >= REMEMBERED_TEMPLATES {
             known.clear();
         }
-        known.insert((model.id.clone(), template), expectation);
+        known.insert((model.id.clone(), template), (Instant::now(), expectation));
     }
 
     pub(crate) fn answered(self: &Arc<Self>) {

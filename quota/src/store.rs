@@ -111,6 +111,8 @@ pub struct Expectation {
     pub input_ratio: f64,
     /// Expected output tokens, each past call weighted by its latency.
     pub output: u64,
+    /// Input tokens that a cache gives and the provider does not count.
+    pub cached: u64,
 }
 
 /// How a reservation ends.
@@ -130,6 +132,9 @@ pub struct Settlement {
     pub pause: Option<Pause>,
     /// What the provider's own meter says.
     pub meter: Meter,
+    /// Input tokens that a cache gave and the provider does not count; `None` where it counts them,
+    /// and where it is not known.
+    pub cached: Option<u64>,
 }
 
 impl Settlement {
@@ -150,6 +155,7 @@ impl Settlement {
             signal: ProviderSignal::None,
             pause: None,
             meter: Meter::default(),
+            cached: None,
         }
     }
 

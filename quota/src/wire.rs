@@ -134,6 +134,7 @@ pub(crate) fn outcome(
             Refill::Otherwise => 1.0,
             Refill::Evenly(level) => 2.0 + level,
         })
+        .number(settlement.cached.map_or(0, |cached| cached.saturating_add(1)))
         .done()
 }
 
@@ -148,7 +149,8 @@ pub(crate) fn limits(limits: &Limits, changes: &LimitChanges, clock: u64) -> Vec
 }
 
 pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
-    let [outcome, wait, dimension, deficit, epoch, position, ratio, output] = integers(reply)?;
+    let [outcome, wait, dimension, deficit, epoch, position, ratio, output, cached] =
+        integers(reply)?;
     let ticket =
         (epoch > 0).then(|| Ticket { epoch: unsigned(epoch), position: unsigned(position) });
     let wait = Duration::from_micros(unsigned(wait));
@@ -177,18 +179,18 @@ pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>
         }
         _ => return Err(unknown(reply)),
     };
-    Ok((decision, expectation(ratio, output)))
+    Ok((decision, expectation(ratio, output, cached)))
 }
 
 pub(crate) fn settled(reply: &[Value]) -> Result<(Settled, Option<Expectation>, Duration), Error> {
-    let [outcome, _, ratio, output, room] = integers(reply)?;
+    let [outcome, _, ratio, output, cached, room] = integers(reply)?;
     let settled = match outcome {
         1 => Settled::Done,
         2 => Settled::Before,
         0 => Settled::Unknown,
         _ => return Err(unknown(reply)),
     };
-    Ok((settled, expectation(ratio, output), Duration::from_micros(unsigned(room))))
+    Ok((settled, expectation(ratio, output, cached), Duration::from_micros(unsigned(room))))
 }
 
 pub(crate) fn snapshot(model: &ModelQuota, reply: &[Value]) -> Result<Snapshot, Error> {
@@ -294,9 +296,13 @@ fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-fn expectation(ratio: i64, output: i64) -> Option<Expectation> {
+fn expectation(ratio: i64, output: i64, cached: i64) -> Option<Expectation> {
     #[expect(clippy::cast_precision_loss, reason = "a ratio in millionths lies far below 2^53")]
-    (ratio > 0).then(|| Expectation { input_ratio: ratio as f64 / 1e6, output: unsigned(output) })
+    (ratio > 0).then(|| Expectation {
+        input_ratio: ratio as f64 / 1e6,
+        output: unsigned(output),
+        cached: unsigned(cached),
+    })
 }
 
 fn unknown(reply: &[Value]) -> Error {

@@ -42,6 +42,7 @@ both_stores! {
     a_lane_has_its_share_while_another_takes_all_it_can(three_lanes());
     a_lane_borrows_what_no_other_wants(three_lanes());
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
+    what_a_cache_gives_is_learned_and_lapses(model(limits(100_000)));
     expectations_are_learned(model(limits(100_000)));
     models_of_a_group_share_one_quota(model(limits(1_000)).sharing("test:group"));
 }
@@ -436,4 +437,27 @@ async fn models_of_a_group_share_one_quota<S: Store>(rig: &Rig<S>) {
     let pause = Pause { length: Duration::from_secs(9), reason: "both".to_owned() };
     rig.store.pause(&other, &pause).await.unwrap();
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().pause, Duration::from_secs(9));
+}
+
+/// What a cache gives is learned from hits, lapses with the first miss, and with time.
+async fn what_a_cache_gives_is_learned_and_lapses<S: Store>(rig: &Rig<S>) {
+    let call = async |cached| {
+        let ask = rig.ask(100);
+        rig.reserve(&ask).await;
+        rig.advance(Duration::from_secs(1));
+        let sample = UsageSample { estimated_input: 1_000, input: 1_000, output: 10 };
+        let settlement = Settlement { sample: Some(sample), cached, ..used(&ask.reservation, 100) };
+        let known = rig.store.settle(&rig.model, &settlement).await.unwrap().1;
+        known.map_or(0, |known| known.cached)
+    };
+    for _ in 0..10 {
+        call(Some(800)).await;
+    }
+    let learned = call(Some(800)).await;
+    assert!((790..=800).contains(&learned), "{learned}");
+    assert_eq!(call(None).await, learned, "what is not known teaches nothing");
+    assert_eq!(call(Some(0)).await, 0, "a miss");
+    assert_eq!(call(Some(800)).await, 400, "and the first hit after it");
+    rig.advance(Duration::from_secs(300));
+    assert_eq!(call(None).await, 0, "the cache has forgotten it");
 }

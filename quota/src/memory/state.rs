@@ -34,6 +34,7 @@ const BACKLOGGED: f64 = 2e6;
 const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
+const CACHE_LIVES: f64 = 240e6;
 
 /// Everything that is known about one model.
 #[derive(Debug)]
@@ -64,6 +65,9 @@ struct Learned {
     output: f64,
     weight: f64,
     calls: f64,
+    /// Input that a cache gave and the provider did not count, and when that was last.
+    cached: f64,
+    cached_at: f64,
 }
 
 /// Why a gate is closed.
@@ -328,11 +332,13 @@ impl State {
         self.yielded[dimension].unwrap_or(unknown)
     }
 
-    pub(super) fn expectation(&self, template: u64) -> Option<Expectation> {
-        let Learned { input, estimated, output, weight, calls } = *self.learned.get(&template)?;
+    pub(super) fn expectation(&self, template: u64, now: f64) -> Option<Expectation> {
+        let Learned { input, estimated, output, weight, calls, cached, cached_at } =
+            *self.learned.get(&template)?;
         (calls >= ENOUGH && estimated > 0.0 && weight > 0.0).then(|| Expectation {
             input_ratio: (input / estimated * 1e6).ceil() / 1e6,
             output: whole((output / weight).ceil()),
+            cached: if now - cached_at < CACHE_LIVES { whole(cached) } else { 0 },
         })
     }
 

@@ -12,6 +12,7 @@ use crate::{
 };
 
 const DECAY: f64 = 0.99;
+const HALF: f64 = 0.5;
 const EWMA_ALPHA: f64 = 0.03;
 
 impl State {
@@ -114,7 +115,7 @@ impl State {
                 tuning.raise();
             }
             if let Some(sample) = settlement.sample.filter(|sample| sample.estimated_input > 0) {
-                self.learn(model.learns_as(settlement.template), sample, latency);
+                self.learn(model.learns_as(settlement.template), settlement, sample, latency, now);
             }
         }
         if self.canary == Canary::Admitted(entry.admitted)
@@ -190,7 +191,14 @@ impl State {
         }
     }
 
-    fn learn(&mut self, template: u64, sample: UsageSample, latency: f64) {
+    fn learn(
+        &mut self,
+        template: u64,
+        settlement: &Settlement,
+        sample: UsageSample,
+        latency: f64,
+        now: f64,
+    ) {
         let learned = self.learned.entry(template).or_default();
         let weight = latency.max(1.0);
         let add = |sum: &mut f64, value: f64| *sum = *sum * DECAY + value;
@@ -199,5 +207,12 @@ impl State {
         add(&mut learned.output, float(sample.output) * weight);
         add(&mut learned.weight, weight);
         learned.calls += 1.0;
+        if let Some(cached) = settlement.cached.map(float) {
+            let rises = (cached - learned.cached).max(0.0);
+            learned.cached = cached.min(learned.cached + HALF * rises);
+            if cached > 0.0 {
+                learned.cached_at = now;
+            }
+        }
     }
 }
