@@ -20,18 +20,21 @@ pub(crate) struct Bedrock;
 /// The longest answer of a call that names no maximum.
 const MAX_TOKENS: u64 = 4_096;
 
+/// Whether the call is signed, or has a key.
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
+    let signed = headers
+        .get("authorization")
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.starts_with("AWS4-HMAC-SHA256 "));
+    if signed || vendor::has_bearer(headers) { Ok(()) } else { Err(Problem::NoKey) }
+}
+
 impl Vendor for Bedrock {
     /// Neither header nor body says when to come back.
     const TELLS_WAIT: bool = false;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
-        let signed = headers
-            .get("authorization")
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.starts_with("AWS4-HMAC-SHA256 "));
-        if !signed && !vendor::has_bearer(headers) {
-            return Err(Problem::NoKey);
-        }
+        check(headers)?;
         let model = named
             .filter(|model| !model.is_empty())
             .ok_or_else(|| Problem::invalid("modelId is missing", "modelId"))?;

@@ -22,16 +22,18 @@ const MAX_TOKENS: u64 = 8_192;
 
 const METHOD: &str = ":generateContent";
 
+/// Whether there is a key.
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), Problem> {
+    let has_key = headers.get("x-goog-api-key").is_some_and(|key| !key.is_empty());
+    if has_key || vendor::has_bearer(headers) { Ok(()) } else { Err(Problem::NoKey) }
+}
+
 impl Vendor for Gemini {
     /// Only the body says when to come back.
     const TELLS_WAIT: bool = false;
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
-        if headers.get("x-goog-api-key").is_none_or(|key| key.is_empty())
-            && !vendor::has_bearer(headers)
-        {
-            return Err(Problem::NoKey);
-        }
+        check(headers)?;
         let model =
             named.and_then(|named| named.strip_suffix(METHOD)).filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| {

@@ -58,6 +58,7 @@ mod ledger;
 mod limiter;
 pub mod limits;
 mod meter;
+mod models;
 mod openai;
 mod problem;
 mod provider;

@@ -144,7 +144,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// An error, and when to come back. Limits are stated on 429 alone.
-    fn problem<V: Vendor>(
+    pub(crate) fn problem<V: Vendor>(
         &self,
         problem: &Problem,
         wait: Option<Duration>,

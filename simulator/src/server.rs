@@ -21,6 +21,7 @@ use crate::{
     bedrock::Bedrock,
     config::Config,
     gemini::Gemini,
+    models,
     openai::OpenAi,
     provider,
     responses::Responses,
@@ -46,7 +47,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// `/v1beta/models/{model}:generateContent` and `/model/{model}/converse` are the providers, so
 /// that `http://host:port` is the base URL for anthropic, gemini and bedrock, and
 /// `http://host:port/v1` the one for openai. `/v1/messages/batches` are anthropic's batches,
-/// `/v1/files` and `/v1/batches` openai's; their length is [`crate::Batches`]' to say.
+/// `/v1/files` and `/v1/batches` openai's; their length is [`crate::Batches`]' to say. `GET` of
+/// `/v1/models`, `/v1beta/models` and `/foundation-models` lists the configured models.
 /// `GET /account` is the [`Account`] (`?series` for all of it), `POST /account/reset` begins it
 /// anew, `GET /healthz` says that the simulator is there.
 ///
@@ -96,6 +98,9 @@ fn router(state: Arc<State>) -> Router {
         .route("/v1/messages", post(provider::call::<Anthropic>))
         .route("/v1/chat/completions", post(provider::call::<OpenAi>))
         .route("/v1/responses", post(provider::call::<Responses>))
+        .route("/v1/models", get(models::of_v1))
+        .route("/v1beta/models", get(models::of_gemini))
+        .route("/foundation-models", get(models::of_bedrock))
         .route("/v1beta/models/{method}", post(provider::call::<Gemini>))
         // The version that the newest SDK asks for.
         .route("/v1/models/{method}", post(provider::call::<Gemini>))

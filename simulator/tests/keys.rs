@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Stage, message};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Status, kind and words of a refusal at each of the five APIs.
 async fn refusals(section: &str) -> Vec<(u16, String)> {
@@ -67,4 +67,45 @@ async fn a_key_is_refused_only_in_its_time_and_others_never() {
     assert_eq!(stage.ask("One.").await.unwrap().status, 200);
     let stage = Stage::new("[[refused-keys]]\nkey = \"another\"").await;
     assert_eq!(stage.ask("One.").await.unwrap().status, 200);
+}
+
+/// The list is a question that costs nothing.
+const CONFIG: &str = "[models.\"m-1\"]\nrpm = 5\n[[refused-keys]]\nkey = \"bad\"\n[[refused-keys]]\nkey = \"half\"\nmodels = [\"m-1\"]\n";
+
+async fn get(stage: &Stage, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+    let mut request = stage.client.get(format!("{}{path}", stage.simulator.base_url()));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn every_vendor_lists_its_models_to_those_with_a_key() {
+    let stage = Stage::new(CONFIG).await;
+    let version = ("anthropic-version", "2023-06-01");
+    for (path, key, prefix, version, pointer, refused) in [
+        ("/v1/models?limit=1", "x-api-key", "", Some(version), "/data/0/id", 401),
+        ("/v1/models", "authorization", "Bearer ", None, "/data/0/id", 401),
+        ("/v1beta/models?pageSize=1", "x-goog-api-key", "", None, "/models/0/name", 400),
+        ("/foundation-models", "authorization", "Bearer ", None, "/modelSummaries/0/modelId", 403),
+    ] {
+        let ask = async |value: &str| {
+            let value = format!("{prefix}{value}");
+            let headers: Vec<_> = [(key, value.as_str())].into_iter().chain(version).collect();
+            get(&stage, path, &headers).await
+        };
+        for good in ["good", "half"] {
+            let (status, list) = ask(good).await;
+            let id = list.pointer(pointer).and_then(Value::as_str).unwrap();
+            assert!(status == 200 && id.ends_with("m-1"), "{path}: {list}");
+        }
+        let (status, _) = ask("bad").await;
+        assert_eq!(status, refused, "{path}");
+        let headers: Vec<_> = version.into_iter().collect();
+        assert!((400..404).contains(&get(&stage, path, &headers).await.0), "{path}: no key");
+    }
+    let account = stage.simulator.account();
+    assert_eq!(account.rejected, 0, "a list is no call");
 }
