@@ -141,6 +141,7 @@ pub async fn run(
             result = &mut worker.run => result,
             () = watch => Ok(()),
             () = spool => Ok(()),
+            () = quota.keep_holds() => Ok(()),
             () = backpressure::keep(&pool, polls, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };
         ended.cancel();

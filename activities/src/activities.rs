@@ -201,6 +201,22 @@ impl DocumentActivities {
         .await
     }
 
+    #[activity(definition = contract::markers::MarkPaused)]
+    pub async fn mark_paused(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        paused: bool,
+    ) -> Result<(), ActivityError> {
+        let batch = batch(&ctx);
+        let mark = async {
+            let marked = self.services.guard.quota.hold_batch(&batch, paused).await;
+            marked.map_err(|error| Failure::transient(format!("a pause is not told yet: {error}")))
+        };
+        self.step(&ctx, STORE_DEADLINE, mark).await?;
+        info!(batch, paused, "a batch was paused, or goes on");
+        Ok(())
+    }
+
     #[activity(definition = contract::markers::SealShard)]
     pub async fn seal_shard(
         self: Arc<Self>,

@@ -9,6 +9,7 @@
 //! | 529, 503 | `Overloaded` | up to [`MAX_FAULTS`] calls | grows with the faults, at least Retry-After |
 //! | 500, 502, 504, connection faults, time-outs | `Transient` | up to [`MAX_FAULTS`] calls | the same |
 //! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
+//! | the batch is paused | `QuotaWait`, benign | yes | half of the time that it has been paused, within [`PAUSED`] |
 //! | this worker stops before the call has left | `QuotaWait`, benign | yes | at once, or the turn |
 //! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
@@ -32,8 +33,8 @@
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
 //!
-//! A delay that grows has full jitter: anything up to [`Backoff::base`] × 2ⁿ. No delay is longer
-//! than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
+//! A delay that grows has full jitter: anything up to [`Backoff::base`] × 2ⁿ. But for a
+//! paused batch's, no delay is longer than [`Backoff::max`]: a longer Retry-After keeps the gate closed, and the document waits there.
 
 mod answer;
 mod bounds;

@@ -68,6 +68,12 @@ pub fn mark(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:mark")
 }
 
+/// What operators hold until they say otherwise.
+#[must_use]
+pub fn holds(prefix: &str) -> String {
+    format!("{prefix}:{LAYOUT}:holds")
+}
+
 /// The count of provider calls beyond the first of each document, of one run of a batch.
 #[must_use]
 pub fn retries(prefix: &str, run: &str) -> String {

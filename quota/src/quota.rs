@@ -39,7 +39,7 @@ const MARK_LIVES: Duration = Duration::from_secs(60 * 86_400);
 /// A limiter over some models. Cheap to clone; every clone is the same limiter.
 #[derive(Debug, Clone)]
 pub struct Quota {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Quota {
@@ -253,12 +253,13 @@ impl Quota {
         }
     }
 
-    /// Opens a model's gate for the whole fleet.
+    /// Opens a model's gate for the whole fleet, and ends [`Self::hold_model`].
     ///
     /// # Errors
     /// [`Error::UnknownModel`] or [`Error::Away`].
     pub async fn resume(&self, model: &ModelId) -> Result<(), Error> {
         let model = self.model(model)?;
+        self.let_model_go(&model.id).await?;
         self.shared.local.resume(model).await?;
         match &self.shared.redis {
             Some(redis) => redis.resume(model).await,

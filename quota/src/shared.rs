@@ -19,6 +19,7 @@ use crate::{
     dimension::{Amounts, Dimension},
     error::Error,
     fleet::Fleet,
+    holds::Holds,
     memory, metrics,
     model::ModelQuota,
     number::{float, whole},
@@ -81,6 +82,7 @@ pub(crate) struct Shared {
     pub(crate) local: memory::Store,
     pub(crate) breaker: Breaker,
     pub(crate) changes: Changes,
+    pub(crate) holds: Holds,
     pub(crate) fleet: Fleet,
     pub(crate) waiters: Waiters,
     /// One clone for each live permit, and this one.
@@ -105,6 +107,7 @@ impl Shared {
             redis,
             breaker: Breaker::default(),
             changes: Changes::default(),
+            holds: Holds::default(),
             fleet: Fleet::default(),
             waiters: Waiters::default(),
             permits: Arc::default(),

@@ -227,7 +227,7 @@ fn not_configured(what: &str) -> String {
 }
 
 fn paused(waits: &Waits) -> String {
-    let held = waits.turn + waits.slot + waits.backing_off.values().sum::<u64>();
+    let held = waits.paused + waits.turn + waits.slot + waits.backing_off.values().sum::<u64>();
     format!(
         "it is paused: {} calls are under way and end, {} documents are handed out and wait; send it the signal resume",
         count(waits.working),

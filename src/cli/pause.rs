@@ -17,11 +17,11 @@ use super::{
 pub(super) struct PauseArgs {
     /// Such as anthropic:claude-sonnet-5
     model: String,
-    /// For how long, such as 60s or 5m; at most gate.pause-ttl
+    /// For how long, such as 60s or 5m; at most gate.pause-ttl [default: until `tidegate resume`]
     #[arg(long = "for", value_name = "TIME")]
-    length: Span,
+    length: Option<Span>,
     /// Why: a line for people, shown by `tidegate quota`
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", default_value = "paused by hand")]
     reason: String,
     /// As JSON
     #[arg(long)]
@@ -29,7 +29,8 @@ pub(super) struct PauseArgs {
 }
 
 pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Outcome> {
-    if args.length.is_zero() {
+    let length = args.length.map(|length| *length);
+    if length.is_some_and(|length| length.is_zero()) {
         return Err(usage(
             "--for is 0; write a length of time such as 60s, or use `tidegate resume`",
         ));
@@ -37,18 +38,25 @@ pub(super) async fn pause(args: PauseArgs, config: &Config) -> anyhow::Result<Ou
     let quota = config.quota()?;
     let model = quota::known(&quota, &args.model)?;
     let reason = args.reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    let closed = quota
-        .pause(&model, *args.length, &reason)
-        .await
-        .with_context(|| format!("{model} could not be paused"))?;
+    let failed = || format!("{model} could not be paused");
+    let closed = match length {
+        Some(length) => Some(quota.pause(&model, length, &reason).await.with_context(failed)?),
+        None => {
+            quota.hold_model(&model, &reason).await.with_context(failed)?;
+            None
+        }
+    };
     if args.json {
-        output::json(&json!({ "model": model, "paused_seconds": closed.as_secs_f64() }))?;
+        let seconds = closed.map(|closed| closed.as_secs_f64());
+        output::json(&json!({ "model": model, "paused_seconds": seconds }))?;
     } else {
-        output::say(&format!(
-            "{model} is paused for {}{}",
-            figures::span(closed),
-            shortened(*args.length, closed)
-        ));
+        output::say(&match (closed, length) {
+            (Some(closed), Some(length)) => {
+                let (span, shortened) = (figures::span(closed), shortened(length, closed));
+                format!("{model} is paused for {span}{shortened}")
+            }
+            _ => format!("{model} is paused until `tidegate resume {model}`"),
+        });
     }
     Ok(Outcome::Done)
 }

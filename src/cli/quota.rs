@@ -38,6 +38,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         .cloned()
         .collect();
     let cards = cards(&quota).await.unwrap_or_default();
+    let held = quota.held().await.unwrap_or_default();
     let mut seen = Vec::new();
     for model in models {
         let snapshot = quota
@@ -45,14 +46,17 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             .await
             .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
         let trouble = Trouble::of(&cards, &model.id);
-        seen.push((model, snapshot, trouble));
+        let hold = held.models.contains_key(&model.id);
+        seen.push((model, snapshot, trouble, hold));
     }
     if args.json {
         output::json(
             &seen
                 .iter()
-                .map(|(model, snapshot, trouble)| {
+                .map(|(model, snapshot, trouble, hold)| {
+                    let hold = *hold;
                     let mut value = value(model, snapshot);
+                    value["paused_until_resume"] = hold.into();
                     value["fault"] = trouble.as_ref().map(Trouble::value).into();
                     value
                 })
@@ -63,8 +67,10 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             "no model is configured; add a [models.\"provider:model\"] section with its limits",
         );
     } else {
-        let texts: Vec<String> =
-            seen.iter().map(|(model, seen, trouble)| text(model, seen, trouble.as_ref())).collect();
+        let texts: Vec<String> = seen
+            .iter()
+            .map(|(model, seen, trouble, hold)| text(model, seen, trouble.as_ref(), *hold))
+            .collect();
         output::data(&texts.join("\n"))?;
     }
     Ok(Outcome::Done)
@@ -170,11 +176,14 @@ fn gate(snapshot: &Snapshot) -> String {
     format!("{state} for {}{why}", span(snapshot.pause))
 }
 
-fn text(model: &ModelQuota, snapshot: &Snapshot, trouble: Option<&Trouble>) -> String {
+/// `held`: it is paused until an operator resumes it.
+fn text(model: &ModelQuota, snapshot: &Snapshot, trouble: Option<&Trouble>, held: bool) -> String {
     let closed = snapshot.exhausted || !snapshot.pause.is_zero();
     let state = if closed { styled(BAD, gate(snapshot)) } else { styled(GOOD, "open") };
     let mut text = format!("{}  {state}\n", styled(STRONG, model.id.as_str()));
-    if closed {
+    if closed && held {
+        text += &format!("  until `tidegate resume {}`\n", model.id);
+    } else if closed {
         let end = figures::stamp(SystemTime::now() + snapshot.pause);
         text += &format!("  until {end}; `tidegate resume {}` opens it now\n", model.id);
     } else if let Some(binds) = binds(model, snapshot) {
@@ -316,7 +325,7 @@ mod tests {
         let mut snapshot = quota.inspect(&model.id).await.unwrap();
         snapshot.dimensions.requests.used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
-        let text = output::plain(&text(&model, &snapshot, None));
+        let text = output::plain(&text(&model, &snapshot, None, false));
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
         assert!(text.contains("`tidegate resume a:b` opens it now"), "{text}");
         assert!(
@@ -356,7 +365,7 @@ mod tests {
         snapshot.dimensions.combined =
             DimensionSnapshot { stated: Some(50_000), others: 700, ..seen(44_100, 44_000) };
         snapshot.in_flight = seen(8, 3);
-        let text = output::plain(&text(&model, &snapshot, None));
+        let text = output::plain(&text(&model, &snapshot, None, false));
         for part in [
             "binds tokens: 99.8 % used, 100 free",
             "requests: set to 300 by an operator; margin 0.98; after refusals × 0.90",

@@ -100,7 +100,8 @@ fn text(batch: &Batch, look: &Look) -> String {
     let models = if models.is_empty() { "-".to_owned() } else { models.join(", ") };
     rows.push(("calls", format!("{models}, lane {}, tenant {}", class.lane, class.tenant)));
     rows.push(("with a worker", format!("{} (calling, or a moment before)", count(waits.working))));
-    let reasons = [("for their turn", waits.turn), ("for a slot", waits.slot)];
+    let reasons =
+        [("for resume", waits.paused), ("for their turn", waits.turn), ("for a slot", waits.slot)];
     rows.extend(
         reasons
             .into_iter()

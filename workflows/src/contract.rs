@@ -108,6 +108,11 @@ mod definitions {
             unimplemented!()
         }
 
+        #[activity(name = "tidegate.mark_paused")]
+        pub fn mark_paused(paused: bool) -> () {
+            unimplemented!()
+        }
+
         #[activity(name = "tidegate.seal_shard")]
         pub fn seal_shard(shard: SealShard) -> () {
             unimplemented!()

@@ -26,7 +26,7 @@ const BOUNDED: &str = "bounded-histories";
 const PLACES: &str = "places";
 
 /// The patch of the newest layout: what a run that begins now is of.
-pub const NEWEST: &str = BOUNDED;
+pub const NEWEST: &str = PLACES;
 
 impl Layout {
     /// Of a shard. Asked first in a run, and once.

@@ -17,6 +17,7 @@
 //!   runs that began so
 //! * [`provider_batch`]: documents that wait in their provider's batches
 //! * `holds`: parts of a workflow's state that several workflows have
+//! * `pause_flag`: a pause that reaches documents which are handed out
 //! * [`layout`]: which commands a run gives, so that it goes on as it began
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * `failure`: what failures say, and how they become the workflow's own
@@ -29,6 +30,7 @@ pub mod input;
 mod lanes;
 pub mod layout;
 mod parts;
+mod pause_flag;
 mod payload;
 pub mod policy;
 pub mod process_documents;

@@ -27,7 +27,7 @@ use crate::{
     input::{self, Batch},
     lanes,
     layout::Layout,
-    payload, policy,
+    pause_flag, payload, policy,
     shard::{self, Shard},
 };
 
@@ -40,6 +40,8 @@ pub struct ProcessDocuments {
     children: Children,
     /// The only shard of a small batch, which it works on itself; else empty.
     shard: Shard,
+    /// Every document has been worked on, or is left.
+    over: bool,
     /// The report is written, and nothing is missing from it.
     done: bool,
     /// What the report counts, once it is written.
@@ -130,7 +132,7 @@ impl ProcessDocuments {
             ..state
         });
         let children = Self::children(ctx.workflow_id(), input.as_ref().ok());
-        Self { input, children, shard: Shard::default(), done: false, finished: None }
+        Self { input, children, shard: Shard::default(), over: false, done: false, finished: None }
     }
 
     #[run(name = "ProcessDocuments")]
@@ -143,13 +145,22 @@ impl ProcessDocuments {
         };
         let layout = Layout::of_batch(ctx);
         Self::plan(ctx, job).await?;
-        if layout == Layout::First {
-            lanes::run(ctx).await;
-        } else if ctx.state_mut(Self::becomes_its_shard) {
-            Self::work(ctx).await?;
-        } else {
-            children::run(ctx).await;
-        }
+        let work = async {
+            let worked = if layout == Layout::First {
+                lanes::run(ctx).await;
+                Ok(())
+            } else if ctx.state_mut(Self::becomes_its_shard) {
+                Self::work(ctx).await
+            } else {
+                children::run(ctx).await;
+                Ok(())
+            };
+            ctx.state_mut(|batch| batch.over = true);
+            worked
+        };
+        let flag = pause_flag::keep(ctx.clone(), |batch| batch.children.paused, |batch| batch.over);
+        let (worked, ()) = workflows::join!(work, flag);
+        worked?;
 
         let cancelled = ctx.cancellation_token().is_cancelled();
         let (more, broken) =
@@ -167,9 +178,9 @@ impl ProcessDocuments {
         }
     }
 
-    /// Hand out no more documents. Those in flight go on. Takes whatever is sent along, such as a
-    /// reason: a signal that does not decode would fail the workflow task for ever, as the
-    /// input would.
+    /// Hand out no more documents, and begin no more calls; those under way end. Takes whatever is
+    /// sent along, such as a reason: a signal that does not decode would fail the workflow task for
+    /// ever, as the input would.
     #[signal(name = "pause")]
     pub fn pause(&mut self, _ctx: &mut SyncWorkflowContext<Self>, _ignored: RawValue) {
         self.set_paused(true);

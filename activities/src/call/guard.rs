@@ -142,13 +142,18 @@ impl Guard {
         self.keys.check(model, now).is_err_and(|failure| failure.is_retried())
     }
 
-    /// Whether this worker may buy an answer: it goes on, and could keep it.
+    /// Whether this worker may buy an answer: it goes on, the batch is not paused, and it could keep
+    /// it.
     ///
     /// # Errors
     /// A failure that comes back, to another worker or later.
     pub fn check(&self, attempt: &Attempt) -> Result<(), Failure> {
         if self.stopping.is_cancelled() {
             return Err(Failure::worker_stops());
+        }
+        if let Some(since) = self.quota.batch_held_for(&attempt.batch) {
+            attempt.deferred(attempt.state().ticket);
+            return Err(Failure::batch_paused(since));
         }
         self.unwritten.check(attempt, Instant::now())
     }

@@ -104,3 +104,7 @@ pub const MAX_CIRCUIT_OPEN: Duration = Duration::from_secs(60);
 
 /// What comes back at once; zero would mean Temporal's own delay.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(100);
+
+/// A document of a paused batch looks again after half the time that the pause has lasted, within
+/// these bounds: a short pause is over soon, and of a long one nobody asks often.
+pub const PAUSED: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(300));

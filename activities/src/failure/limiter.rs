@@ -10,7 +10,7 @@ use tidegate_quota::{
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
-use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Failure, Retry};
+use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Failure, PAUSED, Retry};
 
 /// A worker that is too old for the quota stops; by then another one can take its documents.
 const OUTDATED: Duration = Duration::from_secs(10);
@@ -56,6 +56,16 @@ impl Failure {
             "{model} has failed several times in a row; one call tries it again in {open:.0?}{words}"
         );
         Self::new(FailureType::Overloaded, message, Retry::AfterSpread(open))
+    }
+
+    /// The batch is paused, for so long already; no call is made.
+    #[must_use]
+    pub fn batch_paused(since: Duration) -> Self {
+        let delay = (since / 2).clamp(PAUSED.0, PAUSED.1);
+        let message = "its batch is paused; send it the signal resume";
+        let waits_for = Some(WaitsFor::Paused);
+        let retry = Retry::WhilePaused(delay);
+        Self { waits_for, ..Self::new(FailureType::QuotaWait, message, retry) }
     }
 
     /// This worker stops, and no call of the attempt has left: another worker takes it over.

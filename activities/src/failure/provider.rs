@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_providers::{self as providers, Kind};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{CallCounts, FailureType};
+use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
 
 use super::{Failure, KEY_ELSEWHERE, MAX_FAULTS, Retry};
 
@@ -69,13 +69,14 @@ impl Failure {
     /// asked.
     #[must_use]
     pub fn model_is_short(&self) -> bool {
-        matches!(
+        let kind = matches!(
             self.kind,
             FailureType::RateLimited
                 | FailureType::QuotaWait
                 | FailureType::Overloaded
                 | FailureType::Transient
-        )
+        );
+        kind && self.waits_for != Some(WaitsFor::Paused)
     }
 }
 

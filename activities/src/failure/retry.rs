@@ -38,6 +38,9 @@ pub enum Retry {
     After(Duration),
     /// After this long, and by chance up to as long again, within [`Backoff::base`].
     AfterSpread(Duration),
+    /// After this long, and by chance up to half as long again: a pause that people end is no
+    /// matter of [`Backoff::max`].
+    WhilePaused(Duration),
     /// The more faults there were before, the later.
     ByFaults {
         /// Faults of this document before this one.
@@ -67,6 +70,7 @@ impl Retry {
                 let spread = backoff.jittered(0, Duration::ZERO).min(delay);
                 Some(delay.saturating_add(spread).min(backoff.max))
             }
+            Self::WhilePaused(delay) => Some(delay.mul_f64(1.0 + 0.5 * rand::random::<f64>())),
             Self::ByFaults { before, at_least } => Some(backoff.jittered(before, at_least)),
             Self::ByAttempts | Self::ByStore { .. } => {
                 Some(backoff.jittered(attempt.saturating_sub(1), Duration::ZERO))

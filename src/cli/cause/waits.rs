@@ -59,6 +59,9 @@ impl Waits {
             let (first, last) = waits.next.unwrap_or((next, next));
             waits.next = Some((first.min(next), last.max(next)));
             match &step.failure {
+                Some(failure) if failure.details.waits_for == Some(WaitsFor::Paused) => {
+                    waits.paused += 1;
+                }
                 Some(failure) if failure.kind == FailureType::QuotaWait.as_str() => {
                     waits.turn += 1;
                     if let Some(binding) = failure.details.waits_for {
@@ -127,6 +130,7 @@ mod tests {
             failed(20, "QuotaWait", Some(WaitsFor::Tokens)),
             failed(40, "QuotaWait", Some(WaitsFor::Tokens)),
             failed(30, "QuotaWait", Some(WaitsFor::Gate)),
+            failed(90, "QuotaWait", Some(WaitsFor::Paused)),
             failed(5, "RateLimited", None),
             failed(9, "Transient", Some(WaitsFor::Unwritten)),
             Pending { started: true, ..bare.clone() },
@@ -146,7 +150,7 @@ mod tests {
             (seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]),
             (1, 3, 1, 1)
         );
-        assert_eq!(seen.unwritten, 1);
+        assert_eq!((seen.unwritten, seen.paused), (1, 1));
         assert_eq!(seen.words["RateLimited"], "why");
         assert_eq!(
             seen.backing_off["Transient"], 2,
@@ -154,7 +158,7 @@ mod tests {
         );
         assert_eq!(seen.binding, Some(WaitsFor::Tokens));
         let (first, last) = seen.next.unwrap();
-        assert!((34..=36).contains(&last.duration_since(first).unwrap().as_secs()));
+        assert!((84..=86).contains(&last.duration_since(first).unwrap().as_secs()));
     }
 
     #[test]

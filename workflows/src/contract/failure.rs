@@ -144,6 +144,8 @@ pub enum WaitsFor {
     Gate,
     /// What was bought to be written: nothing more is bought before.
     Unwritten,
+    /// Its batch to be resumed.
+    Paused,
     /// What other calls hold of its budget, or for somebody to say what was spent of it.
     Budget,
     /// Something that a later version knows of.
@@ -166,6 +168,7 @@ impl WaitsFor {
             Self::Gate => "the gate",
             Self::Unwritten => "unwritten answers",
             Self::Budget => "its budget",
+            Self::Paused => "its batch to be resumed",
             Self::Other => "quota",
         }
     }

@@ -84,6 +84,7 @@ pub struct Calls {
     pub cancelled: Vec<ProviderBatch>,
     pub collected: Vec<ProviderBatch>,
     pub seals: Vec<SealShard>,
+    pub marks: Vec<bool>,
     pub finishes: Vec<Finish>,
 }
 
@@ -408,6 +409,16 @@ impl Fake {
             CutAnswers { raised: raise.len() as u64, ..CutAnswers::default() },
         );
         Ok(CollectedBatch { done, raise, asked, spent, cuts, ..batch })
+    }
+
+    #[activity(definition = markers::MarkPaused)]
+    async fn mark_paused(
+        self: Arc<Self>,
+        _ctx: ActivityContext,
+        paused: bool,
+    ) -> Result<(), ActivityError> {
+        self.note(|calls| calls.marks.push(paused));
+        Ok(())
     }
 
     #[activity(definition = markers::SealShard)]

@@ -1,0 +1,36 @@
+//! A paused batch hands out no more documents; this tells the workers that those which were handed
+//! out wait too. They read it from a flag beside the quota, which an activity writes: a workflow
+//! cannot.
+
+use temporalio_workflow::{WorkflowCancellationToken, WorkflowContext};
+
+use crate::{contract::Activities, policy};
+
+/// The patch's name: it is written into the histories of batches that are paused.
+const PATCH: &str = "pause-reaches-documents";
+
+/// Keeps the flag as `paused` says until the run is `over`, and lowers it then: another run of the
+/// same batch begins without. A history that was paused before there was a flag goes on without.
+pub(crate) async fn keep<W>(
+    ctx: WorkflowContext<W>,
+    paused: impl Fn(&W) -> bool,
+    over: impl Fn(&W) -> bool,
+) {
+    let mut raised = false;
+    loop {
+        let due = ctx.wait_condition(|batch| over(batch) || paused(batch) != raised).await;
+        if due.is_err() || ctx.state(&over) {
+            break;
+        }
+        if !ctx.patched(PATCH) {
+            return;
+        }
+        raised = !raised;
+        // Where the flag cannot be written for now, this waits, and no document is lost by it.
+        let _ = ctx.execute_activity(Activities::mark_paused, raised, policy::batch(None)).await;
+    }
+    if raised {
+        let shielded = policy::batch(Some(WorkflowCancellationToken::new()));
+        let _ = ctx.execute_activity(Activities::mark_paused, false, shielded).await;
+    }
+}
