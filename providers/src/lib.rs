@@ -16,6 +16,7 @@
 //! * [`observed`]: limits and remaining quota, as response headers state them
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
+//! * [`probe`]: one free question, to find out whether it is reached and takes the key
 //! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
 //!
 //! `vendors` is the table of vendors: name, endpoint, key, error names, charging rules, prices,
@@ -47,6 +48,7 @@ pub mod error;
 pub mod key;
 pub mod observed;
 pub mod price;
+pub mod probe;
 pub mod provider;
 pub mod registry;
 pub mod secret;

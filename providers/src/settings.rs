@@ -15,6 +15,7 @@ use crate::{
     classify::{Classifier, ErrorNames},
     endpoint,
     key::{Key, KeySource},
+    probe::ModelsList,
     provider::Provider,
     secret::Secret,
 };
@@ -43,6 +44,8 @@ pub(crate) struct Profile {
     /// In the form that [`Prices::parse`](crate::Prices::parse) reads.
     pub(crate) prices: &'static str,
     pub(crate) output_caps: Caps,
+    /// Where it lists its models.
+    pub(crate) models: ModelsList,
     pub(crate) connect: fn(&Setup<'_>) -> Result<Box<dyn Provider>, SetupError>,
 }
 

@@ -14,6 +14,7 @@ use crate::{
     bounds::{self, Bounds},
     classify::Classifier,
     gemini, openai,
+    probe::ModelsList,
     settings::{BasePath, Credentials, Profile, SetupError, Vendor},
 };
 
@@ -49,6 +50,13 @@ impl Vendor {
         token_buckets: true,
         prices: include_str!("anthropic/prices.toml"),
         output_caps: bounds::ANTHROPIC,
+        // platform.claude.com/docs/en/api/models-list
+        models: ModelsList {
+            path: &["v1", "models"],
+            query: &[("limit", "1")],
+            headers: &[("anthropic-version", anthropic::VERSION)],
+            host: None,
+        },
         connect: |setup| Ok(Box::new(anthropic::client(setup)?)),
     });
 
@@ -78,6 +86,8 @@ impl Vendor {
         token_buckets: true,
         prices: include_str!("openai/prices.toml"),
         output_caps: bounds::OPENAI,
+        // developers.openai.com/api/reference, models
+        models: ModelsList { path: &["models"], query: &[], headers: &[], host: None },
         connect: |setup| Ok(Box::new(openai::client(setup)?)),
     });
 
@@ -108,6 +118,13 @@ impl Vendor {
         token_buckets: false,
         prices: include_str!("gemini/prices.toml"),
         output_caps: bounds::GEMINI,
+        // ai.google.dev/api/models
+        models: ModelsList {
+            path: &["v1beta", "models"],
+            query: &[("pageSize", "1")],
+            headers: &[],
+            host: None,
+        },
         connect: |setup| Ok(Box::new(gemini::client(setup)?)),
     });
 
@@ -140,6 +157,13 @@ impl Vendor {
         token_buckets: false,
         prices: include_str!("bedrock/prices.toml"),
         output_caps: bounds::BEDROCK,
+        // docs.aws.amazon.com, ListFoundationModels: at the control plane's host
+        models: ModelsList {
+            path: &["foundation-models"],
+            query: &[],
+            headers: &[],
+            host: Some(("bedrock-runtime", "bedrock")),
+        },
         connect: bedrock::connect,
     });
 

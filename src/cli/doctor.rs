@@ -1,14 +1,14 @@
-//! `tidegate doctor`: the configuration, Temporal, credentials and storage are looked at here, Redis
-//! in a file of its own.
+//! `tidegate doctor`: the configuration, Temporal, workers and storage are looked at here; Redis and
+//! the providers have files of their own.
 
 mod check;
+mod providers;
 mod redis;
 
 use std::time::Duration;
 
 use serde_json::json;
 use tidegate_activities::{Storage, call::keys::cards};
-use tidegate_providers::Providers;
 
 use crate::{
     config::{Config, ConfigError, mask},
@@ -50,15 +50,17 @@ pub(super) async fn run(
             })
             .collect(),
     };
-    let failed = checks.iter().filter(|check| check.state == State::Fail).count();
+    let count = |state| checks.iter().filter(|check| check.state == state).count();
+    let (failed, doubtful) = (count(State::Fail), count(State::Doubtful));
     if args.json {
         output::json(&json!({ "ok": failed == 0, "checks": checks }))?;
     } else {
         output::data(&checks.iter().map(|check| check.text()).collect::<String>())?;
-        output::say(&match failed {
-            0 => "all is well".to_owned(),
-            1 => "1 fault".to_owned(),
-            many => format!("{many} faults"),
+        output::say(&match (failed, doubtful) {
+            (0, 0) => "all is well".to_owned(),
+            (0, remarks) => format!("no fault; to be looked at: {remarks}"),
+            (1, _) => "1 fault".to_owned(),
+            (many, _) => format!("{many} faults"),
         });
     }
     Ok(if failed == 0 { Outcome::Done } else { Outcome::Faulty })
@@ -66,10 +68,14 @@ pub(super) async fn run(
 
 async fn all(config: &Config) -> Vec<Check> {
     let mut checks = vec![configuration(config)];
-    let (temporal, redis, storage) =
-        tokio::join!(temporal(config), Box::pin(redis::all(config)), storage(config));
-    checks.extend(temporal.into_iter().chain(redis).chain(credentials(config)));
-    checks.extend(refused_keys(config).await.into_iter().chain(storage));
+    let (temporal, redis, providers, storage) = tokio::join!(
+        temporal(config),
+        Box::pin(redis::all(config)),
+        Box::pin(providers::all(config)),
+        storage(config)
+    );
+    checks.extend(temporal.into_iter().chain(redis).chain(providers));
+    checks.extend(fleet(config).await.into_iter().chain(storage));
     checks
 }
 
@@ -126,6 +132,14 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
             ));
         }
     };
+    if versions.polling.is_empty() {
+        let queue = temporal.task_queue();
+        return Some(Check::doubtful(
+            "workers",
+            format!("no worker polls the task queue \"{queue}\": batches wait until one does"),
+            "start one with `tidegate worker`; if one runs, see that its temporal.task-queue and namespace are these",
+        ));
+    }
     let own = config.version().filter(|own| versions.current.as_ref() != Some(own));
     let idle = || versions.polling.iter().flatten().next_back().cloned();
     let not_current = match &own {
@@ -140,46 +154,16 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
             version.make_current(),
         ));
     }
-    versions.current.map(|current| Check::ok(name, format!("{current} is current")))
-}
-
-/// Whether each provider that some model needs could be called; nothing is sent.
-fn credentials(config: &Config) -> Vec<Check> {
-    let used = config.used_providers();
-    let check = |name: &String| {
-        let provider = config.providers.get(name)?;
-        let label = format!("provider {name}");
-        let key = provider.key(name);
-        let made = provider.settings(name).and_then(|settings| {
-            let signed = settings.vendor.takes_machine_credentials() && settings.api_key.is_none();
-            Providers::new([(name.clone(), settings)])?;
-            Ok(signed)
-        });
-        Some(match made {
-            Ok(signed) => {
-                let endpoint =
-                    provider.endpoint(name).map(|url| mask::url(&url)).unwrap_or_default();
-                let key = if signed {
-                    "none: the AWS credentials of each worker sign its calls".to_owned()
-                } else {
-                    key.to_string()
-                };
-                Check::ok(&label, format!("{endpoint}, key {key}"))
-            }
-            Err(error) => Check::fail(
-                &label,
-                format!("{error:#}"),
-                format!(
-                    "key {key}; set the variable where the workers run, or name another with providers.{name}.api-key-env or api-key-file"
-                ),
-            ),
-        })
-    };
-    used.iter().filter_map(check).collect()
+    Some(match versions.current {
+        Some(current) => Check::ok(name, format!("{current} is current")),
+        None => {
+            Check::ok("workers", format!("some poll the task queue \"{}\"", temporal.task_queue()))
+        }
+    })
 }
 
 /// What live workers say of their keys and calls. Without a Redis they say nothing.
-async fn refused_keys(config: &Config) -> Vec<Check> {
+async fn fleet(config: &Config) -> Vec<Check> {
     let Ok(limiter) = config.quota() else { return Vec::new() };
     let cards = cards(&limiter).await.unwrap_or_default();
     let refused = cards.iter().flat_map(|(worker, card)| {
@@ -188,6 +172,16 @@ async fn refused_keys(config: &Config) -> Vec<Check> {
         })
     });
     let mut checks: Vec<Check> = refused.collect();
+    let held = limiter.held().await.unwrap_or_default();
+    checks.extend(held.models.iter().map(|(model, reason)| {
+        Check::doubtful(
+            &format!("pause of {model}"),
+            format!("it is paused until it is resumed: {reason}"),
+            format!(
+                "`tidegate resume {model}`; a Redis that loses everything forgets such a pause"
+            ),
+        )
+    }));
     for trouble in limiter.models().filter_map(|model| Trouble::of(&cards, &model.id)) {
         let (name, seen, next) = (trouble.name(), trouble.sentence(), trouble.advice());
         checks.push(if trouble.is_down() {
@@ -273,7 +267,6 @@ fn folder(label: &str, path: &str) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{model, provider};
 
     #[tokio::test]
     async fn folders_are_looked_at() {
@@ -284,24 +277,5 @@ mod tests {
         assert_eq!((gone.state, gone.seen.as_str()), (State::Fail, "there is no such folder"));
         assert!(gone.remedy.unwrap().contains("mkdir -p"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
-    }
-
-    #[test]
-    fn a_key_that_is_not_there_is_a_fault() {
-        let mut config = Config::default();
-        config.models.insert("mine:m".to_owned(), model::Model::default());
-        let mine = provider::Provider {
-            kind: Some("openai".to_owned()),
-            base_url: Some("https://api.openai.com/v1".to_owned()),
-            api_key_env: Some("TIDEGATE_TEST_NO_SUCH_KEY".to_owned()),
-            ..Default::default()
-        };
-        config.providers.insert("mine".to_owned(), mine);
-        let checks = credentials(&config);
-        assert_eq!((checks.len(), checks[0].state), (1, State::Fail));
-        assert!(
-            checks[0].remedy.as_deref().unwrap().contains("not set (TIDEGATE_TEST_NO_SUCH_KEY)"),
-            "{checks:?}"
-        );
     }
 }

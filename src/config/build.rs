@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    env,
     sync::Arc,
     time::Duration,
 };
@@ -265,7 +266,33 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let no_model =
             "no model is configured; add a [models.\"provider:model\"] section with its limits";
-        self.models.is_empty().then(|| no_model.to_owned()).into_iter().collect()
+        let no_model = self.models.is_empty().then(|| no_model.to_owned());
+        no_model.into_iter().chain(self.ignored(|name| env::var(name).ok())).collect()
+    }
+
+    /// Addresses in the environment that other programs go by and this one does not.
+    fn ignored(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+        let base_url = |kind: &str| {
+            let provider =
+                self.providers.get(kind).filter(|_| self.used_providers().contains(kind));
+            provider.and_then(|provider| provider.endpoint(kind))
+        };
+        let known = [
+            ("TEMPORAL_ADDRESS", "temporal.address", self.temporal.address.clone()),
+            ("TEMPORAL_NAMESPACE", "temporal.namespace", self.temporal.namespace.clone()),
+            ("REDIS_URL", "redis.url", Some(self.redis.url.clone())),
+            ("ANTHROPIC_BASE_URL", "providers.anthropic.base-url", base_url("anthropic")),
+            ("OPENAI_BASE_URL", "providers.openai.base-url", base_url("openai")),
+        ];
+        let ignored = known.into_iter().filter_map(|(name, key, in_force)| {
+            let (given, in_force) = (variable(name).filter(|it| !it.is_empty())?, in_force?);
+            let (shown, in_force) = (mask::url(&given), mask::url(&in_force));
+            let bare = |text: &str| text.trim_end_matches('/').rsplit("://").next().map(str::to_owned);
+            (bare(&shown) != bare(&in_force)).then(|| {
+                format!("{name} is {shown} in the environment and is not used: {key} is {in_force}; unset it, or correct {key}")
+            })
+        });
+        ignored.collect()
     }
 }
 
@@ -291,6 +318,19 @@ mod tests {
         fn charge(&self) -> Charge {
             OWN
         }
+    }
+
+    #[test]
+    fn an_address_in_the_environment_is_not_ignored_in_silence() {
+        let mut config = Config::default();
+        config.temporal.address = Some("http://here:7233".to_owned());
+        let ignored = |address: &'static str| {
+            config.ignored(|name| (name == "TEMPORAL_ADDRESS").then(|| address.to_owned()))
+        };
+        let told = ignored("there:7233").remove(0);
+        assert!(told.starts_with("TEMPORAL_ADDRESS is there:7233 in the environment"), "{told}");
+        assert!(told.contains("temporal.address is http://here:7233"), "{told}");
+        assert_eq!(ignored("here:7233").len() + ignored("").len(), 0, "it is the same, or none");
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod money;
 mod outage;
 mod own_activity;
 mod pack;
+mod paused;
 mod providers;
 mod versions;
 mod why;

@@ -16,7 +16,7 @@ pub(crate) use errors::NAMES;
 
 /// The oldest version that is served; the newer one only removes what is never sent here, and
 /// compatible servers may not know it.
-const VERSION: &str = "2023-06-01";
+pub(crate) const VERSION: &str = "2023-06-01";
 
 static MESSAGES: Protocol = Protocol {
     path: &["v1", "messages"],

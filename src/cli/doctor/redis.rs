@@ -60,7 +60,12 @@ async fn node_checks(url: &str) -> (Vec<Check>, bool) {
     };
     let mut checks = Vec::new();
     match ask::<InfoDict>(&mut connection, &["INFO"]).await {
-        Ok(info) => checks.extend([version(&name, &info), eviction(&name, &info)]),
+        Ok(info) => {
+            checks.extend([version(&name, &info), eviction(&name, &info)]);
+            let saves = ask::<Vec<String>>(&mut connection, &["CONFIG", "GET", "save"]).await;
+            let saves = saves.ok().and_then(|pair| pair.into_iter().nth(1));
+            checks.extend(kept(&name, &info, saves.as_deref()));
+        }
         Err(error) => checks.push(Check::doubtful(
             &name,
             format!("INFO is refused: {error}"),
@@ -138,6 +143,23 @@ fn eviction(name: &str, info: &InfoDict) -> Check {
             remedy,
         ),
         (policy, _) => Check::fail(name, format!("maxmemory-policy is {policy}"), remedy),
+    }
+}
+
+/// Whether a restart loses what operators have set; `saves` are the points in time of snapshots, as
+/// `CONFIG GET save` has them, where that may be asked.
+fn kept(name: &str, info: &InfoDict, saves: Option<&str>) -> Option<Check> {
+    let has_log = info.get::<u64>("aof_enabled").is_some_and(|enabled| enabled > 0);
+    match (has_log, saves) {
+        (true, _) => Some(Check::ok(name, "keeps its data over a restart (append-only file)")),
+        (false, Some("")) => Some(Check::doubtful(
+            name,
+            "keeps nothing over a restart: what was spent of budgets, limits that were set and pauses without an end are forgotten then",
+            "CONFIG SET appendonly yes; or let [storage] state keep budgets and limits",
+        )),
+        (false, Some(_)) => Some(Check::ok(name, "keeps its data over a restart (snapshots)")),
+        // A managed Redis does not say.
+        (false, None) => None,
     }
 }
 
@@ -219,6 +241,19 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(eviction("redis", &info(text)).state, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_redis_that_forgets_is_told_of() {
+        let seen = |text: &str, saves: Option<&str>| kept("redis", &info(text), saves);
+        let states = [("aof_enabled:1", Some("")), ("aof_enabled:0", Some("3600 1"))];
+        for (text, saves) in states {
+            assert_eq!(seen(text, saves).unwrap().state, State::Ok, "{text}");
+        }
+        let forgets = seen("aof_enabled:0", Some("")).unwrap();
+        assert_eq!(forgets.state, State::Doubtful);
+        assert!(forgets.remedy.unwrap().contains("appendonly yes"));
+        assert_eq!(seen("", None), None, "it does not say");
     }
 
     #[test]
