@@ -73,19 +73,25 @@ impl DocumentActivities {
         heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
     }
 
-    /// An activity that asks a provider for documents.
+    /// An activity that asks a provider for documents. `outcome` names what its success is to its
+    /// document, if the document ends with it. An attempt that comes back is no outcome.
     async fn document<T>(
         &self,
         ctx: &ActivityContext,
         attempt: &Attempt,
         work: impl Future<Output = Result<T, Failure>>,
+        outcome: impl FnOnce(&T) -> Option<&'static str>,
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
         let counted = async {
             let result = work.await.map_err(|failure| failure.counting(attempt, STORE_DEADLINE));
-            metrics::attempt_ended(
-                result.as_ref().map_or_else(|failure| failure.kind.as_str(), |_| "succeeded"),
-            );
+            let outcome = match &result {
+                Ok(value) => outcome(value),
+                Err(failure) => (!failure.is_retried()).then_some(failure.kind.as_str()),
+            };
+            if let Some(outcome) = outcome {
+                metrics::document_ended(outcome);
+            }
             result
         };
         heartbeat::beating(ctx, attempt, &self.services.guard, heartbeat::UNSENT, counted).await
@@ -121,7 +127,8 @@ impl DocumentActivities {
         task: DocumentTask,
     ) -> Result<DocumentOutcome, ActivityError> {
         let attempt = attempt(&ctx, &task, "").asked_before(task.asked);
-        self.document(&ctx, &attempt, process::process(&self.services, &attempt, &task)).await
+        let work = process::process(&self.services, &attempt, &task);
+        self.document(&ctx, &attempt, work, whole).await
     }
 
     #[activity(definition = contract::markers::ProcessPart)]
@@ -132,7 +139,9 @@ impl DocumentActivities {
     ) -> Result<DocumentOutcome, ActivityError> {
         let step = format!("{:?}", task.step);
         let attempt = attempt(&ctx, &task.document, &step).in_parts(&task);
-        self.document(&ctx, &attempt, long::process(&self.services, &attempt, &task)).await
+        let work = long::process(&self.services, &attempt, &task);
+        // Which step is a document's last is known to its workflow alone.
+        self.document(&ctx, &attempt, work, |_| None).await
     }
 
     #[activity(definition = contract::markers::ProcessPack)]
@@ -149,7 +158,9 @@ impl DocumentActivities {
             asked: false,
         };
         let attempt = attempt(&ctx, &first, "pack");
-        self.document(&ctx, &attempt, pack::process(&self.services, &attempt, &task)).await
+        let work = pack::process(&self.services, &attempt, &task);
+        // It counts its documents itself.
+        self.document(&ctx, &attempt, work, |_| None).await
     }
 
     #[activity(definition = contract::markers::SubmitBatch)]
@@ -258,6 +269,12 @@ fn ended(batch: &str, progress: &Progress, finished: &Finished) {
         cost_usd = spend.cost_usd,
         "the batch has ended"
     );
+}
+
+/// What a success is to a document; nothing for one that is read in parts, which has only begun.
+fn whole(outcome: &DocumentOutcome) -> Option<&'static str> {
+    let ended = if outcome.skipped { "skipped" } else { "succeeded" };
+    outcome.parts.is_none().then_some(ended)
 }
 
 /// The attempt at a step of a document.

@@ -47,7 +47,7 @@ pub fn describe() {
     );
     describe_counter!(
         DOCUMENTS,
-        "Attempts at documents, by outcome: succeeded, skipped, or the failure's type"
+        "Documents that have come to their end, by outcome: succeeded, skipped, or the failure's type"
     );
     describe_counter!(TOKENS, "Tokens used, by kind: input, cached_input, cache_write, output");
     describe_gauge!(
@@ -262,8 +262,8 @@ pub(crate) fn budget_left(payer: &Payer, of_usd: f64, usd: f64) {
     }
 }
 
-/// An attempt at a document ended.
-pub(crate) fn attempt_ended(outcome: &'static str) {
+/// A document has come to its end.
+pub(crate) fn document_ended(outcome: &'static str) {
     documents(1, outcome);
 }
 

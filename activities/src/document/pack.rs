@@ -170,8 +170,7 @@ pub async fn process(
         let usage = completion.usage.unwrap_or_default();
         outcome.spent += Spend::of_tokens(&usage, cost(services, model, &completion));
     }
-    // The attempt itself is counted as one.
-    metrics::documents(results.len().saturating_sub(1), "succeeded");
+    metrics::documents(results.len(), "succeeded");
     for Packed { result, .. } in &results {
         offer(services, result).await;
         outcome.spent += result.spend().tokens();
