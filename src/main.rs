@@ -20,7 +20,7 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run() -> ExitCode {
     let cli = Cli::parse();
-    telemetry::log(cli.log_format(), cli.log_level());
+    telemetry::log(cli.log_format(), cli.usual_log());
     // Two of rustls' providers are compiled in, and it refuses to choose. Only a second call fails.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     cli.run().await

@@ -38,25 +38,20 @@ pub enum LogFormat {
     Json,
 }
 
-/// Libraries that say too much at the level `info`.
-const QUIET_LIBRARIES: &str =
-    "temporalio_sdk_core=warn,temporalio_client=warn,temporalio_common=warn,h2=warn,hyper=warn";
+/// What a worker logs: its steps, and of the libraries below what is wrong.
+pub const WORKER: &str = "info,temporalio_sdk_core=warn,temporalio_client=warn,temporalio_common=warn,h2=warn,hyper=warn";
+
+/// What is said of batches, and nothing of the libraries below: they warn of each attempt that comes
+/// back.
+pub const OURS: &str = "off,tidegate=info,tidegate_activities=info,tidegate_quota=info,tidegate_workflows=info,tidegate_providers=info";
 
 /// Answers of providers take seconds, waits for quota up to minutes.
 const SECONDS: [f64; 14] =
     [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0];
 
-/// Starts logging to stderr: as `RUST_LOG` says, else from `level` up. A second call changes
-/// nothing.
-pub fn log(format: LogFormat, level: tracing::Level) {
-    let usual = || {
-        EnvFilter::new(if level <= tracing::Level::WARN {
-            level.to_string()
-        } else {
-            format!("{level},{QUIET_LIBRARIES}")
-        })
-    };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
+/// Starts logging to stderr: as `RUST_LOG` says, else as `usual` does. A second call changes nothing.
+pub fn log(format: LogFormat, usual: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
     let lines = layer()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -3,14 +3,17 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
-use tracing::Level;
 
-use crate::{config::Config, telemetry::LogFormat, version};
+use crate::{
+    config::Config,
+    telemetry::{self, LogFormat},
+    version,
+};
 
 use super::{
     budget, config, demo, doctor,
     exit::{self, Outcome},
-    limits, pause, quota, run, serve, shell, status, why,
+    follow, limits, pause, quota, run, serve, shell, status, why, workers,
 };
 
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
@@ -47,7 +50,9 @@ enum Command {
     Worker,
     Run(Box<run::Args>),
     Status(status::Args),
+    Follow(follow::Args),
     Why(why::Args),
+    Workers(workers::Args),
     Quota(quota::Args),
     Limits(limits::Args),
     Budget(budget::Args),
@@ -68,14 +73,14 @@ impl Cli {
         self.log_format
     }
 
-    /// What is logged when `RUST_LOG` does not say: a worker's steps are of interest, of other
-    /// commands only the errors.
+    /// What is logged when `RUST_LOG` does not say: a worker's steps are of interest, of `dev` what
+    /// becomes of batches, of other commands only the errors.
     #[must_use]
-    pub fn log_level(&self) -> Level {
+    pub fn usual_log(&self) -> &'static str {
         match self.command {
-            Command::Worker | Command::Simulator(_) => Level::INFO,
-            Command::Dev(_) => Level::WARN,
-            _ => Level::ERROR,
+            Command::Worker | Command::Simulator(_) => telemetry::WORKER,
+            Command::Dev(_) => telemetry::OURS,
+            _ => "error",
         }
     }
 
@@ -96,7 +101,9 @@ impl Cli {
             Command::Worker => serve::worker(&config()?).await,
             Command::Run(args) => run::run(*args, &config()?).await,
             Command::Status(args) => status::run(args, &config()?).await,
+            Command::Follow(args) => follow::run(args, &config()?).await,
             Command::Why(args) => why::run(args, &config()?).await,
+            Command::Workers(args) => workers::run(args, &config()?).await,
             Command::Quota(args) => quota::run(args, &config()?).await,
             Command::Limits(args) => limits::run(args, &config()?).await,
             Command::Budget(args) => budget::run(args, &config()?).await,

@@ -108,7 +108,9 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     ));
     output::say(&format!("watch it in Temporal's UI: {page}"));
     let began = Instant::now();
-    temporal.start(&id, &input(samples, folder)?).await?;
+    if !temporal.start(&id, &input(samples, folder)?).await? {
+        bail!("a batch called {id} runs already");
+    }
     let followed = {
         let mut followed = pin!(follow(&config, &temporal, &id, std::future::pending()));
         tokio::select! {

@@ -7,15 +7,17 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tidegate_workflows::contract::Progress;
 
 use crate::{
     config::Config,
+    signal,
     temporal::{Ending, NoProgress, Temporal},
 };
 
-use super::{cause, figures, output};
+use super::{cause, exit::Outcome, figures, output, summary};
 
 /// How often a batch is asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -33,6 +35,46 @@ pub(super) enum Followed {
     Ended(Ending),
     /// The user detached; the batch goes on.
     Detached,
+}
+
+/// Follow a batch until it ends; Ctrl-C detaches, and the work goes on
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Which batch, as `tidegate status` lists them
+    workflow_id: String,
+    /// The result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
+    let temporal = Temporal::open(config).await?;
+    to_its_end(config, &temporal, &args.workflow_id, args.json, |_| None).await
+}
+
+/// Follows a batch and shows how it ended. `hint` says what to do about a batch that broke.
+pub(super) async fn to_its_end(
+    config: &Config,
+    temporal: &Temporal,
+    id: &str,
+    as_json: bool,
+    hint: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<Outcome> {
+    match follow(config, temporal, id, signal::stop()).await? {
+        Followed::Detached => {
+            output::say(&format!(
+                "detached; the work goes on. Come back with: tidegate follow {id}"
+            ));
+            Ok(Outcome::Done)
+        }
+        Followed::Ended(Ending::Completed(progress)) => {
+            summary::completed(config, id, &progress, as_json).await
+        }
+        Followed::Ended(Ending::Broken(why)) => {
+            let hint = hint(&why).unwrap_or_default();
+            Err(anyhow!("{why}{hint}").context(format!("the batch {id} has not been finished")))
+        }
+    }
 }
 
 /// Shows a batch's progress on stderr.

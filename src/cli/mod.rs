@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * `command`: the command line, and which command answers
-//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `status`, `why`; `quota`,
+//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `follow`, `status`, `why`, `workers`; `quota`,
 //!   `limits`, `pause` (and `resume`); `doctor`, `config`
 //! * `shell`: `completions` and `man`
 //! * `exit`: exit codes, and what deserves which
@@ -38,5 +38,6 @@ mod status;
 mod summary;
 mod trouble;
 mod why;
+mod workers;
 
 pub use command::Cli;

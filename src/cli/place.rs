@@ -87,9 +87,11 @@ fn absolute(text: &str) -> anyhow::Result<PathBuf> {
 /// Of a batch's id, before the time, so that ids fit into a table.
 const MAX_PREFIX_CHARS: usize = 40;
 
-/// A batch's id, from its source's own name and the time: `contracts-20261120-184530`.
-pub(super) fn batch_id(source: &str, now: DateTime<Utc>) -> String {
-    format!("{}-{}", last_name(source), now.format("%Y%m%d-%H%M%S"))
+/// A batch's id, from its source's own name and the time, with a chance of one in a million that
+/// another of the same second has it too: `contracts-20261120-184530-03f9a`.
+pub(super) fn batch_id(source: &str, now: DateTime<Utc>, chance: u32) -> String {
+    let chance = chance & 0x000f_ffff;
+    format!("{}-{}-{chance:05x}", last_name(source), now.format("%Y%m%d-%H%M%S"))
 }
 
 /// The last part of the path that is no pattern; for a bucket alone, its name.
@@ -168,16 +170,16 @@ mod tests {
     fn ids_tell_the_source_and_the_time() {
         let now = "2026-11-20T18:45:30Z".parse().unwrap();
         let cases = [
-            ("file:///data/Contracts%202026/", "contracts-202026-20261120-184530"),
-            ("file:///data/contracts/*.md", "contracts-20261120-184530"),
-            ("s3://bucket", "bucket-20261120-184530"),
-            ("file:///", "batch-20261120-184530"),
-            ("file:///data/a.b_c/", "a-b-c-20261120-184530"),
+            ("file:///data/Contracts%202026/", "contracts-202026-20261120-184530-0002a"),
+            ("file:///data/contracts/*.md", "contracts-20261120-184530-0002a"),
+            ("s3://bucket", "bucket-20261120-184530-0002a"),
+            ("file:///", "batch-20261120-184530-0002a"),
+            ("file:///data/a.b_c/", "a-b-c-20261120-184530-0002a"),
         ];
         for (source, expected) in cases {
-            assert_eq!(batch_id(source, now), expected, "{source}");
+            assert_eq!(batch_id(source, now, 42), expected, "{source}");
         }
-        assert!(batch_id(&format!("file:///{}", "x".repeat(300)), now).len() < 60);
+        assert!(batch_id(&format!("file:///{}", "x".repeat(300)), now, u32::MAX).len() < 64);
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
 use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
 use tidegate_types::{Lane, ModelId, Tenant};
@@ -13,15 +12,13 @@ use tidegate_workflows::{
 
 use crate::{
     config::Config,
-    signal,
-    temporal::{self, Ending, Temporal},
+    temporal::{self, Temporal},
     worker,
 };
 
 use super::{
     exit::{Outcome, usage},
-    follow::{Followed, follow},
-    output, place, summary,
+    follow, output, place, summary,
 };
 
 /// Start a batch and follow it; Ctrl-C detaches, and the work goes on
@@ -113,8 +110,8 @@ pub(super) struct Args {
     /// as answers to this question
     #[arg(long)]
     adopt: bool,
-    /// The batch's name; the same again skips what is done [default: made from the source and the
-    /// time]
+    /// The batch's name; the same again skips what is done, and follows one that runs [default: made
+    /// from the source and the time]
     #[arg(long, value_name = "ID")]
     workflow_id: Option<String>,
     /// Show the progress until the batch ends (the default)
@@ -135,10 +132,16 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         return dry_run(&args, &batch.job, config).await;
     }
     let source = input.source.clone().unwrap_or_default();
-    let id =
-        args.workflow_id.clone().unwrap_or_else(|| place::batch_id(&source, chrono::Utc::now()));
+    let id = args
+        .workflow_id
+        .clone()
+        .unwrap_or_else(|| place::batch_id(&source, chrono::Utc::now(), rand::random()));
     let temporal = Temporal::open(config).await?;
-    temporal.start(&id, &input).await?;
+    if !temporal.start(&id, &input).await? {
+        output::say(&format!(
+            "a batch called {id} runs already and goes on as it was started; choose another --workflow-id for another one"
+        ));
+    }
     if args.detach {
         return detached(&args, &id);
     }
@@ -147,22 +150,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         output::styled(output::STRONG, &id),
         temporal.address()
     ));
-    match follow(config, &temporal, &id, signal::stop()).await? {
-        Followed::Detached => {
-            output::say(&format!(
-                "detached; the work goes on. Come back with: tidegate status {id}"
-            ));
-            Ok(Outcome::Done)
-        }
-        Followed::Ended(Ending::Completed(progress)) => {
-            summary::completed(config, &id, &progress, args.json).await
-        }
-        Followed::Ended(Ending::Broken(why)) => {
-            let hint = place::roots_hint(&why, config, &source, &input.output);
-            Err(anyhow!("{why}{}", hint.unwrap_or_default())
-                .context(format!("the batch {id} has not been finished")))
-        }
-    }
+    let hint = |why: &str| place::roots_hint(why, config, &source, &input.output);
+    follow::to_its_end(config, &temporal, &id, args.json, hint).await
 }
 
 /// On this machine and with its configuration, which should be the workers' too.

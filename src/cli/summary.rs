@@ -56,6 +56,8 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
             dollars(spend.cost_usd)
         } else if spend.provider_calls == 0 {
             "nothing was asked".to_owned()
+        } else if spend.input_tokens + spend.output_tokens == 0 {
+            "nothing was answered".to_owned()
         } else {
             "unknown (no price for this model)".to_owned()
         },

@@ -78,8 +78,14 @@ impl Sources {
     }
 }
 
+/// Ours, or one that others read too, such as `TEMPORAL_WORKER_BUILD_ID`.
+fn is_variable(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(PREFIX) || (!name.is_empty() && name.chars().all(plain))
+}
+
 fn source_name(metadata: &Metadata) -> String {
-    match (&metadata.source, metadata.name.starts_with(PREFIX)) {
+    match (&metadata.source, is_variable(&metadata.name)) {
         (_, true) => metadata.name.to_string(),
         (Some(Source::File(path)), _) => short(path),
         _ => DEFAULT.to_owned(),

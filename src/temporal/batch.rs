@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow};
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
@@ -118,26 +118,28 @@ pub enum NoProgress {
 }
 
 impl Temporal {
-    /// Starts a batch.
+    /// Starts a batch; whether it is new: a batch of this id may run already, and goes on as it is.
     ///
     /// # Errors
-    /// A batch of this id runs already, or the server refuses.
+    /// The server refuses.
     pub fn start<'a>(
         &'a self,
         id: &'a str,
         input: &'a BatchInput,
-    ) -> BoxFuture<'a, anyhow::Result<()>> {
+    ) -> BoxFuture<'a, anyhow::Result<bool>> {
         async move {
-            let options = WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
-            let started = self.client().start_workflow(UntypedWorkflow::new(PROCESS_DOCUMENTS), json(input), options).await;
+            let options =
+                WorkflowStartOptions::new(self.task_queue().to_owned(), id.to_owned()).build();
+            let started = self
+                .client()
+                .start_workflow(UntypedWorkflow::new(PROCESS_DOCUMENTS), json(input), options)
+                .await;
             match started {
-                Ok(_) => Ok(()),
-                Err(WorkflowStartError::AlreadyStarted { .. }) => {
-                    bail!(
-                        "a batch called {id} runs already; follow it with `tidegate status {id}`, or choose another --workflow-id"
-                    )
-                }
-                Err(error) => Err(self.refused(&error.to_string()).context(format!("the batch {id} could not be started"))),
+                Ok(_) => Ok(true),
+                Err(WorkflowStartError::AlreadyStarted { .. }) => Ok(false),
+                Err(error) => Err(self
+                    .refused(&error.to_string())
+                    .context(format!("the batch {id} could not be started"))),
             }
         }
         .boxed()
