@@ -93,7 +93,7 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
         used,
         sample,
         template: u64::from(id % 3),
-        cached: (id % 4 > 0).then(|| u64::from(id % 5) * 30),
+        cached: (!id.is_multiple_of(4)).then(|| u64::from(id % 5) * 30),
         ..Settlement::released(format!("r{id}"))
     };
     match step {

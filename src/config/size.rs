@@ -29,7 +29,8 @@ impl Deref for Size {
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = UNITS.iter().find(|(_, bytes)| self.0 >= *bytes && self.0 % bytes == 0);
+        let whole =
+            UNITS.iter().find(|(_, bytes)| self.0 >= *bytes && self.0.is_multiple_of(*bytes));
         let (unit, bytes) = whole.unwrap_or(&("B", 1));
         write!(f, "{}{unit}", self.0 / bytes)
     }

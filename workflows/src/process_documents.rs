@@ -13,7 +13,7 @@ use temporalio_common::data_converters::RawValue;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
     ContinueAsNewOptions, SyncWorkflowContext, WorkflowCancellationToken, WorkflowContext,
-    WorkflowContextView, WorkflowResult, WorkflowTermination,
+    WorkflowContextView, WorkflowResult, WorkflowTermination, workflows,
 };
 
 use crate::{
