@@ -37,7 +37,7 @@ demo: tools ## build, then process the sample documents through a simulated prov
 test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
 
-manifests: ## render and check what is in deploy/, offline, with tools that setup fetches
+manifests: ## render and check deploy/ and a release, offline, with tools that setup fetches
 	@scripts/setup.sh --deploy
 	@scripts/check-deploy.sh
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks what is in deploy/, offline and without a cluster or a container engine: `make manifests`.
+# Checks what is in deploy/, and what a release would hold, offline and without a cluster or a container engine: `make manifests`.
 #
 # The tools are those that `scripts/setup.sh --deploy` fetched, or the PATH's. Where one is missing, what it would have
 # checked is SKIPPED, and said to be.
@@ -57,6 +57,10 @@ compose_and_image() {
         return
     fi
     python -m check_jsonschema --builtin-schema vendor.compose-spec docker-compose.yml
+    if ! git ls-files --error-unmatch Cargo.toml >/dev/null 2>&1; then
+        skipped "the image's context and stages: no git repository (which files go into the image is not known)"
+        return
+    fi
     mkdir "$scratch/context"
     python scripts/check_containers.py "$scratch/context"
     builder_stage
@@ -110,5 +114,31 @@ runtime_stage() {
     echo "the image's runtime stage runs to its end, but for the certificates"
 }
 
+release() {
+    if deny=$(tool cargo-deny); then
+        "$deny" --locked --log-level error check licenses bans sources
+        # Advisories are a repository that is fetched: without it nothing can be said of them.
+        if ! "$deny" --locked --log-level error check advisories >"$scratch/advisories" 2>&1; then
+            if ! grep -q 'failed to fetch advisory database' "$scratch/advisories"; then
+                cat "$scratch/advisories" >&2
+                return 1
+            fi
+            skipped "cargo deny check advisories: the database cannot be fetched (known faults of dependencies were not looked for)"
+        fi
+    else
+        skipped "cargo deny: not installed (licences, sources and advisories were not checked)"
+    fi
+    if dist=$(tool dist); then
+        "$dist" plan >"$scratch/plan" 2>&1 || { cat "$scratch/plan" >&2; return 1; }
+        for part in $(sed -n 's/^targets = \[\(.*\)\]$/\1/p' dist-workspace.toml | tr -d '",') cdx LICENSE-MIT; do
+            grep -q -- "$part" "$scratch/plan" || { echo "dist plan leaves out $part" >&2; return 1; }
+        done
+        echo "dist plan: archives for each target, with licences and a bill of materials"
+    else
+        skipped "dist plan: not installed (what a release holds was not looked at)"
+    fi
+}
+
 overlays
 compose_and_image
+release

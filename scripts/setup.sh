@@ -276,7 +276,7 @@ ensure_deploy() {
     if [ "${TIDEGATE_DEPLOY_TOOLS:-}" = no ]; then return; fi
     wanted=deploy/requirements.txt
     if ! cmp -s "$wanted" "$TOOLS/deploy/requirements.txt"; then
-        say "fetching what deploy/ is checked with (from PyPI, 75 MB) into .tools"
+        say "fetching what deploy/ is checked with (from PyPI, 95 MB) into .tools"
         mkdir -p "$TOOLS"
         if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
             pip_into "$TOOLS/deploy.partial" -r "$wanted"; then

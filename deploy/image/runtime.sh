@@ -14,7 +14,7 @@ if [ -z "$root" ]; then
     rm -rf /var/lib/apt/lists/*
 fi
 groupadd --prefix "${root:-/}" --gid 10001 tidegate
-useradd --prefix "${root:-/}" --uid 10001 --gid 10001 --no-log-init --no-create-home --home-dir /data --shell /usr/sbin/nologin tidegate
+useradd --prefix "${root:-/}" --uid 10001 --gid 10001 --no-log-init --key UID_MAX=10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin tidegate
 # Documents and results; answers that could not be written, of whichever user the container is started as.
 install -d -o 10001 -g 10001 "$root/data"
 install -d -m 1777 "$root/var/lib/tidegate"
