@@ -114,6 +114,35 @@ runtime_stage() {
     echo "the image's runtime stage runs to its end, but for the certificates"
 }
 
+alerts_and_dashboards() {
+    if promtool=$(tool promtool); then
+        "$promtool" check config deploy/prometheus/prometheus.yml
+        "$promtool" test rules deploy/prometheus/alerts.test.yaml
+        # Names of alerts are words.
+        # shellcheck disable=SC2013
+        for alert in $(sed -n 's/^ *- alert: //p' deploy/prometheus/alerts.yaml); do
+            # Fires in a test, with labels that are told.
+            if ! grep -A 5 "alertname: $alert\$" deploy/prometheus/alerts.test.yaml | grep -q exp_labels; then
+                echo "deploy/prometheus/alerts.test.yaml does not see $alert fire" >&2
+                return 1
+            fi
+        done
+        echo "every alert of deploy/prometheus fires in a test"
+        if command -v python3 >/dev/null; then
+            python3 deploy/grafana/dashboards.py --rules >"$scratch/panels.yaml"
+            "$promtool" check rules "$scratch/panels.yaml"
+        fi
+    else
+        skipped "promtool: not installed (the alerts were not tested)"
+    fi
+    if command -v python3 >/dev/null; then
+        python3 deploy/grafana/dashboards.py --check
+        echo "the dashboards of deploy/grafana are as dashboards.py writes them"
+    else
+        skipped "deploy/grafana/dashboards.py --check: no python3 (the dashboards were not compared)"
+    fi
+}
+
 release() {
     if deny=$(tool cargo-deny); then
         "$deny" --locked --log-level error check licenses bans sources
@@ -141,4 +170,5 @@ release() {
 
 overlays
 compose_and_image
+alerts_and_dashboards
 release

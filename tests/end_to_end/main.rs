@@ -14,6 +14,7 @@ mod answers;
 mod batch;
 mod crash;
 mod cut;
+mod deploy;
 mod docs;
 mod economy;
 mod fleet;
