@@ -12,6 +12,7 @@
 
 mod answers;
 mod batch;
+mod content;
 mod crash;
 mod cut;
 mod deploy;
@@ -27,5 +28,6 @@ mod own_activity;
 mod pack;
 mod paused;
 mod providers;
+mod tls;
 mod versions;
 mod why;
