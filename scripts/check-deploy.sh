@@ -1,5 +1,5 @@
 #!/bin/sh
-# Checks what is in deploy/, and what a release would hold, offline and without a cluster or a container engine: `make manifests`.
+# Checks what is in deploy/, what a release would hold, and the book, offline and without a cluster or a container engine: `make manifests`.
 #
 # The tools are those that `scripts/setup.sh --deploy` fetched, or the PATH's. Where one is missing, what it would have
 # checked is SKIPPED, and said to be.
@@ -168,7 +168,22 @@ release() {
     fi
 }
 
+# Built somewhere else; then each link in it must lead to a page or a section of it.
+book() {
+    if mdbook=$(tool mdbook) && have_packages; then
+        "$mdbook" build docs --dest-dir "$scratch/book" >"$scratch/mdbook" 2>&1 || { cat "$scratch/mdbook" >&2; return 1; }
+        if grep -Eq 'WARN|ERROR' "$scratch/mdbook"; then
+            cat "$scratch/mdbook" >&2
+            return 1
+        fi
+        python scripts/check_book.py "$scratch/book"
+    else
+        skipped "the book: no mdbook (docs/ was not built)"
+    fi
+}
+
 overlays
 compose_and_image
 alerts_and_dashboards
 release
+book

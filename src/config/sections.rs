@@ -174,7 +174,8 @@ pub struct Worker {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
     /// Provider calls under way get this long to be answered when the worker is told to stop; then
-    /// they are cut off, and paid for again elsewhere. Without it [`Config::shutdown_grace`].
+    /// they are cut off, and paid for again elsewhere. Without it as long as the longest
+    /// `request-timeout` of the providers that serve a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shutdown_grace: Option<Span>,
     /// A folder of this machine for answers that are bought and cannot be written: what is still
@@ -324,7 +325,7 @@ impl Default for Route {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Prices {
-    /// A file in the form of the built-in tables, see [`tidegate_providers::price`]; its models
+    /// A file in the form of the built-in tables (`providers/src/<vendor>/prices.toml`); its models
     /// replace and add to the built-in ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,

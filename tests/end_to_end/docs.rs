@@ -2,13 +2,54 @@
 
 use std::path::{Path, PathBuf};
 
-use tidegate::config::Config;
+use clap::Parser;
+use tidegate::{cli::Cli, config::Config};
 
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every page for users.
 fn pages() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let providers =
-        std::fs::read_dir(root.join("docs/providers")).unwrap().map(|page| page.unwrap().path());
-    providers.chain([root.join("README.md")]).collect()
+    let mut folders = vec![root().join("docs"), root().join("deploy")];
+    let files =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "documents/README.md", "lua/README.md"];
+    let mut pages: Vec<PathBuf> = files.iter().map(|file| root().join(file)).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// Lines of a page's indented and fenced blocks, whichever language they name.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split("```").skip(1).step_by(2).flat_map(str::lines)
+}
+
+/// A line for a shell, with each text in quotes as one word.
+fn unquoted(line: &str) -> String {
+    let part = |(number, part): (usize, &str)| {
+        if number % 2 == 0 { part.to_owned() } else { "text".to_owned() }
+    };
+    line.split(['"', '\'']).enumerate().map(part).collect()
+}
+
+/// The names that links to a page's sections use.
+fn sections(text: &str) -> Vec<String> {
+    let titles = text.lines().filter(|line| line.starts_with('#'));
+    let slug = |title: &str| {
+        let kept = title.trim_start_matches('#').trim().to_lowercase();
+        let kept = kept.chars().filter(|it| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-")
+    };
+    titles.map(slug).collect()
 }
 
 #[test]
@@ -29,17 +70,71 @@ fn every_configuration_in_the_documentation_is_accepted() {
 }
 
 #[test]
-fn every_link_to_a_file_leads_somewhere() {
+fn every_link_leads_somewhere() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         for link in text
             .split("](")
             .skip(1)
             .filter_map(|rest| rest.split(')').next())
-            .filter(|link| !link.contains("://"))
+            .filter(|link| !link.contains("://") && !link.contains(' '))
         {
-            let target = page.parent().unwrap().join(link.split('#').next().unwrap());
+            let (file, section) = link.split_once('#').unwrap_or((link, ""));
+            let target =
+                if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
             assert!(target.exists(), "{} links to {link}", page.display());
+            if !section.is_empty() && target.extension().is_some_and(|kind| kind == "md") {
+                let there = sections(&std::fs::read_to_string(&target).unwrap());
+                assert!(
+                    there.iter().any(|it| it == section),
+                    "{} links to {link}, and there is {there:?}",
+                    page.display()
+                );
+            }
         }
     }
+}
+
+#[test]
+fn every_page_is_in_the_book() {
+    let summary = std::fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    for page in pages() {
+        let Ok(name) = page.strip_prefix(root().join("docs")) else { continue };
+        let name = name.to_str().unwrap();
+        assert!(
+            name == "SUMMARY.md" || summary.contains(&format!("]({name})")),
+            "docs/SUMMARY.md leaves out {name}"
+        );
+    }
+}
+
+/// The command line's own words are taken: what is written in capitals, in brackets or as an
+/// ellipsis is for the reader to fill in.
+#[test]
+fn every_command_in_the_documentation_is_understood() {
+    let mut understood = 0;
+    for page in pages() {
+        let text = std::fs::read_to_string(&page).unwrap().replace("\\\n", " ");
+        for line in code(&text) {
+            let line = line.split("   #").next().unwrap().trim();
+            let Some(start) = line.find("tidegate ").filter(|start| {
+                *start == 0
+                    || line[..*start].ends_with("run --rm worker ")
+                    || line[..*start].ends_with("-- ")
+            }) else {
+                continue;
+            };
+            let words = unquoted(&line[start..]);
+            if words.contains(['…', '|', '[', '$']) {
+                continue;
+            }
+            match Cli::try_parse_from(words.split_whitespace()) {
+                Ok(_) => understood += 1,
+                // `--help` and `--version` are told as errors.
+                Err(error) if error.exit_code() == 0 => understood += 1,
+                Err(error) => panic!("{}: {line}\n{error}", page.display()),
+            }
+        }
+    }
+    assert!(understood >= 20, "{understood}");
 }

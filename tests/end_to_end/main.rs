@@ -28,6 +28,7 @@ mod own_activity;
 mod pack;
 mod paused;
 mod providers;
+mod reference;
 mod tls;
 mod versions;
 mod why;

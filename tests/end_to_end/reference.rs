@@ -1,0 +1,142 @@
+//! `docs/configuration.md` is written from the configuration's own structs: their fields, what the
+//! comments say of them, their defaults.
+//!
+//! `TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::` writes it.
+
+use std::{collections::BTreeMap, fmt::Write as _, path::Path};
+
+use serde_json::Value;
+use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta, Type};
+use tidegate::config::Config;
+
+const FILES: [&str; 4] = ["sections", "provider", "model", "host"];
+
+const HEAD: &str = "# Configuration
+
+<!-- Written by tests/end_to_end/reference.rs from src/config/; change the comments there. -->
+
+`tidegate.toml` in the current folder, or the file that `--config` or `TIDEGATE_CONFIG` names. Every key can
+be set from the environment as `TIDEGATE_<SECTION>__<KEY>` (`TIDEGATE_GATE__JITTER=5s`); names that a
+variable cannot spell, such as `anthropic:claude-sonnet-5`, are written with underscores and must stand in
+the file. Lengths of time are `\"250ms\"`, `\"30s\"`, `\"5m\"`. Unknown keys are refused by name. `tidegate
+config` shows what is in force, and where each key comes from.
+";
+
+/// Every struct of the configuration by its name.
+fn structs() -> BTreeMap<String, ItemStruct> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
+    let texts = FILES.map(|file| std::fs::read_to_string(root.join(format!("{file}.rs"))).unwrap());
+    let items = texts.iter().flat_map(|text| syn::parse_file(text).unwrap().items);
+    let structs = items.filter_map(|item| match item {
+        Item::Struct(item) => Some((item.ident.to_string(), item)),
+        _ => None,
+    });
+    structs.collect()
+}
+
+/// What the comments say, on one line and without links of rustdoc's.
+fn comment(attributes: &[Attribute]) -> String {
+    let mut text = String::new();
+    for attribute in attributes.iter().filter(|it| it.path().is_ident("doc")) {
+        if let Meta::NameValue(pair) = &attribute.meta
+            && let Expr::Lit(literal) = &pair.value
+            && let Lit::Str(line) = &literal.lit
+        {
+            let _ = write!(text, "{} ", line.value().trim());
+        }
+    }
+    text.trim().replace("[`", "`").replace("`]", "`").replace('|', "\\|")
+}
+
+fn is_skipped(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|it| {
+        let Meta::List(list) = &it.meta else { return false };
+        it.path().is_ident("serde") && list.tokens.to_string() == "skip"
+    })
+}
+
+/// The innermost name of a type, and whether it is a map.
+fn kind(of: &Type) -> (String, bool) {
+    let Type::Path(path) = of else { return (String::new(), false) };
+    let last = path.path.segments.last().unwrap();
+    let name = last.ident.to_string();
+    let syn::PathArguments::AngleBracketed(inner) = &last.arguments else { return (name, false) };
+    let syn::GenericArgument::Type(inner) = inner.args.last().unwrap() else {
+        return (name, false);
+    };
+    let (inner, map) = kind(inner);
+    (inner, map || name == "BTreeMap")
+}
+
+/// One section, and those in it after it.
+fn section(
+    structs: &BTreeMap<String, ItemStruct>,
+    path: &str,
+    about: &str,
+    name: &str,
+    defaults: &Value,
+    page: &mut String,
+) {
+    let of = &structs[name];
+    let Fields::Named(fields) = &of.fields else { panic!("{name} has no named fields") };
+    let _ =
+        write!(page, "\n## `[{path}]`\n\n{about}\n\n| key | default | meaning |\n|---|---|---|\n");
+    let mut inner = Vec::new();
+    for field in fields.named.iter().filter(|field| !is_skipped(&field.attrs)) {
+        let key = field.ident.as_ref().unwrap().to_string().replace('_', "-");
+        let (of, map) = kind(&field.ty);
+        let about = comment(&field.attrs);
+        if structs.contains_key(&of) {
+            let path =
+                if map { format!("{path}.{key}.\"<name>\"") } else { format!("{path}.{key}") };
+            inner.push((path, about, of));
+            continue;
+        }
+        let default = match &defaults[&key] {
+            Value::Null => String::new(),
+            Value::String(text) if text.is_empty() => String::new(),
+            value => format!("`{value}`"),
+        };
+        let _ = writeln!(page, "| `{key}` | {default} | {about} |");
+    }
+    for (path, about, of) in inner {
+        section(structs, &path, &about, &of, &Value::Null, page);
+    }
+}
+
+fn page() -> String {
+    let structs = structs();
+    let Fields::Named(sections) = &structs["Config"].fields else { panic!("no sections") };
+    let empty = "[providers.x]\n[models.x]\n[lanes.x]\n[tenants.x]\n[routes.x]\n";
+    let defaults = serde_json::to_value(toml::from_str::<Config>(empty).unwrap()).unwrap();
+    let mut page = HEAD.to_owned();
+    for field in sections.named.iter().filter(|field| !is_skipped(&field.attrs)) {
+        let key = field.ident.as_ref().unwrap().to_string();
+        let (of, map) = kind(&field.ty);
+        let (path, defaults) = if map {
+            (format!("{key}.\"<name>\""), &defaults[&key]["x"])
+        } else {
+            (key.clone(), &defaults[&key])
+        };
+        section(&structs, &path, &comment(&field.attrs), &of, defaults, &mut page);
+    }
+    page
+}
+
+#[test]
+fn the_configuration_is_described_as_it_is() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md");
+    let page = page();
+    assert!(page.contains("| `max-concurrent-documents` | `200` |"), "{page}");
+    assert!(page.contains("## `[storage.hosts.\"<name>\"]`"), "{page}");
+    let undescribed: Vec<_> = page.lines().filter(|line| line.ends_with("|  |")).collect();
+    assert!(undescribed.is_empty(), "no comment: {undescribed:?}");
+    if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/configuration.md is not what src/config/ says; write it anew: TIDEGATE_WRITE_DOCS=1 cargo test --workspace --locked --test end_to_end -- reference::"
+    );
+}
