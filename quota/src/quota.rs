@@ -160,6 +160,7 @@ impl Quota {
                 }
                 Decision::Wait { wait, binding, deficit, ticket } => {
                     metrics::denied(&model.id, binding);
+                    shared.waiters.told();
                     ask.ticket = Some(ticket);
                     (
                         early(wait),
@@ -399,6 +400,12 @@ impl Quota {
     #[must_use]
     pub fn live_workers(&self) -> u64 {
         self.shared.fleet.size()
+    }
+
+    /// Whether a caller of this process was told so lately to wait for its turn or for room.
+    #[must_use]
+    pub fn made_wait_within(&self, time: Duration) -> bool {
+        self.shared.waiters.were_told_within(time)
     }
 
     /// Calls of this process that are admitted and not over.

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
@@ -20,6 +20,8 @@ pub(crate) struct Waiters(Mutex<Waits>);
 #[derive(Debug, Default)]
 struct Waits {
     next: u64,
+    /// When a caller was told to wait last.
+    told: Option<Instant>,
     models: HashMap<ModelId, BTreeMap<Turn, Wait>>,
 }
 
@@ -31,6 +33,16 @@ struct Wait {
 }
 
 impl Waiters {
+    /// A caller was told to wait, in place or elsewhere.
+    pub(crate) fn told(&self) {
+        self.0.lock().told = Some(Instant::now());
+    }
+
+    /// Whether a caller was told to wait so lately.
+    pub(crate) fn were_told_within(&self, time: Duration) -> bool {
+        self.0.lock().told.is_some_and(|told| told.elapsed() < time)
+    }
+
     /// Waits for a turn at this position until it is woken; dropped, it waits no more.
     pub(crate) fn wait(&self, model: &ModelId, position: u64, cost: Duration) -> Waiting<'_> {
         let mut waits = self.0.lock();

@@ -1,6 +1,7 @@
 //! A worker takes no more work than quota × latency × 2 can use: the rest of a backlog stays in
 //! Temporal, where priority and fairness order it and every other worker can take it. While a burst
-//! lets more go at once, it takes twice of what it has under way.
+//! lets more go at once, it takes twice of what it has under way; and while nobody has to wait for
+//! quota, as much as it may.
 
 use std::time::{Duration, Instant};
 
@@ -15,12 +16,18 @@ use super::{admissible, slots::Pool};
 /// The slots follow what the calls are like at this interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// The quota binds while somebody was told to wait so lately.
+const BINDS: Duration = Duration::from_secs(10);
+
 /// Never fewer slots, however slow the quota: documents also read, write and wait for their turn.
 const FLOOR: usize = 16;
 
 /// Slots that this process's part of the fleet can use now; `most` while that is not known.
 #[must_use]
 pub fn useful_slots(quota: &Quota, learned: &CallStats, most: usize) -> usize {
+    if !quota.made_wait_within(BINDS) {
+        return most;
+    }
     let in_flight = learned.in_flight(quota.models(), Instant::now());
     let steady = in_flight.into_iter().map(|(_, calls)| calls);
     call_stats::slots(steady, quota.live_workers(), FLOOR, most)
