@@ -195,7 +195,7 @@ pub fn services(config: &Config) -> Result<Services> {
 /// # Errors
 /// When the configuration cannot be used.
 pub fn services_without_providers(config: &Config) -> Result<Services> {
-    services_with(config, Providers::default())
+    services_with(config, Providers::without_clients(config.dialects()))
 }
 
 /// The same with these providers, among which may be a program's own. What a model's calls count
@@ -204,6 +204,7 @@ pub fn services_without_providers(config: &Config) -> Result<Services> {
 /// # Errors
 /// When the configuration cannot be used.
 pub fn services_with(config: &Config, providers: Providers) -> Result<Services> {
+    let providers = providers.with_defaults(config.model_defaults());
     let (quota, prices) = (config.quota_for(&providers)?, config.prices()?);
     let budgets = Budgets::new(quota.budgets(), config.daily_budgets()?, prices.clone())
         .with_longest_call(config.longest_call());

@@ -27,7 +27,7 @@ use tidegate_activities::{
     storage::Storage,
 };
 use tidegate_providers::{
-    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider,
+    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Prices, Provider,
     Request as Call, StopReason,
 };
 use tidegate_quota::{
@@ -139,6 +139,7 @@ impl Rig {
             max_output_tokens: 1_000,
             schema: None,
             cache_instructions: false,
+            parameters: Parameters::default(),
         };
         let call_budget = self.budgets.call_budget(&attempt, &request, self.batch_usd)?;
         self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await
@@ -426,6 +427,9 @@ async fn a_budget_wants_a_price() {
         default_output: false,
         on_cut: Default::default(),
         schema: None,
+        parameters: Default::default(),
+        effort: None,
+        asked_with: Default::default(),
         retry_budget: None,
         budget_usd: None,
         long: None,

@@ -50,7 +50,7 @@ impl BatchEndpoint {
 
     /// The body that a single call of this request would have.
     pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        (self.replies.protocol.body)(request)
+        self.replies.body(request)
     }
 
     pub(crate) async fn post(&self, body: Vec<u8>) -> Result<Reply, Error> {

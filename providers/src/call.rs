@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_types::Usage;
 
-use crate::observed::Observed;
+use crate::{observed::Observed, parameters::Parameters};
 
 /// A future on the heap, so that providers can stand behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -29,6 +29,8 @@ pub struct Request<'a> {
     /// wants to be asked. Too short a prefix (1,024 to 4,096 tokens, by model) is cached nowhere,
     /// and that is no error.
     pub cache_instructions: bool,
+    /// Fields of the vendor's request beside all that.
+    pub parameters: Parameters<'a>,
 }
 
 /// What a call is about.
@@ -74,6 +76,7 @@ impl fmt::Debug for Request<'_> {
             .field("document", &self.document)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("has_schema", &self.schema.is_some())
+            .field("effort", &self.parameters.effort)
             .finish()
     }
 }

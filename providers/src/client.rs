@@ -13,6 +13,7 @@ use crate::{
     bounds::Bounds,
     call::{BoxFuture, Completion, Request},
     classify::Classifier,
+    dialect::Dialect,
     envelope::Envelope,
     error::Error,
     exchange::{Reply, Wire},
@@ -30,7 +31,7 @@ pub(crate) struct Protocol {
     /// Appended to the base URL.
     pub(crate) path: &'static [&'static str],
     /// The body of a request.
-    pub(crate) body: fn(&Request<'_>) -> Result<Vec<u8>, Error>,
+    pub(crate) body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>,
     /// The last segment of the path, for APIs with the model in it.
     pub(crate) segment: Option<fn(&Request<'_>) -> String>,
     /// The limits that headers tell.
@@ -45,7 +46,7 @@ pub(crate) struct Protocol {
 #[derive(Debug)]
 pub(crate) struct ReplyReader {
     pub(crate) protocol: &'static Protocol,
-    vendor: Vendor,
+    dialect: Dialect,
     classifier: Classifier,
     pub(crate) key: Key,
     retry_codes: Vec<String>,
@@ -55,10 +56,10 @@ pub(crate) struct ReplyReader {
 
 impl ReplyReader {
     pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
-        let Settings { vendor, base_url, retry_codes, request_timeout, .. } = setup.settings;
+        let Settings { base_url, retry_codes, request_timeout, .. } = setup.settings;
         Arc::new(Self {
             protocol,
-            vendor: *vendor,
+            dialect: Dialect::of(setup.settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
             retry_codes: retry_codes.clone(),
@@ -68,11 +69,16 @@ impl ReplyReader {
     }
 
     pub(crate) fn vendor(&self) -> Vendor {
-        self.vendor
+        self.dialect.vendor
+    }
+
+    /// The body of a call.
+    pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
+        (self.protocol.body)(request, self.dialect)
     }
 
     fn bounds(&self, model: &str) -> Bounds {
-        self.vendor.bounds(model, &self.base_url, self.request_timeout)
+        self.vendor().bounds(model, &self.base_url, self.request_timeout)
     }
 
     /// Hides the key, and what a message quotes from the request.
@@ -86,7 +92,7 @@ impl ReplyReader {
     }
 
     pub(crate) fn context<'a>(&'a self, redactor: Redactor<'a>, observed: Observed) -> Context<'a> {
-        Context::new(self.vendor, &self.classifier, &self.retry_codes, redactor, observed)
+        Context::new(self.vendor(), &self.classifier, &self.retry_codes, redactor, observed)
     }
 
     /// What the reply to a call means.
@@ -132,7 +138,7 @@ impl Client {
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
         let protocol = self.replies.protocol;
-        let (body, redactor) = ((protocol.body)(request)?, self.replies.redactor(request));
+        let (body, redactor) = (self.replies.body(request)?, self.replies.redactor(request));
         let reply = match protocol.segment {
             Some(segment) => self.wire.post_below(&segment(request), body, &redactor).await?,
             None => self.wire.post(body, &redactor).await?,
@@ -156,7 +162,7 @@ impl Provider for Client {
     }
 
     fn charge(&self) -> Charge {
-        self.replies.vendor.charge()
+        self.replies.vendor().charge()
     }
 
     fn bounds(&self, model: &str) -> Bounds {

@@ -109,6 +109,9 @@ impl Wire {
     ) -> Result<Self, SetupError> {
         let endpoint = setup.settings.endpoint(setup.name, path)?;
         let (http, vendor) = (client(setup, &endpoint)?, setup.settings.vendor);
+        let mut headers = headers;
+        // The client sends those of the configuration, unless it is given others.
+        setup.settings.headers.keys().for_each(|name| drop(headers.remove(name)));
         Ok(Self { http, endpoint, headers, vendor, key: setup.key.clone() })
     }
 
@@ -315,7 +318,8 @@ pub(crate) fn client(setup: &Setup<'_>, endpoint: &Url) -> Result<reqwest::Clien
         .pool_max_idle_per_host(0)
         .connect_timeout(CONNECT_TIMEOUT.min(settings.request_timeout))
         .timeout(settings.request_timeout)
-        .user_agent(USER_AGENT);
+        .user_agent(USER_AGENT)
+        .default_headers(settings.headers.clone());
     if endpoint::is_loopback(endpoint) {
         builder = builder.no_proxy();
     }

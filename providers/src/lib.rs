@@ -17,18 +17,22 @@
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
 //! * [`probe`]: one free question, to find out whether it is reached and takes the key
+//! * [`dialect`]: what is known of how a provider is asked; [`parameters`]: fields of the vendor's
+//!   request that authors state
 //! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
 //!
 //! `vendors` is the table of vendors: name, endpoint, key, error names, charging rules, prices,
 //! constructor. What differs in code stands in one folder a vendor (`anthropic`, `openai`,
 //! `gemini`, `bedrock`), each with the same files: `mod.rs` is the API, `request.rs` and
-//! `response.rs` are the two bodies, `errors.rs` holds the names of the vendor's errors and reads
+//! `response.rs` are the two bodies, `parameters.rs` says what authors may add to the former,
+//! `errors.rs` holds the names of the vendor's errors and reads
 //! its rate-limit headers, `prices.toml` its prices; `batches.rs`, where there is a batch API. No
-//! vendor type leaves its folder.
+//! vendor type leaves its folder. `presets` are the vendors that are compatible with OpenAI's Chat
+//! Completions, a row each.
 //!
 //! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
 //! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `prompt` (how a document is
-//! wrapped), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
+//! wrapped), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
 //! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
 //! `message` (text that is safe to show), `json`.
 //!
@@ -44,9 +48,11 @@
 pub mod batch;
 pub mod bounds;
 pub mod call;
+pub mod dialect;
 pub mod error;
 pub mod key;
 pub mod observed;
+pub mod parameters;
 pub mod price;
 pub mod probe;
 pub mod provider;
@@ -57,6 +63,7 @@ pub mod settings;
 mod anthropic;
 mod batch_endpoint;
 mod bedrock;
+mod body;
 mod classify;
 mod client;
 mod endpoint;
@@ -67,6 +74,7 @@ mod gemini;
 mod json;
 mod message;
 mod openai;
+mod presets;
 mod prompt;
 mod refusal;
 mod vendors;
@@ -78,11 +86,13 @@ mod testing;
 pub use batch::BatchApi;
 pub use bounds::Bounds;
 pub use call::{BoxFuture, Completion, Document, Finish, Request, StopReason};
+pub use dialect::Dialect;
 pub use error::{Charged, Error, Kind};
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
+pub use parameters::Parameters;
 pub use price::Prices;
 pub use provider::Provider;
-pub use registry::Providers;
+pub use registry::{Defaults, Providers};
 pub use secret::{Secret, SecretError};
 pub use settings::{Api, OutputCap, Settings, SetupError, Vendor};

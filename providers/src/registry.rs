@@ -1,10 +1,12 @@
 //! All configured providers by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use tidegate_types::ModelId;
+use serde_json::{Map, Value};
+use tidegate_types::{Effort, ModelId};
 
 use crate::{
+    dialect::Dialect,
     key::Key,
     provider::Provider,
     settings::{Settings, Setup, SetupError},
@@ -12,7 +14,20 @@ use crate::{
 
 /// The providers that `provider:model` names can point to.
 #[derive(Debug, Default)]
-pub struct Providers(BTreeMap<String, Box<dyn Provider>>);
+pub struct Providers {
+    clients: BTreeMap<String, Box<dyn Provider>>,
+    dialects: HashMap<String, Dialect>,
+    defaults: HashMap<ModelId, Defaults>,
+}
+
+/// How a model is asked unless a batch says otherwise.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Defaults {
+    /// How much it thinks.
+    pub effort: Option<Effort>,
+    /// Fields of the vendor's request, as they are given.
+    pub parameters: Map<String, Value>,
+}
 
 impl Providers {
     /// Sets up one client for each configured name. Nothing is sent yet.
@@ -23,35 +38,62 @@ impl Providers {
         let mut providers = Self::default();
         for (name, settings) in settings {
             let client = client(&name, &settings)?;
-            if providers.0.insert(name.clone(), client).is_some() {
+            if providers.clients.insert(name.clone(), client).is_some() {
                 return Err(SetupError::Duplicate { provider: name });
             }
+            providers.dialects.insert(name, Dialect::of(&settings));
         }
         Ok(providers)
+    }
+
+    /// No clients, but what is known of how they would be asked: enough to check a batch.
+    #[must_use]
+    pub fn without_clients(dialects: impl IntoIterator<Item = (String, Dialect)>) -> Self {
+        Self { dialects: dialects.into_iter().collect(), ..Self::default() }
+    }
+
+    /// How the provider that serves `model` is asked; `None` if nothing is known of it.
+    #[must_use]
+    pub fn dialect(&self, model: &ModelId) -> Option<Dialect> {
+        self.dialects.get(model.provider()).copied()
+    }
+
+    /// Says how models are asked unless a batch says otherwise.
+    #[must_use]
+    pub fn with_defaults(self, defaults: impl IntoIterator<Item = (ModelId, Defaults)>) -> Self {
+        Self { defaults: defaults.into_iter().collect(), ..self }
+    }
+
+    /// How this model is asked unless a batch says otherwise, if anything is said.
+    #[must_use]
+    pub fn defaults(&self, model: &ModelId) -> Option<&Defaults> {
+        self.defaults.get(model)
     }
 
     /// Adds a provider of one's own, or puts it in the place of a configured one.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, provider: impl Provider + 'static) -> Self {
-        self.0.insert(name.into(), Box::new(provider));
+        let name = name.into();
+        self.dialects.remove(&name);
+        self.clients.insert(name, Box::new(provider));
         self
     }
 
     /// The provider that serves `model`; `None` if its name is not configured.
     #[must_use]
     pub fn get(&self, model: &ModelId) -> Option<&dyn Provider> {
-        self.0.get(model.provider()).map(|provider| &**provider)
+        self.clients.get(model.provider()).map(|provider| &**provider)
     }
 
     /// The key that the provider of this name uses, if it is known here.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&Key> {
-        self.0.get(name)?.key()
+        self.clients.get(name)?.key()
     }
 
     /// The configured names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.clients.keys().map(String::as_str)
     }
 }
 
@@ -60,8 +102,7 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
     if settings.request_timeout.is_zero() {
         return Err(SetupError::NoTime { provider: provider() });
     }
-    let wants_key = !vendor.takes_machine_credentials() && vendor.is_official(&settings.base_url);
-    if wants_key && settings.api_key.is_none() {
+    if vendor.wants_key(&settings.base_url) && settings.api_key.is_none() {
         return Err(SetupError::NoKey { provider: provider() });
     }
     (vendor.0.connect)(&Setup::new(name, settings))

@@ -15,6 +15,7 @@ use crate::{
     classify::{Classifier, ErrorNames},
     endpoint,
     key::{Key, KeySource},
+    parameters::Table,
     probe::ModelsList,
     provider::Provider,
     secret::Secret,
@@ -46,6 +47,13 @@ pub(crate) struct Profile {
     pub(crate) output_caps: Caps,
     /// Where it lists its models.
     pub(crate) models: ModelsList,
+    pub(crate) parameters: fn(Api) -> &'static Table,
+    /// The field that bounds the output; of OpenAI's kind, `None` where the host tells.
+    pub(crate) output_cap: Option<OutputCap>,
+    /// Whether it has a batch API that is known here.
+    pub(crate) batches: bool,
+    /// Compatible with OpenAI's Chat Completions.
+    pub(crate) preset: bool,
     pub(crate) connect: fn(&Setup<'_>) -> Result<Box<dyn Provider>, SetupError>,
 }
 
@@ -56,6 +64,8 @@ pub(crate) enum BasePath {
     HostAlone { versions: &'static [&'static str], remedy: &'static str },
     /// The version, at the vendor's own host. Compatible servers may have any path.
     Version(&'static str),
+    /// Whatever it names is right.
+    Any,
 }
 
 /// What the vendor's own host takes to know its customers by.
@@ -66,6 +76,8 @@ pub(crate) enum Credentials {
     /// A key if there is one, else what the vendor's SDK finds on the machine. As these hold for
     /// the machine, any provider of this kind looks for both, whatever its section is called.
     KeyOrMachine,
+    /// A key if there is one: servers of one's own mostly want none.
+    IfAny,
 }
 
 /// What a client is made from.
@@ -110,6 +122,7 @@ impl Vendor {
         match self.0.base_path {
             BasePath::HostAlone { .. } => "",
             BasePath::Version(path) => path,
+            BasePath::Any => "/v1",
         }
     }
 
@@ -124,6 +137,23 @@ impl Vendor {
     #[must_use]
     pub fn takes_machine_credentials(self) -> bool {
         self.0.credentials == Credentials::KeyOrMachine
+    }
+
+    /// Whether it is compatible with OpenAI's Chat Completions, and known by name.
+    #[must_use]
+    pub fn is_preset(self) -> bool {
+        self.0.preset
+    }
+
+    /// Whether it has a batch API that is known here.
+    #[must_use]
+    pub fn has_batches(self) -> bool {
+        self.0.batches
+    }
+
+    /// Whether this endpoint takes no call without a key.
+    pub(crate) fn wants_key(self, url: &Url) -> bool {
+        self.0.credentials == Credentials::Key && self.is_official(url)
     }
 
     /// What the vendor counts towards its limits.
@@ -172,7 +202,7 @@ impl Vendor {
             {
                 Err("ends in /v1 for this kind")
             }
-            BasePath::HostAlone { .. } | BasePath::Version(_) => Ok(()),
+            BasePath::HostAlone { .. } | BasePath::Version(_) | BasePath::Any => Ok(()),
         }
     }
 }
@@ -250,6 +280,8 @@ pub struct Settings {
     pub api: Api,
     /// Bedrock only: the region to sign for, where `base_url` does not name it.
     pub region: Option<String>,
+    /// Sent with each request, beside the key.
+    pub headers: HeaderMap,
     /// Error codes, types or statuses (`"engine_busy"`, `"418"`) that stand for a passing fault at
     /// this endpoint, whatever they mean elsewhere.
     pub retry_codes: Vec<String>,
@@ -268,6 +300,7 @@ impl Settings {
             output_cap: None,
             api: Api::default(),
             region: None,
+            headers: HeaderMap::new(),
             retry_codes: Vec::new(),
         }
     }
@@ -309,6 +342,7 @@ impl fmt::Debug for Settings {
             .field("output_cap", &self.output_cap)
             .field("api", &self.api)
             .field("region", &self.region)
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .field("retry_codes", &self.retry_codes)
             .finish()
     }

@@ -5,9 +5,11 @@ use serde_json::Value;
 
 use crate::{
     call::{Document, Request},
+    dialect::Dialect,
     exchange::Reply,
+    parameters::Parameters,
     secret::Secret,
-    settings::{Settings, Setup, SetupError, Vendor},
+    settings::{Api, Settings, Setup, SetupError, Vendor},
 };
 
 pub(crate) const REQUEST: Request<'static> = Request {
@@ -17,7 +19,12 @@ pub(crate) const REQUEST: Request<'static> = Request {
     max_output_tokens: 100,
     schema: None,
     cache_instructions: false,
+    parameters: Parameters { effort: None, fields: None },
 };
+
+pub(crate) fn dialect(vendor: Vendor) -> Dialect {
+    Dialect::new(vendor, Api::ChatCompletions)
+}
 
 pub(crate) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs

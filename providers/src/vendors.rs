@@ -19,7 +19,8 @@ use crate::{
 };
 
 impl Vendor {
-    /// All of them.
+    /// Those with an API of their own; those that are compatible with OpenAI's are
+    /// [`Self::PRESETS`].
     pub const ALL: [Self; 4] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI, Self::BEDROCK];
 
     /// Anthropic Messages.
@@ -57,6 +58,10 @@ impl Vendor {
             headers: &[("anthropic-version", anthropic::VERSION)],
             host: None,
         },
+        output_cap: None,
+        batches: true,
+        preset: false,
+        parameters: |_| &anthropic::parameters::TABLE,
         connect: |setup| Ok(Box::new(anthropic::client(setup)?)),
     });
 
@@ -88,6 +93,10 @@ impl Vendor {
         output_caps: bounds::OPENAI,
         // developers.openai.com/api/reference, models
         models: ModelsList { path: &["models"], query: &[], headers: &[], host: None },
+        output_cap: None,
+        batches: true,
+        preset: false,
+        parameters: openai::parameters,
         connect: |setup| Ok(Box::new(openai::client(setup)?)),
     });
 
@@ -125,6 +134,10 @@ impl Vendor {
             headers: &[],
             host: None,
         },
+        output_cap: None,
+        batches: false,
+        preset: false,
+        parameters: |_| &gemini::parameters::TABLE,
         connect: |setup| Ok(Box::new(gemini::client(setup)?)),
     });
 
@@ -164,6 +177,10 @@ impl Vendor {
             headers: &[],
             host: Some(("bedrock-runtime", "bedrock")),
         },
+        output_cap: None,
+        batches: false,
+        preset: false,
+        parameters: |_| &bedrock::parameters::TABLE,
         connect: bedrock::connect,
     });
 
@@ -198,11 +215,10 @@ impl FromStr for Vendor {
     type Err = SetupError;
 
     fn from_str(text: &str) -> Result<Self, SetupError> {
-        Self::ALL.into_iter().find(|vendor| vendor.as_str() == text).ok_or_else(|| {
-            SetupError::UnknownVendor {
-                given: text.to_owned(),
-                known: Self::ALL.map(Self::as_str).to_vec(),
-            }
+        let mut known = Self::ALL.into_iter().chain(Self::PRESETS);
+        known.find(|vendor| vendor.as_str() == text).ok_or_else(|| SetupError::UnknownVendor {
+            given: text.to_owned(),
+            known: Self::ALL.into_iter().chain(Self::PRESETS).map(Self::as_str).collect(),
         })
     }
 }

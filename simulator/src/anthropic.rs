@@ -11,6 +11,7 @@ use crate::{
     answer::Answer,
     call::{Call, Prompt},
     limiter::LimitStatus,
+    parameters,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -47,6 +48,7 @@ impl Vendor for Anthropic {
         if body.get("stream").and_then(Value::as_bool) == Some(true) {
             return Err(Problem::invalid("stream: the simulator does not stream", "stream"));
         }
+        parameters::anthropic::check(model, max_tokens, &body)?;
         let mut prompt = Prompt::default();
         body.get("system")
             .into_iter()

@@ -10,6 +10,7 @@ use crate::{
     answer::Answer,
     call::{Call, Prompt},
     limiter::LimitStatus,
+    parameters,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -68,6 +69,7 @@ impl Vendor for Bedrock {
                 )
             })?,
         };
+        parameters::bedrock::check(model, most, &body)?;
         let schema = body
             .pointer("/outputConfig/textFormat/structure/jsonSchema/schema")
             .and_then(Value::as_str);

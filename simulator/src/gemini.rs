@@ -10,6 +10,7 @@ use crate::{
     answer::Answer,
     call::{Call, Prompt},
     limiter::{LimitStatus, Refusal},
+    parameters,
     problem::Problem,
     vendor::{self, Vendor},
 };
@@ -60,6 +61,7 @@ impl Vendor for Gemini {
             read_parts(&mut prompt, role, content);
         }
         let config = field(["generationConfig", "generation_config"]);
+        parameters::gemini::check(model, &body, config)?;
         let setting = |names: [&str; 2]| config.and_then(|config| either(config, names));
         let most = match setting(["maxOutputTokens", "max_output_tokens"]) {
             None => MAX_TOKENS,

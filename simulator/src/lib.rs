@@ -28,6 +28,7 @@
 //!   calls share
 //! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`,
 //!   `responses`, `gemini`, `bedrock`: what each says on the wire
+//! * `parameters`: what each refuses among the fields of a call
 //! * `batch`: many calls at once that are answered later, with a file for each vendor and a store
 //!   of what was taken in
 //! * `cache`: beginnings of prompts that are remembered
@@ -60,6 +61,7 @@ pub mod limits;
 mod meter;
 mod models;
 mod openai;
+mod parameters;
 mod problem;
 mod provider;
 pub mod refused_key;

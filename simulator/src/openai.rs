@@ -11,6 +11,7 @@ use crate::{
     answer::Answer,
     call::{Call, Prompt},
     limiter::{LimitStatus, Refusal},
+    parameters,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -38,6 +39,7 @@ impl Vendor for OpenAi {
         if body.get("stream").and_then(Value::as_bool) == Some(true) {
             return Err(Problem::invalid("The simulator does not stream.", "stream"));
         }
+        parameters::openai::check(model, &body)?;
         let (mut prompt, mut cached) = (Prompt::default(), false);
         for message in messages {
             let role = message.get("role").and_then(Value::as_str);

@@ -11,6 +11,7 @@ use crate::{
     call::{Call, Prompt},
     limiter::LimitStatus,
     openai::OpenAi,
+    parameters,
     problem::Problem,
     vendor::{self, Vendor},
 };
@@ -50,6 +51,7 @@ impl Vendor for Responses {
                 })?
             }
         };
+        parameters::openai::check_responses(model, &body)?;
         let mut prompt = Prompt::default();
         if let Some(instructions) = body.get("instructions").and_then(Value::as_str) {
             prompt.text("system", instructions);

@@ -15,7 +15,7 @@ use tidegate_activities::{
     host_rates::HostRates,
     storage::{Location, Storage},
 };
-use tidegate_providers::{Prices, Providers, Settings, Vendor};
+use tidegate_providers::{Defaults, Dialect, Prices, Providers, Settings, Vendor};
 use tidegate_quota::{ModelQuota, Options, Quota};
 use tidegate_types::{Charge, ModelId, Tenant};
 
@@ -129,6 +129,24 @@ impl Config {
         let used = self.used_providers();
         let used = self.providers.iter().filter(|(name, _)| used.contains(*name));
         used.map(|(name, provider)| Ok((name.clone(), provider.settings(name)?))).collect()
+    }
+
+    /// What is known of how each provider is asked, for commands that call none.
+    #[must_use]
+    pub fn dialects(&self) -> Vec<(String, Dialect)> {
+        let known =
+            |(name, provider): (&String, &Provider)| Some((name.clone(), provider.dialect(name)?));
+        self.providers.iter().filter_map(known).collect()
+    }
+
+    /// How each model is asked unless a batch says otherwise.
+    #[must_use]
+    pub fn model_defaults(&self) -> Vec<(ModelId, Defaults)> {
+        let stated = |(name, model): (&String, &Model)| {
+            let defaults = model.defaults();
+            (defaults != Defaults::default()).then_some((name.parse().ok()?, defaults))
+        };
+        self.models.iter().filter_map(stated).collect()
     }
 
     /// Where documents and results may lie, and how often the fleet of this limiter asks each host.

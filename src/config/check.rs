@@ -187,7 +187,7 @@ impl Faults<'_> {
                     self.add(&key("kind"), format!("is missing; {what}"));
                 }
                 (Some(kind), None) => {
-                    let kinds = super::provider::kinds(Vendor::ALL);
+                    let kinds = super::provider::kinds(super::provider::known());
                     self.add(&key("kind"), format!("is \"{kind}\"; write {kinds}"));
                 }
             }
@@ -210,6 +210,9 @@ impl Faults<'_> {
             }
             if provider.timeout().is_zero() {
                 self.add(&key("request-timeout"), "is 0; write a length of time above 0");
+            }
+            if let Err((header, why)) = provider.header_map() {
+                self.add(&["providers", name, "headers", header], why);
             }
             if let (Some(api), None) = (&provider.api, provider.api()) {
                 self.add(
@@ -243,6 +246,13 @@ impl Faults<'_> {
                     id.provider()
                 );
                 self.add(&section, what);
+            }
+            let dialect = self.config.providers.get(id.provider());
+            let dialect = dialect.and_then(|provider| provider.dialect(id.provider()));
+            if let Some(dialect) = dialect
+                && let Err(why) = dialect.check(id.model(), model.effort, &model.parameters, None)
+            {
+                self.add(&[&section[0], name, "parameters"], format!("cannot be used: {why}"));
             }
             let price = model.price.map(|price| price.entry(name)).unwrap_or_default();
             for (key, rate) in price.iter().filter_map(|(key, rate)| Some((key, rate.as_float()?)))

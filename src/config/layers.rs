@@ -8,6 +8,8 @@ use figment::{
     value::{Dict, Map, Value},
 };
 
+use tidegate_providers::Vendor;
+
 use super::{
     check,
     fault::{ConfigError, Fault, describe, dotted},
@@ -49,12 +51,22 @@ impl Config {
     ) -> Result<Self, ConfigError> {
         let (mut config, mut faults) = read(path, variables)?;
         config.yield_shares();
+        config.add_presets();
         // Where a key was refused already, its absence is no further fault.
         let further = check::all(&config)
             .into_iter()
             .filter(|fault| !faults.iter().any(|known| known.key.starts_with(&fault.key)));
         faults.extend(further.collect::<Vec<_>>());
         if faults.is_empty() { Ok(config) } else { Err(ConfigError { faults }) }
+    }
+
+    /// A model may name a vendor that is known by name, without a section for it.
+    fn add_presets(&mut self) {
+        for name in self.used_providers() {
+            if name.parse::<Vendor>().is_ok() {
+                self.providers.entry(name).or_default();
+            }
+        }
     }
 
     /// Configured lanes take the place of the built-in shares: a built-in lane that is not named

@@ -1,7 +1,7 @@
 //! Takes secrets out of what is shown.
 
 /// What stands in a secret's place.
-const MASK: &str = "******";
+pub(super) const MASK: &str = "******";
 
 /// The URL without its password and without the values in its query.
 #[must_use]

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tidegate_providers::Defaults;
 use tidegate_quota::{Limits, PerDimension};
+use tidegate_types::Effort;
 
 use super::span::Span;
 
@@ -57,6 +60,13 @@ pub struct Model {
     /// What its calls cost, if that differs from the built-in table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// How much it thinks, unless a batch says otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Fields of the vendor's request, under the names of its JSON, that a batch does not state:
+    /// `{ temperature = 0 }`.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
 }
 
 impl Default for Model {
@@ -77,6 +87,8 @@ impl Default for Model {
             window: None,
             output_weight: None,
             price: None,
+            effort: None,
+            parameters: Map::new(),
         }
     }
 }
@@ -93,6 +105,12 @@ pub enum Algorithm {
 }
 
 impl Model {
+    /// How it is asked unless a batch says otherwise.
+    #[must_use]
+    pub fn defaults(&self) -> Defaults {
+        Defaults { effort: self.effort, parameters: self.parameters.clone() }
+    }
+
     /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.
     /// What is only taken to be so keeps the margin of what is not known.
     #[must_use]

@@ -1,9 +1,10 @@
 //! `[providers.<name>]`: how a provider is reached.
 
-use std::{env, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, env, fmt, path::PathBuf, time::Duration};
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
-use tidegate_providers::{Api, KeySource, OutputCap, Secret, Settings, Vendor};
+use tidegate_providers::{Api, Dialect, KeySource, OutputCap, Secret, Settings, Vendor};
 
 use super::{mask, span::Span};
 
@@ -12,7 +13,7 @@ use super::{mask, span::Span};
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Provider {
-    /// Whose API it speaks: `anthropic`, `openai` (and anything compatible), `gemini` or `bedrock`.
+    /// Whose API it speaks: see [`Vendor::ALL`] and [`Vendor::PRESETS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The environment variable that holds the key; beside `api-key-file`, its name in that file.
@@ -39,11 +40,27 @@ pub struct Provider {
     /// Bedrock: the region, where `base-url` does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
+    /// Sent with each request, by their names: `{ "OpenAI-Organization" = "org-1" }`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// Error codes, types or statuses that stand for a passing fault at this endpoint:
     /// `["engine_busy", "418"]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retry_codes: Vec<String>,
 }
+
+/// Headers that calls have anyway, and that carry keys.
+const OWN_HEADERS: [&str; 9] = [
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "api-key",
+    "content-type",
+    "content-length",
+    "transfer-encoding",
+    "host",
+    "connection",
+];
 
 /// Where a provider's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +91,7 @@ impl Provider {
             let vendor = self.vendor(name)?;
             // Hosts that are told by their region are the vendor's own, whatever the section is
             // called.
-            let own = vendor.has_regions() || vendor.as_str() == name;
+            let own = vendor.has_regions() || vendor.is_preset() || vendor.as_str() == name;
             own.then(|| vendor.base_url(&self.region()))
         };
         self.base_url.clone().or_else(usual)
@@ -132,6 +149,33 @@ impl Provider {
         }
     }
 
+    /// What is known of how it is asked; `None` where kind or API are not known.
+    #[must_use]
+    pub fn dialect(&self, name: &str) -> Option<Dialect> {
+        Some(Dialect::new(self.vendor(name)?, self.api()?))
+    }
+
+    /// The headers of each request.
+    ///
+    /// # Errors
+    /// The name of one that cannot be sent, and why.
+    pub fn header_map(&self) -> Result<HeaderMap, (&str, &'static str)> {
+        let header = |(name, value): (&'_ String, &'_ String)| {
+            let key = HeaderName::try_from(name.as_str()).map_err(|_| "is no header's name")?;
+            if OWN_HEADERS.contains(&key.as_str()) {
+                return Err("is written by tidegate itself; for a key there is api-key-env");
+            }
+            let mut value = HeaderValue::try_from(value.as_str())
+                .map_err(|_| "has a value that no header can have")?;
+            value.set_sensitive(true);
+            Ok((key, value))
+        };
+        let headers = self.headers.iter();
+        headers
+            .map(|(name, value)| header((name, value)).map_err(|why| (name.as_str(), why)))
+            .collect()
+    }
+
     /// The same provider with every default written out.
     #[must_use]
     pub(crate) fn resolved(&self, name: &str) -> Self {
@@ -149,9 +193,9 @@ impl Provider {
     /// A sentence that names the provider and says what to change.
     pub fn settings(&self, name: &str) -> anyhow::Result<Settings> {
         let fault = |what: String| anyhow::anyhow!("providers.{name}: {what}");
-        let vendor = self.vendor(name).ok_or_else(|| {
-            fault(format!("kind must be {}", kinds(Vendor::ALL).replace('"', "")))
-        })?;
+        let vendor = self
+            .vendor(name)
+            .ok_or_else(|| fault(format!("kind must be {}", kinds(known()).replace('"', ""))))?;
         let base_url =
             self.endpoint(name).ok_or_else(|| fault("base-url is missing; add it".to_owned()))?;
         let base_url = base_url.parse().map_err(|_| fault("base-url is no URL".to_owned()))?;
@@ -178,10 +222,18 @@ impl Provider {
             output_cap: self.cap(),
             api: self.api().unwrap_or_default(),
             region: Some(self.region()),
+            headers: self
+                .header_map()
+                .map_err(|(header, why)| fault(format!("headers.{header} {why}")))?,
             retry_codes: self.retry_codes.clone(),
             ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
         })
     }
+}
+
+/// Every value of `kind`.
+pub(super) fn known() -> impl Iterator<Item = Vendor> {
+    Vendor::ALL.into_iter().chain(Vendor::PRESETS)
 }
 
 /// The values of `kind` as a sentence has them, quoted: `"a", "b" or "c"`.

@@ -28,6 +28,8 @@ pub fn keys(config: &Config) -> Vec<Shown> {
     for (name, provider) in &mut shown.providers {
         *provider = provider.resolved(name);
         provider.base_url = provider.base_url.as_deref().map(mask::url);
+        // Gateways have keys there.
+        provider.headers.values_mut().for_each(|value| mask::MASK.clone_into(value));
     }
     let mut keys = Vec::new();
     let value = serde_json::to_value(&shown).unwrap_or_default();

@@ -5,6 +5,7 @@
 //!
 //! * [`model_id`]: `provider:model`, the unit that every quota belongs to
 //! * [`name`]: lanes and tenants
+//! * [`effort`]: how much a reasoning model thinks
 //! * [`document_id`]: a stable name for a document, safe as an object name
 //! * [`charge`]: what a provider counts towards its limits, and when
 //! * [`usage`]: tokens that one provider call used, in one meaning for all providers
@@ -12,6 +13,7 @@
 
 pub mod charge;
 pub mod document_id;
+pub mod effort;
 pub mod model_id;
 pub mod name;
 pub mod spend;
@@ -19,6 +21,7 @@ pub mod usage;
 
 pub use charge::{Charge, OutputHold};
 pub use document_id::DocumentId;
+pub use effort::Effort;
 pub use model_id::ModelId;
 pub use name::{InvalidName, Lane, Tenant};
 pub use spend::Spend;

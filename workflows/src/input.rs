@@ -4,10 +4,12 @@
 //! Each field is read by a function of `read` whose errors say what the field must
 //! be; [`serde_path_to_error`] says which field it is.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use temporalio_common::data_converters::RawValue;
-use tidegate_types::{Lane, ModelId, Tenant};
+use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use crate::{
     contract::{
@@ -71,6 +73,12 @@ pub struct BatchInput {
     /// JSON Schema that each answer must satisfy.
     #[serde(deserialize_with = "read::schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<Map<String, Value>>,
+    /// Fields of the vendor's request: temperature, seed, service tier and others.
+    #[serde(deserialize_with = "read::parameters", skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Map<String, Value>>,
+    /// How much a reasoning model thinks.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Documents in flight at once; without it, as many as the limits can use.
     #[serde(
         deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
@@ -231,6 +239,9 @@ impl BatchInput {
             default_output: self.max_output_tokens.is_none(),
             on_cut: self.on_cut.unwrap_or_default(),
             schema: self.schema.map(Value::Object),
+            parameters: self.parameters.unwrap_or_default(),
+            effort: self.effort,
+            asked_with: BTreeMap::new(),
             retry_budget: self.retry_budget,
             budget_usd: self.budget_usd,
             long: self.long.map(|how| Long { how, chunk_tokens }),

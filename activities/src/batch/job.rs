@@ -260,5 +260,11 @@ fn lines<T: DeserializeOwned>(bytes: &[u8]) -> impl Iterator<Item = serde_json::
 /// Of everything but the document, and the room for the answer, which says nothing about it.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
-    hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()])
+    let known = hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()]);
+    if job.asked_with.is_empty() {
+        return known;
+    }
+    // What thinks more puts out more.
+    let asked_with = serde_json::to_vec(&job.asked_with).unwrap_or_default();
+    hash([&known.to_le_bytes()[..], &asked_with])
 }

@@ -2,6 +2,7 @@
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, and `rows` without names;
 //!   [`estimate`]: what they will take, as a [`forecast`]; `in_flight`: how many go at once
+//! * `asked_with`: which parameters each model is asked with
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
 //!   is asked, in parts that can be compared
 //! * `output`: whether its results answer this question; [`lease`]: one batch at a time writes there;
@@ -11,6 +12,7 @@
 //! * [`places`]: where all of that lies; `ids`: documents' names in eight bytes; `jsonl`: a value a line
 
 mod archives;
+mod asked_with;
 pub mod ended;
 pub mod estimate;
 pub mod finish;

@@ -8,7 +8,7 @@ use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARD_WINDOW};
 
 use crate::{
     batch::{
-        estimate,
+        asked_with, estimate,
         forecast::Forecast,
         in_flight,
         job::{Document, Stored, resolve},
@@ -62,6 +62,7 @@ where
     Fut: Future<Output = Result<bool, Failure>>,
 {
     let (route, output) = survey(services, job, &batch.workflow)?;
+    let job = &asked_with::decided(services, job, &route)?;
     lease::take(&output, batch, has_ended).await?;
     let recorded = output::check(&output, job).await?;
     let Documents { documents, renamed } =
@@ -69,7 +70,9 @@ where
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let job = &match job.default_output {
         true => {
-            let most = output_cap::of_route(&services.guard, &services.providers, &route);
+            let (guard, providers) = (&services.guard, &services.providers);
+            let thinking = job.thinking_tokens();
+            let most = output_cap::of_route(guard, providers, &route, thinking);
             Job { max_output_tokens: most, ..job.clone() }
         }
         false => job.clone(),
@@ -145,6 +148,7 @@ where
 /// As [`plan`].
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, output) = survey(services, job, "")?;
+    let job = &asked_with::decided(services, job, &route)?;
     output::check(&output, job).await?;
     let source = source::documents(&services.storage, job, &output).await?;
     Ok(expected(services, None, job, &route, &source.documents).await?.0)

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use tidegate_workflows::contract::{Job, Target};
+use serde_json::{Value, json};
+use tidegate_types::ModelId;
+use tidegate_workflows::contract::{AskedWith, Job, Target};
 
 use crate::fingerprint::Fingerprint;
 
@@ -44,12 +45,21 @@ impl StatedQuestion {
     /// The question of a job.
     #[must_use]
     pub fn of(job: &Job) -> Self {
-        let Job { instructions, target, schema, long, records, attach_pdf, .. } = job;
+        let Job { instructions, target, schema, long, records, attach_pdf, asked_with, .. } = job;
         let target = match target {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
         };
+        let of_models = |part: fn(&AskedWith) -> Option<Value>| {
+            let parts = asked_with.iter().filter_map(|(model, with)| Some((model, part(with)?)));
+            let parts: BTreeMap<&ModelId, Value> = parts.collect();
+            (!parts.is_empty()).then(|| json!(parts))
+        };
+        let fields =
+            |with: &AskedWith| (!with.parameters.is_empty()).then(|| json!(with.parameters));
         let optional = [
+            ("parameters", of_models(fields)),
+            ("effort", of_models(|with| with.effort.map(|effort| json!(effort)))),
             ("schema", schema.clone()),
             ("attach", attach_pdf.then(|| json!("native"))),
             ("long", long.map(|long| json!(long))),

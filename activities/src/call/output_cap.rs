@@ -7,7 +7,7 @@
 //! | the model's own cap | a larger one is refused |
 //! | what it writes within `request-timeout`, [`UNKNOWN_SPEED`] while its speed is not known | an answer that takes longer is paid for and lost |
 //! | a tenth of the limit of output tokens a minute | one answer must not hold up the others |
-//! | [`HELD`], where the vendor holds what is merely allowed | each call would take that much of the limit |
+//! | [`HELD`] and what is thought, where the vendor holds what is merely allowed | each call would take that much of the limit |
 
 use tidegate_providers::{Bounds, Providers};
 use tidegate_quota::{Dimension, ModelQuota};
@@ -29,28 +29,32 @@ const SAFE_SPEED: f64 = 0.75;
 const LEAST: u32 = 16;
 
 /// Of several models of a route, the one that allows the least decides.
-pub(crate) fn of_route(guard: &Guard, providers: &Providers, route: &Route) -> u32 {
+///
+/// Of these, so many tokens are thought before the answer.
+pub(crate) fn of_route(guard: &Guard, providers: &Providers, route: &Route, thinking: u32) -> u32 {
     let of_model = |model: &ModelId| {
         let bounds = providers.get(model).map(|provider| provider.bounds(model.model()));
         let quota = guard.quota.models().find(|quota| quota.id == *model);
-        cap(bounds.unwrap_or_default(), quota, guard.call_stats.output_speed(model))
+        cap(bounds.unwrap_or_default(), quota, guard.call_stats.output_speed(model), thinking)
     };
-    route.models.iter().map(of_model).min().unwrap_or(HELD)
+    let held = HELD.saturating_add(thinking);
+    route.models.iter().map(of_model).min().unwrap_or(held)
 }
 
 /// The cap of one model, in tokens; `speed` is what it writes in a second.
-fn cap(bounds: Bounds, quota: Option<&ModelQuota>, speed: Option<f64>) -> u32 {
+fn cap(bounds: Bounds, quota: Option<&ModelQuota>, speed: Option<f64>, thinking: u32) -> u32 {
     let in_time = match (bounds.time, speed) {
         (Some(time), Some(speed)) => tokens(time.as_secs_f64() * speed * SAFE_SPEED),
-        _ => UNKNOWN_SPEED,
+        _ => UNKNOWN_SPEED.saturating_add(thinking),
     };
+    let held = HELD.saturating_add(thinking);
     let of_limit = quota.and_then(output_limit).map(|limit| saturated(limit / 10));
     let is_held = quota.is_none_or(|quota| quota.charge.hold == OutputHold::Maximum);
-    [Some(in_time), bounds.output_tokens, of_limit, is_held.then_some(HELD)]
+    [Some(in_time), bounds.output_tokens, of_limit, is_held.then_some(held)]
         .into_iter()
         .flatten()
         .min()
-        .unwrap_or(HELD)
+        .unwrap_or(held)
         .max(LEAST)
 }
 
@@ -135,8 +139,14 @@ mod tests {
                 16,
             ),
         ] {
-            assert_eq!(cap(bounds, Some(quota), speed), least, "{what}");
+            assert_eq!(cap(bounds, Some(quota), speed, 0), least, "{what}");
         }
-        assert_eq!(cap(Bounds::default(), None, None), HELD);
+        assert_eq!(cap(Bounds::default(), None, None, 0), HELD);
+        assert_eq!(cap(Bounds::default(), None, None, 8_192), HELD + 8_192, "room to think");
+        assert_eq!(
+            cap(bounds(Some(9_000), 600), None, None, 8_192),
+            9_000,
+            "the model's cap holds"
+        );
     }
 }

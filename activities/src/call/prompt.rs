@@ -1,13 +1,13 @@
 //! What a call asks.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_documents::tokens;
-use tidegate_providers::{Document as Body, Request as Call};
+use tidegate_providers::{Document as Body, Parameters, Request as Call};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::Job;
+use tidegate_workflows::contract::{AskedWith, Job};
 
 use crate::hash::hash;
 
@@ -64,6 +64,7 @@ pub(crate) struct Question<'a> {
     stated: u32,
     /// Output that is hardly exceeded, where the cap says little about that.
     likely: Option<u32>,
+    asked_with: &'a BTreeMap<ModelId, AskedWith>,
     /// Hash of what prompts like this one share.
     pub(crate) template: u64,
     pub(super) cache: bool,
@@ -83,6 +84,7 @@ impl<'a> Question<'a> {
             max_output_tokens: job.max_output_tokens,
             stated: job.max_output_tokens,
             likely: job.default_output.then(|| job.likely_output_tokens()),
+            asked_with: &job.asked_with,
             template,
             cache: true,
             raises: 0,
@@ -170,6 +172,9 @@ impl<'a> Question<'a> {
             max_output_tokens: room,
             schema: self.schema.as_deref(),
             cache_instructions: self.cache,
+            parameters: self.asked_with.get(model).map_or_else(Parameters::default, |with| {
+                Parameters { effort: with.effort, fields: Some(&with.parameters) }
+            }),
         }
     }
 }

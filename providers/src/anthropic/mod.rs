@@ -2,6 +2,8 @@
 
 mod batches;
 mod errors;
+mod model;
+pub(crate) mod parameters;
 mod request;
 mod response;
 

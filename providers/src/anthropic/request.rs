@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    body,
     call::{Document, Request},
+    dialect::Dialect,
     error::{Error, Kind},
     prompt,
 };
@@ -13,8 +15,8 @@ use crate::{
 /// under way, and a dropped connection looks like something to retry.
 const MAX_BODY_BYTES: usize = 32_000_000;
 
-/// No sampling parameters: from version 2026-10-21 on, and for newer models in any version, they
-/// are refused.
+/// No sampling parameters of our own: from version 2026-10-21 on, and for newer models in any
+/// version, they are refused.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -85,7 +87,7 @@ struct Format<'a> {
     schema: &'a Value,
 }
 
-pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
+pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
     let body = Body {
         model: request.model,
         max_tokens: request.max_output_tokens,
@@ -95,9 +97,7 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
             .schema
             .map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
     };
-    let body = serde_json::to_vec(&body).map_err(|_| {
-        Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON")
-    })?;
+    let body = body::written(dialect, &body, request)?;
     if body.len() > MAX_BODY_BYTES {
         let text = format!(
             "the request has {} bytes; anthropic takes at most {MAX_BODY_BYTES}",
@@ -140,10 +140,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{error::Charged, testing::REQUEST};
+    use crate::{
+        error::Charged,
+        settings::Vendor,
+        testing::{self, REQUEST},
+    };
 
     fn written(request: &Request<'_>) -> Value {
-        serde_json::from_slice(&body(request).unwrap()).unwrap()
+        let dialect = testing::dialect(Vendor::ANTHROPIC);
+        serde_json::from_slice(&body(request, dialect).unwrap()).unwrap()
     }
 
     #[test]
@@ -181,7 +186,7 @@ mod tests {
     fn what_the_front_door_would_drop_is_not_sent() {
         let document = "x".repeat(MAX_BODY_BYTES);
         let request = Request { document: Document::Text(&document), ..REQUEST };
-        let error = body(&request).unwrap_err();
+        let error = body(&request, testing::dialect(Vendor::ANTHROPIC)).unwrap_err();
         assert_eq!((error.kind, error.charged), (Kind::TooLarge, Charged::No));
     }
 }

@@ -32,6 +32,7 @@ use crate::{
     bounds::Bounds,
     call::{BoxFuture, Completion, Request},
     classify::Classifier,
+    dialect::Dialect,
     endpoint,
     error::{Error, Kind},
     exchange::{self, Fault},
@@ -40,7 +41,7 @@ use crate::{
     observed::Observed,
     provider::Provider,
     refusal::Context,
-    settings::{Setup, SetupError, Vendor},
+    settings::{Setup, SetupError},
 };
 
 /// Where nothing names a region, the vendor's first one.
@@ -50,7 +51,7 @@ const REGION: &str = "us-east-1";
 pub(super) struct Client {
     endpoint: Url,
     pub(super) region: Region,
-    vendor: Vendor,
+    dialect: Dialect,
     classifier: Classifier,
     key: Key,
     retry_codes: Vec<String>,
@@ -68,7 +69,7 @@ impl Client {
         let region = settings.region.as_deref().or_else(|| region(&settings.base_url));
         Ok(Self {
             region: Region::new(region.unwrap_or(REGION).to_owned()),
-            vendor: settings.vendor,
+            dialect: Dialect::of(settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
             retry_codes: settings.retry_codes.clone(),
@@ -121,7 +122,7 @@ impl Client {
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let operation = request::converse(&self.sdk().await, request)?;
+        let operation = request::converse(&self.sdk().await, request, self.dialect)?;
         let context = || self.context(request);
         match operation.send().await {
             Ok(output) => response::read(&output, context()),
@@ -137,7 +138,7 @@ impl Client {
     fn context<'a>(&'a self, request: &Request<'a>) -> Context<'a> {
         let redactor = Redactor::new(&self.key, request);
         let (classifier, retry_codes) = (&self.classifier, &self.retry_codes);
-        Context::new(self.vendor, classifier, retry_codes, redactor, Observed::default())
+        Context::new(self.dialect.vendor, classifier, retry_codes, redactor, Observed::default())
     }
 
     /// A fault of the connection, or of the search for credentials.
@@ -188,11 +189,11 @@ impl Provider for Client {
     }
 
     fn charge(&self) -> Charge {
-        self.vendor.charge()
+        self.dialect.vendor.charge()
     }
 
     fn bounds(&self, model: &str) -> Bounds {
-        self.vendor.bounds(model, &self.endpoint, self.request_timeout)
+        self.dialect.vendor.bounds(model, &self.endpoint, self.request_timeout)
     }
 
     fn key(&self) -> Option<&Key> {

@@ -7,6 +7,7 @@ mod client;
 mod errors;
 #[cfg(feature = "bedrock")]
 mod http;
+pub(crate) mod parameters;
 #[cfg(feature = "bedrock")]
 mod request;
 #[cfg(feature = "bedrock")]

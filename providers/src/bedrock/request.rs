@@ -7,13 +7,19 @@ use aws_sdk_bedrockruntime::{
     types::{
         CachePointBlock, CachePointType, ContentBlock, ConversationRole, DocumentBlock,
         DocumentFormat, DocumentSource, InferenceConfiguration, JsonSchemaDefinition, Message,
-        OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType, SystemContentBlock,
+        OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType,
+        PerformanceConfiguration, ServiceTier, SystemContentBlock,
     },
 };
-use aws_smithy_types::Blob;
+use aws_smithy_types::{Blob, Document as Fields, Number};
+use serde_json::Value;
+
+use super::parameters::OF_THE_MODEL;
 
 use crate::{
+    body,
     call::{Document, Request},
+    dialect::Dialect,
     error::{Error, Kind},
     prompt,
 };
@@ -22,8 +28,13 @@ use crate::{
 /// not.
 const FILE_NAME: &str = "document";
 
-pub(super) fn converse(sdk: &Sdk, request: &Request<'_>) -> Result<ConverseFluentBuilder, Error> {
-    build(sdk, request).map_err(|error| {
+pub(super) fn converse(
+    sdk: &Sdk,
+    request: &Request<'_>,
+    dialect: Dialect,
+) -> Result<ConverseFluentBuilder, Error> {
+    let stated = body::placed(dialect, request)?;
+    build(sdk, request, &stated).map_err(|error| {
         Error::unsent(
             Kind::InvalidRequest,
             &format!("bedrock: the request cannot be written: {error}"),
@@ -31,9 +42,13 @@ pub(super) fn converse(sdk: &Sdk, request: &Request<'_>) -> Result<ConverseFluen
     })
 }
 
-/// No sampling parameters, as everywhere. `maxTokens` is always set: without it the model's maximum
+/// No sampling parameters of our own, as everywhere. `maxTokens` is always set: without it the model's maximum
 /// is reserved.
-fn build(sdk: &Sdk, request: &Request<'_>) -> Result<ConverseFluentBuilder, BuildError> {
+fn build(
+    sdk: &Sdk,
+    request: &Request<'_>,
+    stated: &Value,
+) -> Result<ConverseFluentBuilder, BuildError> {
     let message = Message::builder()
         .role(ConversationRole::User)
         .set_content(Some(content(request.document)?))
@@ -43,7 +58,7 @@ fn build(sdk: &Sdk, request: &Request<'_>) -> Result<ConverseFluentBuilder, Buil
         .converse()
         .model_id(request.model)
         .messages(message)
-        .inference_config(InferenceConfiguration::builder().max_tokens(bound).build());
+        .inference_config(inference(stated, bound));
     if !request.instructions.is_empty() {
         converse = converse.system(SystemContentBlock::Text(request.instructions.to_owned()));
         if request.cache_instructions {
@@ -51,6 +66,7 @@ fn build(sdk: &Sdk, request: &Request<'_>) -> Result<ConverseFluentBuilder, Buil
             converse = converse.system(SystemContentBlock::CachePoint(point));
         }
     }
+    let mut output = OutputConfig::builder();
     if let Some(schema) = request.schema {
         let schema =
             JsonSchemaDefinition::builder().name("answer").schema(schema.to_string()).build()?;
@@ -59,9 +75,61 @@ fn build(sdk: &Sdk, request: &Request<'_>) -> Result<ConverseFluentBuilder, Buil
             .r#type(OutputFormatType::JsonSchema)
             .structure(structure)
             .build()?;
-        converse = converse.output_config(OutputConfig::builder().text_format(format).build());
+        output = output.text_format(format);
+    }
+    if let Some(effort) = text(stated, "/outputConfig/effort") {
+        output = output.effort(effort);
+    }
+    if request.schema.is_some() || stated.pointer("/outputConfig").is_some() {
+        converse = converse.output_config(output.build());
+    }
+    if let Some(tier) = text(stated, "/serviceTier/type") {
+        converse = converse.service_tier(ServiceTier::builder().r#type(tier.into()).build()?);
+    }
+    if let Some(latency) = text(stated, "/performanceConfig/latency") {
+        let performance = PerformanceConfiguration::builder().latency(latency.into()).build();
+        converse = converse.performance_config(performance);
+    }
+    if let Some(own) = stated.get(OF_THE_MODEL) {
+        converse = converse.additional_model_request_fields(fields(own));
     }
     Ok(converse)
+}
+
+fn text<'a>(stated: &'a Value, path: &str) -> Option<&'a str> {
+    stated.pointer(path).and_then(Value::as_str)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the API takes no finer number")]
+fn inference(stated: &Value, bound: i32) -> InferenceConfiguration {
+    let number = |path| stated.pointer(path).and_then(Value::as_f64).map(|number| number as f32);
+    let stop = stated.pointer("/inferenceConfig/stopSequences").and_then(Value::as_array);
+    let stop =
+        stop.map(|texts| texts.iter().filter_map(Value::as_str).map(str::to_owned).collect());
+    InferenceConfiguration::builder()
+        .max_tokens(bound)
+        .set_temperature(number("/inferenceConfig/temperature"))
+        .set_top_p(number("/inferenceConfig/topP"))
+        .set_stop_sequences(stop)
+        .build()
+}
+
+/// JSON, as the SDK has it.
+fn fields(value: &Value) -> Fields {
+    match value {
+        Value::Null => Fields::Null,
+        Value::Bool(flag) => Fields::Bool(*flag),
+        Value::Number(number) => Fields::Number(match (number.as_u64(), number.as_i64()) {
+            (Some(number), _) => Number::PosInt(number),
+            (None, Some(number)) => Number::NegInt(number),
+            (None, None) => Number::Float(number.as_f64().unwrap_or_default()),
+        }),
+        Value::String(text) => Fields::String(text.clone()),
+        Value::Array(values) => Fields::Array(values.iter().map(fields).collect()),
+        Value::Object(object) => Fields::Object(
+            object.iter().map(|(name, value)| (name.clone(), fields(value))).collect(),
+        ),
+    }
 }
 
 fn content(document: Document<'_>) -> Result<Vec<ContentBlock>, BuildError> {

@@ -4,7 +4,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use tidegate_types::Usage;
+use tidegate_types::{Effort, Usage};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -16,6 +16,7 @@ use crate::{
     call::{Completion, Document, Request},
     error::{Charged, Error, Kind},
     finish,
+    parameters::Parameters,
     provider::Provider,
     settings::{Settings, Vendor},
     testing::{self, REQUEST},
@@ -180,6 +181,43 @@ async fn the_whole_request() {
         json!([file, {"text":"The document is attached."}])
     );
     assert!(body(&seen[1]).get("system").is_none());
+}
+
+#[tokio::test]
+async fn parameters_have_their_places() {
+    let (client, seen) = serve(response(200, "", &success("end_turn").to_string())).await;
+    let ask = async |model: &'static str, given: Value, effort| {
+        let dialect = testing::dialect(Vendor::BEDROCK);
+        let given = given.as_object().unwrap().clone();
+        let fields = dialect.check(model, effort, &given, None).unwrap();
+        let parameters = Parameters { effort, fields: Some(&fields) };
+        client.complete(&Request { model, parameters, ..REQUEST }).await.unwrap();
+    };
+    let nova = json!({"temperature":0.5,"stop":"END","service_tier":"flex","latency":"optimized",
+        "allow_unknown":true,"inferenceMode":{"a":[1,-2,0.5,null,true]}});
+    ask("amazon.nova-2-lite-v1:0", nova, Some(Effort::Low)).await;
+    ask("anthropic.claude-sonnet-5-5-v1:0", json!({}), Some(Effort::High)).await;
+    let seen = seen.lock().await;
+    let body = |request: &str| {
+        serde_json::from_str::<Value>(request.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+    };
+    let nova = body(&seen[0]);
+    assert_eq!(
+        nova["inferenceConfig"],
+        json!({"maxTokens":100,"temperature":0.5,"stopSequences":["END"]})
+    );
+    assert_eq!(
+        (&nova["serviceTier"], &nova["performanceConfig"]),
+        (&json!({"type":"flex"}), &json!({"latency":"optimized"}))
+    );
+    assert_eq!(
+        nova["additionalModelRequestFields"],
+        json!({"inferenceMode":{"a":[1,-2,0.5,null,true]},
+            "reasoningConfig":{"type":"enabled","maxReasoningEffort":"low"}})
+    );
+    let claude = body(&seen[1]);
+    assert_eq!(claude["outputConfig"], json!({"effort":"high"}));
+    assert_eq!(claude["additionalModelRequestFields"], json!({"thinking":{"type":"adaptive"}}));
 }
 
 #[test]

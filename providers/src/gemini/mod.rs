@@ -1,6 +1,7 @@
 //! Google Gemini, generateContent: `POST {base-url}/v1beta/models/{model}:generateContent`.
 
 mod errors;
+pub(crate) mod parameters;
 mod request;
 mod response;
 

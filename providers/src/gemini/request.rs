@@ -6,12 +6,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    body,
     call::{Document, Request},
-    error::{Error, Kind},
+    dialect::Dialect,
+    error::Error,
     prompt,
 };
 
-/// No sampling parameters: the models' own defaults are the advised ones.
+/// No sampling parameters of our own: the models' own defaults are the advised ones.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
@@ -52,7 +54,7 @@ struct GenerationConfig<'a> {
     response_json_schema: Option<&'a Value>,
 }
 
-pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
+pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
     let text = |text| Part::Text(Cow::Borrowed(text));
     let parts = match request.document {
         Document::Text(document) => vec![Part::Text(prompt::wrap(document).into())],
@@ -77,8 +79,7 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
             response_json_schema: request.schema,
         },
     };
-    serde_json::to_vec(&body)
-        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+    body::written(dialect, &body, request)
 }
 
 #[cfg(test)]
@@ -86,10 +87,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::REQUEST;
+    use crate::{
+        settings::Vendor,
+        testing::{self, REQUEST},
+    };
 
     fn written(request: &Request<'_>) -> Value {
-        serde_json::from_slice(&body(request).unwrap()).unwrap()
+        let dialect = testing::dialect(Vendor::GEMINI);
+        serde_json::from_slice(&body(request, dialect).unwrap()).unwrap()
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 mod batches;
 mod errors;
+mod model;
+pub(crate) mod parameters;
 mod request;
 mod response;
 mod responses;
@@ -13,18 +15,21 @@ use url::Url;
 use crate::{
     call::Request,
     client::{Client, Protocol, ReplyReader},
+    dialect::Dialect,
     error::Error,
+    parameters::Table,
     settings::{Api, OutputCap, Settings, Setup, SetupError},
 };
 
 pub(crate) use errors::NAMES;
 
-static WITH_MAX_COMPLETION_TOKENS: Protocol =
-    chat_completions(|request| request::body(request, OutputCap::MaxCompletionTokens));
+static WITH_MAX_COMPLETION_TOKENS: Protocol = chat_completions(|request, dialect| {
+    request::body(request, dialect, OutputCap::MaxCompletionTokens)
+});
 static WITH_MAX_TOKENS: Protocol =
-    chat_completions(|request| request::body(request, OutputCap::MaxTokens));
+    chat_completions(|request, dialect| request::body(request, dialect, OutputCap::MaxTokens));
 
-const fn chat_completions(body: fn(&Request<'_>) -> Result<Vec<u8>, Error>) -> Protocol {
+const fn chat_completions(body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>) -> Protocol {
     Protocol {
         path: &["chat", "completions"],
         body,
@@ -42,14 +47,25 @@ pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
         (Api::ChatCompletions, OutputCap::MaxTokens) => &WITH_MAX_TOKENS,
     };
     let replies = ReplyReader::new(setup, protocol);
+    if !setup.settings.vendor.has_batches() {
+        return Client::new(setup, replies, HeaderMap::new());
+    }
     let batches = batches::FileBatches::new(setup, &replies)?;
     Ok(Client::new(setup, replies, HeaderMap::new())?.with_batches(batches))
+}
+
+/// What each of the vendor's two APIs takes.
+pub(crate) fn parameters(api: Api) -> &'static Table {
+    match api {
+        Api::ChatCompletions => &parameters::TABLE,
+        Api::Responses => &parameters::RESPONSES,
+    }
 }
 
 /// See [`Settings::output_cap`] for the reason.
 fn output_cap(settings: &Settings) -> OutputCap {
     let url = &settings.base_url;
-    settings.output_cap.unwrap_or_else(|| {
+    settings.output_cap.or(settings.vendor.0.output_cap).unwrap_or_else(|| {
         if settings.vendor.is_official(url) || is_azure(url) {
             OutputCap::MaxCompletionTokens
         } else {

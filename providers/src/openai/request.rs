@@ -6,13 +6,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    body,
     call::{Document, Request},
-    error::{Error, Kind},
+    dialect::Dialect,
+    error::Error,
     prompt,
     settings::OutputCap,
 };
 
-/// No sampling parameters: reasoning models refuse them.
+/// No sampling parameters of our own: reasoning models refuse them.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
@@ -66,7 +68,11 @@ struct JsonSchema<'a> {
     schema: &'a Value,
 }
 
-pub(super) fn body(request: &Request<'_>, cap: OutputCap) -> Result<Vec<u8>, Error> {
+pub(super) fn body(
+    request: &Request<'_>,
+    dialect: Dialect,
+    cap: OutputCap,
+) -> Result<Vec<u8>, Error> {
     let mut messages = Vec::with_capacity(2);
     if !request.instructions.is_empty() {
         messages
@@ -84,8 +90,7 @@ pub(super) fn body(request: &Request<'_>, cap: OutputCap) -> Result<Vec<u8>, Err
             json_schema: JsonSchema { name: "answer", strict: true, schema },
         }),
     };
-    serde_json::to_vec(&body)
-        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+    body::written(dialect, &body, request)
 }
 
 fn content(document: Document<'_>) -> Content<'_> {
@@ -104,13 +109,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::REQUEST;
+    use crate::{
+        settings::{Api, Vendor},
+        testing::REQUEST,
+    };
+
+    const DIALECT: Dialect = Dialect { vendor: Vendor::OPENAI, api: Api::ChatCompletions };
 
     #[test]
     fn an_attached_file() {
         let request = Request { document: Document::Pdf(b"%PDF-"), instructions: "", ..REQUEST };
         let written: Value =
-            serde_json::from_slice(&body(&request, OutputCap::MaxTokens).unwrap()).unwrap();
+            serde_json::from_slice(&body(&request, DIALECT, OutputCap::MaxTokens).unwrap())
+                .unwrap();
         let file = json!({"type":"file","file":{"filename":"document.pdf","file_data":"data:application/pdf;base64,JVBERi0="}});
         assert_eq!(
             written["messages"][0]["content"],
@@ -123,7 +134,7 @@ mod tests {
         let schema = json!({"type":"object"});
         let plain = Request { model: "gpt", max_output_tokens: 9, ..REQUEST };
         let written = |request: &Request<'_>, cap| {
-            serde_json::from_slice::<Value>(&body(request, cap).unwrap()).unwrap()
+            serde_json::from_slice::<Value>(&body(request, DIALECT, cap).unwrap()).unwrap()
         };
         let user = json!({"role":"user","content":"<document>\nText\n</document>"});
         let both = json!([{"role":"system","content":"Sum up."}, user]);

@@ -85,6 +85,7 @@ pub(super) struct Fields {
     pub(super) input: &'static str,
     pub(super) details: &'static str,
     pub(super) output: &'static str,
+    pub(super) output_details: &'static str,
 }
 
 /// `None` when input or output is missing: unknown is not nothing.
@@ -95,8 +96,18 @@ fn usage(body: &Value) -> Option<Usage> {
             input: "prompt_tokens",
             details: "prompt_tokens_details",
             output: "completion_tokens",
+            output_details: "completion_tokens_details",
         },
     )
+}
+
+/// xAI counts reasoning beside the answer, all others inside it: the total tells.
+fn with_reasoning(usage: &Value, fields: &Fields, input: u64, output: u64) -> u64 {
+    let details = fields.output_details;
+    let reasoning = count(usage, &[details, "reasoning_tokens"]).unwrap_or(0);
+    let both = output.saturating_add(reasoning);
+    let total = count(usage, &["total_tokens"]);
+    if total.is_some_and(|total| total == input.saturating_add(both)) { both } else { output }
 }
 
 /// Token counts: cached tokens are **inside** the input's. That tokens written to the cache are inside the input's count as well is inferred, not
@@ -111,7 +122,7 @@ pub(super) fn normalised(body: &Value, fields: &Fields) -> Option<Usage> {
         uncached_input: input - cache_read - cache_write,
         cache_read,
         cache_write,
-        output: count(usage, &[fields.output])?,
+        output: with_reasoning(usage, fields, input, count(usage, &[fields.output])?),
     })
 }
 
@@ -135,6 +146,9 @@ mod tests {
             usage(&bare),
             Some(Usage { uncached_input: 100, cache_read: 0, cache_write: 0, output: 7 })
         );
+        let beside = json!({"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":150,
+            "completion_tokens_details":{"reasoning_tokens":43}}});
+        assert_eq!(usage(&beside).unwrap().output, 50, "xAI's way");
         for unknown in [
             json!({}),
             json!({"usage":null}),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use tidegate_providers::{
-    Api, Completion, Document, Error, Providers, Request, Secret, Settings, Vendor,
+    Api, Completion, Document, Error, Parameters, Providers, Request, Secret, Settings, Vendor,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -88,6 +88,7 @@ pub const REQUEST: Request<'static> = Request {
     max_output_tokens: 100,
     schema: None,
     cache_instructions: false,
+    parameters: Parameters { effort: None, fields: None },
 };
 
 pub const KEY: &str = "K3Y-that-must-not-be-seen";

@@ -1,7 +1,10 @@
 //! What a batch's author asked for, checked.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use tidegate_types::{Lane, ModelId, Tenant};
+use serde_json::{Map, Value};
+use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 /// A checked batch, as `ProcessDocuments` passes it to `tidegate.plan` and as it lies in the store
 /// for the documents.
@@ -31,6 +34,16 @@ pub struct Job {
     /// JSON Schema that each answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<serde_json::Value>,
+    /// Fields of the vendor's request, as the author states them.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+    /// How much the model thinks, as the author states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// How each model is asked that is asked otherwise than by its own defaults: what the author
+    /// states before what the workers' configuration did when the batch was planned.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked_with: BTreeMap<ModelId, AskedWith>,
     /// Provider calls beyond the first of each document, for the whole batch; `None` is three for
     /// each document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,16 +99,50 @@ impl Job {
     #[must_use]
     pub fn likely_output_tokens(&self) -> u32 {
         if self.default_output {
-            self.max_output_tokens.min(LIKELY_OUTPUT_TOKENS)
+            let thought = self.thinking_tokens();
+            self.max_output_tokens.min(LIKELY_OUTPUT_TOKENS.saturating_add(thought))
         } else {
             self.max_output_tokens
         }
+    }
+
+    /// Of these, tokens that are thought before the answer where the author, or the workers'
+    /// configuration, says how much; else none are known of.
+    #[must_use]
+    pub fn thinking_tokens(&self) -> u32 {
+        self.asked_with.values().map(AskedWith::thinking_tokens).max().unwrap_or_default()
     }
 
     /// How a text of so many tokens is divided; `None` where it goes whole.
     #[must_use]
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
+    }
+}
+
+/// How one model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskedWith {
+    /// How much it thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Fields of the vendor's request, checked.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+}
+
+impl AskedWith {
+    /// Whether it is asked by its own defaults.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn thinking_tokens(&self) -> u32 {
+        let budget = self.parameters.get("thinking_budget").and_then(Value::as_u64);
+        let budget = budget.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
+        budget.or(self.effort.map(Effort::thinking_tokens)).unwrap_or_default()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
 use serde_json::{Map, Value};
-use tidegate_types::{InvalidName, ModelId};
+use tidegate_types::{Effort, InvalidName, ModelId};
 
 use crate::contract::{Deadline, LongHow, OnCut, Pack, Records};
 
@@ -67,6 +67,14 @@ impl Word for OnCut {
             "fail" => Some(Self::Fail),
             _ => None,
         }
+    }
+}
+
+impl Word for Effort {
+    const MUST_BE: &'static str = "\"none\", \"low\", \"medium\" or \"high\"";
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok()
     }
 }
 
@@ -233,6 +241,22 @@ pub(super) fn schema<'de, D: Deserializer<'de>>(
         Value::Object(schema) => Ok(Some(schema)),
         other => {
             Err(D::Error::custom(format!("must be a JSON Schema object, not {}", kind(&other))))
+        }
+    }
+}
+
+pub(super) fn parameters<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Map<String, Value>>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Object(mut fields) => {
+            // A field that is null counts as absent.
+            fields.retain(|_, value| !value.is_null());
+            Ok(Some(fields))
+        }
+        other => {
+            let meaning = "an object with fields of the request, such as {\"temperature\": 0}";
+            Err(D::Error::custom(must_be(meaning, &other)))
         }
     }
 }

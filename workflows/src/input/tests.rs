@@ -106,6 +106,8 @@ fn every_fault_has_its_sentence() {
         (with("budget_usd", json!(0)),              "budget_usd must be a number of US dollars above 0, not 0"),
         (with("budget_usd", json!("2")),            "budget_usd must be a number of US dollars above 0, not \"2\""),
         (with("on_cut", json!("rise")),            "on_cut must be \"raise\", \"keep\" or \"fail\", not \"rise\""),
+        (with("parameters", json!(0.5)),           "parameters must be an object with fields of the request, such as {\"temperature\": 0}, not 0.5"),
+        (with("effort", json!("max")),              "effort must be \"none\", \"low\", \"medium\" or \"high\", not \"max\""),
         (with("schema", json!("object")),           "schema must be a JSON Schema object, not a text"),
     ];
     for (input, expected) in cases {
@@ -139,6 +141,8 @@ fn an_input_that_is_built_is_read_as_it_was() {
         lane: Some(Lane::new("standard").unwrap()),
         max_output_tokens: Some(7),
         schema: Some(Map::new()),
+        parameters: Some(Map::from_iter([("seed".to_owned(), json!(7))])),
+        effort: Some(Effort::None),
         retry_budget: Some(0),
         budget_usd: Some(2.5),
         long: Some(LongHow::PerChunk),

@@ -6,15 +6,17 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    body,
     call::{Document, Request},
-    error::{Error, Kind},
+    dialect::Dialect,
+    error::Error,
     prompt,
 };
 
 /// The least that the vendor takes for `max_output_tokens`.
 const MIN_OUTPUT: u32 = 16;
 
-/// No sampling parameters: reasoning models refuse them. `store` is true by default, and
+/// No sampling parameters of our own: reasoning models refuse them. `store` is true by default, and
 /// documents are not to be kept by the vendor.
 #[derive(Serialize)]
 struct Body<'a> {
@@ -61,7 +63,7 @@ struct Format<'a> {
     schema: &'a Value,
 }
 
-pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
+pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
     let format = |schema| Format { r#type: "json_schema", name: "answer", strict: true, schema };
     let body = Body {
         model: request.model,
@@ -71,8 +73,7 @@ pub(super) fn body(request: &Request<'_>) -> Result<Vec<u8>, Error> {
         store: false,
         text: request.schema.map(|schema| Text { format: format(schema) }),
     };
-    serde_json::to_vec(&body)
-        .map_err(|_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON"))
+    body::written(dialect, &body, request)
 }
 
 fn input(document: Document<'_>) -> Input<'_> {
@@ -94,10 +95,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::REQUEST;
+    use crate::{
+        settings::{Api, Vendor},
+        testing::REQUEST,
+    };
 
     fn written(request: &Request<'_>) -> Value {
-        serde_json::from_slice(&body(request).unwrap()).unwrap()
+        let dialect = Dialect { vendor: Vendor::OPENAI, api: Api::Responses };
+        serde_json::from_slice(&body(request, dialect).unwrap()).unwrap()
     }
 
     #[test]

@@ -71,6 +71,11 @@ fn parts(output: &[Value]) -> impl Iterator<Item = &Value> {
 fn usage(body: &Value) -> Option<Usage> {
     normalised(
         body,
-        &Fields { input: "input_tokens", details: "input_tokens_details", output: "output_tokens" },
+        &Fields {
+            input: "input_tokens",
+            details: "input_tokens_details",
+            output: "output_tokens",
+            output_details: "output_tokens_details",
+        },
     )
 }

@@ -1,0 +1,74 @@
+//! What a parameter may be.
+
+use serde_json::Value;
+
+/// What a parameter may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Takes {
+    /// A number from the first to the second.
+    Number(f64, f64),
+    /// A whole number from the first to the second.
+    Whole(i64, i64),
+    /// True or false.
+    Flag,
+    /// Any text.
+    Text,
+    /// One of these.
+    Word(&'static [&'static str]),
+    /// One text, or so many at most.
+    Texts(usize),
+    /// An object, which is sent as it is.
+    Object,
+}
+
+impl Takes {
+    /// The value as the vendor wants it, or what it must be.
+    pub(crate) fn read(self, value: &Value) -> Result<Value, String> {
+        let fits = match self {
+            Self::Number(least, most) => {
+                value.as_f64().is_some_and(|number| (least..=most).contains(&number))
+            }
+            Self::Whole(least, most) => {
+                value.as_i64().is_some_and(|number| (least..=most).contains(&number))
+            }
+            Self::Flag => value.is_boolean(),
+            Self::Text => value.is_string(),
+            Self::Word(words) => value.as_str().is_some_and(|word| words.contains(&word)),
+            Self::Texts(most) => match value {
+                Value::String(text) if !text.is_empty() => {
+                    return Ok(Value::Array(vec![value.clone()]));
+                }
+                Value::Array(texts) => {
+                    (1..=most).contains(&texts.len())
+                        && texts.iter().all(|text| text.as_str().is_some_and(|it| !it.is_empty()))
+                }
+                _ => false,
+            },
+            Self::Object => value.is_object(),
+        };
+        if fits { Ok(value.clone()) } else { Err(self.must_be()) }
+    }
+
+    /// In words, behind "must be".
+    pub(crate) fn must_be(self) -> String {
+        match self {
+            Self::Number(least, most) => format!("a number from {least} to {most}"),
+            Self::Whole(i64::MIN, _) => "a whole number".to_owned(),
+            Self::Whole(least, i64::MAX) => format!("a whole number from {least}"),
+            Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Self::Flag => "true or false".to_owned(),
+            Self::Text => "a text".to_owned(),
+            Self::Word(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                match words.split_last() {
+                    Some((last, others)) if !others.is_empty() => {
+                        format!("{} or {last}", others.join(", "))
+                    }
+                    _ => words.concat(),
+                }
+            }
+            Self::Texts(most) => format!("a text, or a list of 1 to {most}"),
+            Self::Object => "an object".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `docs/providers/features.md` says what the code knows. `TIDEGATE_WRITE_DOCS=1 cargo test --test
+//! features` writes it.
+
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test stops at the first fault")]
+
+use std::fmt::Write as _;
+
+use tidegate_providers::{Api, Dialect, Vendor};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/providers/features.md");
+
+fn all() -> Vec<(String, Dialect, Vendor)> {
+    let mut all = Vec::new();
+    for vendor in Vendor::ALL.into_iter().chain(Vendor::PRESETS) {
+        let named = |api| (vendor.to_string(), Dialect::new(vendor, api), vendor);
+        all.push(named(Api::ChatCompletions));
+        if vendor == Vendor::OPENAI {
+            let (name, dialect, vendor) = named(Api::Responses);
+            all.push((format!("{name}, `api = \"responses\"`"), dialect, vendor));
+        }
+    }
+    all
+}
+
+fn page() -> String {
+    let mut page = String::from(
+        "# What each vendor takes\n\nWritten from the code by `providers/tests/features.rs`.\n\n\
+         | vendor | key | batch API | parameters |\n|---|---|---|---|\n",
+    );
+    for (name, dialect, vendor) in all() {
+        let batches = if vendor.has_batches() { "yes" } else { "" };
+        let names: Vec<String> =
+            dialect.parameters().map(|(name, _)| format!("`{name}`")).collect();
+        let (key, names) = (vendor.key_variable(), names.join(", "));
+        writeln!(page, "| {name} | `{key}` | {batches} | {names} |").unwrap();
+    }
+    page.push_str("\n## What they may be\n");
+    for (name, dialect, _) in all() {
+        let pages: Vec<String> = dialect.sources().iter().map(|page| format!("<{page}>")).collect();
+        writeln!(page, "\n### {name}\n\nFrom {}.\n\n| | |\n|---|---|", pages.join(", ")).unwrap();
+        for (name, takes) in dialect.parameters() {
+            writeln!(page, "| `{name}` | {takes} |").unwrap();
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_says_what_the_code_knows() {
+    if std::env::var_os("TIDEGATE_WRITE_DOCS").is_some() {
+        std::fs::write(PAGE, page()).unwrap();
+    }
+    let written = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(written == page(), "write it anew: TIDEGATE_WRITE_DOCS=1 cargo test --test features");
+}

@@ -1,0 +1,123 @@
+//! Messages: platform.claude.com/docs/en/api/messages, build-with-claude/{thinking,
+//! extended-thinking, effort}, November 2026.
+
+use serde_json::Value;
+
+use super::{is_outside, unknown, version};
+use crate::problem::Problem;
+
+const KNOWN: &[&str] = &[
+    "model",
+    "messages",
+    "max_tokens",
+    "system",
+    "metadata",
+    "stop_sequences",
+    "stream",
+    "temperature",
+    "top_k",
+    "top_p",
+    "thinking",
+    "tools",
+    "tool_choice",
+    "service_tier",
+    "output_config",
+    "cache_control",
+    "container",
+    "context_management",
+    "diagnostics",
+    "inference_geo",
+    "mcp_servers",
+    "speed",
+    "user_profile_id",
+];
+
+/// From Claude 4.7 on, and for Fable and Mythos, sampling parameters are refused.
+const NO_SAMPLING: u32 = 47;
+
+/// Refuses what the vendor refuses.
+pub(crate) fn check(model: &str, max_tokens: u64, body: &Value) -> Result<(), Problem> {
+    if let Some(name) = unknown(Some(body), KNOWN) {
+        return Err(Problem::invalid(format!("{name}: Extra inputs are not permitted"), "body"));
+    }
+    model_check(model, max_tokens, body, body.get("thinking"), effort(body))
+}
+
+fn effort(body: &Value) -> Option<&Value> {
+    body.pointer("/output_config/effort").filter(|effort| !effort.is_null())
+}
+
+/// The same for Claude on another cloud, which has these fields elsewhere.
+pub(super) fn model_check(
+    model: &str,
+    max_tokens: u64,
+    sampling: &Value,
+    thinking: Option<&Value>,
+    effort: Option<&Value>,
+) -> Result<(), Problem> {
+    let refused = |message: String| Err(Problem::invalid(message, "thinking"));
+    let always = model.contains("fable") || model.contains("mythos");
+    let version = version(model, "claude");
+    for name in ["temperature", "top_p"] {
+        if is_outside(sampling, name, 0.0, 1.0) {
+            return refused(format!("{name}: range: 0..1"));
+        }
+    }
+    let given = |name: &&str| sampling.get(*name).is_some_and(|value| !value.is_null());
+    let sampled = ["temperature", "top_p", "top_k"].into_iter().find(given);
+    if let Some(name) = sampled
+        && (always || version.is_some_and(|version| version >= NO_SAMPLING))
+    {
+        return refused(format!("`{name}` is deprecated for this model."));
+    }
+    if let Some(effort) = effort
+        && !["low", "medium", "high", "xhigh", "max"].map(Value::from).contains(effort)
+    {
+        return refused(
+            "output_config.effort: Input should be 'low', 'medium', 'high', 'xhigh' or 'max'"
+                .to_owned(),
+        );
+    }
+    let kind = thinking.and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
+    let is_on = matches!(kind, Some("enabled" | "adaptive"));
+    if is_on && given(&"temperature") && sampling["temperature"].as_f64() != Some(1.0) {
+        return refused("`temperature` may only be set to 1 when thinking is enabled.".to_owned());
+    }
+    if is_on && given(&"top_k") {
+        return refused("`top_k` must be unset when thinking is enabled.".to_owned());
+    }
+    match (thinking, kind) {
+        (None, _) => Ok(()),
+        (_, Some("disabled")) if always => {
+            refused("\"thinking.type.disabled\" is not supported for this model.".to_owned())
+        }
+        (_, Some("disabled")) => Ok(()),
+        (_, Some("adaptive")) if version.is_some_and(|version| version < 46) => {
+            refused("adaptive thinking is not supported on this model".to_owned())
+        }
+        (_, Some("adaptive")) => Ok(()),
+        (_, Some("enabled")) if always || version.is_some_and(|version| version >= 47) => refused(
+            "\"thinking.type.enabled\" is not supported for this model. Use \"thinking.type.adaptive\" and \"output_config.effort\" to control thinking behavior."
+                .to_owned(),
+        ),
+        (Some(thinking), Some("enabled")) => {
+            let budget = thinking.get("budget_tokens").and_then(Value::as_u64).unwrap_or(0);
+            if budget < 1_024 {
+                return refused(
+                    "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
+                        .to_owned(),
+                );
+            }
+            if budget >= max_tokens {
+                return refused(
+                    "`max_tokens` must be greater than `thinking.budget_tokens`.".to_owned(),
+                );
+            }
+            Ok(())
+        }
+        _ => refused(
+            "thinking: Input tag does not match any of the expected tags: 'adaptive', 'between_tools', 'disabled', 'enabled'"
+                .to_owned(),
+        ),
+    }
+}
