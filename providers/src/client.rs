@@ -22,6 +22,7 @@ use crate::{
     observed::Observed,
     provider::Provider,
     refusal::Context,
+    schema::{self, Prepared},
     settings::{Settings, Setup, SetupError, Vendor},
 };
 
@@ -74,7 +75,9 @@ impl ReplyReader {
 
     /// The body of a call.
     pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
-        (self.protocol.body)(request, self.dialect)
+        let prepared = Prepared::new(self.dialect, request);
+        let body = (self.protocol.body)(&prepared.request(), self.dialect)?;
+        Ok(schema::with_json_mode(body, prepared.json_mode))
     }
 
     fn bounds(&self, model: &str) -> Bounds {
@@ -143,7 +146,8 @@ impl Client {
             Some(segment) => self.wire.post_below(&segment(request), body, &redactor).await?,
             None => self.wire.post(body, &redactor).await?,
         };
-        self.replies.read(&reply, redactor)
+        let completion = self.replies.read(&reply, redactor)?;
+        Ok(self.replies.dialect.restored_for(request, completion))
     }
 
     /// What a reply means; apart from the call, so that it can be tested on any bytes.

@@ -14,6 +14,7 @@
 //! * [`batch`]: many requests at once, answered within a day
 //! * [`error`]: a failed call
 //! * [`observed`]: limits and remaining quota, as response headers state them
+//! * [`schema`]: a JSON Schema in the form that a vendor keeps to
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
 //! * [`probe`]: one free question, to find out whether it is reached and takes the key
@@ -57,6 +58,7 @@ pub mod price;
 pub mod probe;
 pub mod provider;
 pub mod registry;
+pub mod schema;
 pub mod secret;
 pub mod settings;
 

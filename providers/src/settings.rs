@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 use tidegate_types::Charge;
 use url::Url;
 
@@ -18,6 +19,7 @@ use crate::{
     parameters::Table,
     probe::ModelsList,
     provider::Provider,
+    schema::Keeps,
     secret::Secret,
 };
 
@@ -50,6 +52,10 @@ pub(crate) struct Profile {
     pub(crate) parameters: fn(Api) -> &'static Table,
     /// The field that bounds the output; of OpenAI's kind, `None` where the host tells.
     pub(crate) output_cap: Option<OutputCap>,
+    /// What a model of it does with a schema.
+    pub(crate) schemas: fn(&str) -> Keeps,
+    /// The fields that make it put out JSON, whichever.
+    pub(crate) json_mode: Option<fn(Api) -> Value>,
     /// Whether it has a batch API that is known here.
     pub(crate) batches: bool,
     /// Compatible with OpenAI's Chat Completions.

@@ -6,6 +6,7 @@
 
 use std::{iter, str::FromStr, time::Duration};
 
+use serde_json::json;
 use tidegate_types::{Charge, OutputHold};
 use url::Url;
 
@@ -15,6 +16,7 @@ use crate::{
     classify::Classifier,
     gemini, openai,
     probe::ModelsList,
+    schema::{self, Keeps},
     settings::{BasePath, Credentials, Profile, SetupError, Vendor},
 };
 
@@ -59,6 +61,8 @@ impl Vendor {
             host: None,
         },
         output_cap: None,
+        schemas: anthropic::schemas,
+        json_mode: None,
         batches: true,
         preset: false,
         parameters: |_| &anthropic::parameters::TABLE,
@@ -94,6 +98,8 @@ impl Vendor {
         // developers.openai.com/api/reference, models
         models: ModelsList { path: &["models"], query: &[], headers: &[], host: None },
         output_cap: None,
+        schemas: openai::schemas,
+        json_mode: Some(openai::json_mode),
         batches: true,
         preset: false,
         parameters: openai::parameters,
@@ -135,6 +141,8 @@ impl Vendor {
             host: None,
         },
         output_cap: None,
+        schemas: |_| Keeps::Schema(&schema::GEMINI),
+        json_mode: Some(|_| json!({"generationConfig": {"responseMimeType": "application/json"}})),
         batches: false,
         preset: false,
         parameters: |_| &gemini::parameters::TABLE,
@@ -178,6 +186,8 @@ impl Vendor {
             host: Some(("bedrock-runtime", "bedrock")),
         },
         output_cap: None,
+        schemas: bedrock::schemas,
+        json_mode: None,
         batches: false,
         preset: false,
         parameters: |_| &bedrock::parameters::TABLE,

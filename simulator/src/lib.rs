@@ -28,7 +28,7 @@
 //!   calls share
 //! * `vendor`, `call`, `problem`: what the vendors have in common; `anthropic`, `openai`,
 //!   `responses`, `gemini`, `bedrock`: what each says on the wire
-//! * `parameters`: what each refuses among the fields of a call
+//! * `parameters`: what each refuses among the fields of a call; `strict`: which schemas
 //! * `batch`: many calls at once that are answered later, with a file for each vendor and a store
 //!   of what was taken in
 //! * `cache`: beginnings of prompts that are remembered
@@ -72,6 +72,7 @@ pub mod series;
 pub mod server;
 mod sliding;
 mod state;
+mod strict;
 mod tokens;
 mod value;
 mod vendor;

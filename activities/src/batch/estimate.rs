@@ -8,6 +8,7 @@
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
+use tidegate_providers::schema::Form;
 use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{Job, Pack};
@@ -98,7 +99,21 @@ pub async fn forecast(
         seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
         pack,
         provider_batch: false,
+        notes: notes(services, job, route),
     })
+}
+
+/// Models that cannot be made to keep to the schema.
+fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
+    let Some(schema) = &job.schema else { return Vec::new() };
+    let note = |model: &ModelId| {
+        let form = services.providers.dialect(model)?.schema(model.model(), schema);
+        let Form::Told { why } = form else { return None };
+        Some(format!(
+            "{model} is told the schema in words, because {why}; each answer is checked against it all the same"
+        ))
+    };
+    route.models.iter().filter_map(note).collect()
 }
 
 /// Mean tokens of a document, with two standard errors in either direction where not all were read.

@@ -49,6 +49,9 @@ pub struct Forecast {
     /// The documents go through their provider's batch API.
     #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
     pub provider_batch: bool,
+    /// What else the author should know: a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 fn one() -> u32 {
@@ -108,6 +111,7 @@ mod tests {
             seconds: None,
             pack: 1,
             provider_batch: false,
+            notes: Vec::new(),
         };
         assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
         let failure = forecast.check(Some(1.0)).unwrap_err();

@@ -185,7 +185,12 @@ async fn disposition(
         return Ok(Disposition::Open);
     };
     metrics::stopped(model, &completion.stop_reason);
-    let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
+    let dialect = services.providers.dialect(model);
+    let answer = match (&shard.job.schema, dialect) {
+        (Some(schema), Some(dialect)) => dialect.restored(model.model(), schema, completion.answer),
+        _ => completion.answer,
+    };
+    let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
         .answering(shard.asks, sent.version)
         .taking(1, completion.usage, cost_usd);
     let (cut, room) = (result.is_cut(), shard.job.max_output_tokens);

@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::{
     client::{Client, Protocol, ReplyReader},
+    schema::{self, Keeps},
     settings::{Setup, SetupError},
 };
 
@@ -28,6 +29,11 @@ static MESSAGES: Protocol = Protocol {
     read: response::read,
     refused: |error, _| error,
 };
+
+/// From Claude 4.5 on.
+pub(crate) fn schemas(model: &str) -> Keeps {
+    if model::keeps_schemas(model) { Keeps::Schema(&schema::ANTHROPIC) } else { Keeps::Nothing }
+}
 
 pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
     let mut headers = HeaderMap::new();

@@ -10,6 +10,8 @@
 /// `eu.anthropic.claude-opus-5-v1:0`.
 fn version(model: &str) -> (u32, u32) {
     let name = model.rsplit_once("claude").map_or(model, |(_, name)| name);
+    // Behind it stands the API's version.
+    let name = name.split("-v").next().unwrap_or(name);
     let mut parts = name.split(['-', '@', ':', '.']).skip_while(|part| number(part).is_none());
     let major = parts.next().and_then(number);
     let minor = parts.next().and_then(number);
@@ -43,6 +45,12 @@ pub(crate) fn thinking(model: &str) -> Thinking {
     }
 }
 
+/// Whether the model keeps to a schema
+/// (platform.claude.com/docs/en/build-with-claude/structured-outputs).
+pub(crate) fn keeps_schemas(model: &str) -> bool {
+    version(model) >= (4, 5)
+}
+
 /// Whether the model refuses a budget of thinking tokens.
 pub(crate) fn refuses_budgets(model: &str) -> bool {
     version(model) >= (4, 7) || !matches!(thinking(model), Thinking::Budget | Thinking::Adaptive)
@@ -69,6 +77,7 @@ mod tests {
             ("eu.anthropic.claude-sonnet-5-5-v1:0", Thinking::Adaptive, true),
             ("claude-fable-5", Thinking::Always, true),
             ("claude-mythos-preview", Thinking::Always, true),
+            ("anthropic.claude-v1:0", Thinking::Adaptive, true),
             ("claude-of-the-future", Thinking::Adaptive, true),
         ] {
             assert_eq!((thinking(model), refuses_sampling(model)), (thinks, sampling), "{model}");

@@ -41,6 +41,7 @@ use crate::{
     observed::Observed,
     provider::Provider,
     refusal::Context,
+    schema::Prepared,
     settings::{Setup, SetupError},
 };
 
@@ -122,10 +123,14 @@ impl Client {
     }
 
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
-        let operation = request::converse(&self.sdk().await, request, self.dialect)?;
+        let prepared = Prepared::new(self.dialect, request);
+        let operation = request::converse(&self.sdk().await, &prepared.request(), self.dialect)?;
         let context = || self.context(request);
         match operation.send().await {
-            Ok(output) => response::read(&output, context()),
+            Ok(output) => {
+                let completion = response::read(&output, context())?;
+                Ok(self.dialect.restored_for(request, completion))
+            }
             Err(SdkError::ServiceError(refused)) => Err(response::failed(refused.raw(), context())),
             Err(SdkError::ResponseError(unreadable)) => {
                 Err(response::failed(unreadable.raw(), context()))

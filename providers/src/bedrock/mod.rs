@@ -14,11 +14,25 @@ mod request;
 mod response;
 
 use crate::{
+    anthropic,
     provider::Provider,
+    schema::{self, Keeps},
     settings::{Setup, SetupError},
 };
 
 pub(crate) use errors::NAMES;
+
+/// Claude from 4.5 on, and open models; Nova does not
+/// (docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html).
+pub(crate) fn schemas(model: &str) -> Keeps {
+    if model.contains("claude") {
+        anthropic::schemas(model)
+    } else if model.contains("nova") {
+        Keeps::Nothing
+    } else {
+        Keeps::Schema(&schema::ANTHROPIC)
+    }
+}
 
 #[cfg(feature = "bedrock")]
 pub(crate) fn connect(setup: &Setup<'_>) -> Result<Box<dyn Provider>, SetupError> {

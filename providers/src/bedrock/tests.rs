@@ -148,7 +148,7 @@ async fn answers_and_successes_that_are_none() {
 #[tokio::test]
 async fn the_whole_request() {
     let (client, seen) = serve(response(200, "", &success("end_turn").to_string())).await;
-    let schema = json!({"type":"object"});
+    let schema = json!({"type":"object","properties":{},"additionalProperties":false});
     let model = "anthropic.claude-sonnet-5-v1:0";
     client
         .complete(&Request { model, schema: Some(&schema), cache_instructions: true, ..REQUEST })
@@ -169,7 +169,7 @@ async fn the_whole_request() {
     );
     assert!(seen[0].contains("authorization: Bearer K3Y-K3Y-K3Y"), "{}", seen[0]);
     let user = json!([{"role":"user","content":[{"text":"<document>\nText\n</document>"}]}]);
-    let format = json!({"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"type\":\"object\"}","name":"answer"}}}});
+    let format = json!({"textFormat":{"type":"json_schema","structure":{"jsonSchema":{"schema":"{\"additionalProperties\":false,\"properties\":{},\"required\":[],\"type\":\"object\"}","name":"answer"}}}});
     let system = json!([{"text":"Sum up."},{"cachePoint":{"type":"default"}}]);
     assert_eq!(
         body(&seen[0]),

@@ -10,6 +10,7 @@ mod response;
 mod responses;
 
 use http::HeaderMap;
+use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     dialect::Dialect,
     error::Error,
     parameters::Table,
+    schema::{self, Keeps},
     settings::{Api, OutputCap, Settings, Setup, SetupError},
 };
 
@@ -59,6 +61,21 @@ pub(crate) fn parameters(api: Api) -> &'static Table {
     match api {
         Api::ChatCompletions => &parameters::TABLE,
         Api::Responses => &parameters::RESPONSES,
+    }
+}
+
+/// Models before gpt-4o put out JSON, and no more.
+pub(crate) fn schemas(model: &str) -> Keeps {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let is_old = name.starts_with("gpt-3.5") || name == "gpt-4" || name.starts_with("gpt-4-");
+    if is_old { Keeps::Json } else { Keeps::Schema(&schema::OPENAI) }
+}
+
+pub(crate) fn json_mode(api: Api) -> Value {
+    let format = json!({"type": "json_object"});
+    match api {
+        Api::ChatCompletions => json!({"response_format": format}),
+        Api::Responses => json!({"text": {"format": format}}),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::{
     bounds::Caps,
     classify::ErrorNames,
     openai,
+    probe::ModelsList,
+    schema::{self, Keeps},
     settings::{BasePath, Credentials, OutputCap, Profile, Vendor},
 };
 
@@ -34,7 +36,11 @@ const COMPATIBLE: Profile = Profile {
     token_buckets: false,
     prices: "",
     output_caps: NO_CAPS,
+    // As OpenAI's own.
+    models: ModelsList { path: &["models"], query: &[], headers: &[], host: None },
     output_cap: Some(OutputCap::MaxTokens),
+    schemas: |_| Keeps::Schema(&schema::OPENAI),
+    json_mode: Some(openai::json_mode),
     batches: false,
     preset: true,
     parameters: |_| &parameters::PLAIN,
@@ -86,6 +92,11 @@ impl Vendor {
         output_cap: Some(OutputCap::MaxCompletionTokens),
         batches: true,
         parameters: |_| &parameters::GROQ,
+        schemas: |model| {
+            // console.groq.com/docs/structured-outputs#supported-models
+            let keeps = ["gpt-oss", "llama-4", "kimi-k2"].iter().any(|name| model.contains(name));
+            if keeps { Keeps::Schema(&schema::OPENAI) } else { Keeps::Json }
+        },
         ..COMPATIBLE
     });
 
@@ -116,6 +127,7 @@ impl Vendor {
         key_variable: "DEEPSEEK_API_KEY",
         error_names: names(errors::no_code, errors::no_type),
         parameters: |_| &parameters::DEEPSEEK,
+        schemas: |_| Keeps::Json,
         ..COMPATIBLE
     });
 
@@ -147,6 +159,7 @@ impl Vendor {
         key_variable: "OLLAMA_API_KEY",
         credentials: Credentials::IfAny,
         parameters: |_| &parameters::OLLAMA,
+        schemas: |_| Keeps::Schema(&schema::LENIENT),
         ..COMPATIBLE
     });
 
@@ -158,6 +171,7 @@ impl Vendor {
         key_variable: "VLLM_API_KEY",
         credentials: Credentials::IfAny,
         parameters: |_| &parameters::VLLM,
+        schemas: |_| Keeps::Schema(&schema::LENIENT),
         ..COMPATIBLE
     });
 
@@ -187,6 +201,7 @@ impl Vendor {
         key_variable: "MOONSHOT_API_KEY",
         error_names: names(errors::no_code, errors::moonshot),
         parameters: |_| &parameters::MOONSHOT,
+        schemas: |_| Keeps::Json,
         ..COMPATIBLE
     });
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{is_outside, unknown, version};
-use crate::problem::Problem;
+use crate::{problem::Problem, strict};
 
 const KNOWN: &[&str] = &[
     "model",
@@ -39,6 +39,11 @@ const NO_SAMPLING: u32 = 47;
 pub(crate) fn check(model: &str, max_tokens: u64, body: &Value) -> Result<(), Problem> {
     if let Some(name) = unknown(Some(body), KNOWN) {
         return Err(Problem::invalid(format!("{name}: Extra inputs are not permitted"), "body"));
+    }
+    if version(model, "claude").is_some()
+        && let Some(schema) = body.pointer("/output_config/format/schema")
+    {
+        strict::anthropic(schema)?;
     }
     model_check(model, max_tokens, body, body.get("thinking"), effort(body))
 }

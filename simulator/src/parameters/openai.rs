@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{is_outside, unknown, version};
-use crate::problem::Problem;
+use crate::{problem::Problem, strict};
 
 const CHAT: &[&str] = &[
     "messages",
@@ -114,6 +114,11 @@ pub(crate) fn check(model: &str, body: &Value) -> Result<(), Problem> {
             "body",
         ));
     }
+    if body.pointer("/response_format/json_schema/strict") == Some(&Value::Bool(true))
+        && let Some(schema) = body.pointer("/response_format/json_schema/schema")
+    {
+        strict::openai(schema)?;
+    }
     let effort = body.get("reasoning_effort").and_then(Value::as_str);
     of_model(&kind, body, effort, "reasoning_effort")?;
     match body.get("stop").filter(|stop| !stop.is_null()) {
@@ -133,6 +138,11 @@ pub(crate) fn check_responses(model: &str, body: &Value) -> Result<(), Problem> 
         return Err(Problem::invalid(format!("Unknown parameter: '{name}'."), "body"));
     }
     let Some(kind) = own(model) else { return Ok(()) };
+    if body.pointer("/text/format/strict") == Some(&Value::Bool(true))
+        && let Some(schema) = body.pointer("/text/format/schema")
+    {
+        strict::openai(schema)?;
+    }
     let effort = body.pointer("/reasoning/effort").and_then(Value::as_str);
     of_model(&kind, body, effort, "reasoning.effort")
 }

@@ -1,0 +1,144 @@
+//! A batch's JSON Schema in the form that a vendor keeps to, and the answer back in the form that
+//! the author asked for.
+//!
+//! Vendors keep to a part of JSON Schema only, each to its own ([`Rules`]). What an ordinary schema
+//! says beyond that is left out of what is sent (and said in a description, so that the model knows
+//! of it): the caller checks the answer against the schema as it was written. What cannot be left
+//! out, such as a map with any names, is told to the model in words instead ([`Form::Told`]).
+//!
+//! | the author writes | sent to a strict vendor | the answer comes back |
+//! |---|---|---|
+//! | a field that is not required | required, and may be null | without the null |
+//! | no `additionalProperties` | `false` | |
+//! | `oneOf`, `allOf`, `const`, lists of types | `anyOf`, one schema, `enum`, `anyOf` | |
+//! | `definitions`, a `$ref` with other words beside it | `$defs`, what it refers to | |
+//! | a list, or a choice, at the top | an object with it as `answer` | the list |
+//! | `minLength`, `not`, `if` and others | left out, and said in the description | |
+
+mod normal;
+mod restore;
+mod rules;
+
+use serde_json::Value;
+
+pub(crate) use rules::{ANTHROPIC, GEMINI, Keeps, LENIENT, OPENAI};
+
+use crate::{
+    call::{Completion, Request},
+    dialect::Dialect,
+    parameters::merge,
+};
+
+/// How a schema goes to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Form {
+    /// The vendor keeps to it.
+    Kept {
+        /// As it is sent.
+        schema: Value,
+        /// The answer stands in a field of it.
+        wrapped: bool,
+    },
+    /// The model is told of it in words.
+    Told {
+        /// Why the vendor cannot keep to it.
+        why: String,
+    },
+}
+
+impl Dialect {
+    /// How a schema goes to this model.
+    #[must_use]
+    pub fn schema(self, model: &str, schema: &Value) -> Form {
+        match (self.vendor.0.schemas)(model) {
+            Keeps::Schema(rules) => match normal::normal(rules, schema) {
+                Ok((schema, wrapped)) => Form::Kept { schema, wrapped },
+                Err(why) => Form::Told { why },
+            },
+            Keeps::Json | Keeps::Nothing => {
+                Form::Told { why: "this model keeps to no schema".to_owned() }
+            }
+        }
+    }
+
+    /// An answer as the schema's author wants it: what only the vendor's form added is taken away.
+    /// One that is not as it should be stays as it came, for the caller to judge.
+    #[must_use]
+    pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
+        match ((self.vendor.0.schemas)(model), self.schema(model, schema)) {
+            (Keeps::Schema(rules), Form::Kept { wrapped, .. }) => {
+                restore::restored(schema, &answer, wrapped, rules.all_required).unwrap_or(answer)
+            }
+            (_, Form::Told { .. }) => restore::without_fence(&answer).unwrap_or(answer),
+            (_, Form::Kept { .. }) => answer,
+        }
+    }
+
+    /// The answer to a request, as its author wants it.
+    pub(crate) fn restored_for(self, request: &Request<'_>, completion: Completion) -> Completion {
+        match request.schema {
+            Some(schema) => {
+                let answer = self.restored(request.model, schema, completion.answer);
+                Completion { answer, ..completion }
+            }
+            None => completion,
+        }
+    }
+
+    /// What makes the vendor put out JSON, whichever; nothing where there is no such thing.
+    fn json_mode(self, model: &str) -> Option<Value> {
+        match (self.vendor.0.schemas)(model) {
+            Keeps::Nothing => None,
+            Keeps::Json | Keeps::Schema(_) => self.vendor.0.json_mode.map(|mode| mode(self.api)),
+        }
+    }
+}
+
+/// A request with its schema in the form that the model takes.
+pub(crate) struct Prepared<'a> {
+    request: Request<'a>,
+    schema: Option<Value>,
+    instructions: Option<String>,
+    /// Fields that make the vendor put out JSON.
+    pub(crate) json_mode: Option<Value>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(dialect: Dialect, request: &Request<'a>) -> Self {
+        let plain = Self { request: *request, schema: None, instructions: None, json_mode: None };
+        let Some(schema) = request.schema else { return plain };
+        match dialect.schema(request.model, schema) {
+            Form::Kept { schema, .. } => Self { schema: Some(schema), ..plain },
+            Form::Told { .. } => Self {
+                instructions: Some(told(request.instructions, schema)),
+                json_mode: dialect.json_mode(request.model),
+                ..plain
+            },
+        }
+    }
+
+    pub(crate) fn request(&self) -> Request<'_> {
+        Request {
+            schema: self.schema.as_ref(),
+            instructions: self.instructions.as_deref().unwrap_or(self.request.instructions),
+            ..self.request
+        }
+    }
+}
+
+/// A body with the fields that make the vendor put out JSON.
+pub(crate) fn with_json_mode(body: Vec<u8>, mode: Option<Value>) -> Vec<u8> {
+    let Some(mode) = mode else { return body };
+    let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return body };
+    merge(&mut value, mode);
+    serde_json::to_vec(&value).unwrap_or(body)
+}
+
+fn told(instructions: &str, schema: &Value) -> String {
+    format!(
+        "{instructions}\n\nAnswer with JSON alone, without a code fence and without a word around it. The JSON must satisfy this JSON Schema:\n{schema}"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! From an answer to the vendor's form back to one to the author's.
+
+use serde_json::Value;
+
+use super::rules::WRAP;
+
+/// The answer without what the vendor's form added; `None` where nothing is to be changed.
+pub(super) fn restored(
+    schema: &Value,
+    answer: &str,
+    wrapped: bool,
+    all_required: bool,
+) -> Option<String> {
+    if !wrapped && !all_required {
+        return None;
+    }
+    let mut value: Value = serde_json::from_str(answer).ok()?;
+    let before = value.clone();
+    if wrapped {
+        value = value.as_object_mut().filter(|fields| fields.len() == 1)?.remove(WRAP)?;
+    }
+    if all_required {
+        without_nulls(schema, schema, &mut value);
+    }
+    (value != before).then(|| value.to_string())
+}
+
+/// What stands in a code fence, if that is all there is.
+pub(super) fn without_fence(answer: &str) -> Option<String> {
+    let inside = answer.trim().strip_prefix("```")?.strip_suffix("```")?;
+    let (first, rest) = inside.split_once('\n')?;
+    (first.is_empty() || first.eq_ignore_ascii_case("json")).then(|| rest.trim().to_owned())
+}
+
+/// Takes away fields that are null because they had to be there.
+fn without_nulls(root: &Value, schema: &Value, value: &mut Value) {
+    let schema = resolved(root, schema);
+    match value {
+        Value::Array(items) => {
+            if let Some(of) = schema.get("items") {
+                items.iter_mut().for_each(|item| without_nulls(root, of, item));
+            }
+        }
+        Value::Object(fields) => {
+            if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+                let required = schema.get("required").and_then(Value::as_array);
+                let is_required =
+                    |name: &String| required.is_some_and(|all| all.iter().any(|it| it == name));
+                fields.retain(|name, value| match properties.get(name) {
+                    Some(property) if value.is_null() && !is_required(name) => {
+                        takes_null(root, property, 0)
+                    }
+                    _ => true,
+                });
+                for (name, value) in fields.iter_mut() {
+                    if let Some(property) = properties.get(name) {
+                        without_nulls(root, property, value);
+                    }
+                }
+            }
+        }
+        _ => return,
+    }
+    let variants =
+        ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| schema.get(*key)?.as_array());
+    for variant in variants.flatten() {
+        if fits(resolved(root, variant), value) {
+            without_nulls(root, variant, value);
+        }
+    }
+}
+
+/// Whether an object can be meant by this variant: all of its fields are named there.
+fn fits(variant: &Value, value: &Value) -> bool {
+    match (value.as_object(), variant.get("properties").and_then(Value::as_object)) {
+        (Some(fields), Some(properties)) => fields.keys().all(|name| properties.contains_key(name)),
+        (None, None) => true,
+        _ => variant.get("properties").is_none(),
+    }
+}
+
+fn resolved<'a>(root: &'a Value, mut schema: &'a Value) -> &'a Value {
+    for _ in 0..64 {
+        let meant = schema.get("$ref").and_then(Value::as_str);
+        let meant = meant.and_then(|name| root.pointer(name.strip_prefix('#')?));
+        match meant {
+            Some(meant) => schema = meant,
+            None => break,
+        }
+    }
+    schema
+}
+
+fn takes_null(root: &Value, schema: &Value, depth: usize) -> bool {
+    let schema = resolved(root, schema);
+    if depth > 16 || schema == &Value::Bool(true) {
+        return true;
+    }
+    let named = |key: &str, word: &Value| match schema.get(key) {
+        Some(Value::Array(words)) => words.contains(word),
+        Some(one) => one == word,
+        None => false,
+    };
+    let variants = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array());
+    named("type", &"null".into())
+        || named("enum", &Value::Null)
+        || named("const", &Value::Null)
+        || variants.flatten().any(|variant| takes_null(root, variant, depth + 1))
+}

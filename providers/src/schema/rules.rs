@@ -1,0 +1,135 @@
+//! What each vendor keeps to.
+
+/// The field that holds an answer which is no object.
+pub(crate) const WRAP: &str = "answer";
+
+/// What a model does with a schema.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Keeps {
+    /// It keeps to one of this form.
+    Schema(&'static Rules),
+    /// It puts out JSON, whichever.
+    Json,
+    /// It is told in words.
+    Nothing,
+}
+
+/// The part of JSON Schema that a vendor keeps to. What all of them know (types, properties, items,
+/// enum, anyOf, `$ref` into `$defs`, descriptions) is in none of the lists.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Every object must say that it has no other properties.
+    pub(crate) closed: bool,
+    /// Every property must be required.
+    pub(crate) all_required: bool,
+    /// It must be an object at the top.
+    pub(crate) object_root: bool,
+    /// Whether a schema may refer to itself.
+    pub(crate) recursion: bool,
+    /// Further keywords.
+    pub(crate) keywords: &'static [&'static str],
+    /// Formats of texts; others are said in the description.
+    pub(crate) formats: &'static [&'static str],
+    /// Lists must say no more than that they are not empty.
+    pub(crate) min_items_at_most: u64,
+    /// Objects within objects.
+    pub(crate) depth: usize,
+    /// Properties in all.
+    pub(crate) properties: usize,
+    /// Properties that are not required, in all.
+    pub(crate) optional: usize,
+}
+
+const FORMATS: &[&str] =
+    &["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// developers.openai.com/api/docs/guides/structured-outputs#supported-schemas: 5,000 properties, 10
+/// levels.
+pub(crate) static OPENAI: Rules = Rules {
+    closed: true,
+    all_required: true,
+    object_root: true,
+    recursion: true,
+    keywords: &[
+        "pattern",
+        "multipleOf",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minItems",
+        "maxItems",
+    ],
+    formats: FORMATS,
+    min_items_at_most: u64::MAX,
+    depth: 10,
+    properties: 5_000,
+    optional: usize::MAX,
+};
+
+/// platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations, and the
+/// vendor's SDK 2.11.0 (`lib/_parse/_transform.py`): no recursion, no bounds, at most 24 properties
+/// that are not required.
+pub(crate) static ANTHROPIC: Rules = Rules {
+    closed: true,
+    all_required: false,
+    object_root: false,
+    recursion: false,
+    keywords: &["minItems"],
+    formats: &[
+        "date-time",
+        "time",
+        "date",
+        "duration",
+        "email",
+        "hostname",
+        "uri",
+        "ipv4",
+        "ipv6",
+        "uuid",
+    ],
+    min_items_at_most: 1,
+    depth: usize::MAX,
+    properties: usize::MAX,
+    optional: 24,
+};
+
+/// ai.google.dev/gemini-api/docs/structured-output: `responseJsonSchema` takes bounds, lists' lengths
+/// and further properties; what it does not know it ignores. No depth is stated.
+pub(crate) static GEMINI: Rules = Rules {
+    closed: false,
+    all_required: false,
+    object_root: false,
+    recursion: true,
+    keywords: &["minimum", "maximum", "minItems", "maxItems", "prefixItems"],
+    formats: &["date-time", "date", "time"],
+    min_items_at_most: u64::MAX,
+    depth: usize::MAX,
+    properties: usize::MAX,
+    optional: usize::MAX,
+};
+
+/// Servers whose sampler follows a grammar that is made of the schema: they take what is ordinary,
+/// maps included (docs.vllm.ai/en/latest/features/structured_outputs.html,
+/// docs.ollama.com/capabilities/structured-outputs).
+pub(crate) static LENIENT: Rules = Rules {
+    closed: false,
+    all_required: false,
+    object_root: false,
+    recursion: true,
+    keywords: &[
+        "pattern",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "prefixItems",
+    ],
+    formats: FORMATS,
+    min_items_at_most: u64::MAX,
+    depth: usize::MAX,
+    properties: usize::MAX,
+    optional: usize::MAX,
+};

@@ -1,0 +1,241 @@
+use serde_json::json;
+
+use super::*;
+use crate::{
+    settings::{Api, Vendor},
+    testing::REQUEST,
+};
+
+const fn of(vendor: Vendor) -> Dialect {
+    Dialect { vendor, api: Api::ChatCompletions }
+}
+
+const OPENAI: Dialect = of(Vendor::OPENAI);
+const ANTHROPIC: Dialect = of(Vendor::ANTHROPIC);
+
+fn kept(dialect: Dialect, schema: &Value) -> (Value, bool) {
+    match dialect.schema("model", schema) {
+        Form::Kept { schema, wrapped } => (schema, wrapped),
+        Form::Told { why } => panic!("{schema}: {why}"),
+    }
+}
+
+fn told(dialect: Dialect, schema: &Value) -> String {
+    match dialect.schema("model", schema) {
+        Form::Told { why } => why,
+        Form::Kept { schema, .. } => panic!("{schema}"),
+    }
+}
+
+/// An invoice as people write it.
+fn invoice() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Invoice",
+        "type": "object",
+        "properties": {
+            "number": {"type": "string", "minLength": 1, "description": "As printed."},
+            "total": {"type": "number", "minimum": 0},
+            "currency": {"const": "EUR"},
+            "due": {"type": ["string", "null"], "format": "date"},
+            "note": {"type": "string", "default": ""},
+            "lines": {"type": "array", "minItems": 2, "items": {"$ref": "#/definitions/line"}},
+        },
+        "required": ["number", "total", "lines"],
+        "definitions": {"line": {
+            "type": "object",
+            "properties": {"what": {"type": "string"}, "price": {"type": "number"}},
+            "required": ["what"],
+        }},
+    })
+}
+
+#[test]
+fn an_ordinary_schema_is_said_in_strict_words() {
+    let nothing = json!({"type": "null"});
+    let (schema, wrapped) = kept(OPENAI, &invoice());
+    assert!(!wrapped);
+    let line = json!({
+        "type": "object",
+        "properties": {
+            "what": {"type": "string"},
+            "price": {"anyOf": [{"type": "number"}, nothing]},
+        },
+        "required": ["price", "what"],
+        "additionalProperties": false,
+    });
+    assert_eq!(
+        schema,
+        json!({
+            "type": "object",
+            "title": "Invoice",
+            "properties": {
+                "number": {"type": "string", "description": "As printed.\n\n{minLength: 1}"},
+                "total": {"type": "number", "minimum": 0},
+                "currency": {"anyOf": [{"enum": ["EUR"]}, nothing]},
+                "due": {"anyOf": [{"type": "string", "format": "date"}, nothing]},
+                "note": {"anyOf": [{"type": "string"}, nothing]},
+                "lines": {"type": "array", "minItems": 2, "items": {"$ref": "#/$defs/line"}},
+            },
+            "required": ["currency", "due", "lines", "note", "number", "total"],
+            "additionalProperties": false,
+            "$defs": {"line": line},
+        })
+    );
+    let (schema, _) = kept(ANTHROPIC, &invoice());
+    assert_eq!(schema["required"], json!(["lines", "number", "total"]));
+    assert_eq!(
+        schema["properties"]["total"],
+        json!({"type": "number", "description": "{minimum: 0}"})
+    );
+    assert_eq!(schema["properties"]["lines"]["description"], "{minItems: 2}");
+    let (schema, _) = kept(of(Vendor::GEMINI), &invoice());
+    assert_eq!(schema["properties"]["total"], json!({"type": "number", "minimum": 0}));
+    assert!(schema.get("additionalProperties").is_none());
+}
+
+#[test]
+fn what_only_the_vendors_form_added_is_taken_away() {
+    let answer = json!({"number": "7", "total": 3, "currency": null, "due": null, "note": null,
+        "lines": [{"what": "a", "price": null}, {"what": "b", "price": 2}]});
+    let restored = OPENAI.restored("model", &invoice(), answer.to_string());
+    let expected = json!({"number": "7", "total": 3, "due": null,
+        "lines": [{"what": "a"}, {"what": "b", "price": 2}]});
+    assert_eq!(serde_json::from_str::<Value>(&restored).unwrap(), expected);
+    let whole = answer.to_string();
+    assert_eq!(ANTHROPIC.restored("model", &invoice(), whole.clone()), whole, "as it came");
+    for broken in ["no JSON", "{\"number\":", ""] {
+        assert_eq!(OPENAI.restored("model", &invoice(), broken.to_owned()), broken);
+    }
+}
+
+#[test]
+fn a_list_at_the_top_goes_in_an_object_and_comes_out_of_it() {
+    let list = json!({"type": "array", "items": {"type": "string"}});
+    let (schema, wrapped) = kept(OPENAI, &list);
+    assert!(wrapped && schema["properties"]["answer"] == list, "{schema}");
+    assert_eq!(OPENAI.restored("model", &list, "{\"answer\":[\"a\"]}".to_owned()), "[\"a\"]");
+    assert!(!kept(ANTHROPIC, &list).1);
+    let choice = json!({"anyOf": [{"type": "integer"}, {"type": "string"}]});
+    assert!(kept(OPENAI, &choice).1);
+    let referred = json!({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object",
+        "properties": {"x": {"type": "string"}}, "required": ["x"]}}});
+    assert!(!kept(OPENAI, &referred).1, "an object all the same");
+}
+
+#[test]
+fn parts_and_conditions_are_put_together_or_left_out() {
+    let schema = json!({
+        "allOf": [
+            {"$ref": "#/$defs/base"},
+            {"properties": {"b": {"type": "integer"}}, "required": ["b"]},
+        ],
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+        "not": {"required": ["c"]},
+        "$defs": {"base": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}},
+    });
+    let (said, _) = kept(OPENAI, &schema);
+    assert_eq!(said["required"], json!(["a", "b"]));
+    assert!(said["description"].as_str().unwrap().contains("not: "), "{said}");
+    let one = json!({"type": "object", "required": ["x"],
+        "properties": {"x": {"oneOf": [{"type": "string"}, {"type": "object",
+            "properties": {"y": {"type": "string"}}}]}}});
+    let (said, _) = kept(OPENAI, &one);
+    assert_eq!(said["properties"]["x"]["anyOf"][1]["required"], json!(["y"]));
+    let restored = OPENAI.restored("model", &one, "{\"x\":{\"y\":null}}".to_owned());
+    assert_eq!(restored, "{\"x\":{}}");
+}
+
+#[test]
+fn what_cannot_be_said_has_its_reason() {
+    let object = |property: Value| json!({"type": "object", "properties": {"x": property}});
+    let tree = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}},
+        "$defs": {"n": {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}}}});
+    let mut deep = json!({"type": "string"});
+    for _ in 0..12 {
+        deep = object(deep);
+    }
+    let wide: serde_json::Map<String, Value> =
+        (0..30).map(|number| (format!("p{number}"), json!({"type": "string"}))).collect();
+    #[rustfmt::skip]
+    let cases = [
+        (OPENAI, object(json!({"type":"object","additionalProperties":{"type":"string"}})), "/properties/x is an object with any names"),
+        (OPENAI, json!({"type":"object"}), "at its top is an object with any names"),
+        (OPENAI, object(json!({})), "/properties/x does not say its type"),
+        (OPENAI, object(json!(true)), "/properties/x takes anything"),
+        (OPENAI, object(json!({"type":"array"})), "a list that does not say of what"),
+        (OPENAI, object(json!({"type":"array","prefixItems":[{"type":"string"}]})), "a type for each place"),
+        (OPENAI, deep, "nests more than 10 objects"),
+        (OPENAI, object(json!({"enum":[{"a":1}]})), "values that are no plain ones"),
+        (OPENAI, object(json!({"$ref":"#/$defs/none"})), "which is not there"),
+        (ANTHROPIC, tree.clone(), "it refers to itself"),
+        (ANTHROPIC, json!({"type":"object","properties":wide}), "more than 24 properties that are not required"),
+        (of(Vendor::DEEPSEEK), invoice(), "keeps to no schema"),
+    ];
+    for (dialect, schema, expected) in cases {
+        let why = told(dialect, &schema);
+        assert!(why.contains(expected), "{schema}: {why}");
+    }
+    kept(OPENAI, &tree);
+    let open = object(json!({"type":"object","additionalProperties":{"type":"string"}}));
+    kept(of(Vendor::GEMINI), &open);
+    assert!(matches!(ANTHROPIC.schema("claude-3-5-haiku-20241022", &invoice()), Form::Told { .. }));
+    assert!(matches!(OPENAI.schema("gpt-4-turbo", &invoice()), Form::Told { .. }));
+}
+
+#[test]
+fn what_is_told_in_words_asks_for_json() {
+    let schema = json!({"type": "object"});
+    let request = Request { schema: Some(&schema), ..REQUEST };
+    let prepared = Prepared::new(OPENAI, &request);
+    let sent = prepared.request();
+    assert!(sent.schema.is_none() && sent.instructions.starts_with("Sum up.\n\nAnswer with JSON"));
+    assert!(sent.instructions.ends_with("{\"type\":\"object\"}"));
+    assert_eq!(prepared.json_mode, Some(json!({"response_format": {"type": "json_object"}})));
+    assert_eq!(Prepared::new(ANTHROPIC, &request).json_mode, None);
+    let fenced = "```json\n{\"a\": 1}\n```";
+    assert_eq!(ANTHROPIC.restored("model", &schema, fenced.to_owned()), "{\"a\": 1}");
+}
+
+mod random {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn schemas() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(json!({"type": "string", "minLength": 1})),
+            Just(json!({"type": ["integer", "null"], "minimum": 3})),
+            Just(json!({"enum": ["a", 1, null]})),
+            Just(json!({"$ref": "#/$defs/d"})),
+            Just(json!({"$ref": "#"})),
+            Just(json!({})),
+            Just(json!(false)),
+        ];
+        leaf.prop_recursive(5, 40, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(|properties| {
+                    let names = ["a", "b", "c", "d"].into_iter().map(str::to_owned);
+                    let properties: serde_json::Map<String, Value> =
+                        names.zip(properties).collect();
+                    json!({"type": "object", "properties": properties, "required": ["a"],
+                        "$defs": {"d": {"type": "boolean"}}})
+                }),
+                inner.clone().prop_map(|items| json!({"type": "array", "items": items})),
+                prop::collection::vec(inner.clone(), 0..3).prop_map(|any| json!({"anyOf": any})),
+                prop::collection::vec(inner, 0..3).prop_map(|all| json!({"allOf": all})),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever is written, there is an answer to it, and an answer comes back.
+        #[test]
+        fn no_schema_makes_it_panic(schema in schemas(), answer in schemas()) {
+            for vendor in Vendor::ALL {
+                let _ = of(vendor).schema("model", &schema);
+                let _ = of(vendor).restored("model", &schema, answer.to_string());
+            }
+        }
+    }
+}
