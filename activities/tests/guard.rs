@@ -23,8 +23,8 @@ use tidegate_activities::{
     failure::Backoff, failure::Failure, failure::Retry,
 };
 use tidegate_providers::{
-    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Provider, Request as Call,
-    StopReason,
+    BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
+    Request as Call, StopReason,
 };
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
 use tidegate_types::{ModelId, Usage};
@@ -121,6 +121,7 @@ impl Rig {
             max_output_tokens: 1,
             schema: None,
             cache_instructions: false,
+            parameters: Parameters::default(),
         };
         let budgets = Budgets::default();
         let call_budget = budgets.call_budget(&self.attempt, &request, None)?;

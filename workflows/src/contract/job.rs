@@ -142,7 +142,7 @@ impl AskedWith {
     fn thinking_tokens(&self) -> u32 {
         let budget = self.parameters.get("thinking_budget").and_then(Value::as_u64);
         let budget = budget.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX));
-        budget.or(self.effort.map(Effort::thinking_tokens)).unwrap_or_default()
+        budget.or_else(|| self.effort.map(Effort::thinking_tokens)).unwrap_or_default()
     }
 }
 
