@@ -16,7 +16,7 @@ use ruzstd::decoding::StreamingDecoder;
 use tar::EntryType;
 use zip::{ZipArchive, result::ZipError};
 
-use crate::{extract::extract_within, format::Format, limits::Limits, unreadable::Unreadable};
+use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Archives within archives.
 const MAX_DEPTH: usize = 3;
@@ -112,13 +112,14 @@ pub fn read(
     }
 }
 
-/// The texts of all members under their names: of an archive that is a part of a document. What
-/// cannot be read is named.
+/// The texts of all members under their names: of an archive that is a part of a document. `text_of`
+/// reads a member of a name. What cannot be read is named.
 pub(crate) fn extract(
     bytes: &[u8],
     name: &str,
     limits: &Limits,
     depth: usize,
+    text_of: impl Fn(&[u8], &str) -> Result<String, Unreadable>,
 ) -> Result<String, Unreadable> {
     let format = Format::of(bytes, name)?;
     if depth > MAX_DEPTH {
@@ -135,11 +136,11 @@ pub(crate) fn extract(
         }
         let read = entry.and_then(|mut entry| entry.read(limits.bytes)).and_then(|bytes| {
             let name = path.rsplit('/').next().unwrap_or(path);
-            extract_within(&bytes, name, limits, depth + 1)
+            text_of(&bytes, name)
         });
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
         match read {
-            Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.text.trim())),
+            Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.trim())),
             Err(error) => text.push_str(&format!("[{path}: {error}]")),
         }
         if text.len() > limits.text_bytes {

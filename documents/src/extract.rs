@@ -84,7 +84,10 @@ pub(crate) fn extract_within(
         }
         Format::Eml => (Cow::Owned(mail::extract(bytes, limits, depth)?), None),
         Format::Zip | Format::Tar | Format::Gzip | Format::Zstd => {
-            (Cow::Owned(archive::extract(bytes, name, limits, depth)?), None)
+            let text_of = |bytes: &[u8], name: &str| {
+                extract_within(bytes, name, limits, depth + 1).map(|read| read.text)
+            };
+            (Cow::Owned(archive::extract(bytes, name, limits, depth, text_of)?), None)
         }
     };
     if text.len() > limits.text_bytes {

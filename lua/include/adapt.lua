@@ -37,8 +37,8 @@ end
 -- A provider's meter above ours is use by others on the same account; a limit below the configured
 -- one is the truth. The meter is of the time when the call was admitted: what was in our window
 -- then may have left it (as much as the limit gives in that time), and what is in flight may have
--- been estimated too low. Of a call that nobody knows, only the limit counts. Tuning begins only when
--- there is something to keep.
+-- been estimated too low. Of a call that nobody knows, only the limit counts. Tuning begins only
+-- when there is something to keep.
 local function observe(state, tuning, model, call, observed_at, stated_at, admitted, now)
   local UNSURE = 0.5
   for dimension = 1, WINDOWED do

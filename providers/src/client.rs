@@ -6,7 +6,6 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderMap;
 use serde_json::Value;
 use tidegate_types::Charge;
-use url::Url;
 
 use crate::{
     batch::BatchApi,
@@ -51,7 +50,7 @@ pub(crate) struct ReplyReader {
     classifier: Classifier,
     pub(crate) key: Key,
     retry_codes: Vec<String>,
-    base_url: Url,
+    is_official: bool,
     request_timeout: Duration,
 }
 
@@ -64,7 +63,7 @@ impl ReplyReader {
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
             retry_codes: retry_codes.clone(),
-            base_url: base_url.clone(),
+            is_official: setup.settings.vendor.is_official(base_url),
             request_timeout: *request_timeout,
         })
     }
@@ -81,7 +80,7 @@ impl ReplyReader {
     }
 
     fn bounds(&self, model: &str) -> Bounds {
-        self.vendor().bounds(model, &self.base_url, self.request_timeout)
+        self.vendor().bounds(model, self.is_official, self.request_timeout)
     }
 
     /// Hides the key, and what a message quotes from the request.

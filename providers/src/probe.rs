@@ -12,18 +12,6 @@ use crate::{
     settings::{Settings, Setup, SetupError},
 };
 
-/// Where a vendor lists its models, below its base URL, and how to ask.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ModelsList {
-    pub(crate) path: &'static [&'static str],
-    /// For one model: the answer need not be long.
-    pub(crate) query: &'static [(&'static str, &'static str)],
-    pub(crate) headers: &'static [(&'static str, &'static str)],
-    /// The host that lists them, where it is not the one that answers: a part of its name, and what
-    /// stands there instead.
-    pub(crate) host: Option<(&'static str, &'static str)>,
-}
-
 /// What came of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probed {

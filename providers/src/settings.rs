@@ -17,7 +17,6 @@ use crate::{
     endpoint,
     key::{Key, KeySource},
     parameters::Table,
-    probe::ModelsList,
     provider::Provider,
     schema::Keeps,
     secret::Secret,
@@ -26,6 +25,18 @@ use crate::{
 /// Whose API a provider speaks: one row of the table in `vendors.rs`.
 #[derive(Clone, Copy)]
 pub struct Vendor(pub(crate) &'static Profile);
+
+/// Where a vendor lists its models, below its base URL, and how to ask.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ModelsList {
+    pub(crate) path: &'static [&'static str],
+    /// For one model: the answer need not be long.
+    pub(crate) query: &'static [(&'static str, &'static str)],
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+    /// The host that lists them, where it is not the one that answers: a part of its name, and what
+    /// stands there instead.
+    pub(crate) host: Option<(&'static str, &'static str)>,
+}
 
 /// What is known of a vendor before any call.
 pub(crate) struct Profile {

@@ -8,16 +8,14 @@ use std::{iter, str::FromStr, time::Duration};
 
 use serde_json::json;
 use tidegate_types::{Charge, OutputHold};
-use url::Url;
 
 use crate::{
     anthropic, bedrock,
     bounds::{self, Bounds},
     classify::Classifier,
     gemini, openai,
-    probe::ModelsList,
     schema::{self, Keeps},
-    settings::{BasePath, Credentials, Profile, SetupError, Vendor},
+    settings::{BasePath, Credentials, ModelsList, Profile, SetupError, Vendor},
 };
 
 impl Vendor {
@@ -201,16 +199,13 @@ impl Vendor {
         iter::once(self).chain(others).find_map(|vendor| bounds::cap(vendor.0.output_caps, model))
     }
 
-    /// What bounds a call to a model at an endpoint. What a model takes is known of the vendor's own
-    /// host alone: behind other names there may be other models.
-    pub(crate) fn bounds(self, model: &str, at: &Url, time: Duration) -> Bounds {
+    /// What bounds a call to a model. What a model takes is known of the vendor's own host alone:
+    /// behind other names there may be other models.
+    pub(crate) fn bounds(self, model: &str, is_official: bool, time: Duration) -> Bounds {
         Bounds {
             output_tokens: self.output_cap(model),
             time: Some(time),
-            context_tokens: self
-                .is_official(at)
-                .then(|| bounds::cap(bounds::CONTEXTS, model))
-                .flatten(),
+            context_tokens: is_official.then(|| bounds::cap(bounds::CONTEXTS, model)).flatten(),
         }
     }
 
@@ -260,7 +255,8 @@ mod tests {
     #[test]
     fn what_a_model_takes_is_known_at_the_vendors_own_host() {
         let at = |vendor: Vendor, url: &str, model| {
-            vendor.bounds(model, &url.parse().unwrap(), Duration::from_secs(1)).context_tokens
+            let is_official = vendor.is_official(&url.parse().unwrap());
+            vendor.bounds(model, is_official, Duration::from_secs(1)).context_tokens
         };
         let bedrock = "https://bedrock-runtime.eu-west-1.amazonaws.com";
         for (vendor, url, model, tokens) in [

@@ -39,7 +39,7 @@
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`layout`]: the versions of what lies there
 //! * [`call_stats`]: how many calls in flight a limit can use
-//! * [`holds`]: what operators hold until they say otherwise
+//! * [`holds`]: what operators hold until they say otherwise; `hold`: how they do
 //! * `changes`: changes of state, each a line of the log
 //! * [`metrics`]: every metric of this crate, by name
 
@@ -52,6 +52,7 @@ mod connection;
 pub mod dimension;
 pub mod error;
 mod fleet;
+mod hold;
 pub mod holds;
 pub mod key;
 pub mod lanes;

@@ -26,21 +26,14 @@ use crate::{
 };
 use state::State;
 
+pub(crate) use state::Spent;
+
 /// Quota in memory.
 #[derive(Clone)]
 pub struct Store {
     models: Arc<Mutex<HashMap<String, State>>>,
     clock: Clock,
     pause_ttl: Duration,
-}
-
-/// What a lane used in this process alone.
-#[derive(Debug)]
-pub(crate) struct Spent {
-    pub(crate) lane: usize,
-    pub(crate) used: Amounts,
-    /// The calls' reservations.
-    pub(crate) calls: Vec<String>,
 }
 
 #[derive(Clone)]

@@ -235,7 +235,7 @@ mod tests {
         let limiter = Quota::in_memory([model.clone()], Options::default());
         limiter.set_limits(&model.id, &set(&["--tpm", "100000"]).unwrap()).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
-        assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), Some(98_000), Some(98_000)])]);
+        assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), Some(100_000), Some(98_000)])]);
         limiter.set_limits(&model.id, &PerLimit::from_fn(|_| Change::Clear)).await.unwrap();
         let seen = limiter.inspect(&model.id).await.unwrap();
         assert_eq!(rows(&model, &seen), [("tpm", [Some(1_000), None, Some(980)])]);

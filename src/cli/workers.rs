@@ -99,7 +99,7 @@ mod tests {
             failed: BTreeMap::from([("Overloaded".to_owned(), 2)]),
             ..RecentCalls::default()
         };
-        let started = SystemTime::now() - Duration::from_secs(65);
+        let started = SystemTime::now() - Duration::from_secs(7_530);
         let started = started.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         let card = Card {
             queue: "default/tidegate".to_owned(),
@@ -109,7 +109,7 @@ mod tests {
         };
         let text = output::plain(&text(&[("w-1".to_owned(), card.clone())]));
         let line: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(line, ["w-1", "1.2.3", "default/tidegate", "1m", "5s", "200", "40", "2"]);
+        assert_eq!(line, ["w-1", "1.2.3", "default/tidegate", "2h", "5m", "200", "40", "2"]);
         assert_eq!(value("w-1", &card)["calls"]["a:b"]["answered"], 40);
     }
 }

@@ -87,7 +87,7 @@ async fn a_waiting_batch_says_why() {
     let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
     assert_eq!(
         set[0]["limits"]["tpm"],
-        json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 })
+        json!({ "configured": 2_000, "set": 5_000_000, "in_force": 4_900_000 })
     );
     let seen = value(&fleet, &["quota", MODEL, "--json"]).await;
     assert!(
@@ -118,7 +118,7 @@ async fn a_raised_limit_moves_the_queue() {
     let set = value(&fleet, &["limits", "set", MODEL, "--tpm", "5000000", "--json"]).await;
     assert_eq!(
         set[0]["limits"]["tpm"],
-        json!({ "configured": 2_000, "set": 4_900_000, "in_force": 4_900_000 })
+        json!({ "configured": 2_000, "set": 5_000_000, "in_force": 4_900_000 })
     );
     let raised = Instant::now();
     while fleet.account().requests < before + 10 {

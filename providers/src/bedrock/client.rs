@@ -198,7 +198,11 @@ impl Provider for Client {
     }
 
     fn bounds(&self, model: &str) -> Bounds {
-        self.dialect.vendor.bounds(model, &self.endpoint, self.request_timeout)
+        self.dialect.vendor.bounds(
+            model,
+            self.dialect.vendor.is_official(&self.endpoint),
+            self.request_timeout,
+        )
     }
 
     fn key(&self) -> Option<&Key> {

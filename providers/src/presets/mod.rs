@@ -15,9 +15,8 @@ use crate::{
     bounds::Caps,
     classify::ErrorNames,
     openai,
-    probe::ModelsList,
     schema::{self, Keeps},
-    settings::{BasePath, Credentials, OutputCap, Profile, Vendor},
+    settings::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
 };
 
 /// Compatible vendors serve other vendors' models, whose caps are known by those.

@@ -17,17 +17,14 @@ use std::{
 use tidegate_types::{Lane, Tenant};
 
 use crate::{
-    dimension::{Dimension, Limited, PerDimension, PerLimit},
+    dimension::{Amounts, Dimension, Limited, PerDimension, PerLimit},
     model::ModelQuota,
     number::{duration, micros, whole},
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     store::{Expectation, LimitChanges, Pause},
 };
 
-use super::{
-    Spent,
-    tuning::{self, InForce, Tuning},
-};
+use super::tuning::{self, InForce, Tuning};
 
 const PACE_SPEEDUP: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
@@ -35,6 +32,15 @@ const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
 const CACHE_LIVES: f64 = 240e6;
+
+/// What a lane used in this process alone.
+#[derive(Debug)]
+pub(crate) struct Spent {
+    pub(crate) lane: usize,
+    pub(crate) used: Amounts,
+    /// The calls' reservations.
+    pub(crate) calls: Vec<String>,
+}
 
 /// Everything that is known about one model.
 #[derive(Debug)]

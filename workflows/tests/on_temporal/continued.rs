@@ -22,7 +22,7 @@ fn short_histories() -> Option<&'static Temporal> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new() {
-    let fake = Fake::new(320, 32, |task| match task.index {
+    let fake = Fake::new(640, 32, |task| match task.index {
         7 => Act::Fail(
             FailureType::TooLarge,
             CallCounts { provider_calls: 1, ..CallCounts::default() },
@@ -34,15 +34,15 @@ async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new()
         let result = batch.result().await.unwrap();
         assert_eq!(
             (result.documents, result.totals.succeeded, result.totals.failed),
-            (320, 310, 10)
+            (640, 620, 20)
         );
         assert_eq!(
             (result.totals.spend.provider_calls, result.totals.spend.input_tokens),
-            (320, 31_000)
+            (640, 62_000)
         );
 
         let calls = rig.fake.calls();
-        assert_each_once(&calls, 10, 32);
+        assert_each_once(&calls, 20, 32);
         assert!(
             calls.seals.iter().all(|seal| seal.failures.len() == 1 && seal.failures[0].index == 7),
             "{:?}",
@@ -52,7 +52,7 @@ async fn no_document_is_lost_or_repeated_when_batch_and_shards_continue_as_new()
         assert_eq!(calls.finishes[0].progress, result);
         assert!(has_continued(&batch.history().await), "the batch has run once only");
         let mut shards = 0;
-        for shard in 0..10 {
+        for shard in 0..20 {
             shards += u32::from(has_continued(&batch.shard_history(shard).await));
         }
         assert!(shards > 0, "no shard has run more than once");

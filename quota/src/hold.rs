@@ -1,0 +1,141 @@
+//! Holding batches and models, letting them go, and learning what is held.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use tidegate_types::ModelId;
+
+use crate::{
+    error::Error,
+    holds::{BATCH, EVERY, Held, MODEL},
+    key,
+    quota::Quota,
+    redis_store,
+};
+
+/// The hash lives so long after somebody has last read it.
+const LIVES: Duration = Duration::from_secs(30 * 86_400);
+
+impl Quota {
+    /// Holds a batch back, by its workflow's id, or lets it go on: no worker begins a call of it from
+    /// [`EVERY`] and a moment later on. Without a Redis it is this process that does not.
+    ///
+    /// # Errors
+    /// [`Error::Away`].
+    pub async fn hold_batch(&self, batch: &str, hold: bool) -> Result<(), Error> {
+        let since = seconds_since_1970();
+        {
+            let mut held = self.shared.holds.held.lock();
+            if hold {
+                held.batches.insert(batch.to_owned(), since);
+            } else {
+                held.batches.remove(batch);
+            }
+        }
+        let since = hold.then(|| since.to_string());
+        self.write(&format!("{BATCH}{batch}"), since.as_deref()).await
+    }
+
+    /// Closes a model's gate for the whole fleet until [`Self::resume`], whoever comes and goes: it
+    /// is closed again before it could open. A Redis that loses everything forgets it.
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`] or [`Error::Away`].
+    pub async fn hold_model(&self, model: &ModelId, reason: &str) -> Result<(), Error> {
+        self.pause(model, self.shared.options.pause_ttl, reason).await?;
+        self.shared.holds.held.lock().models.insert(model.clone(), reason.to_owned());
+        self.write(&format!("{MODEL}{model}"), Some(reason)).await
+    }
+
+    pub(crate) async fn let_model_go(&self, model: &ModelId) -> Result<(), Error> {
+        self.shared.holds.held.lock().models.remove(model);
+        self.write(&format!("{MODEL}{model}"), None).await
+    }
+
+    /// For how long a batch has been held, if this process knows it to be.
+    #[must_use]
+    pub fn batch_held_for(&self, batch: &str) -> Option<Duration> {
+        let since = *self.shared.holds.held.lock().batches.get(batch)?;
+        Some(Duration::from_secs(seconds_since_1970().saturating_sub(since)))
+    }
+
+    /// Everything that is held.
+    ///
+    /// # Errors
+    /// [`Error::Away`].
+    pub async fn held(&self) -> Result<Held, Error> {
+        let Some(redis) = &self.shared.redis else {
+            return Ok(self.shared.holds.held.lock().clone());
+        };
+        let mut all = redis::cmd("HGETALL");
+        all.arg(key::holds(redis.prefix()));
+        Ok(Held::read(redis.connection().command(&all).await?))
+    }
+
+    /// Learns what is held, again and again, and keeps the gates of held models closed, until it is
+    /// dropped. While Redis is away, what was known last stands.
+    pub async fn keep_holds(&self) {
+        let mut beat = tokio::time::interval(EVERY);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            beat.tick().await;
+            if let Ok(held) = self.held().await {
+                *self.shared.holds.held.lock() = held.clone();
+                self.close_again(&held).await;
+            }
+        }
+    }
+
+    /// Long before they open by themselves.
+    async fn close_again(&self, held: &Held) {
+        let ttl = self.shared.options.pause_ttl;
+        let is_due = {
+            let mut closed = self.shared.holds.closed.lock();
+            let is_due = closed.is_none_or(|closed| closed.elapsed() >= ttl / 3);
+            if is_due {
+                *closed = Some(Instant::now());
+            }
+            is_due
+        };
+        if !is_due || *held == Held::default() {
+            return;
+        }
+        for (model, reason) in &held.models {
+            // A model of another fleet's configuration is that fleet's to close.
+            let _ = self.pause(model, ttl, reason).await;
+        }
+        // An operator may have let one go in between.
+        let Ok(still) = self.held().await else { return };
+        for model in held.models.keys().filter(|model| !still.models.contains_key(*model)) {
+            let _ = self.resume(model).await;
+        }
+        if let Some(redis) = &self.shared.redis {
+            let _ = lives(redis).await;
+        }
+    }
+
+    async fn write(&self, name: &str, reason: Option<&str>) -> Result<(), Error> {
+        let Some(redis) = &self.shared.redis else { return Ok(()) };
+        let key = key::holds(redis.prefix());
+        match reason {
+            Some(reason) => {
+                let mut set = redis::cmd("HSET");
+                redis.connection().command::<i64>(set.arg(key).arg(name).arg(reason)).await?;
+                lives(redis).await
+            }
+            None => {
+                let mut remove = redis::cmd("HDEL");
+                redis.connection().command::<i64>(remove.arg(key).arg(name)).await.map(drop)
+            }
+        }
+    }
+}
+
+fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+async fn lives(redis: &redis_store::Store) -> Result<(), Error> {
+    let mut lives = redis::cmd("EXPIRE");
+    lives.arg(key::holds(redis.prefix())).arg(LIVES.as_secs());
+    redis.connection().command::<i64>(&lives).await.map(drop)
+}
