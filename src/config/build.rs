@@ -276,7 +276,11 @@ impl Config {
     /// How retry delays grow.
     #[must_use]
     pub fn backoff(&self) -> Backoff {
-        Backoff { base: *self.gate.base_backoff, max: *self.gate.max_backoff }
+        Backoff {
+            base: *self.gate.base_backoff,
+            max: *self.gate.max_backoff,
+            max_quota_wait: *self.gate.max_quota_wait,
+        }
     }
 
     /// What can be run and is of no use: one sentence each, for the log of a worker.

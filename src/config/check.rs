@@ -66,6 +66,7 @@ impl Faults<'_> {
         for (key, span) in [
             ("base-backoff", gate.base_backoff),
             ("max-backoff", gate.max_backoff),
+            ("max-quota-wait", gate.max_quota_wait),
             ("pause-ttl", gate.pause_ttl),
         ] {
             if span.is_zero() {

@@ -142,8 +142,10 @@ pub struct Gate {
     pub jitter: Span,
     /// Bound of the first retry delay.
     pub base_backoff: Span,
-    /// No retry delay is longer.
+    /// No retry delay after a provider's failure, and no wait behind a closed gate, is longer.
     pub max_backoff: Span,
+    /// No wait for quota that Temporal holds is longer; the turn is kept.
+    pub max_quota_wait: Span,
     /// No pause lasts longer, so that one which is forgotten ends.
     pub pause_ttl: Span,
 }
@@ -155,6 +157,7 @@ impl Default for Gate {
             jitter: Span(options.jitter),
             base_backoff: Span(backoff.base),
             max_backoff: Span(backoff.max),
+            max_quota_wait: Span(backoff.max_quota_wait),
             pause_ttl: Span(options.pause_ttl),
         }
     }

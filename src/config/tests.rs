@@ -58,7 +58,7 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
     let cases = [
         (
             "[gate]\njiter = \"1s\"",
-            "t.toml: gate.jiter is not known; the keys here are jitter, base-backoff, max-backoff, pause-ttl",
+            "t.toml: gate.jiter is not known; the keys here are jitter, base-backoff, max-backoff, max-quota-wait, pause-ttl",
         ),
         (
             "[gates]\nx = 1",

@@ -157,6 +157,12 @@ const TOLD: Duration = Duration::from_secs(2);
 /// The cap on output is raised so often for one document.
 pub const MAX_RAISES: u32 = 2;
 
+/// Attempts are counted anew when an operator resets the activity, and what a reservation of before
+/// has paid for must not admit another call: when the attempt started is part of its name.
+fn reservation(run: &str, work: &str, attempt: u32, started_millis: i64) -> String {
+    format!("{run}#{work}.{attempt}@{started_millis}")
+}
+
 /// One attempt at one document. Clones share the state: one works, the other beats.
 #[derive(Debug, Clone)]
 pub struct Attempt {
@@ -212,7 +218,7 @@ impl Attempt {
         let (state, number) = (state.unwrap_or_default(), info.attempt);
         let is_suspect = state.has_died(number) && !state.is_of_the_last(number);
         let attempt = Self::new(
-            format!("{run}#{work}.{number}"),
+            reservation(run, work, number, millis(info.started_time)),
             batch(ctx),
             millis(info.scheduled_time),
             state.resumed_by(number),
@@ -555,5 +561,14 @@ mod tests {
         assert_eq!((second.state().reading, second.dead_readers()), (1, 1));
         second.news().await;
         assert_eq!(second.state().resumed().dead_readers, 2, "the third one does not read it");
+    }
+
+    #[test]
+    fn an_activity_that_is_reset_reserves_anew_for_the_same_document() {
+        let [first, retried, reset] = [(1, 1_000), (2, 2_000), (1, 3_000)]
+            .map(|(attempt, started)| reservation("run", "0.7", attempt, started));
+        assert!(first != retried && first != reset && retried != reset);
+        let attempt = |name| Attempt::new(name, "b".to_owned(), 0, AttemptState::default());
+        assert_eq!(attempt(first).document(), attempt(reset).document());
     }
 }

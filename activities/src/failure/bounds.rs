@@ -38,8 +38,11 @@ pub const STORE_DEADLINE: Duration = Duration::from_hours(24);
 pub const PLAN_DEADLINE: Duration = Duration::from_hours(1);
 
 /// How an attempt that holds an answer tries to write it.
-pub const WRITE_AGAIN: Backoff =
-    Backoff { base: Duration::from_secs(1), max: Duration::from_secs(30) };
+pub const WRITE_AGAIN: Backoff = Backoff {
+    base: Duration::from_secs(1),
+    max: Duration::from_secs(30),
+    max_quota_wait: Duration::ZERO,
+};
 
 /// While results cannot be written, documents come back after this long, and ask nothing.
 pub const UNWRITABLE: Duration = Duration::from_secs(5);

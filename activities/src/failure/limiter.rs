@@ -32,19 +32,23 @@ impl Failure {
             Refused::Wait { wait, binding, .. } => {
                 let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
                 let delay = wait.saturating_sub(early).max(Duration::from_secs(1));
-                Self::quota_wait(message, delay, waits_for(*binding))
+                Self::quota_wait(message, Retry::Turn(delay), waits_for(*binding))
             }
-            Refused::Paused { wait, .. } => Self::quota_wait(message, *wait, WaitsFor::Gate),
-            Refused::Outdated(_) => Self::quota_wait(message, OUTDATED, WaitsFor::Gate),
+            Refused::Paused { wait, .. } => {
+                Self::quota_wait(message, Retry::After(*wait), WaitsFor::Gate)
+            }
+            Refused::Outdated(_) => {
+                Self::quota_wait(message, Retry::After(OUTDATED), WaitsFor::Gate)
+            }
             Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
             Refused::NeverFits { .. } => Self::never(FailureType::TooLarge, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
         }
     }
 
-    fn quota_wait(message: String, delay: Duration, waits_for: WaitsFor) -> Self {
+    fn quota_wait(message: String, retry: Retry, waits_for: WaitsFor) -> Self {
         let waits_for = Some(waits_for);
-        Self { waits_for, ..Self::new(FailureType::QuotaWait, message, Retry::After(delay)) }
+        Self { waits_for, ..Self::new(FailureType::QuotaWait, message, retry) }
     }
 
     /// A model whose circuit stays open for so long, with the provider's words to the last failure;
@@ -80,7 +84,7 @@ impl Failure {
     pub fn over_budget(refused: &BudgetRefused) -> Self {
         if refused.may_come_back() {
             let wait = BUDGET_RETURNS + BUDGET_RETURNS.mul_f64(2.0 * rand::random::<f64>());
-            return Self::quota_wait(refused.to_string(), wait, WaitsFor::Budget);
+            return Self::quota_wait(refused.to_string(), Retry::After(wait), WaitsFor::Budget);
         }
         Self::never(FailureType::BudgetExceeded, refused.to_string())
     }
@@ -96,7 +100,7 @@ impl Failure {
             "Redis has lost what {payer} has spent; say it with `tidegate budget set --{flag} {name} --spent-usd AMOUNT`, and let [storage] state keep it the next time"
         );
         let wait = BUDGET_LOST.mul_f64(1.0 + rand::random::<f64>());
-        Self::quota_wait(message, wait, WaitsFor::Budget)
+        Self::quota_wait(message, Retry::After(wait), WaitsFor::Budget)
     }
 
     /// Whether too little is left of a budget, for now or for good.
@@ -112,9 +116,11 @@ impl From<Unheld> for Failure {
         match unheld {
             Unheld::Refused(refused) => Self::over_budget(&refused),
             Unheld::Lost { payer, .. } => Self::budget_lost(&payer),
-            unsaved @ Unheld::Unsaved(_) => {
-                Self::quota_wait(unsaved.to_string(), BUDGET_RETURNS, WaitsFor::Budget)
-            }
+            unsaved @ Unheld::Unsaved(_) => Self::quota_wait(
+                unsaved.to_string(),
+                Retry::After(BUDGET_RETURNS),
+                WaitsFor::Budget,
+            ),
             unknown @ Unheld::Unknown(_) => Self::transient(unknown.to_string()),
         }
     }

@@ -13,11 +13,18 @@ pub struct Backoff {
     pub base: Duration,
     /// Bound of every delay. Default 60 s: after a minute a limit of one minute has refilled.
     pub max: Duration,
+    /// Bound of a wait for quota, which is no fault and keeps its turn. Default 5 min; behind a closed
+    /// gate it is [`Self::max`], because nothing wakes who waits in Temporal when a gate opens.
+    pub max_quota_wait: Duration,
 }
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self { base: Duration::from_secs(10), max: Duration::from_secs(60) }
+        Self {
+            base: Duration::from_secs(10),
+            max: Duration::from_secs(60),
+            max_quota_wait: Duration::from_mins(5),
+        }
     }
 }
 
@@ -36,6 +43,8 @@ pub enum Retry {
     Never,
     /// After this long.
     After(Duration),
+    /// When the turn comes that the limiter has given, within [`Backoff::max_quota_wait`].
+    Turn(Duration),
     /// After this long, and by chance up to as long again, within [`Backoff::base`].
     AfterSpread(Duration),
     /// After this long, and by chance up to half as long again: a pause that people end is no
@@ -66,6 +75,7 @@ impl Retry {
         match self {
             Self::Never => None,
             Self::After(delay) => Some(delay.min(backoff.max)),
+            Self::Turn(delay) => Some(delay.min(backoff.max_quota_wait)),
             Self::AfterSpread(delay) => {
                 let spread = backoff.jittered(0, Duration::ZERO).min(delay);
                 Some(delay.saturating_add(spread).min(backoff.max))

@@ -55,7 +55,8 @@ fn activity() -> Attempt {
 #[test]
 fn a_store_that_stays_away_is_asked_ever_less_often_as_configured_until_the_deadline() {
     let failure = || Failure::from(storage::Error::Failed("the store is away".to_owned()));
-    let backoff = Backoff { base: Duration::from_secs(40), max: Duration::from_secs(300) };
+    let (base, max) = (Duration::from_secs(40), Duration::from_secs(300));
+    let backoff = Backoff { base, max, ..Backoff::default() };
     let activity = activity();
     let met = |number| {
         let failure = failure().counting(&activity, STORE_DEADLINE);
@@ -157,7 +158,7 @@ fn every_kind_of_provider_error_has_its_row() {
 
 #[test]
 fn a_providers_faults_grow_by_their_own_count() {
-    let backoff = Backoff { base: Duration::from_secs(1), max: Duration::from_secs(60) };
+    let backoff = Backoff { base: Duration::from_secs(1), ..Backoff::default() };
     let first = Failure::from_provider(&error(Kind::Transient), &counts(1, 0));
     assert!(longest(&first, backoff, 30) <= backoff.base, "attempts that only waited do not count");
     let fourth = Failure::from_provider(&error(Kind::Transient), &counts(9, 5));
@@ -214,6 +215,16 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
         let waits_for = details(&refused, Duration::from_millis(16_300)).unwrap();
         assert_eq!(waits_for.as_str(), binding.name());
     }
+    // A far turn is waited for longer than a fault is, but not for ever.
+    let far = |seconds| Refused::Wait {
+        model: model.clone(),
+        wait: Duration::from_secs(seconds),
+        binding: Binding::Turn,
+        deficit: 1,
+        ticket: Ticket { epoch: 1, position: 1 },
+    };
+    details(&far(200), Duration::from_millis(189_500));
+    details(&far(2_000), Duration::from_secs(300));
 }
 
 #[test]

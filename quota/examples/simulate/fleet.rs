@@ -24,6 +24,7 @@ const EARLY_PART: f64 = 0.16;
 const MAX_EARLY: Micros = 10 * SECOND;
 const BACKOFF_BASE: Micros = 10 * SECOND;
 const BACKOFF_MAX: Micros = 60 * SECOND;
+const MAX_QUOTA_WAIT: Micros = 300 * SECOND;
 
 /// The first bound of the naive clients' back-off; it doubles up to [`BACKOFF_MAX`].
 const NAIVE_BASE: Micros = SECOND;
@@ -82,7 +83,7 @@ impl Plan {
             skew: (0, 0),
             disturbance: None,
             tenant: |_| 0,
-            longest_delay: BACKOFF_MAX,
+            longest_delay: MAX_QUOTA_WAIT,
             seed: 20_261_120,
             batches: &[],
             draw: Document::draw,

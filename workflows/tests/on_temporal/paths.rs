@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::json;
+use temporalio_protos::temporal::api::history::v1::history_event::Attributes;
 use tidegate_workflows::contract::{BatchState, ProviderBatching};
 
 use crate::common::{Ended, Fake, input, server, with_worker};
@@ -197,6 +198,34 @@ async fn a_pause_keeps_documents_from_the_provider() {
         assert_eq!(rig.fake.calls().submitted.len(), 2);
         batch.cancel().await;
         assert_eq!(batch.result().await, Err(Ended::Cancelled));
+    })
+    .await;
+}
+
+/// A worker that dies says no delay: then Temporal's own applies. And a document that waits for quota
+/// may wait for days.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn retries_come_within_a_minute_and_have_no_end() {
+    with_worker(server(), Fake::willing(4, 2), async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        batch.result().await.unwrap();
+        let mut histories = batch.history().await;
+        histories.extend(batch.shard_history(0).await);
+        let mut scheduled = 0;
+        for event in histories {
+            let Some(Attributes::ActivityTaskScheduledEventAttributes(activity)) = event.attributes
+            else {
+                continue;
+            };
+            let name = activity.activity_type.unwrap().name;
+            let policy = activity.retry_policy.unwrap();
+            assert_eq!(policy.maximum_interval.unwrap().seconds, 60, "{name}");
+            assert_eq!(policy.maximum_attempts, 0, "{name}");
+            let end = activity.schedule_to_close_timeout.map_or(0, |timeout| timeout.seconds);
+            assert_eq!(end, 0, "{name}");
+            scheduled += 1;
+        }
+        assert!(scheduled >= 5, "plan, documents, seal, finish: {scheduled}");
     })
     .await;
 }
