@@ -22,6 +22,7 @@ use crate::{
     batch::ended as ended_batch,
     batch::finish,
     batch::lease::Holder,
+    batch::leave,
     batch::plan,
     batch::seal,
     call::attempt::{Attempt, batch},
@@ -246,6 +247,10 @@ impl DocumentActivities {
         let work = finish::finish(&self.services.storage, &finish);
         let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
         ended(&batch(&ctx), &finish.progress, &finished);
+        if finished.cancelled > 0 {
+            leave::leave(&self.services.storage, &self.services.guard.quota, &finish.plan.job)
+                .await;
+        }
         // Workflows of earlier versions cannot read an answer.
         Ok(finish.counts.then_some(finished))
     }

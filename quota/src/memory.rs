@@ -15,6 +15,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use tidegate_types::Tenant;
 
 use crate::{
     dimension::Amounts,
@@ -154,6 +155,11 @@ impl crate::store::Store for Store {
 
     async fn resume(&self, model: &ModelQuota) -> Result<(), Error> {
         self.with(model, |state, now| state.resume(now));
+        Ok(())
+    }
+
+    async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
+        self.with(model, |state, now| state.leave(lane, tenant, now));
         Ok(())
     }
 

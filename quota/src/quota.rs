@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tidegate_types::ModelId;
+use tidegate_types::{Lane, ModelId, Tenant};
 use tracing::warn;
 
 use crate::{
@@ -251,6 +251,20 @@ impl Quota {
         match &self.shared.redis {
             Some(redis) => redis.set_limits(model, changes).await,
             None => self.shared.local.set_limits(model, changes).await,
+        }
+    }
+
+    /// A tenant's callers that wait in a lane come no more, because their batch was cancelled: its
+    /// next ones need not stand behind them.
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`] or [`Error::Away`].
+    pub async fn leave(&self, model: &ModelId, lane: &Lane, tenant: &Tenant) -> Result<(), Error> {
+        let model = self.model(model)?;
+        let Some(lane) = model.lanes.index(lane) else { return Ok(()) };
+        match &self.shared.redis {
+            Some(redis) => redis.leave(model, lane, tenant).await,
+            None => self.shared.local.leave(model, lane, tenant).await,
         }
     }
 

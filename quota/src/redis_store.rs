@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use tidegate_types::Tenant;
+
 use crate::{
     connection::Connection,
     dimension::Amounts,
@@ -205,6 +207,15 @@ impl crate::store::Store for Store {
             wire::Packed::default().micros(model.limits.lease()).number(self.clock()).done();
         let arguments = [reservation.as_bytes().to_vec(), lease];
         self.run(&self.scripts.renew, &[leases], &arguments).await.map(drop)
+    }
+
+    async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
+        let keys = self.keys(model);
+        let mut six = keys.common().to_vec();
+        six.push(keys.tenants(lane + 1));
+        let call = wire::Packed::default().number(lane as u64 + 1).number(self.clock()).done();
+        let arguments = [tenant.as_str().as_bytes().to_vec(), call, wire::model(model)];
+        self.run(&self.scripts.leave, &six, &arguments).await.map(drop)
     }
 
     async fn inspect(&self, model: &ModelQuota) -> Result<Snapshot, Error> {

@@ -57,6 +57,7 @@ scripts! {
     pause: "pause-6",
     limits: "limits-5",
     inspect: "inspect-7",
+    leave: "leave-6",
     renew: "renew-1",
     beat: "beat-1",
     workers: "workers-1",

@@ -325,6 +325,14 @@ pub trait Store: Send + Sync {
         reservation: &str,
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// Callers of a tenant that wait in a lane come no more.
+    fn leave(
+        &self,
+        model: &ModelQuota,
+        lane: usize,
+        tenant: &Tenant,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Tells what the quota looks like.
     fn inspect(&self, model: &ModelQuota) -> impl Future<Output = Result<Snapshot, Error>> + Send;
 }

@@ -18,6 +18,7 @@ use tidegate_quota::{
     Amounts, Decision, Dimension, Limits, ModelQuota, Store,
     store::{Ask, Binding, Pause, Settled, Settlement, UsageSample},
 };
+use tidegate_types::Tenant;
 
 both_stores! {
     the_window_holds_exactly_the_limit(model(limits(1_000)));
@@ -44,6 +45,8 @@ both_stores! {
     a_lane_keeps_to_its_ceiling(model_with_lanes(limits(1_000), lanes(&[("batch", 0.5, 0.6)])));
     what_a_cache_gives_is_learned_and_lapses(model(limits(100_000)));
     expectations_are_learned(model(limits(100_000)));
+    who_leaves_delays_nobody(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
+    workers_that_are_configured_differently_share_one_ledger(three_lanes());
     models_of_a_group_share_one_quota(model(limits(1_000)).sharing("test:group"));
 }
 
@@ -460,4 +463,61 @@ async fn what_a_cache_gives_is_learned_and_lapses<S: Store>(rig: &Rig<S>) {
     assert_eq!(call(Some(800)).await, 400, "and the first hit after it");
     rig.advance(Duration::from_secs(300));
     assert_eq!(call(None).await, 0, "the cache has forgotten it");
+}
+
+/// A batch of a hundred seconds is cancelled. The tenant's next call does not wait for those that
+/// never come, and another tenant's keeps its turn.
+async fn who_leaves_delays_nobody<S: Store>(rig: &Rig<S>) {
+    let of = |tenant: &str, ask| Ask { tenant: Tenant::new(tenant).unwrap(), ..ask };
+    while rig.reserve(&of("cancels", rig.ask(1_000))).await == Decision::Granted {}
+    for _ in 0..100 {
+        rig.refused(&of("cancels", rig.ask(1_000))).await;
+    }
+    let mut stays = of("stays", rig.ask(1_000));
+    stays.ticket = Some(rig.refused(&stays).await.2);
+    let late = rig.refused(&of("cancels", rig.ask(1_000))).await.0;
+    assert!(late > Duration::from_secs(60), "{late:?}");
+    for _ in 0..2 {
+        rig.store.leave(&rig.model, 0, &Tenant::new("cancels").unwrap()).await.unwrap();
+    }
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert!(seen.lanes[0].queue < Duration::from_secs(5), "{:?}", seen.lanes);
+    let mut newcomer = of("cancels", rig.ask(1_000));
+    let (soon, _, ticket) = rig.refused(&newcomer).await;
+    assert!(soon < Duration::from_secs(3), "{soon:?}");
+    newcomer.ticket = Some(ticket);
+    rig.advance(Duration::from_secs(4));
+    for ask in [stays, newcomer] {
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+        rig.advance(Duration::from_secs(2));
+    }
+}
+
+/// Each question is decided by the limits of the worker that asks, and all use is counted together.
+/// With other lanes use may be counted for another lane; the sums hold, and so does the limit.
+async fn workers_that_are_configured_differently_share_one_ledger<S: Store>(rig: &Rig<S>) {
+    let other = model_with_lanes(limits(500), lanes(&[("batch", 0.5, 1.0), ("vip", 0.2, 1.0)]));
+    let four =
+        lanes(&[("a", 0.1, 1.0), ("batch", 0.1, 1.0), ("interactive", 0.4, 1.0), ("z", 0.4, 1.0)]);
+    let more = model_with_lanes(limits(1_000), four);
+    let ask = |tokens, lane| Ask { lane, ..rig.ask(tokens) };
+    let reserve = async |model: &ModelQuota, tokens, lane| {
+        rig.store.reserve(model, &ask(tokens, lane)).await.unwrap().0
+    };
+    assert_eq!(reserve(&other, 300, 0).await, Decision::Granted);
+    assert_eq!(reserve(&rig.model, 300, 1).await, Decision::Granted, "its own limit is 1,000");
+    let low = reserve(&other, 50, 1).await;
+    assert!(matches!(low, Decision::Wait { .. }), "it finds the fleet over its 500: {low:?}");
+    assert_eq!(reserve(&more, 50, 3).await, Decision::Granted);
+    for model in [&other, &rig.model, &more] {
+        let seen = rig.store.inspect(model).await.unwrap();
+        assert_eq!(seen.get(Dimension::Combined).used, 650);
+    }
+    let high = reserve(&rig.model, 400, 2).await;
+    assert!(matches!(high, Decision::Wait { .. }), "that would be 1,050: {high:?}");
+    rig.advance(Duration::from_secs(61));
+    for model in [&other, &rig.model, &more] {
+        let seen = rig.store.inspect(model).await.unwrap();
+        assert!(seen.lanes.iter().all(|lane| lane.used == Amounts::default()), "{seen:?}");
+    }
 }

@@ -102,6 +102,11 @@ fn scripts() -> Vec<Script> {
             arguments: vec![Numbers(vec![clock(6)]), model()],
         },
         Script {
+            name: "leave-6",
+            keys: &["tenants:1"],
+            arguments: vec![Text("tenant"), Numbers(vec![1.0, clock(6)]), model()],
+        },
+        Script {
             name: "renew-1",
             keys: &[],
             arguments: vec![Text("first"), Numbers(vec![1e8, clock(6)])],

@@ -37,6 +37,7 @@ enum Step {
     Limit { combined: Option<u64>, concurrent: Option<u64> },
     Pause { seconds: u64 },
     Resume,
+    Leave { lane: usize, tenant: bool },
     Advance { millis: i64 },
 }
 
@@ -57,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(combined, concurrent)| Step::Limit { combined, concurrent }),
         1 => (1_u64..20).prop_map(|seconds| Step::Pause { seconds }),
         1 => Just(Step::Resume),
+        1 => (0_usize..3, any::<bool>()).prop_map(|(lane, tenant)| Step::Leave { lane, tenant }),
         6 => prop_oneof![8 => 0_i64..500, 8 => 0_i64..20_000, 8 => -2_000_i64..0, 1 => -200_000_i64..0].prop_map(|millis| Step::Advance { millis }),
     ]
 }
@@ -178,6 +180,10 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
         Step::Pause { seconds } => {
             let pause = Pause { length: Duration::from_secs(*seconds), reason: "test".to_owned() };
             format!("{:?}", rig.store.pause(&rig.model, &pause).await.unwrap())
+        }
+        Step::Leave { lane, tenant } => {
+            let tenant = Tenant::new(if *tenant { "even" } else { "odd" }).unwrap();
+            format!("{:?}", rig.store.leave(&rig.model, *lane, &tenant).await.unwrap())
         }
         Step::Resume => format!("{:?}", rig.store.resume(&rig.model).await.unwrap()),
         Step::Advance { millis } => {

@@ -9,7 +9,8 @@
 //!   [`ended`]: what Temporal says of that one
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`; [`sealed`]: the parts that
 //!   lie there, of earlier batches too
-//! * [`places`]: where all of that lies; `ids`: documents' names in eight bytes; `jsonl`: a value a line
+//! * [`places`]: where all of that lies; `ids`: documents' names in eight bytes; `jsonl`: a value a line;
+//!   [`leave`]: what a cancelled one leaves behind
 
 mod archives;
 mod asked_with;
@@ -22,6 +23,7 @@ mod in_flight;
 pub mod job;
 mod jsonl;
 pub mod lease;
+pub mod leave;
 mod output;
 pub mod places;
 pub mod plan;

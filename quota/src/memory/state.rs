@@ -258,6 +258,18 @@ impl State {
         }
     }
 
+    pub(super) fn leave(&mut self, lane: usize, tenant: &Tenant, now: f64) {
+        let lane = &mut self.lanes[lane];
+        let front = now - lane.shift;
+        lane.tenants.remove(tenant);
+        let last = lane.tenants.values().copied().fold(0.0, f64::max);
+        lane.tail = lane.tail.min(front.max(last));
+        if last <= front {
+            (lane.waiting, lane.backlogged_at) = (0, None);
+            lane.head = lane.head.min(now);
+        }
+    }
+
     pub(super) fn set_limits(&mut self, model: &ModelQuota, changes: &LimitChanges, now: f64) {
         let before = self.in_force(model).limits;
         let mut tuning = self.tuning.take().unwrap_or_else(|| Tuning::new(now));

@@ -21,7 +21,7 @@ pub(crate) enum Fault {
     LostSettlement,
     /// The answer to a question or a settlement is lost; it is sent again.
     LostReply,
-    /// Half of those who wait never come back.
+    /// Half of those who wait never come back, or all of a tenant, whose batch was cancelled.
     Cancellation,
     /// An operator cuts or raises the limit.
     Limit,

@@ -27,6 +27,7 @@ const STEM: &str = "simulation:v1:{simulated:model}";
 
 const LIMIT: u64 = 100_000;
 const CLIENTS: usize = 10;
+const TENANTS: usize = 3;
 
 enum Event {
     Ask(usize),
@@ -149,7 +150,7 @@ impl<'a> Fleet<'a> {
             ticket: client.ticket,
             template: 0,
             curious: true,
-            tenant: Tenant::new(format!("tenant-{}", at % 3)).unwrap(),
+            tenant: tenant_of(at % TENANTS),
         };
         let mut decision = self.reserve(&ask);
         if decision == Decision::Granted {
@@ -312,13 +313,7 @@ impl<'a> Fleet<'a> {
                 self.behind += SECOND + self.chance.within(10 * WINDOW);
                 self.witness.forget(self.now);
             }
-            Fault::Cancellation => {
-                for client in self.clients.iter_mut().filter(|it| it.ticket.is_some()) {
-                    if self.chance.part() < 0.5 {
-                        (client.ticket, client.attempt) = (None, client.attempt + 1);
-                    }
-                }
-            }
+            Fault::Cancellation => self.cancel(),
             Fault::Limit => {
                 let limit = LIMIT / 2 + self.chance.within(2 * LIMIT);
                 let change =
@@ -333,6 +328,26 @@ impl<'a> Fleet<'a> {
             _ => {}
         }
         self.events.plan(self.now + next, Event::Strike);
+    }
+
+    /// Half of those who wait, or all of a tenant, begin again without a ticket. Of a tenant whose
+    /// batch was cancelled the limiter is told.
+    fn cancel(&mut self) {
+        let tenant =
+            (self.chance.part() < 0.5).then(|| self.chance.within(TENANTS as u64) as usize);
+        for (at, client) in self.clients.iter_mut().enumerate() {
+            let goes = match tenant {
+                Some(tenant) => at % TENANTS == tenant,
+                None => self.chance.part() < 0.5,
+            };
+            if goes && client.ticket.is_some() {
+                (client.ticket, client.attempt) = (None, client.attempt + 1);
+            }
+        }
+        let Some(tenant) = tenant.map(tenant_of) else { return };
+        for lane in 0..2 {
+            self.step(async |store, model| store.leave(model, lane, &tenant).await);
+        }
     }
 
     fn take_over(&mut self) {
@@ -387,6 +402,10 @@ impl<'a> Fleet<'a> {
         self.expiry.record(&mut self.connection, PREFIX);
         answer
     }
+}
+
+fn tenant_of(number: usize) -> Tenant {
+    Tenant::new(format!("tenant-{number}")).unwrap()
 }
 
 fn name(fault: Fault) -> &'static str {

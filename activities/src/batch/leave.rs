@@ -1,0 +1,21 @@
+//! What a cancelled batch leaves behind in the limiter: the turns of documents that never come.
+
+use tidegate_quota::Quota;
+use tracing::warn;
+
+use crate::{
+    batch::job::{Stored, resolve},
+    storage::Storage,
+};
+
+/// Gives up the turns of the batch that was planned as `job`. Whatever fails costs its tenant some
+/// waiting, and no more.
+pub async fn leave(storage: &Storage, quota: &Quota, job: &str) {
+    let Ok(folder) = resolve(storage, "job", job) else { return };
+    let Ok(Stored { job, route, .. }) = Stored::read(&folder).await else { return };
+    for model in &route.models {
+        if let Err(error) = quota.leave(model, &job.lane, &job.tenant).await {
+            warn!(%model, %error, "the turns of a cancelled batch stay until their time has passed");
+        }
+    }
+}
