@@ -28,6 +28,7 @@ const UNWRITTEN_ANSWERS: &str = "tidegate_unwritten_answers";
 const SPOOLED_ANSWERS: &str = "tidegate_spooled_answers";
 const CIRCUIT_OPEN: &str = "tidegate_circuit_open";
 const KEY_REFUSED: &str = "tidegate_key_refused";
+const CONFIGURATIONS_DIFFER: &str = "tidegate_configuration_differences";
 const CALLS_PER_DOCUMENT: &str = "tidegate_calls_per_document";
 const UNKNOWN_STOPS: &str = "tidegate_unknown_stop_reasons_total";
 
@@ -83,6 +84,10 @@ pub fn describe() {
     describe_gauge!(
         CIRCUIT_OPEN,
         "1 while calls of this worker to a model fail one after the other and wait for the one that finds out; else 0"
+    );
+    describe_gauge!(
+        CONFIGURATIONS_DIFFER,
+        "Keys in which the workers that share a quota are configured differently; 0 is right"
     );
     describe_gauge!(
         CALLS_PER_DOCUMENT,
@@ -241,6 +246,11 @@ pub(crate) fn key_refused(provider: &str, refused: bool) {
 /// Whether calls to a model wait for the one that finds out.
 pub(crate) fn circuit_open(model: &ModelId, open: bool) {
     gauge!(CIRCUIT_OPEN, "model" => model.to_string()).set(f64::from(u8::from(open)));
+}
+
+/// In how many keys the workers are configured differently.
+pub(crate) fn configurations_differ(keys: usize) {
+    gauge!(CONFIGURATIONS_DIFFER).set(u32::try_from(keys).unwrap_or(u32::MAX));
 }
 
 /// Attempts that hold an answer which cannot be written.

@@ -1,12 +1,12 @@
 //! One model as the limiter knows it.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use tidegate_types::{Charge, ModelId, Usage};
+use tidegate_types::{Charge, Lane, ModelId, Usage};
 
 use crate::{
     dimension::{Amounts, DayLimit, Limited},
-    lanes::Lanes,
+    lanes::{Lanes, Share},
     limits::{LimitError, Limits},
 };
 
@@ -78,6 +78,34 @@ impl ModelQuota {
             Some(_) => self.id.to_string().bytes().fold(template ^ 0xcbf2_9ce4_8422_2325, add),
             None => template,
         }
+    }
+
+    /// What every program that shares this quota must be configured alike in, by its key: for people,
+    /// and to find those that differ.
+    #[must_use]
+    pub fn configuration(&self) -> BTreeMap<String, String> {
+        let limits = &self.limits;
+        let each = Limited::ALL.into_iter().map(|it| (it.key(), limits.get(it)));
+        let days = [("rpd", limits.requests_per_day), ("tpd", limits.tokens_per_day)];
+        let stated = each.chain(days).filter_map(|(key, limit)| Some((key, limit?.to_string())));
+        let lane = |(name, share): &(Lane, Share)| {
+            format!("{name} {} to {}", share.guaranteed, share.ceiling)
+        };
+        let lanes: Vec<String> = self.lanes.iter().map(lane).collect();
+        let burst = limits.burst_max.map_or_else(
+            || format!("{:?}", limits.burst),
+            |most| format!("learned, {:?} to {most:?}", limits.burst),
+        );
+        let others = [
+            ("margin", limits.margin.to_string()),
+            ("window", format!("{:?}", limits.window)),
+            ("burst", burst),
+            ("token-bucket", limits.token_bucket.to_string()),
+            ("day offset", format!("{:?}", limits.day_offset)),
+            ("output-weight", self.charge.output_weight.to_string()),
+            ("lanes", lanes.join(", ")),
+        ];
+        stated.chain(others).map(|(key, value)| (key.to_owned(), value)).collect()
     }
 
     /// Amounts of one call with so many tokens.

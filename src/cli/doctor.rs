@@ -8,7 +8,10 @@ mod redis;
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_activities::{Storage, call::keys::cards};
+use tidegate_activities::{
+    Storage,
+    call::{differences::differences, keys::cards},
+};
 
 use crate::{
     config::{Config, ConfigError, mask},
@@ -162,7 +165,8 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
     })
 }
 
-/// What live workers say of their keys and calls. Without a Redis they say nothing.
+/// What live workers say of their keys and calls, and in what they are configured
+/// differently. Without a Redis they say nothing.
 async fn fleet(config: &Config) -> Vec<Check> {
     let Ok(limiter) = config.quota() else { return Vec::new() };
     let cards = cards(&limiter).await.unwrap_or_default();
@@ -190,6 +194,13 @@ async fn fleet(config: &Config) -> Vec<Check> {
             Check::doubtful(&name, seen, next)
         });
     }
+    checks.extend(differences(&cards).into_iter().map(|difference| {
+        Check::fail(
+            "configuration of workers",
+            difference.to_string(),
+            "give all workers of this fleet one configuration, and restart those that differ",
+        )
+    }));
     checks
 }
 

@@ -13,7 +13,7 @@ use tidegate_providers::Vendor;
 use super::{
     check,
     fault::{ConfigError, Fault, describe, dotted},
-    sections::{Config, built_in_lanes},
+    sections::{Config, Lane, built_in_lanes},
     sources::{DEFAULT, PREFIX, Sources},
 };
 
@@ -69,17 +69,29 @@ impl Config {
         }
     }
 
-    /// Configured lanes take the place of the built-in shares: a built-in lane that is not named
-    /// beside them may still borrow, but has no guaranteed part.
+    /// Configured lanes take the place of the built-in shares: the built-in lanes that are not named
+    /// beside them share what is left, in the proportion of their built-in shares.
     fn yield_shares(&mut self) {
         let built_in = built_in_lanes();
-        if self.lanes.keys().all(|name| built_in.contains_key(name)) {
+        let is_default = |sources: &Sources, name: &str| {
+            built_in.contains_key(name) && sources.near(&["lanes", name]) == DEFAULT
+        };
+        let (unnamed, named): (Vec<_>, Vec<_>) =
+            self.lanes.iter().partition(|(name, _)| is_default(&self.sources, name));
+        if named.is_empty() {
             return;
         }
-        for (name, lane) in &mut self.lanes {
-            if built_in.contains_key(name) && self.sources.near(&["lanes", name]) == DEFAULT {
-                lane.share = 0.0;
-            }
+        let sum =
+            |lanes: &[(&String, &Lane)]| lanes.iter().map(|(_, lane)| lane.share).sum::<f64>();
+        let part = (1.0 - sum(&named)).max(0.0) / sum(&unnamed).max(f64::MIN_POSITIVE);
+        let others: Vec<String> = named.iter().map(|(name, _)| format!("lanes.{name}")).collect();
+        let unnamed: Vec<String> = unnamed.iter().map(|(name, _)| (*name).clone()).collect();
+        for name in unnamed {
+            let Some(lane) = self.lanes.get_mut(&name) else { continue };
+            // Rounded down, so that together they are not more than there is.
+            lane.share = (lane.share * part * 1e4 + 1e-6).floor() / 1e4;
+            let why = format!("its part of what {} leaves", others.join(" and "));
+            self.sources.explain(&["lanes", &name, "share"], why);
         }
     }
 }

@@ -56,6 +56,11 @@ impl Sources {
         self.keys.get(&path).map_or(DEFAULT, String::as_str)
     }
 
+    /// Says why a key has its value, where no layer set it.
+    pub(super) fn explain(&mut self, path: &[&str], why: String) {
+        self.keys.insert(path.iter().map(|part| (*part).to_owned()).collect(), why);
+    }
+
     /// The source of a key, or of anything in the section under it.
     #[must_use]
     pub fn near<T: AsRef<str>>(&self, path: &[T]) -> &str {

@@ -133,7 +133,7 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: storage.hosts.h.rate is \"10\"; write a number of requests above 0 and a unit, such as \"10/s\", \"600/min\" or \"1000/h\"",
         ),
         (
-            "[lanes.batch]\nshare = 0.5",
+            "[lanes.batch]\nshare = 0.5\n[lanes.vip]\nshare = 0.9",
             "t.toml: lanes cannot be used: the lanes' shares add up to 1.400; together they must not exceed 1; lower some of them",
         ),
         ("[lanes.batch]\nshare = 2", "t.toml: lanes.batch.share is 2; write a number from 0 to 1"),
@@ -199,6 +199,13 @@ fn lanes_of_ones_own_take_the_place_of_the_built_in_shares() {
         own,
         [lane("batch", 0.1), lane("fast", 0.9), lane("interactive", 0.0), lane("standard", 0.0)]
     );
+    let vip = "[lanes.vip]\nshare = 0.2";
+    let parts = [lane("batch", 0.08), lane("interactive", 0.48), lane("standard", 0.24)];
+    assert_eq!(shares(vip), [&parts[..], &[lane("vip", 0.2)]].concat());
+    let shown = show::toml(&load(vip, &[]).unwrap());
+    assert!(shown.contains("# its part of what lanes.vip leaves"), "{shown}");
+    let more = shares("[lanes.batch]\nshare = 0.5");
+    assert_eq!(more, [lane("batch", 0.5), lane("interactive", 0.3333), lane("standard", 0.1666)]);
 }
 
 #[test]

@@ -22,10 +22,18 @@ use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
 use crate::{
-    call::{health::Health, recent::RecentCalls},
+    call::{
+        differences::{self, Configuration, Difference},
+        health::Health,
+        recent::RecentCalls,
+    },
     failure::{Failure, KEY_REFUSED, KEYS_GONE},
     metrics,
 };
+
+/// Every how many times a worker hears how the others are configured: all that all say is much, in
+/// a large fleet.
+const LISTENS_EVERY: u32 = 12;
 
 /// A worker says which of its keys are refused, and reads key files again, this often.
 const EVERY: Duration = Duration::from_secs(5);
@@ -40,6 +48,9 @@ pub struct Card {
     pub providers: BTreeSet<String>,
     /// Keys that were refused and have not been accepted since.
     pub refused: Vec<RefusedKey>,
+    /// What it was configured with.
+    #[serde(skip_serializing_if = "Configuration::is_empty")]
+    pub configuration: Configuration,
     /// What its calls have come to lately, by model.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub calls: BTreeMap<ModelId, RecentCalls>,
@@ -252,7 +263,7 @@ impl Keys {
         now != version
     }
 
-    fn card(&self, queue: &str, providers: &Providers) -> Card {
+    fn card(&self, queue: &str, providers: &Providers, configuration: Configuration) -> Card {
         let state = self.state.lock();
         let since = |time: SystemTime| {
             time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
@@ -267,6 +278,7 @@ impl Keys {
             queue: queue.to_owned(),
             providers: providers.names().map(str::to_owned).collect(),
             refused: refused.collect(),
+            configuration,
             ..Card::default()
         }
     }
@@ -289,7 +301,8 @@ impl Keys {
         let mut stop = std::pin::pin!(stop);
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut unreadable = BTreeSet::new();
+        let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u32);
+        let configuration = differences::configuration(quota);
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -313,18 +326,42 @@ impl Keys {
                     Err(_) => {}
                 }
             }
-            let card = self.card(queue, providers);
+            let card = self.card(queue, providers, configuration.clone());
             let card = Card { calls: health.recent(), about: about.clone(), ..card };
             let words = serde_json::to_string(&card).unwrap_or_default();
+            let compares = beats % LISTENS_EVERY == 1;
+            beats = beats.wrapping_add(1);
             // Failures show as soon as a call wants to be admitted; what was heard last stands.
-            if let Ok(Some(said)) = quota.say(worker, &words, !card.refused.is_empty()).await
-                && (!card.refused.is_empty() || self.state.lock().others.is_none())
-            {
-                self.heard(worker, queue, said);
+            let listens = compares || !card.refused.is_empty();
+            if let Ok(Some(said)) = quota.say(worker, &words, listens).await {
+                if compares {
+                    compare(&said, &mut differs);
+                }
+                if !card.refused.is_empty() || self.state.lock().others.is_none() {
+                    self.heard(worker, queue, said);
+                }
             }
         }
         let _ = quota.say(worker, "", false).await;
     }
+}
+
+/// Says in what the workers differ, when that changes.
+fn compare(said: &[(String, String)], known: &mut Vec<Difference>) {
+    let found = differences::differences(&read(said.to_vec()));
+    if found == *known {
+        return;
+    }
+    for difference in found.iter().filter(|it| !known.contains(it)) {
+        warn!(
+            "workers are configured differently: {difference}; give all of them one configuration"
+        );
+    }
+    if found.is_empty() {
+        info!("all workers are configured alike again");
+    }
+    metrics::configurations_differ(found.len());
+    *known = found;
 }
 
 #[cfg(test)]
@@ -429,7 +466,9 @@ mod tests {
     fn what_is_said_of_a_key_holds_no_words_about_it() {
         let keys = Keys::default();
         let _ = keys.refused(&model("a:b"), &error(403), false);
-        let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
+        let text =
+            serde_json::to_string(&keys.card("q", &Providers::default(), Configuration::new()))
+                .unwrap();
         assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");
         assert!(!text.contains("no such key"), "{text}");
     }

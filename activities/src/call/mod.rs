@@ -8,7 +8,8 @@
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; `checkpoints`: what was spent, beside Redis
 //! * [`health`]: models that should not be asked for a while; [`recent`]: what calls came to lately;
-//!   [`keys`]: keys that are refused, here and in the fleet
+//!   [`keys`]: keys that are refused, here and in the fleet; [`differences`]: in what its workers are
+//!   configured differently
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
@@ -20,6 +21,7 @@ pub mod attempt;
 pub mod budget;
 mod checkpoints;
 pub mod cuts;
+pub mod differences;
 pub mod guard;
 pub mod health;
 pub mod keys;

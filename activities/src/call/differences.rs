@@ -1,0 +1,106 @@
+//! In what the workers of a fleet are configured differently.
+//!
+//! Each question to the limiter is decided by the limits and shares of the worker that asks, and
+//! what all of them use is counted together: so the fleet never goes above the highest of the
+//! limits, and workers with a lower one find it full. Lanes are counted by their place in the order of their
+//! names: where those differ, use is counted for another lane until the workers are alike again and
+//! a window has passed. The sums, and so the limits, hold all the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidegate_quota::Quota;
+
+use super::keys::Card;
+
+/// What a worker was configured with, by model and key.
+pub type Configuration = BTreeMap<String, BTreeMap<String, String>>;
+
+/// What this process was configured with.
+#[must_use]
+pub fn configuration(quota: &Quota) -> Configuration {
+    quota.models().map(|model| (model.id.to_string(), model.configuration())).collect()
+}
+
+/// One key of one model that differs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Difference {
+    /// The model.
+    pub model: String,
+    /// The key.
+    pub key: String,
+    /// Each value, and the workers that have it; an empty value where it is not set.
+    pub values: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let value = |(value, workers): (&String, &BTreeSet<String>)| {
+            let value = if value.is_empty() { "not set" } else { value };
+            let workers: Vec<&str> = workers.iter().map(String::as_str).collect();
+            format!("{value} at {}", workers.join(", "))
+        };
+        let values: Vec<String> = self.values.iter().map(value).collect();
+        write!(f, "{} of {}: {}", self.key, self.model, values.join("; "))
+    }
+}
+
+/// Where the workers differ. A model that a worker does not have is no difference, nor is a worker
+/// that says nothing of its configuration.
+#[must_use]
+pub fn differences(cards: &[(String, Card)]) -> Vec<Difference> {
+    let mut seen: BTreeMap<(&str, &str), BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    let models: BTreeSet<&String> =
+        cards.iter().flat_map(|(_, card)| card.configuration.keys()).collect();
+    for model in models {
+        let of_model: Vec<(&str, &BTreeMap<String, String>)> = cards
+            .iter()
+            .filter_map(|(worker, card)| Some((worker.as_str(), card.configuration.get(model)?)))
+            .collect();
+        let keys: BTreeSet<&String> = of_model.iter().flat_map(|(_, keys)| keys.keys()).collect();
+        for key in keys {
+            for (worker, keys) in &of_model {
+                let value = keys.get(key).map_or("", String::as_str);
+                let values = seen.entry((model, key)).or_default();
+                values.entry(value).or_default().insert(worker);
+            }
+        }
+    }
+    let owned = |workers: BTreeSet<&str>| workers.into_iter().map(str::to_owned).collect();
+    let differs = seen.into_iter().filter(|(_, values)| values.len() > 1);
+    differs
+        .map(|((model, key), values)| Difference {
+            model: model.to_owned(),
+            key: key.to_owned(),
+            values: values.into_iter().map(|(it, by)| (it.to_owned(), owned(by))).collect(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    fn card(worker: &str, keys: &[(&str, &str)]) -> (String, Card) {
+        let keys = keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let configuration = [("a:b".to_owned(), keys.collect())].into();
+        (worker.to_owned(), Card { configuration, ..Card::default() })
+    }
+
+    #[test]
+    fn what_differs_is_named_with_those_that_differ() {
+        let same = [("rpm", "100"), ("lanes", "batch 1 to 1")];
+        let mut cards = vec![card("one", &same), card("two", &same)];
+        cards.push(("old".to_owned(), Card::default()));
+        assert_eq!(differences(&cards), []);
+        cards.push(card("three", &[("rpm", "50"), ("lanes", "batch 1 to 1"), ("tpm", "9")]));
+        let found: Vec<String> = differences(&cards).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "rpm of a:b: 100 at one, two; 50 at three",
+                "tpm of a:b: not set at one, two; 9 at three"
+            ]
+        );
+    }
+}
