@@ -61,6 +61,7 @@ Reply: integers
 --- @include "include/queue"
 --- @include "include/learned"
 --- @include "include/obstacles"
+--- @include "include/starving"
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
 local BY_DAY_REQUESTS, BY_DAY_TOKENS = 8, 9
 
@@ -215,6 +216,7 @@ local function decide(asked)
   local over = window_over(asked)
   keep_in_flight(asked, obstacle)
   keep_canary(asked, obstacle)
+  make_room(asked, obstacle)
   verdict.over, verdict.turn_ends = over, verdict.position + turn_length(asked) * SPACING
   -- A caller that is nearly due and finds room need not wait for a turn that was reckoned too late.
   local near = asked.has_ticket and head <= now and verdict.due - now < NEARLY
@@ -261,6 +263,7 @@ local function admit(asked, verdict)
   enter(keys, state, now, id, lane, RESERVED, amounts)
   add_to_day(quota.tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
   add_in_flight(state, lane, 1)
+  end_starving(state, lane)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot = dimension_slot(dimension) + PACE
@@ -283,6 +286,7 @@ local function give_turn(asked, verdict)
     if verdict.over.any then
       state[lane_at + BACKLOGGED_AT] = now
       spend_burst(burst, state, model, verdict.over.total, now)
+      note_starving(asked)
     end
     shift = math.max(shift, now + wait - position)
     state[lane_at + SHIFT], state[lane_at + HEAD] = shift, now + wait

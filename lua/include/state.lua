@@ -7,6 +7,7 @@
 --   dimension  total in the window, pace clock, of the total: not settled yet, its yield (what
 --              calls use of what they reserve; 0: unknown); requests, input, output, combined, then
 --              calls at once, whose total is what is in flight
+--   starving   after the lanes, see starving.lua: four numbers, which older programs keep as they are
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no
 --              room, last request, callers waiting, total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED = 1, 2, 3, 4, 5, 6, 7
@@ -15,7 +16,7 @@ local TOTAL, PACE, HELD, YIELD = 1, 2, 3, 4
 local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, USED = 1, 2, 3, 4, 5, 6, 6
 -- The dimensions; WINDOWED is the last of those that are counted by the window.
 local REQUESTS, INPUT, OUTPUT, COMBINED, WINDOWED, IN_FLIGHT = 1, 2, 3, 4, 4, 5
-local HEADER, PER_DIMENSION, PER_LANE = 11, 4, 11
+local HEADER, PER_DIMENSION, PER_LANE, STARVING = 11, 4, 11, 4
 -- The pace clock runs a little faster than the limit, so that what a blocked head left unused is
 -- caught up with; the window still holds the limit.
 local LAYOUT_VERSION, PACE_SPEEDUP = 2, 1.04
@@ -28,6 +29,11 @@ end
 
 local function lane_slot(lane)
   return HEADER + IN_FLIGHT * PER_DIMENSION + (lane - 1) * PER_LANE
+end
+
+-- Behind all lanes.
+local function starving_slot(state)
+  return lane_slot(state[LANES] + 1)
 end
 
 local function new_state(keys, now)
@@ -57,6 +63,10 @@ local function rebase(keys, state, by)
     end
     -- Tickets keep their positions: what is added to them moves.
     state[slot + SHIFT] = state[slot + SHIFT] - by
+  end
+  -- Nobody has been starving yet: when it was is not worth a rule.
+  for slot = starving_slot(state) + 1, #state do
+    state[slot] = 0
   end
   local entries = redis.call('HGETALL', keys.entries)
   for index = 1, #entries, 2 do
@@ -102,6 +112,9 @@ local function load_state(keys, model, now)
       state[slot + field] = 0
     end
     state[LANES] = lane
+  end
+  for slot = starving_slot(state) + 1, starving_slot(state) + STARVING do
+    state[slot] = state[slot] or 0
   end
   if now < state[LATEST] then
     now = state[LATEST]

@@ -28,6 +28,7 @@ const PARTS: &[(&str, &str)] = files![
     "include/queue",
     "include/quota",
     "include/shift",
+    "include/starving",
     "include/state",
     "include/tuning",
 ];

@@ -47,6 +47,10 @@ both_stores! {
     expectations_are_learned(model(limits(100_000)));
     who_leaves_delays_nobody(model(Limits { burst: Duration::from_secs(1), ..limits(60_000) }));
     workers_that_are_configured_differently_share_one_ledger(three_lanes());
+    a_large_document_gets_its_turn_beside_other_lanes(model_with_lanes(
+        Limits { burst: Duration::from_secs(1), ..limits(1_000) },
+        lanes(&[("batch", 0.1, 1.0), ("interactive", 0.6, 1.0), ("standard", 0.3, 1.0)]),
+    ));
     models_of_a_group_share_one_quota(model(limits(1_000)).sharing("test:group"));
 }
 
@@ -520,4 +524,41 @@ async fn workers_that_are_configured_differently_share_one_ledger<S: Store>(rig:
         let seen = rig.store.inspect(model).await.unwrap();
         assert!(seen.lanes.iter().all(|lane| lane.used == Amounts::default()), "{seen:?}");
     }
+}
+
+/// Small calls of one lane fill the model for half an hour; a call of six tenths of the limit waits
+/// in a lane that is guaranteed one. Without anyone who makes room it never goes.
+async fn a_large_document_gets_its_turn_beside_other_lanes<S: Store>(rig: &Rig<S>) {
+    let small = |ticket| Ask { lane: 1, ticket, ..rig.ask(50) };
+    let mut callers: Vec<(u64, Ask)> = (0..40).map(|_| (START, small(None))).collect();
+    let mut large = rig.ask(600);
+    let (mut asks_at, mut served) = (START + 60 * SECOND, 0);
+    for second in 0..1_800 {
+        rig.at(START + second * SECOND);
+        for (at, ask) in callers.iter_mut().filter(|(at, _)| *at <= rig.now()) {
+            match rig.reserve(ask).await {
+                Decision::Granted => (*ask, served) = (small(None), served + 1),
+                Decision::Wait { wait, ticket, .. } => {
+                    ask.ticket = Some(ticket);
+                    *at = rig.now() + u64::try_from(wait.as_micros()).unwrap() / 20 * 17;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        if rig.now() >= asks_at {
+            match rig.reserve(&large).await {
+                Decision::Granted => {
+                    assert!(second < 8 * 60, "after {second} s");
+                    assert!(served > 50, "the others were held up: {served}");
+                    return;
+                }
+                Decision::Wait { wait, ticket, .. } => {
+                    large.ticket = Some(ticket);
+                    asks_at = rig.now() + u64::try_from(wait.as_micros()).unwrap() / 20 * 17;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    panic!("it never went");
 }

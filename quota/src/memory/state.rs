@@ -8,6 +8,7 @@ mod lanes;
 mod obstacles;
 mod reserve;
 mod settle;
+mod starving;
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -61,6 +62,7 @@ pub(super) struct State {
     tuning: Option<Tuning>,
     learned: HashMap<u64, Learned>,
     burst: Option<burst::Burst>,
+    starving: Option<starving::Starving>,
 }
 
 /// Sums over the calls of a template, of which older ones count less, and the number of calls.
@@ -172,6 +174,7 @@ impl State {
             tuning: None,
             learned: HashMap::new(),
             burst: None,
+            starving: None,
         }
     }
 
@@ -197,6 +200,7 @@ impl State {
     /// Moves every time back: what was so long ago or so far ahead still is.
     fn rebase(&mut self, by: f64) {
         self.latest -= by;
+        self.starving = None;
         self.ledger.iter_mut().for_each(|(admitted, _)| *admitted -= by);
         self.entries.values_mut().for_each(|entry| entry.admitted -= by);
         self.leases.values_mut().for_each(|end| *end -= by);

@@ -27,7 +27,7 @@ impl Obstacle {
     pub(super) const NONE: Self = Self { wait: 0.0, binding: Binding::Turn, deficit: 0.0 };
 
     /// Of two obstacles the one that lasts longer counts.
-    fn or(&mut self, wait: f64, binding: Binding, deficit: f64) {
+    pub(super) fn or(&mut self, wait: f64, binding: Binding, deficit: f64) {
         if wait > self.wait {
             *self = Self { wait, binding, deficit };
         }

@@ -163,6 +163,7 @@ impl State {
         let over = self.over(asked);
         self.keep_in_flight(asked, &mut obstacle);
         self.keep_canary(now, &mut obstacle);
+        self.make_room(asked, &mut obstacle);
         let near = ticket.is_some() && own.head <= now && due - now < NEAR;
         let goes = obstacle.wait <= 0.0 && !over.any() && (due <= now || idle || near);
         if due > now {
@@ -209,6 +210,7 @@ impl State {
             tuning.add_to_day(model, now, &amounts);
         }
         self.add_in_flight(ask.lane, 1.0);
+        self.end_starving(ask.lane);
         for (dimension, limit) in asked.limits.window.iter().filter(|(_, limit)| **limit > 0.0) {
             let cost = amounts[dimension] * window / (limit * speed);
             self.pace[dimension] = self.pace[dimension].max(now) + cost;
@@ -228,6 +230,7 @@ impl State {
             if verdict.over.any() {
                 self.lanes[ask.lane].backlogged_at = Some(now);
                 self.spend_burst(model, &verdict.over.total, now);
+                self.note_starving(asked);
             }
             shift = shift.max(now + obstacle.wait - position);
             self.lanes[ask.lane].shift = shift;
