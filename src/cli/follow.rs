@@ -19,8 +19,9 @@ use crate::{
 
 use super::{cause, exit::Outcome, figures, output, summary};
 
-/// How often a batch is asked.
-const ASK_EVERY: Duration = Duration::from_millis(500);
+/// How often a batch is asked: at first, and in the end of one that takes long. Each question is an
+/// action, which Temporal Cloud charges for.
+const ASK_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 
 /// After so many questions without an answer, the reason is shown.
 const PATIENCE: u32 = 4;
@@ -101,6 +102,7 @@ async fn show(
     bar: &mut Bar,
 ) -> std::convert::Infallible {
     let (mut unanswered, mut ended, mut since) = (0, 0, Instant::now());
+    let began = Instant::now();
     let mut stands = None;
     loop {
         match temporal.progress(id).await {
@@ -125,7 +127,7 @@ async fn show(
                 }
             }
         }
-        tokio::time::sleep(ASK_EVERY).await;
+        tokio::time::sleep((began.elapsed() / 100).clamp(ASK_EVERY.0, ASK_EVERY.1)).await;
     }
 }
 

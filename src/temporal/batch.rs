@@ -145,17 +145,29 @@ impl Temporal {
         .boxed()
     }
 
-    /// Asks a batch for its progress.
-    pub fn progress<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Progress, NoProgress>> {
+    /// Asks a workflow.
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        id: &str,
+        query: &'static str,
+    ) -> Result<T, NoProgress> {
+        self.answer(id, query).await.and_then(|value| parse(value).map_err(NoProgress::Failed))
+    }
+
+    fn answer<'a>(
+        &'a self,
+        id: &'a str,
+        query: &'static str,
+    ) -> BoxFuture<'a, Result<RawValue, NoProgress>> {
         async move {
             let handle = self.handle(id);
             let query = handle.query(
-                UntypedQuery::new("progress"),
+                UntypedQuery::new(query),
                 RawValue::default(),
                 WorkflowQueryOptions::builder().build(),
             );
             match tokio::time::timeout(ANSWER_WITHIN, query).await {
-                Ok(Ok(value)) => parse(value).map_err(NoProgress::Failed),
+                Ok(Ok(value)) => Ok(value),
                 Ok(Err(WorkflowQueryError::NotFound(_))) => Err(NoProgress::Unknown),
                 Ok(Err(error)) => Err(no_progress(&error)),
                 Err(_) => Err(NoProgress::NoWorker),

@@ -6,11 +6,13 @@
 //!
 //! * `connection`: how the server is reached
 //! * `batch`: batches, started, asked, signalled, and how they end
+//! * `live`: how far a batch is at this moment
 //! * `pending`: what a batch's documents wait for
 //! * `versions`: which versions of the workers poll, and which is current
 
 mod batch;
 mod connection;
+mod live;
 mod pending;
 mod versions;
 

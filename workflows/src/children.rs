@@ -308,7 +308,14 @@ impl Children {
 
     /// What they came to, those that run included, as far as they have reported.
     pub(crate) fn totals(&self) -> Totals {
-        self.running.values().fold(self.totals, |mut sum, running| {
+        let mut totals = self.totals;
+        totals += self.reported_totals();
+        totals
+    }
+
+    /// What those have reported that run.
+    pub(crate) fn reported_totals(&self) -> Totals {
+        self.running.values().fold(Totals::default(), |mut sum, running| {
             sum += running.totals;
             sum
         })

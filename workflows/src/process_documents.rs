@@ -207,7 +207,8 @@ impl ProcessDocuments {
     /// The same, and whom to ask for what it has not heard of yet.
     #[query(name = "live")]
     pub fn live(&self, _ctx: &WorkflowContextView) -> Live {
-        Live { progress: self.progress_at(self.latest()), running: self.children.live() }
+        let progress = self.progress_at(self.latest());
+        Live { progress, ended: self.ended(), running: self.children.live() }
     }
 }
 
@@ -379,12 +380,20 @@ impl ProcessDocuments {
         self.children.latest.max(self.shard.latest)
     }
 
-    fn progress_at(&self, now: Option<SystemTime>) -> Progress {
-        let Some(state) = self.state() else { return Progress::default() };
-        let mut totals = self.children.totals();
+    /// What the documents came to, but for those of shards that run.
+    fn ended(&self) -> Totals {
+        let mut totals = self.children.totals;
         totals += self.shard.input.totals;
         // In no shard, and done.
-        totals.skipped += state.plan.as_ref().map_or(0, |plan| plan.settled);
+        let plan = self.state().and_then(|state| state.plan.as_ref());
+        totals.skipped += plan.map_or(0, |plan| plan.settled);
+        totals
+    }
+
+    fn progress_at(&self, now: Option<SystemTime>) -> Progress {
+        let Some(state) = self.state() else { return Progress::default() };
+        let mut totals = self.ended();
+        totals += self.children.reported_totals();
         if let Some(finished) = &self.finished {
             totals = finished.correct(totals);
         }

@@ -135,7 +135,7 @@ impl ProcessGroup {
     #[query(name = "live")]
     pub fn live(&self, _ctx: &WorkflowContextView) -> Live {
         let progress = Progress { totals: self.children.totals(), ..Progress::default() };
-        Live { progress, running: self.children.live() }
+        Live { progress, ended: self.children.totals, running: self.children.live() }
     }
 }
 

@@ -162,6 +162,8 @@ pub struct ShardReport {
 pub struct Live {
     /// As the query `progress` answers.
     pub progress: Progress,
+    /// Of its totals, what has ended: the rest is what those that run have reported.
+    pub ended: Totals,
     /// Its shards and groups that have not ended.
     pub running: Vec<LiveChild>,
 }
