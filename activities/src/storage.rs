@@ -9,7 +9,7 @@ mod stamp;
 
 use std::{
     fmt,
-    ops::Range,
+    ops::{ControlFlow, Range},
     path::{Path as FilePath, PathBuf},
     sync::Arc,
 };
@@ -57,6 +57,15 @@ pub enum Entry {
     Object(Location, Stamp),
     /// Something in a folder that cannot be read as a file, or a key that cannot be a path.
     Odd(OddEntry),
+}
+
+/// Some of what lies below a prefix.
+#[derive(Debug)]
+pub struct Listing {
+    /// Each with its key.
+    pub entries: Vec<(String, Entry)>,
+    /// There may be more behind the last of them.
+    pub more: bool,
 }
 
 impl Storage {
@@ -443,37 +452,78 @@ impl Location {
     /// # Errors
     /// As [`Self::list`].
     pub async fn entries(&self, mut each: impl FnMut(Entry)) -> Result<(), Error> {
+        let all = |_, entry| {
+            each(entry);
+            ControlFlow::Continue(())
+        };
+        self.visit(None, usize::MAX, all).await
+    }
+
+    /// So many of the same, behind the one with this key, in an order that stays.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn entries_after(&self, after: Option<&str>, most: usize) -> Result<Listing, Error> {
+        let mut entries = Vec::new();
+        let some = |key, entry| {
+            entries.push((key, entry));
+            if entries.len() < most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        };
+        self.visit(after, most, some).await?;
+        Ok(Listing { more: entries.len() >= most, entries })
+    }
+
+    async fn visit(
+        &self,
+        after: Option<&str>,
+        most: usize,
+        mut each: impl FnMut(String, Entry) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
         if let (Some(folder), Some(root)) = (self.file_path(), self.root().folder.clone()) {
-            let walk = tokio::task::spawn_blocking(move || local::walk(&folder, &root));
+            let after = after.map(local::of_key);
+            let walk = move || local::walk(&folder, &root, after.as_deref(), most);
+            let walk = tokio::task::spawn_blocking(walk);
             let found = walk.await.map_err(std::io::Error::other).flatten();
             let found = found.map_err(|error| self.failed_folder(error))?;
-            for found in found {
-                each(match found {
+            for (path, found) in found {
+                let entry = match found {
                     local::Found::File(path, stamp) => {
                         Entry::Object(Self { path, ..self.clone() }, stamp)
                     }
                     local::Found::Odd(odd) => Entry::Odd(odd),
-                });
+                };
+                if each(local::to_key(&path), entry).is_break() {
+                    break;
+                }
             }
             return Ok(());
         }
         if let Some(lister) = &self.root().lister {
-            let found = |found| {
-                each(match found {
-                    Listed::Object(meta) => {
-                        let location = Self { path: meta.location.clone(), ..self.clone() };
-                        Entry::Object(location, Stamp::of_object(meta))
-                    }
-                    Listed::Odd(key, why) => Entry::Odd(self.odd(&key, why)),
-                });
+            let found = |found| match found {
+                Listed::Object(meta) => {
+                    let location = Self { path: meta.location.clone(), ..self.clone() };
+                    let key = meta.location.to_string();
+                    each(key, Entry::Object(location, Stamp::of_object(meta)))
+                }
+                Listed::Odd(key, why) => {
+                    let entry = Entry::Odd(self.odd(&key, why));
+                    each(key, entry)
+                }
             };
-            let listed = listing::list(lister.as_ref(), &self.path, found).await;
+            let after = after.map(str::to_owned);
+            let listed = listing::list(lister.as_ref(), &self.path, after, found).await;
             return listed.map_err(|error| self.unlisted(&error));
         }
-        let mut objects = self.store().list(Some(&self.path));
+        let mut objects = match after.and_then(|after| Path::parse(after).ok()) {
+            Some(after) => self.store().list_with_offset(Some(&self.path), &after),
+            None => self.store().list(Some(&self.path)),
+        };
         while let Some(meta) = objects.try_next().await.map_err(|error| self.unlisted(&error))? {
             let location = Self { path: meta.location.clone(), ..self.clone() };
-            each(Entry::Object(location, Stamp::of_object(meta)));
+            let key = meta.location.to_string();
+            if each(key, Entry::Object(location, Stamp::of_object(meta))).is_break() {
+                break;
+            }
         }
         Ok(())
     }

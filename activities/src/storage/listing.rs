@@ -4,7 +4,7 @@
 //! The page is then asked for in ever smaller pieces up to that key, which is left out by its
 //! name: about ten requests for each.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use object_store::{
     ObjectMeta, ObjectStoreScheme,
@@ -61,14 +61,15 @@ pub(super) fn bucket(url: &Url, options: &[(String, String)]) -> object_store::R
     }
 }
 
-/// Everything below `prefix`, in the store's order.
+/// What lies below `prefix` and behind this key, in the store's order, until `each` has enough.
 pub(super) async fn list(
     lister: &dyn PaginatedListStore,
     prefix: &path::Path,
-    mut each: impl FnMut(Listed),
+    mut after: Option<String>,
+    mut each: impl FnMut(Listed) -> ControlFlow<()>,
 ) -> object_store::Result<()> {
     let prefix = Some(format!("{prefix}/")).filter(|prefix| prefix != "/");
-    let (mut page_token, mut after) = (None::<String>, None::<String>);
+    let mut page_token = None::<String>;
     // So many keys from here on there is one that cannot be a path, where that is known.
     let mut within: Option<usize> = None;
     loop {
@@ -85,11 +86,18 @@ pub(super) async fn list(
                 let last = objects.last().map(|object| object.location.to_string());
                 within = within.zip(asked).map(|(within, asked)| (within - asked).max(1));
                 let (at_end, found) = (page.page_token.is_none(), !objects.is_empty());
-                objects.into_iter().for_each(|object| each(Listed::Object(object)));
+                let mut objects = objects.into_iter();
+                let enough = objects.try_for_each(|object| {
+                    // The name of a key that ends in a slash lacks it, and is met again.
+                    let again = after.as_deref() == Some(object.location.as_ref());
+                    if again { ControlFlow::Continue(()) } else { each(Listed::Object(object)) }
+                });
+                if enough.is_break() {
+                    return Ok(());
+                }
                 if at_end || !found {
                     return Ok(());
                 }
-                // The name of a key that ends in a slash lacks it.
                 after = if last == after { last.map(|last| last + "/") } else { last };
                 page_token = page.page_token.filter(|_| within.is_none());
             }
@@ -99,7 +107,9 @@ pub(super) async fn list(
                     (Some(key), Some(1)) if after.as_ref().is_none_or(|after| *after < key) => {
                         after = Some(key.clone());
                         within = None;
-                        each(Listed::Odd(key, why));
+                        if each(Listed::Odd(key, why)).is_break() {
+                            return Ok(());
+                        }
                     }
                     (Some(_), asked) if asked != Some(1) => within = Some(asked.unwrap_or(PAGE)),
                     _ => return Err(object_store::Error::InvalidPath { source }),

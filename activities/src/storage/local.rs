@@ -13,6 +13,9 @@ use walkdir::{DirEntry, WalkDir};
 
 use super::stamp::Stamp;
 
+/// Bytes that stay as they are in a key.
+const KEPT: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b'%');
+
 /// What lies in a folder.
 #[derive(Debug)]
 pub(super) enum Found {
@@ -64,40 +67,68 @@ fn printable(path: &FilePath) -> String {
     text
 }
 
-/// Everything below a folder, in the order of the names, links followed as long as they stay in
-/// `root`. A folder that is not there holds nothing.
+/// So many of the entries below a folder, in the order of the names, behind the one with this path
+/// relative to it; links are followed as long as they stay in `root`. Each with its own such path. A
+/// folder that is not there holds nothing.
 ///
 /// # Errors
 /// When the folder itself cannot be read.
-pub(super) fn walk(folder: &FilePath, root: &FilePath) -> io::Result<Vec<Found>> {
+pub(super) fn walk(
+    folder: &FilePath,
+    root: &FilePath,
+    after: Option<&FilePath>,
+    most: usize,
+) -> io::Result<Vec<(PathBuf, Found)>> {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let mut found = Vec::new();
     let mut walk =
         WalkDir::new(folder).min_depth(1).follow_links(true).sort_by_file_name().into_iter();
-    while let Some(entry) = walk.next() {
+    let relative = |path: &FilePath| path.strip_prefix(folder).unwrap_or(path).to_owned();
+    // Paths are ordered by their parts, as they are walked.
+    let is_behind = |path: &FilePath| after.is_none_or(|after| path > after);
+    while found.len() < most
+        && let Some(entry) = walk.next()
+    {
+        let path = match &entry {
+            Ok(entry) => Some(entry.path()),
+            Err(error) => error.path(),
+        };
+        let path = path.map(relative).unwrap_or_default();
         match entry {
             Ok(entry) if entry.file_type().is_dir() => {
-                if let Some(why) = not_followed(&entry, &root) {
-                    found.push(odd(folder, entry.path(), why, true));
+                let holds_more = after.is_some_and(|after| after.starts_with(&path));
+                if !is_behind(&path) && !holds_more {
                     walk.skip_current_dir();
+                } else if let Some(why) = not_followed(&entry, &root) {
+                    walk.skip_current_dir();
+                    if is_behind(&path) {
+                        found.push((path, odd(folder, entry.path(), why, true)));
+                    }
                 }
             }
-            Ok(entry) => found.push(match file(&entry) {
-                Ok((path, stamp)) => Found::File(path, stamp),
-                Err(why) => odd(folder, entry.path(), why, false),
-            }),
+            Ok(entry) if is_behind(&path) => {
+                let entry = match file(&entry) {
+                    Ok((path, stamp)) => Found::File(path, stamp),
+                    Err(why) => odd(folder, entry.path(), why, false),
+                };
+                found.push((path, entry));
+            }
+            Ok(_) => {}
             Err(error) if error.depth() == 0 => match error.into_io_error() {
                 Some(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(found),
             },
             Err(error) => {
                 // Without a path it is the folder that could not be read to its end.
-                let Some(path) = error.path() else { return Err(error.into()) };
-                let is_link = match path.symlink_metadata() {
+                let Some(whole) = error.path() else { return Err(error.into()) };
+                let is_link = match whole.symlink_metadata() {
                     // Gone since its folder was read.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                     meta => meta.is_ok_and(|meta| meta.is_symlink()),
                 };
+                if !is_behind(&path) {
+                    continue;
+                }
                 let why = match (error.loop_ancestor(), error.io_error()) {
                     (Some(_), _) => "it is a link to a folder that it lies in".to_owned(),
                     (_, Some(io)) if is_link && io.kind() == io::ErrorKind::NotFound => {
@@ -106,11 +137,30 @@ pub(super) fn walk(folder: &FilePath, root: &FilePath) -> io::Result<Vec<Found>>
                     (_, Some(io)) => format!("it cannot be read: {io}"),
                     (None, None) => "it cannot be read".to_owned(),
                 };
-                found.push(odd(folder, path, why, !is_link));
+                found.push((path, odd(folder, whole, why, !is_link)));
             }
         }
     }
     Ok(found)
+}
+
+/// A path as a text that leads back to it, whatever bytes it holds.
+pub(super) fn to_key(path: &FilePath) -> String {
+    percent_encoding::percent_encode(path.as_os_str().as_encoded_bytes(), KEPT).to_string()
+}
+
+/// The path that was made into this text.
+pub(super) fn of_key(key: &str) -> PathBuf {
+    let bytes = percent_encoding::percent_decode_str(key);
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStringExt;
+        std::ffi::OsString::from_vec(bytes.collect()).into()
+    }
+    #[cfg(not(unix))]
+    {
+        bytes.decode_utf8_lossy().into_owned().into()
+    }
 }
 
 /// The names of the files in a folder. A folder that is not there holds none.
