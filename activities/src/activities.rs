@@ -25,6 +25,7 @@ use crate::{
     batch::leave,
     batch::plan,
     batch::seal,
+    batch::source::Room,
     call::attempt::{Attempt, batch},
     document::long,
     document::pack,
@@ -115,10 +116,21 @@ impl DocumentActivities {
         };
         let has_ended = |other| ended_batch::has_ended(ctx.client(), other);
         let attempt = Attempt::of(&ctx, "step");
-        let work = plan::plan_in(&self.services, Some(&attempt), &job, &batch, has_ended);
+        let work =
+            plan::plan_in(&self.services, Some(&attempt), &job, &batch, Room::page(), has_ended);
         let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
         info!(batch = batch.workflow, documents = plan.documents, asked = ?job.target, lane = %job.lane, "the batch has begun");
         Ok(plan)
+    }
+
+    #[activity(definition = contract::markers::PlanMore)]
+    pub async fn plan_more(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        plan: Plan,
+    ) -> Result<Plan, ActivityError> {
+        let work = plan::plan_more(&self.services, &plan, Room::page());
+        self.step(&ctx, PLAN_DEADLINE, work).await
     }
 
     #[activity(definition = contract::markers::ProcessDocument)]

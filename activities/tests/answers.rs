@@ -5,9 +5,14 @@
     missing_docs,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "tests may stop at the first fault"
 )]
 
+#[path = "answers/pages.rs"]
+mod pages;
+#[path = "answers/scale.rs"]
+mod scale;
 #[path = "answers/sealed.rs"]
 mod sealed;
 
@@ -19,7 +24,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
-    batch::{finish, job::Shards, lease::Holder, plan, seal},
+    batch::{finish, job::Shards, lease::Holder, plan, seal, source::Room},
     call::{
         attempt::{Attempt, AttemptState},
         budget::Budgets,
@@ -112,6 +117,8 @@ struct Rig {
     provider: Echo,
     folder: TempDir,
     runs: u32,
+    /// Plans are made in such pages.
+    room: Option<Room>,
 }
 
 impl Rig {
@@ -142,7 +149,7 @@ impl Rig {
             memory: Default::default(),
             shards: Shards::default(),
         };
-        Self { services, provider, folder, runs: 0 }
+        Self { services, provider, folder, runs: 0, room: None }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -181,7 +188,10 @@ impl Rig {
         let (job, mut totals) = (self.job(&more), Totals::default());
         let before = self.provider.asked.lock().unwrap().len();
         let run = format!("run-{:04}", self.runs);
-        let plan = plan::plan(&self.services, &job, "w", &run).await?;
+        let plan = match &self.room {
+            None => plan::plan(&self.services, &job, "w", &run).await?,
+            Some(room) => pages::plan(&self.services, &job, &run, room).await?,
+        };
         totals.skipped += plan.settled;
         for shard in 0..plan.shards() {
             let mut failures = Vec::new();
@@ -601,7 +611,7 @@ async fn one_batch_at_a_time_has_an_output() {
     let job = rig.job(&json!({}));
     let plan = async |batch: Holder, ended: bool| {
         let has_ended = |_| std::future::ready(Ok(ended));
-        plan::plan_in(&rig.services, None, &job, &batch, has_ended).await.map(drop)
+        plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await.map(drop)
     };
     plan(holder("first", "r1"), false).await.unwrap();
     plan(holder("first", "r1"), false).await.unwrap();
@@ -624,7 +634,7 @@ async fn one_batch_at_a_time_has_an_output() {
         let has_ended = |other: Holder| std::future::ready(Ok(other.workflow == "second"));
         {
             let batch = holder(workflow, "r4");
-            plan::plan_in(&rig.services, None, &job, &batch, has_ended).await.is_ok()
+            plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await.is_ok()
         }
     };
     let (one, other) = tokio::join!(race("third"), race("fourth"));

@@ -442,6 +442,7 @@ async fn a_budget_wants_a_price() {
         adopt: false,
         per_document: true,
         results_jsonl: None,
+        in_pages: false,
     };
     let (other, priced) = ("test:other".parse().unwrap(), "test:model".parse().unwrap());
     rig.budgets.check(&job, [&other], "night").unwrap();

@@ -20,16 +20,17 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use s3s::{auth::SimpleAuth, service::S3ServiceBuilder};
 use tidegate_activities::{
     Services,
-    batch::job::{Shards, Stored},
-    batch::source,
+    batch::job::{Document, Shards, Stored},
+    batch::names::Names,
+    batch::source::{self, Cursor, Room},
     call::attempt::{Attempt, AttemptState},
     call::budget::Budgets,
     call::guard::Guard,
     call::route::{Queues, Route, Routes},
     document::process,
-    failure::{Backoff, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Backoff, Failure, MAX_STORE_REFUSALS, PLAN_DEADLINE, STORE_DEADLINE},
     host_rates::HostRates,
-    storage::{Assembly, Entry, Error, Storage},
+    storage::{Assembly, Entry, Error, Location, Storage},
 };
 use tidegate_documents::{Limits, Reader};
 use tidegate_providers::{Prices, Providers};
@@ -216,9 +217,9 @@ async fn a_forbidden_prefix_is_the_authors_to_mend_after_a_few_tries() {
         "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
     let job: Job = serde_json::from_value(job).unwrap();
     let planning = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
-    let mut failure = source::documents(&storage, &job, &output).await.unwrap_err();
+    let mut failure = listed(&storage, &job, &output, Room::page()).await.unwrap_err();
     for attempt in 1..=MAX_STORE_REFUSALS {
-        failure = source::documents(&storage, &job, &output).await.unwrap_err();
+        failure = listed(&storage, &job, &output, Room::page()).await.unwrap_err();
         failure = failure.counting(&planning, PLAN_DEADLINE);
         assert_eq!(failure.is_retried(), attempt < MAX_STORE_REFUSALS, "{failure}");
     }
@@ -447,10 +448,14 @@ async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
         "instructions": "x", "model": "a:b", "lane": "batch", "tenant": "default", "max_output_tokens": 1});
     let job: Job = serde_json::from_value(job).unwrap();
     let output = storage.resolve("s3://bucket/data/out/").unwrap();
-    let found = source::documents(&storage, &job, &output).await.unwrap();
-    assert_eq!((found.documents.len(), found.renamed), (2_500 + odd.len(), 0));
+    let found = listed(&storage, &job, &output, Room::page()).await.unwrap();
+    let asked = asked.load(Ordering::SeqCst);
+    assert!(asked <= 8 + 12 * 4, "{asked} requests");
+    assert_eq!(found.len(), 2_500 + odd.len());
+    let pages = listed(&storage, &job, &output, Room::of(700)).await.unwrap();
+    assert!(pages == found, "the same in pages");
     let (bad, good): (Vec<_>, Vec<_>) =
-        found.documents.into_iter().partition(|document| document.unreadable.is_some());
+        found.into_iter().partition(|document| document.unreadable.is_some());
     let whys: Vec<String> = bad.into_iter().filter_map(|document| document.unreadable).collect();
     for key in odd {
         assert!(
@@ -462,8 +467,23 @@ async fn a_key_that_cannot_be_a_path_is_a_failure_of_its_own() {
     let mut uris: Vec<String> = good.into_iter().map(|document| document.uri).collect();
     uris.sort();
     assert!(uris.into_iter().eq(expected), "each of the others once");
-    let asked = asked.load(Ordering::SeqCst);
-    assert!(asked <= 8 + 12 * 4, "{asked} requests");
+}
+
+/// All documents of a source, in its order.
+async fn listed(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+    room: Room,
+) -> Result<Vec<Document>, Failure> {
+    let (mut all, mut next) = (Vec::new(), Some(Cursor::default()));
+    while let Some(cursor) = next {
+        let page =
+            source::page(storage, job, output, cursor, &Names::default(), room.clone()).await?;
+        all.extend(page.documents);
+        next = page.next;
+    }
+    Ok(all)
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use std::{
     io::{self, BufRead, BufReader, Cursor, Read},
 };
 
+use bytes::Bytes;
 use csv::ByteRecord;
 use encoding_rs::{Encoding, UTF_8};
 use serde::{Deserialize, Serialize};
@@ -95,8 +96,9 @@ struct Columns {
     text: Option<usize>,
 }
 
-impl Records<Cursor<Vec<u8>>> {
-    /// Of a file that is in memory, whatever its encoding.
+impl Records<Cursor<Bytes>> {
+    /// From a position on, of a file that is in memory, whatever its encoding. Positions are of its
+    /// text, and lead nowhere in the file itself.
     ///
     /// # Errors
     /// [`Unreadable`] when the file is no text, or of another format.
@@ -104,14 +106,15 @@ impl Records<Cursor<Vec<u8>>> {
         bytes: &[u8],
         format: Format,
         fields: RecordFields<'_>,
+        at: Position,
     ) -> Result<Self, Unreadable> {
-        let text = encoding::decode(bytes)?.into_owned().into_bytes();
-        let utf8 = Position { encoding: Some(UTF_8.name().to_owned()), ..Position::default() };
+        let text = Bytes::from(encoding::decode(bytes)?.into_owned());
+        let at = Position { encoding: Some(UTF_8.name().to_owned()), ..at };
         let open = |from: u64| {
             let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
-            Ok(Cursor::new(text.get(from..).unwrap_or_default().to_vec()))
+            Ok(Cursor::new(text.slice(from..)))
         };
-        Self::open(open, format, fields, utf8).map_err(|broken| match broken {
+        Self::open(open, format, fields, at).map_err(|broken| match broken {
             Broken::Unreadable(unreadable) => unreadable,
             Broken::Io(error) => Unreadable::damaged(format, error),
         })
@@ -407,7 +410,8 @@ mod tests {
         format: Format,
         fields: RecordFields<'_>,
     ) -> Vec<Result<(String, String), String>> {
-        let mut records = Records::of_bytes(text.as_bytes(), format, fields).unwrap();
+        let mut records =
+            Records::of_bytes(text.as_bytes(), format, fields, Position::default()).unwrap();
         std::iter::from_fn(|| records.read_next().unwrap())
             .map(|record| record.map(|r| (r.id, r.text)).map_err(|error| error.to_string()))
             .collect()
@@ -423,7 +427,8 @@ mod tests {
         let fields = RecordFields { id: Some("name"), text: Some("note") };
         assert_eq!(read(text, Format::Csv, fields)[2], record("Cara", "last"));
         let fields = RecordFields { id: Some("nom"), text: None };
-        let error = Records::of_bytes(text.as_bytes(), Format::Csv, fields).unwrap_err();
+        let error = Records::of_bytes(text.as_bytes(), Format::Csv, fields, Position::default())
+            .unwrap_err();
         assert_eq!(
             error.to_string(),
             "the CSV is damaged: it has no column \"nom\"; its columns are name, note"
@@ -502,7 +507,7 @@ mod tests {
         let fields = RecordFields::default();
         let refused = Records::open(open, Format::Csv, fields, Position::default()).unwrap_err();
         assert!(refused.to_string().contains("save it in UTF-8"), "{refused}");
-        let mut whole = Records::of_bytes(&wide, Format::Csv, fields).unwrap();
+        let mut whole = Records::of_bytes(&wide, Format::Csv, fields, Position::default()).unwrap();
         assert_eq!(whole.read_next().unwrap().unwrap().unwrap().text, "a: 1\nb: 2");
     }
 }

@@ -74,6 +74,11 @@ mod definitions {
             unimplemented!()
         }
 
+        #[activity(name = "tidegate.plan_more")]
+        pub fn plan_more(plan: Plan) -> Plan {
+            unimplemented!()
+        }
+
         #[activity(name = "tidegate.process_document")]
         pub fn process_document(task: DocumentTask) -> DocumentOutcome {
             unimplemented!()

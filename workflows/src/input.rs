@@ -255,6 +255,7 @@ impl BatchInput {
             adopt,
             per_document: self.per_document != Some(false),
             results_jsonl: self.results_jsonl,
+            in_pages: false,
         };
         Ok(Batch { job, max_in_flight: self.max_in_flight })
     }

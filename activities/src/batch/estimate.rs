@@ -42,6 +42,40 @@ const MAX_FITTING: u32 = 20;
 /// Answers rarely use less of their bound.
 const MIN_OUTPUT: f64 = 0.1;
 
+/// Documents that stand for all of a batch.
+#[derive(Debug, Default)]
+pub struct Sample {
+    documents: Vec<Document>,
+    /// Of so many.
+    of: u64,
+}
+
+impl Sample {
+    /// Takes its part of a page: some of them, spread over it.
+    pub fn add(&mut self, page: &[Document]) {
+        self.of += page.len() as u64;
+        let step = page.len().div_ceil(SAMPLE).max(1);
+        self.documents.extend(page.iter().step_by(step).cloned());
+    }
+
+    /// It stands for so many documents: some that were added were one.
+    pub fn is_of(&mut self, documents: u64) {
+        self.of = documents;
+    }
+
+    /// Whether it is of nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.of == 0
+    }
+
+    /// Spread over all pages.
+    fn spread(self) -> Vec<Document> {
+        let step = self.documents.len().div_ceil(SAMPLE).max(1);
+        self.documents.into_iter().step_by(step).collect()
+    }
+}
+
 /// Reads a sample of the documents, and estimates what all of them will take.
 ///
 /// # Errors
@@ -50,12 +84,12 @@ pub async fn forecast(
     services: &Services,
     job: &Job,
     route: &Route,
-    documents: &[Document],
+    sample: Sample,
     attempt: Option<&Attempt>,
 ) -> Result<Forecast, Failure> {
     let care = Care::of_several(attempt);
-    let step = documents.len().div_ceil(SAMPLE).max(1);
-    let sample: Vec<Document> = documents.iter().step_by(step).cloned().collect();
+    let documents = sample.of;
+    let sample = sample.spread();
     let sampled = sample.len() as u64;
     let mut tokens = Vec::new();
     let mut read = std::pin::pin!(
@@ -79,8 +113,8 @@ pub async fn forecast(
             Err(_) => {}
         }
     }
-    let each = mean(&tokens, documents.len() <= SAMPLE);
-    let count = float(documents.len() as u64);
+    let each = mean(&tokens, documents <= SAMPLE as u64);
+    let count = float(documents);
     let readable = if sampled == 0 { 0.0 } else { float(tokens.len() as u64) / float(sampled) };
     let input = Range { from: each.from * ESTIMATE.0, to: each.to * ESTIMATE.1 };
     let output = Range {
@@ -90,7 +124,7 @@ pub async fn forecast(
     let calls = count * readable;
     let pack = pack(services, job, route, input, output);
     Ok(Forecast {
-        documents: documents.len() as u64,
+        documents,
         sampled,
         unreadable: sampled - tokens.len() as u64,
         input_tokens: input.times(calls),
@@ -100,6 +134,7 @@ pub async fn forecast(
         pack,
         provider_batch: false,
         notes: notes(services, job, route),
+        of_the_first: false,
     })
 }
 

@@ -52,6 +52,9 @@ pub struct Forecast {
     /// What else the author should know: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// It was made of the batch's first documents, while the others were still listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub of_the_first: bool,
 }
 
 fn one() -> u32 {
@@ -72,6 +75,24 @@ impl Forecast {
             cost_usd: self.cost_usd.map(|usd| usd.times(batch::PRICE)),
             seconds: Some(Range { from: BATCH_SECONDS.0, to: BATCH_SECONDS.1 }),
             provider_batch: true,
+            ..self
+        }
+    }
+
+    /// The same for so many documents of the same kind.
+    #[must_use]
+    pub fn for_documents(self, documents: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "documents lie far below 2^53")]
+        let factor = documents as f64 / self.documents.max(1) as f64;
+        Self {
+            documents,
+            input_tokens: self.input_tokens.times(factor),
+            output_tokens: self.output_tokens.times(factor),
+            cost_usd: self.cost_usd.map(|usd| usd.times(factor)),
+            seconds: match self.provider_batch {
+                true => self.seconds,
+                false => self.seconds.map(|seconds| seconds.times(factor)),
+            },
             ..self
         }
     }
@@ -112,7 +133,10 @@ mod tests {
             pack: 1,
             provider_batch: false,
             notes: Vec::new(),
+            of_the_first: false,
         };
+        let tenfold = forecast.clone().for_documents(100);
+        assert_eq!(tenfold.cost_usd, Some(Range { from: 20.0, to: 50.0 }));
         assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
         let failure = forecast.check(Some(1.0)).unwrap_err();
         assert!(

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sha2::{Digest, Sha256};
 
 /// Stands for a text: of a million, two have one with a probability of less than one in ten million.
-pub(super) type Key = u64;
+pub type Key = u64;
 
 /// The key of a text, the same on every worker.
 pub(super) fn key(text: &str) -> Key {

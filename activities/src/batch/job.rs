@@ -25,7 +25,7 @@ use crate::{
         route::Route,
     },
     document::{schema, version::Version},
-    failure::Failure,
+    failure::{Failure, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
     storage::{Location, Storage},
@@ -84,6 +84,24 @@ impl Stored {
         let bytes = object.read_if_there().await?;
         let stored = bytes.map(|bytes| serde_json::from_slice(&bytes)).transpose();
         stored.map_err(|error| damaged(&object, &error))
+    }
+
+    /// All documents are known, and how many they are.
+    pub(super) fn complete(&mut self, documents: u64) {
+        if self.parts_add_retries {
+            self.job.retry_budget = Some(documents.saturating_mul(RETRIES_PER_DOCUMENT));
+        }
+        if let Some(forecast) = self.forecast.take() {
+            self.forecast = Some(forecast.for_documents(documents));
+        }
+    }
+
+    /// Writes `job.json`.
+    pub(super) async fn write(&self, folder: &Location) -> Result<(), Failure> {
+        let json = serde_json::to_vec_pretty(self)
+            .map_err(|error| Failure::invalid_input(error.to_string()))?;
+        let written = folder.child("job.json").write(json).await;
+        written.map_err(|error| Failure::of_field("output", error))
     }
 
     /// What the job asks about each document.

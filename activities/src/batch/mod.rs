@@ -1,6 +1,6 @@
 //! A batch as a whole: what is in it, what it will take, and what comes out of it.
 //!
-//! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, and `rows` without names;
+//! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, [`names`]: their ids, and `rows` without names; `pages`: how they are written;
 //!   [`estimate`]: what they will take, as a [`forecast`]; `in_flight`: how many go at once
 //! * `asked_with`: which parameters each model is asked with
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
@@ -9,7 +9,7 @@
 //!   [`ended`]: what Temporal says of that one
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`; [`sealed`]: the parts that
 //!   lie there, of earlier batches too
-//! * [`places`]: where all of that lies; `ids`: documents' names in eight bytes; `jsonl`: a value a line;
+//! * [`places`]: where all of that lies; [`ids`]: documents' names in eight bytes; `jsonl`: a value a line;
 //!   [`leave`]: what a cancelled one leaves behind
 
 mod archives;
@@ -18,13 +18,15 @@ pub mod ended;
 pub mod estimate;
 pub mod finish;
 pub mod forecast;
-mod ids;
+pub mod ids;
 mod in_flight;
 pub mod job;
 mod jsonl;
 pub mod lease;
 pub mod leave;
+pub mod names;
 mod output;
+mod pages;
 pub mod places;
 pub mod plan;
 pub mod question;

@@ -79,6 +79,24 @@ pub fn index(job: &Location, output: &Location, first: Option<u32>, shard: u32) 
     }
 }
 
+/// Where a page of the plan begins.
+#[must_use]
+pub fn page(job: &Location, page: u32) -> Location {
+    job.child(&format!("page-{page:05}.json"))
+}
+
+/// The ids of a page, for those that follow.
+#[must_use]
+pub fn names(job: &Location, page: u32) -> Location {
+    job.child(&format!("names-{page:05}"))
+}
+
+/// What earlier batches had sealed when the plan began.
+#[must_use]
+pub fn earlier(job: &Location) -> Location {
+    job.child("earlier")
+}
+
 /// Documents whose result was sealed before, in one page of the plan.
 #[must_use]
 pub fn settled(job: &Location, page: u32) -> Location {

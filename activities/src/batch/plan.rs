@@ -1,26 +1,30 @@
 //! The plan: list the source, check everything that can be known before a call is paid for, write
 //! the shards.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{Job, Plan, ProviderBatching, SHARD_WINDOW};
+use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
 
 use crate::{
     batch::{
-        asked_with, estimate,
+        asked_with,
+        estimate::{self, Sample},
         forecast::Forecast,
         in_flight,
-        job::{Document, Stored, resolve},
-        jsonl::written,
+        job::{Stored, resolve},
         lease::{self, Holder},
-        output, places,
-        sealed::{Earlier, Settled},
-        source::{self, Documents},
+        names::Names,
+        output,
+        pages::Pages,
+        places,
+        question::StatedQuestion,
+        sealed::Earlier,
+        source::{self, Cursor, Room},
     },
     call::{attempt::Attempt, output_cap, route::Route},
     document::{pack, schema},
-    failure::{Failure, RETRIES_PER_DOCUMENT},
+    failure::Failure,
     provider_batch,
     services::Services,
     storage::Location,
@@ -42,7 +46,8 @@ pub async fn plan(
         workflow: workflow_id.to_owned(),
         run: run_id.to_owned(),
     };
-    plan_in(services, None, job, &batch, |_| std::future::ready(Ok(true))).await
+    let has_ended = |_| std::future::ready(Ok(true));
+    plan_in(services, None, job, &batch, Room::page(), has_ended).await
 }
 
 /// The same in an activity, whose attempts before this one may have died of what they read.
@@ -55,6 +60,7 @@ pub async fn plan_in<F, Fut>(
     attempt: Option<&Attempt>,
     job: &Job,
     batch: &Holder,
+    room: Room,
     has_ended: F,
 ) -> Result<Plan, Failure>
 where
@@ -65,8 +71,12 @@ where
     let job = &asked_with::decided(services, job, &route)?;
     lease::take(&output, batch, has_ended).await?;
     let recorded = output::check(&output, job).await?;
-    let Documents { documents, renamed } =
-        source::documents(&services.storage, job, &output).await?;
+    let storage = &services.storage;
+    let (first, none) = (Cursor::default(), Names::default());
+    let mut page = source::page(storage, job, &output, first, &none, room.clone()).await?;
+    if page.documents.is_empty() && page.next.is_none() {
+        return Err(Failure::invalid_input("the source holds no documents"));
+    }
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let job = &match job.default_output {
         true => {
@@ -77,69 +87,75 @@ where
         }
         false => job.clone(),
     };
-    let (forecast, provider_batching) =
-        expected(services, attempt, job, &route, &documents).await?;
+    let folder = places::folder(&output, &batch.workflow, &batch.run);
+    let earlier = Earlier::of(&output).await?;
+    let (first_part, asks) = (earlier.next, StatedQuestion::of(job).fingerprint());
+    let mut pages = Pages::begin(&output, &folder, asks, earlier);
+    // What is decided by all documents waits for all of them.
+    let by_all = !job.in_pages || job.budget_usd.is_some() || job.deadline.is_some();
+    let mut sample = Sample::default();
+    loop {
+        sample.add(&page.documents);
+        match pages.write(page).await? {
+            Some(cursor) if by_all => {
+                let names = pages.names();
+                page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
+            }
+            _ => break,
+        }
+    }
+    sample.is_of(pages.documents());
+    let (forecast, provider_batching) = expected(services, attempt, job, &route, sample).await?;
     forecast.check(job.budget_usd)?;
     services.budgets.open(job, &batch.workflow).await?;
-    let pack = forecast.pack;
-    let in_flight = in_flight::of(services, job, &route, &forecast);
     recorded.write(&output).await?;
-    let earlier = Earlier::of(&output).await?;
-    let folder = places::folder(&output, &batch.workflow, &batch.run);
-    let count = documents.len() as u64;
-    let retry_budget =
-        Some(job.retry_budget.unwrap_or_else(|| count.saturating_mul(RETRIES_PER_DOCUMENT)));
-    let stored = Stored {
-        job: Job { retry_budget, ..job.clone() },
+    let plan = Plan {
+        provider_batching,
+        pack: forecast.pack,
+        in_flight: in_flight::of(services, job, &route, &forecast),
+        ..pages.plan().clone()
+    };
+    let mut stored = Stored {
+        job: job.clone(),
         route,
         parts_add_retries: job.retry_budget.is_none(),
         unmarked: Some(recorded.unmarked),
-        forecast: Some(forecast),
-        first_part: Some(earlier.next),
+        forecast: Some(Forecast { of_the_first: plan.more, ..forecast }),
+        first_part: Some(first_part),
     };
-    let json = serde_json::to_vec_pretty(&stored)
-        .map_err(|error| Failure::invalid_input(error.to_string()))?;
-    folder
-        .child("job.json")
-        .write(json)
-        .await
-        .map_err(|error| Failure::of_field("output", error))?;
+    if !plan.more {
+        stored.complete(plan.documents);
+    }
+    stored.write(&folder).await?;
+    Ok(plan)
+}
 
-    let settled = earlier.settle(&output, stored.asks(), &documents).await?;
-    let mut asked = Vec::with_capacity(documents.len());
-    let mut done = Vec::new();
-    for (document, part) in documents.into_iter().zip(settled) {
-        match part {
-            Some(part) => {
-                done.push(Settled { id: document.id, part, at: asked.len() as u64 });
-            }
-            None => asked.push(document),
+/// The next pages of a plan, for some time, while shards of those before run. Can be repeated: it
+/// begins where the pages before end.
+///
+/// # Errors
+/// As [`plan`].
+pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<Plan, Failure> {
+    let (storage, began) = (&services.storage, Instant::now());
+    let folder = resolve(storage, "job", &plan.job)?;
+    let mut stored = Stored::read(&folder).await?;
+    let output = resolve(storage, "output", &stored.job.output)?;
+    let (mut pages, cursor) = Pages::resume(&output, &folder, stored.asks(), plan).await?;
+    let mut next = Some(cursor);
+    while let Some(cursor) = next {
+        let (job, names) = (&stored.job, pages.names());
+        let page = source::page(storage, job, &output, cursor, names, room.clone()).await?;
+        next = pages.write(page).await?;
+        if began.elapsed() >= room.time {
+            break;
         }
     }
-    if !done.is_empty() {
-        places::settled(&folder, 0).write(written(&done)?).await?;
+    let plan = pages.plan().clone();
+    if !plan.more {
+        stored.complete(plan.documents);
+        stored.write(&folder).await?;
     }
-    // Few enough for one workflow's history; a smaller batch is one shard, which needs no workflow of
-    // its own.
-    let shard_size = SHARD_WINDOW;
-    for (number, shard) in
-        (0_u32..).zip(asked.chunks(usize::try_from(shard_size).unwrap_or(usize::MAX)))
-    {
-        let versions = written(shard.iter().map(|document| &document.version))?;
-        places::versions(&folder, number).write(versions).await?;
-        places::manifest(&folder, number).write(written(shard)?).await?;
-    }
-    Ok(Plan {
-        job: folder.uri(),
-        documents: count,
-        shard_size,
-        provider_batching,
-        pack,
-        renamed,
-        settled: done.len() as u64,
-        pages: 1,
-        in_flight,
-    })
+    Ok(plan)
 }
 
 /// What a batch will take, without starting it.
@@ -150,8 +166,20 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     let (route, output) = survey(services, job, "")?;
     let job = &asked_with::decided(services, job, &route)?;
     output::check(&output, job).await?;
-    let source = source::documents(&services.storage, job, &output).await?;
-    Ok(expected(services, None, job, &route, &source.documents).await?.0)
+    let (mut cursor, mut names, mut sample) =
+        (Some(Cursor::default()), Names::default(), Sample::default());
+    while let Some(from) = cursor {
+        let page =
+            source::page(&services.storage, job, &output, from, &names, Room::page()).await?;
+        let (documents, _, added) = names.give(page.documents, page.files);
+        names.add(&added);
+        sample.add(&documents);
+        cursor = page.next;
+    }
+    if sample.is_empty() {
+        return Err(Failure::invalid_input("the source holds no documents"));
+    }
+    Ok(expected(services, None, job, &route, sample).await?.0)
 }
 
 /// What it will take, and whether it goes through the provider's batch API.
@@ -160,9 +188,9 @@ async fn expected(
     attempt: Option<&Attempt>,
     job: &Job,
     route: &Route,
-    documents: &[Document],
+    sample: Sample,
 ) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
-    let forecast = estimate::forecast(services, job, route, documents, attempt).await?;
+    let forecast = estimate::forecast(services, job, route, sample, attempt).await?;
     let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
     Ok((if batching.is_some() { forecast.in_provider_batch() } else { forecast }, batching))
 }

@@ -107,9 +107,18 @@ impl Known {
         Ok(Self(known))
     }
 
+    /// Whether there are results of this file's records.
+    pub(super) fn knows(&self, file: &DocumentId) -> bool {
+        let prefix = format!("{file}__");
+        self.0.keys().any(|id| id.as_str().starts_with(&prefix))
+    }
+
     /// Gives the rows of one file that have no names their ids. The ids of those that have are left
     /// as they are.
     pub(super) fn bind(&self, rows: &mut [(Document, IsNumbered)]) {
+        if rows.iter().all(|(_, IsNumbered(is_numbered))| !is_numbered) {
+            return;
+        }
         let mut taken: HashSet<DocumentId> = rows
             .iter()
             .filter(|(_, IsNumbered(is_numbered))| !is_numbered)

@@ -145,6 +145,26 @@ impl Earlier {
         Ok(Self { parts: last_of_each, next: last + 1 })
     }
 
+    /// As an object: pairs of eight bytes each.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let all = self.parts.iter().map(|(id, part)| (*id, u64::from(*part)));
+        let all = all.chain([(u64::MAX, u64::from(self.next))]);
+        all.flat_map(|(id, part)| [id, part]).flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// The same, read; `None` for anything else.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, []) = bytes.as_chunks::<8>() else { return None };
+        let (pairs, []) = numbers.as_chunks::<2>() else { return None };
+        let pair = |[id, part]: &[[u8; 8]; 2]| {
+            let part = u32::try_from(u64::from_le_bytes(*part)).ok()?;
+            Some((u64::from_le_bytes(*id), part))
+        };
+        let mut parts = pairs.iter().map(pair).collect::<Option<Vec<_>>>()?;
+        let (_, next) = parts.pop()?;
+        Some(Self { parts, next })
+    }
+
     fn part_of(&self, document: &Document) -> Option<u32> {
         let id = key(document.id.as_str());
         let place = self.parts.binary_search_by_key(&id, |(id, _)| *id).ok()?;

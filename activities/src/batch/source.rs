@@ -1,105 +1,219 @@
-//! Which documents a batch has.
+//! Which documents a batch has, page by page: memory does not grow with their number.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet, btree_map},
-    path::Path as FilePath,
-};
+mod manifest;
+mod records;
+
+use std::{collections::HashSet, path::Path as FilePath, time::Duration};
 
 use globset::{GlobBuilder, GlobMatcher};
-use serde::Deserialize;
-use tidegate_documents::{Format, Record, RecordFields, Records as RecordFile, Unreadable};
+use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::{Job, Records, Source};
+use tidegate_workflows::contract::{Job, Source};
 
+use self::records::{Within, format_of_records};
 use crate::{
     batch::{
         archives,
         job::{Document, resolve},
+        names::{File, Names},
         places,
-        rows::{IsNumbered, Known},
+        rows::Known,
     },
     document::version::Version,
     failure::Failure,
     storage::{Entry, Location, OddEntry, Storage},
 };
 
-/// A file of records is read whole, by one worker.
-const MAX_RECORDS_BYTES: u64 = 64 << 20;
-
-/// What a batch works on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Documents {
-    /// Ordered by id, which each has alone.
-    pub documents: Vec<Document>,
-    /// So many have a number behind their id, because others before them in the source have the
-    /// same.
-    pub renamed: u64,
+/// How much of a source is at hand at once.
+#[derive(Debug, Clone)]
+pub struct Room {
+    documents: usize,
+    /// Of records' texts.
+    bytes: usize,
+    /// For so long, pages follow each other before the shards in them may start.
+    pub(super) time: Duration,
 }
 
-/// All documents of a source. A file that is named twice under one id is one document; records are
-/// as many documents as there are records, and archives as many as there are documents in them.
-///
-/// Costs about 250 bytes of memory a document, on the one worker that plans.
+impl Room {
+    /// A page: some 50 MB. A batch of one page is ordered by id as a whole.
+    #[must_use]
+    pub fn page() -> Self {
+        Self { documents: 100_000, bytes: 6 << 20, time: Duration::from_secs(10) }
+    }
+
+    /// A page of so many documents, and one at a time, for tests.
+    #[must_use]
+    pub fn of(documents: usize) -> Self {
+        Self { documents, time: Duration::ZERO, ..Self::page() }
+    }
+
+    fn endless() -> Self {
+        Self { documents: usize::MAX, bytes: usize::MAX, time: Duration::ZERO }
+    }
+
+    fn take(&mut self, document: &Document) {
+        let bytes = document.text.as_ref().map_or(0, String::len);
+        self.documents = self.documents.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    fn is_full(&self) -> bool {
+        self.documents == 0 || self.bytes == 0
+    }
+}
+
+/// Where a source goes on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    files: After,
+    /// The file of records that is being read; it is not among those that follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within: Option<Within>,
+}
+
+/// Behind which file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum After {
+    /// None.
+    #[default]
+    Nothing,
+    /// The one with this key, in the order of a listing.
+    Key(String),
+    /// So many of a list.
+    Listed(usize),
+    /// This place of a manifest.
+    Line(manifest::Place),
+    /// All.
+    Everything,
+}
+
+/// Some documents of a source, in its order; their ids may be equal.
+#[derive(Debug)]
+pub struct Page {
+    /// The documents.
+    pub documents: Vec<Document>,
+    /// The files that they are of, where the source can name one twice.
+    pub files: Vec<File>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Cursor>,
+}
+
+/// Files, each with the place behind it; and whether more may follow.
+type Files = (Vec<(Document, After)>, bool);
+
+/// The next documents of a source, but for files that the pages before have had; records are as many documents as there are records, and archives
+/// as many as there are documents in them.
 ///
 /// # Errors
 /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
-pub async fn documents(
+pub async fn page(
     storage: &Storage,
     job: &Job,
     output: &Location,
-) -> Result<Documents, Failure> {
-    let mut documents = match &job.source {
-        Source::Prefix(uri) => under(storage, uri, output).await?,
-        Source::Documents(uris) => each(storage, uris)?,
-        Source::Manifest(uri) => listed(storage, uri).await?,
-    };
-    let mut seen = HashSet::new();
-    documents.retain(|document| seen.insert((document.id.clone(), document.uri.clone())));
-    documents = archives::expanded(storage, documents).await?;
-    if let Some(fields) = &job.records {
-        documents = records_of(storage, documents, fields, output).await?;
+    cursor: Cursor,
+    names: &Names,
+    mut room: Room,
+) -> Result<Page, Failure> {
+    let Cursor { mut files, mut within } = cursor;
+    let (mut documents, mut had) = (Vec::new(), HashSet::new());
+    // A listing names nothing twice.
+    let can_repeat = !matches!(job.source, Source::Prefix(_));
+    if let (Some(file), Some(fields)) = (within.take(), &job.records) {
+        let known = Known::default();
+        let (rows, next) = records::rows(storage, fields, &known, file, &mut room).await?;
+        documents = rows;
+        within = next;
     }
-    if documents.is_empty() {
-        return Err(Failure::invalid_input("the source holds no documents"));
-    }
-    Ok(with_ids_of_their_own(documents))
-}
-
-/// The first document of an id keeps it; the later ones are numbered in the order of the source,
-/// so that they have the same ids in every run over the same source.
-fn with_ids_of_their_own(documents: Vec<Document>) -> Documents {
-    let mut by_id: BTreeMap<DocumentId, Document> = BTreeMap::new();
-    let mut later = Vec::new();
-    for document in documents {
-        match by_id.entry(document.id.clone()) {
-            btree_map::Entry::Vacant(place) => drop(place.insert(document)),
-            btree_map::Entry::Occupied(_) => later.push(document),
+    loop {
+        let is_over = within.is_none() && files == After::Everything;
+        if is_over || room.is_full() {
+            let next = (!is_over).then_some(Cursor { files, within });
+            return Ok(Page { documents, files: had.into_iter().collect(), next });
+        }
+        let (found, more) = next_files(storage, job, output, &files, room.documents).await?;
+        let known = match &job.records {
+            Some(_) => {
+                let files = found.iter().map(|(file, _)| file);
+                let of_records = files.filter(|file| format_of_records(file).is_some());
+                Known::of(output, &of_records.map(|file| file.id.clone()).collect::<Vec<_>>())
+                    .await?
+            }
+            None => Known::default(),
+        };
+        let mut found = found.into_iter().peekable();
+        while !room.is_full()
+            && within.is_none()
+            && let Some((file, after)) = found.next()
+        {
+            files = after;
+            if can_repeat {
+                let it = Names::file(&file);
+                if names.has_had(&it) || !had.insert(it) {
+                    continue;
+                }
+            }
+            match job.records.as_ref().filter(|_| format_of_records(&file).is_some()) {
+                Some(fields) => {
+                    let file = Within::beginning(&file);
+                    let (rows, next) =
+                        records::rows(storage, fields, &known, file, &mut room).await?;
+                    if documents.is_empty() {
+                        documents = rows;
+                    } else {
+                        documents.extend(rows);
+                    }
+                    within = next;
+                }
+                None => {
+                    let files = archives::expanded(storage, vec![file]).await?;
+                    files.iter().for_each(|file| room.take(file));
+                    documents.extend(files);
+                }
+            }
+        }
+        if found.peek().is_none() && !more {
+            files = After::Everything;
         }
     }
-    let renamed = later.len() as u64;
-    let mut numbers: HashMap<DocumentId, u64> = HashMap::new();
-    for document in later {
-        let number = numbers.entry(document.id.clone()).or_insert(1);
-        let id = loop {
-            *number += 1;
-            let id = document.id.numbered(*number);
-            if !by_id.contains_key(&id) {
-                break id;
-            }
-        };
-        // The place of a record names it by its id.
-        let is_record = document.uri.contains('#')
-            && (document.text.is_some() || document.unreadable.is_some());
-        let uri =
-            if is_record { format!("{}~{number}", document.uri) } else { document.uri.clone() };
-        by_id.insert(id.clone(), Document { id, uri, ..document });
+}
+
+async fn next_files(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+    after: &After,
+    most: usize,
+) -> Result<Files, Failure> {
+    match (&job.source, after) {
+        (_, After::Everything) => Ok((Vec::new(), false)),
+        (Source::Prefix(uri), After::Key(key)) => {
+            under(storage, uri, output, Some(key), most).await
+        }
+        (Source::Prefix(uri), _) => under(storage, uri, output, None, most).await,
+        (Source::Documents(uris), After::Listed(before)) => each(storage, uris, *before),
+        (Source::Documents(uris), _) => each(storage, uris, 0),
+        (Source::Manifest(uri), after) => {
+            let place = match after {
+                After::Line(place) => place.clone(),
+                _ => manifest::Place::default(),
+            };
+            let (listed, more) = manifest::lines(storage, uri, place, most).await?;
+            let after = |(file, place)| (file, After::Line(place));
+            Ok((listed.into_iter().map(after).collect(), more))
+        }
     }
-    Documents { documents: by_id.into_values().collect(), renamed }
 }
 
 /// A folder, a single file, a glob, or an object-store prefix. Hidden files and the batch's own
 /// output are left out.
-async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Document>, Failure> {
+async fn under(
+    storage: &Storage,
+    uri: &str,
+    output: &Location,
+    after: Option<&str>,
+    most: usize,
+) -> Result<Files, Failure> {
     let (base, pattern) = split_glob(uri)?;
     let base = resolve(storage, "source", &base)?;
     if pattern.is_none() && base.exists_as_folder_or_file() == Some(false) {
@@ -118,17 +232,17 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
     // Where the output folder is the source folder itself, only what we write there is left out.
     let apart = output.is_within(&base) && !base.is_within(output);
     let matches = |relative: &FilePath| pattern.as_ref().is_none_or(|it| it.is_match(relative));
-    let mut documents = Vec::new();
-    let listed = base.entries(|entry| match entry {
+    let wanted = |entry| match entry {
         Entry::Object(location, stamp) => {
+            let location: Location = location;
             let relative = location.relative_to(&base);
             let path = FilePath::new(&relative);
             let own = is_own(&location.relative_to(output), location.is_within(output), apart);
-            if !relative.is_empty() && !own && !is_hidden(path) && matches(path) {
+            (!relative.is_empty() && !own && !is_hidden(path) && matches(path)).then(|| {
                 let id = DocumentId::from_relative_path(&relative);
                 let version = Version::listed(stamp);
-                documents.push(Document { version, ..Document::file(id, location.uri()) });
-            }
+                Document { version, ..Document::file(id, location.uri()) }
+            })
         }
         Entry::Odd(odd) => {
             let path = base.file_path().map(|base| base.join(&odd.path));
@@ -137,26 +251,37 @@ async fn under(storage: &Storage, uri: &str, output: &Location) -> Result<Vec<Do
             });
             let own = is_own(inside.as_deref().unwrap_or_default(), inside.is_some(), apart);
             // A folder that cannot be read may hold what the pattern asks for.
-            if !own && !is_hidden(&odd.path) && (odd.is_folder || matches(&odd.path)) {
-                documents.push(unreadable(odd));
-            }
+            (!own && !is_hidden(&odd.path) && (odd.is_folder || matches(&odd.path)))
+                .then(|| unreadable(odd))
         }
-    });
-    listed.await.map_err(|error| Failure::of_field("source", error))?;
-    // Stores list in an order of their own.
-    documents.sort_by(|one, other| one.uri.cmp(&other.uri));
-    if documents.is_empty() && pattern.is_none() && base.size().await?.is_some() {
-        let name = base.name().to_owned();
-        documents.push(Document::file(DocumentId::from_relative_path(&name), base.uri()));
+    };
+    let (mut files, mut behind) = (Vec::new(), after.map(str::to_owned));
+    let mut more = true;
+    // Past what is left out.
+    while files.is_empty() && more {
+        let listed = base
+            .entries_after(behind.as_deref(), most)
+            .await
+            .map_err(|error| Failure::of_field("source", error))?;
+        more = listed.more;
+        behind = listed.entries.last().map(|(key, _)| key.clone()).or(behind);
+        let found = listed.entries.into_iter();
+        files.extend(found.filter_map(|(key, entry)| Some((wanted(entry)?, After::Key(key)))));
     }
-    if documents.is_empty() {
-        return Err(Failure::invalid_input(format!("source {uri}: no documents were found there")));
+    if after.is_none() && files.is_empty() {
+        if pattern.is_some() || base.size().await?.is_none() {
+            return Err(Failure::invalid_input(format!(
+                "source {uri}: no documents were found there"
+            )));
+        }
+        let id = DocumentId::from_relative_path(base.name());
+        files.push((Document::file(id, base.uri()), After::Everything));
     }
-    Ok(documents)
+    Ok((files, more))
 }
 
 /// One file: HTTP knows no folders.
-async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Document>, Failure> {
+async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, Failure> {
     if pattern || base.name().is_empty() {
         return Err(Failure::invalid_input(format!(
             "source {uri}: over HTTP nothing can be listed; name each file in documents or in a manifest"
@@ -165,7 +290,8 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Vec<Docu
     if base.size().await?.is_none() {
         return Err(Failure::invalid_input(format!("source {uri}: there is no such file")));
     }
-    Ok(vec![Document::file(DocumentId::from_relative_path(base.name()), base.uri())])
+    let file = Document::file(DocumentId::from_relative_path(base.name()), base.uri());
+    Ok((vec![(file, After::Everything)], false))
 }
 
 /// What the batch itself writes: by its place in the output, if it lies there.
@@ -201,131 +327,14 @@ fn split_glob(uri: &str) -> Result<(String, Option<GlobMatcher>), Failure> {
     Ok((base.to_owned(), Some(pattern.compile_matcher())))
 }
 
-fn each(storage: &Storage, uris: &[String]) -> Result<Vec<Document>, Failure> {
-    let document = |uri: &String| {
+fn each(storage: &Storage, uris: &[String], before: usize) -> Result<Files, Failure> {
+    let document = |(place, uri): (usize, &String)| {
         let location = resolve(storage, "documents", uri)?;
-        Ok(Document::file(
-            DocumentId::from_relative_path(&location.relative_to_root()),
-            location.uri(),
-        ))
+        let id = DocumentId::from_relative_path(&location.relative_to_root());
+        Ok((Document::file(id, location.uri()), After::Listed(place + 1)))
     };
-    uris.iter().map(document).collect()
-}
-
-async fn listed(storage: &Storage, uri: &str) -> Result<Vec<Document>, Failure> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Line {
-        id: String,
-        uri: String,
-    }
-    let location = resolve(storage, "manifest", uri)?;
-    if let Some(what) = location.special() {
-        return Err(Failure::invalid_input(format!("manifest {uri} is {what}; name a file")));
-    }
-    let bytes = location.read().await.map_err(|error| Failure::of_field("manifest", error))?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")))?;
-    let mut documents = Vec::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let bad = |why: String| {
-            Failure::invalid_input(format!("manifest {uri}, line {}: {why}", number + 1))
-        };
-        let line: Line = serde_json::from_str(line)
-            .map_err(|error| bad(format!("{error}; write {{\"id\":…,\"uri\":…}}")))?;
-        if line.id.trim().is_empty() {
-            return Err(bad("the id is empty".to_owned()));
-        }
-        let location = storage.resolve(&line.uri).map_err(|error| bad(error.to_string()))?;
-        documents.push(Document::file(DocumentId::from_relative_path(&line.id), location.uri()));
-    }
-    Ok(documents)
-}
-
-/// Puts the records of every CSV and JSONL file in the file's place; other files stay as they are.
-/// Their texts lie in the shards' manifests, because a file of records is read once.
-async fn records_of(
-    storage: &Storage,
-    files: Vec<Document>,
-    fields: &Records,
-    output: &Location,
-) -> Result<Vec<Document>, Failure> {
-    let of_records: Vec<DocumentId> = files
-        .iter()
-        .filter(|file| format_of_records(file).is_some())
-        .map(|file| file.id.clone())
-        .collect();
-    let known = Known::of(output, &of_records).await?;
-    let mut documents = Vec::with_capacity(files.len());
-    for file in files {
-        match format_of_records(&file) {
-            Some(format) => {
-                let mut rows = read_records(storage, &file, format, fields).await?;
-                known.bind(&mut rows);
-                documents.extend(rows.into_iter().map(|(row, _)| row));
-            }
-            None => documents.push(file),
-        }
-    }
-    Ok(documents)
-}
-
-/// The format of a file of records; `None` for other files.
-fn format_of_records(file: &Document) -> Option<Format> {
-    let format = Format::of(b"", file.uri.rsplit('/').next().unwrap_or_default());
-    format
-        .ok()
-        .filter(|format| matches!(format, Format::Csv | Format::Jsonl) && file.unreadable.is_none())
-}
-
-async fn read_records(
-    storage: &Storage,
-    file: &Document,
-    format: Format,
-    fields: &Records,
-) -> Result<Vec<(Document, IsNumbered)>, Failure> {
-    let location = resolve(storage, "source", &file.uri)?;
-    if let Some(what) = location.special() {
-        let unreadable = Some(format!("{location} is {what}, and no file"));
-        return Ok(vec![(Document { unreadable, ..file.clone() }, IsNumbered(false))]);
-    }
-    let refused =
-        |why: &dyn std::fmt::Display| Failure::invalid_input(format!("{location}: {why}"));
-    let size =
-        location.size().await.map_err(|error| Failure::of_field("source", error))?.unwrap_or(0);
-    if size > MAX_RECORDS_BYTES {
-        return Err(refused(&Unreadable::TooLarge {
-            what: "file of records".into(),
-            size,
-            most: MAX_RECORDS_BYTES,
-        }));
-    }
-    let bytes = location.read().await.map_err(|error| Failure::of_field("source", error))?;
-    let wanted = RecordFields { id: fields.id.as_deref(), text: fields.text.as_deref() };
-    let mut records =
-        RecordFile::of_bytes(&bytes, format, wanted).map_err(|error| refused(&error))?;
-    let mut read = Vec::new();
-    while let Some(record) = records.read_next().map_err(|error| refused(&error))? {
-        read.push(record);
-    }
-    let document = |(number, record): (u64, Result<Record, Unreadable>)| {
-        let mut is_numbered = true;
-        let (name, text, unreadable, version) = match record {
-            Ok(record) => {
-                is_numbered = record.is_numbered;
-                let text = Some(record.text).filter(|text| !text.trim().is_empty());
-                let unreadable = text.is_none().then(|| Unreadable::Empty.to_string());
-                (record.id, text, unreadable, Version::of_record(&record.json))
-            }
-            Err(error) => {
-                (format!("{number:07}"), None, Some(error.to_string()), Version::default())
-            }
-        };
-        let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
-        let uri = format!("{}#{name}", file.uri);
-        (Document { id, uri, text, unreadable, version }, IsNumbered(is_numbered))
-    };
-    Ok((1..).zip(read).map(document).collect())
+    let files: Result<_, Failure> = uris.iter().enumerate().skip(before).map(document).collect();
+    Ok((files?, false))
 }
 
 #[cfg(test)]

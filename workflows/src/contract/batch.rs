@@ -10,8 +10,9 @@ use super::{
     provider_batch::{ProviderBatching, SubmittedBatches},
 };
 
-/// What `tidegate.plan` wrote: the job object, and one manifest object per shard beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What `tidegate.plan` and `tidegate.plan_more` wrote: the job object, and one manifest object per
+/// shard beside it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// URI of the folder that holds `job.json` and the shards' manifests. Every later activity
     /// finds its work by it.
@@ -35,6 +36,10 @@ pub struct Plan {
     /// In how many pages it was written; 0 is one, by a version that knew of no more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pages: u32,
+    /// More documents follow: `tidegate.plan_more` writes the next page, and all shards until then
+    /// are full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
     /// Documents in flight that the limits can use, by Little's law; 0 where a worker of an earlier
     /// version has planned.
     #[serde(default)]

@@ -74,17 +74,7 @@ impl Rig {
 }
 
 fn plan() -> Plan {
-    Plan {
-        job: String::new(),
-        documents: 0,
-        shard_size: 2,
-        provider_batching: None,
-        pack: 1,
-        renamed: 0,
-        settled: 0,
-        pages: 0,
-        in_flight: 0,
-    }
+    Plan { shard_size: 2, pack: 1, ..Plan::default() }
 }
 
 fn result(id: &str, hour: u32) -> Value {

@@ -1,4 +1,52 @@
+use tidegate_workflows::contract::Records;
+
 use super::*;
+use crate::batch::names::{Added, Names};
+
+/// All documents of a source, ordered by id, and how many were numbered.
+#[derive(Debug)]
+struct Documents {
+    documents: Vec<Document>,
+    renamed: u64,
+}
+
+/// In one page, and the same in pages of all lengths.
+async fn documents(storage: &Storage, job: &Job, output: &Location) -> Result<Documents, Failure> {
+    let whole = in_pages(storage, job, output, Room::page()).await?;
+    for length in [1, 2, 3, 7] {
+        let pages = in_pages(storage, job, output, Room::of(length)).await?;
+        assert_eq!(pages.documents, whole.documents, "in pages of {length}");
+        assert_eq!(pages.renamed, whole.renamed, "in pages of {length}");
+    }
+    Ok(whole)
+}
+
+async fn in_pages(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+    room: Room,
+) -> Result<Documents, Failure> {
+    let (mut names, mut next) = (Names::default(), Some(Cursor::default()));
+    let (mut all, mut renamed) = (Vec::new(), 0);
+    while let Some(cursor) = next {
+        // Another worker goes on.
+        let cursor = serde_json::from_str(&serde_json::to_string(&cursor).unwrap()).unwrap();
+        let found = page(storage, job, output, cursor, &names, room.clone()).await?;
+        let (documents, numbered, added) = names.give(found.documents, found.files);
+        // What is written behind the first page, and behind all together.
+        let written = Added::from_bytes(&Names::default().behind(0, &added)).unwrap();
+        names.add(&written);
+        let whole = Added::from_bytes(&names.behind(31, &added)).unwrap();
+        names = Names::default();
+        names.add(&whole);
+        all.extend(documents);
+        renamed += numbered;
+        next = found.next;
+    }
+    all.sort_by(|one: &Document, other| one.id.cmp(&other.id));
+    Ok(Documents { documents: all, renamed })
+}
 
 async fn ids(folder: &std::path::Path, source: Source) -> Result<Vec<String>, String> {
     let root = url::Url::from_directory_path(folder).unwrap();
@@ -158,11 +206,10 @@ fn a_number_that_is_taken_is_left_out() {
     let id = DocumentId::from_relative_path("x");
     let taken = document(&id.numbered(2), "taken");
     let all = vec![document(&id, "1"), document(&id, "2"), document(&id, "3"), taken];
-    let found = with_ids_of_their_own(all);
-    let shown: Vec<_> =
-        found.documents.iter().map(|it| (it.id.as_str(), it.uri.as_str())).collect();
+    let (found, renamed, _) = Names::default().give(all, Vec::new());
+    let shown: Vec<_> = found.iter().map(|it| (it.id.as_str(), it.uri.as_str())).collect();
     assert_eq!(shown, [("x", "1"), ("x~2", "taken"), ("x~3", "2"), ("x~4", "3")]);
-    assert_eq!(found.renamed, 2);
+    assert_eq!(renamed, 2);
 }
 
 #[cfg(unix)]
@@ -222,4 +269,55 @@ async fn an_odd_entry_is_a_document_that_fails_by_itself() {
     let named = Source::Documents(vec![format!("{root}pipe.csv")]);
     let found = documents(&storage, &job(named, Some(Records::default())), &output).await;
     assert!(found.unwrap().documents[0].unreadable.is_some());
+}
+
+/// Names that an order of letters would put elsewhere, in folders that begin like files.
+#[tokio::test]
+async fn a_listing_goes_on_behind_any_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let names = [
+        "a/b/c.md", "a/b.md", "a.md", "a b/x.md", "a-b/y.md", "a0.md", "b/%41.md", "b/ü.md",
+        "ab/c.md",
+    ];
+    for name in names {
+        std::fs::create_dir_all(path.join(name).parent().unwrap()).unwrap();
+        std::fs::write(path.join(name), "text").unwrap();
+    }
+    let found =
+        found(&path, Source::Prefix(url::Url::from_directory_path(&path).unwrap().into()), None);
+    assert_eq!(found.await.0.len(), names.len());
+}
+
+/// A file of records that is larger than a page, on both sides of what is read whole.
+#[tokio::test]
+async fn a_file_of_records_is_cut_while_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let note = "The tide turns; \"so\" it does,\nand größer it grows. ".repeat(20);
+    let note = note.replace('"', "\"\"");
+    let rows: String = (0..20_000).map(|row| format!("ship-{},\"{note}\"\n", row / 2)).collect();
+    std::fs::write(path.join("log.csv"), format!("ship,note\n{rows}")).unwrap();
+    assert!(rows.len() > 20 << 20, "{}", rows.len());
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let records = Records { id: Some("ship".into()), text: Some("note".into()) };
+    let job = job(Source::Prefix(root.to_string()), Some(records));
+    let first = page(&storage, &job, &output, Cursor::default(), &Names::default(), Room::page())
+        .await
+        .unwrap();
+    assert!(first.next.is_some() && first.documents.len() < 20_000);
+    let whole = in_pages(&storage, &job, &output, Room::page()).await.unwrap();
+    assert_eq!((whole.documents.len(), whole.renamed), (20_000, 10_000));
+    let pages = in_pages(&storage, &job, &output, Room::of(777)).await.unwrap();
+    assert!(pages.documents == whole.documents);
+    let text = whole.documents[9_999].text.as_ref().unwrap();
+    assert!(text.contains("größer") && text.contains("\"so\""), "{text}");
+    // It may not change on the way.
+    std::fs::write(path.join("log.csv"), format!("ship,note\nnew,\"row\"\n{rows}")).unwrap();
+    let refused =
+        page(&storage, &job, &output, first.next.unwrap(), &Names::default(), Room::page()).await;
+    let refused = refused.unwrap_err();
+    assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
 }

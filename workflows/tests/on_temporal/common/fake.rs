@@ -140,12 +140,7 @@ impl Fake {
             job: "file:///data/out/.tidegate/job-1/".to_owned(),
             documents,
             shard_size,
-            provider_batching: None,
-            pack: 0,
-            renamed: 0,
-            settled: 0,
-            pages: 0,
-            in_flight: 0,
+            ..Plan::default()
         };
         Self {
             plan: Some(plan),

@@ -1,0 +1,134 @@
+//! Ids that no two documents of a batch share, also where the batch is listed page by page.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::batch::{
+    ids::{Key, key},
+    job::Document,
+};
+
+/// The ids of the pages before: eight bytes each, and sixteen more where a source can name a file
+/// twice.
+#[derive(Debug, Default)]
+pub struct Names {
+    /// Ordered.
+    taken: Vec<Key>,
+    /// Ordered: the files of a source that can name one twice.
+    seen: Vec<File>,
+    /// How far the documents of an id are numbered, of those that several have.
+    numbers: BTreeMap<Key, u64>,
+}
+
+/// A file of a source, by its id and its place.
+pub type File = (Key, Key);
+
+/// What a page adds to them.
+#[derive(Debug)]
+pub(super) struct Added(Names);
+
+impl Names {
+    /// A file, as it is remembered.
+    pub(super) fn file(document: &Document) -> File {
+        (key(document.id.as_str()), key(&document.uri))
+    }
+
+    /// Whether a page before has had this file.
+    pub(super) fn has_had(&self, file: &File) -> bool {
+        self.seen.binary_search(file).is_ok()
+    }
+
+    /// Gives the documents of a page their ids, and orders them by these. The first document of an
+    /// id keeps it; the later ones are numbered in the order of the source, so that they have the
+    /// same ids in every run over the same source. And how many were numbered.
+    pub(super) fn give(
+        &self,
+        mut documents: Vec<Document>,
+        files: Vec<File>,
+    ) -> (Vec<Document>, u64, Added) {
+        let (mut taken, mut later) = (HashSet::with_capacity(documents.len()), Vec::new());
+        for (place, document) in documents.iter().enumerate() {
+            let id = key(document.id.as_str());
+            if self.is_taken(id) || !taken.insert(id) {
+                later.push(place);
+            }
+        }
+        let renamed = later.len() as u64;
+        let mut numbers: BTreeMap<Key, u64> = BTreeMap::new();
+        for place in later {
+            let document = &mut documents[place];
+            let own = key(document.id.as_str());
+            let before = || self.numbers.get(&own).copied().unwrap_or(1);
+            let number = numbers.entry(own).or_insert_with(before);
+            let id = loop {
+                *number += 1;
+                let id = document.id.numbered(*number);
+                let key = key(id.as_str());
+                if !self.is_taken(key) && taken.insert(key) {
+                    break id;
+                }
+            };
+            // The place of a record names it by its id.
+            let is_record = document.uri.contains('#')
+                && (document.text.is_some() || document.unreadable.is_some());
+            if is_record {
+                document.uri = format!("{}~{number}", document.uri);
+            }
+            document.id = id;
+        }
+        documents.sort_unstable_by(|one, other| one.id.cmp(&other.id));
+        let mut taken: Vec<Key> = taken.into_iter().collect();
+        taken.sort_unstable();
+        (documents, renamed, Added(Self { taken, seen: files, numbers }))
+    }
+
+    fn is_taken(&self, id: Key) -> bool {
+        self.taken.binary_search(&id).is_ok()
+    }
+
+    /// The same, with the ids of one page more.
+    pub(super) fn add(&mut self, Added(added): &Added) {
+        self.taken.extend(&added.taken);
+        self.taken.sort_unstable();
+        self.seen.extend(&added.seen);
+        self.seen.sort_unstable();
+        self.numbers.extend(&added.numbers);
+    }
+}
+
+/// Behind so many pages, one says what all of them have added: the next worker need not read each.
+const TOGETHER: u32 = 32;
+
+/// The pages whose objects say what `pages` pages have added.
+pub(super) fn read(pages: u32) -> std::ops::Range<u32> {
+    (pages / TOGETHER * TOGETHER).saturating_sub(1)..pages
+}
+
+impl Names {
+    /// What is written behind a page.
+    pub(super) fn behind(&self, page: u32, added: &Added) -> Vec<u8> {
+        if (page + 1).is_multiple_of(TOGETHER) { to_bytes(self) } else { to_bytes(&added.0) }
+    }
+}
+
+impl Added {
+    /// What was written behind a page; `None` for anything else.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (numbers, []) = bytes.as_chunks::<8>() else { return None };
+        let mut numbers = numbers.iter().map(|number| u64::from_le_bytes(*number));
+        let counts = [numbers.next()?, numbers.next()?, numbers.next()?];
+        let [taken, seen, numbered] = counts.map(|count| usize::try_from(count).ok());
+        let taken = numbers.by_ref().take(taken?).collect();
+        let mut pairs = std::iter::from_fn(|| Some((numbers.next()?, numbers.next()?)));
+        let seen = pairs.by_ref().take(seen?).collect();
+        let numbers = pairs.take(numbered?).collect();
+        Some(Self(Names { taken, seen, numbers }))
+    }
+}
+
+/// Three counts, then so many numbers of eight bytes each, of a pair two.
+fn to_bytes(Names { taken, seen, numbers }: &Names) -> Vec<u8> {
+    let counts = [taken.len(), seen.len(), numbers.len()].map(|count| count as u64);
+    let pairs = seen.iter().copied().chain(numbers.iter().map(|(id, number)| (*id, *number)));
+    let all = counts.into_iter().chain(taken.iter().copied());
+    all.chain(pairs.flat_map(|(one, other)| [one, other])).flat_map(u64::to_le_bytes).collect()
+}

@@ -1,0 +1,184 @@
+//! A plan as it is written, page by page: ids, what is settled, the shards' manifests, and where the
+//! next page begins.
+
+use futures::future::try_join_all;
+use serde::{Deserialize, Serialize};
+use tidegate_workflows::contract::{Plan, SHARD_WINDOW};
+
+use crate::{
+    batch::{
+        job::Document,
+        jsonl::written,
+        names::{self, Added, Names},
+        places,
+        sealed::{Earlier, Settled},
+        source::{Cursor, Page},
+    },
+    document::version::Version,
+    failure::Failure,
+    fingerprint::Fingerprint,
+    storage::Location,
+};
+
+/// Documents of a shard. Few enough for one workflow's history; a smaller batch is one shard, which
+/// needs no workflow of its own.
+const SHARD: u32 = SHARD_WINDOW;
+
+/// Shards written at once.
+const AT_ONCE: usize = 8;
+
+/// Where a plan goes on, as it lies in the batch's folder.
+#[derive(Debug, Serialize, Deserialize)]
+struct Stop {
+    cursor: Cursor,
+    /// Documents that do not fill a shard: they are the first of the next page's.
+    rest: Vec<(Document, Version)>,
+}
+
+/// A plan on the way.
+#[derive(Debug)]
+pub(super) struct Pages<'a> {
+    output: &'a Location,
+    folder: &'a Location,
+    asks: Fingerprint,
+    names: Names,
+    earlier: Earlier,
+    rest: Vec<Document>,
+    /// What is written of it.
+    plan: Plan,
+}
+
+impl<'a> Pages<'a> {
+    pub(super) fn begin(
+        output: &'a Location,
+        folder: &'a Location,
+        asks: Fingerprint,
+        earlier: Earlier,
+    ) -> Self {
+        let plan = Plan { job: folder.uri(), ..Plan::default() };
+        Self { output, folder, asks, names: Names::default(), earlier, rest: Vec::new(), plan }
+    }
+
+    /// Behind the pages of a plan, and where its next one begins.
+    pub(super) async fn resume(
+        output: &'a Location,
+        folder: &'a Location,
+        asks: Fingerprint,
+        plan: &Plan,
+    ) -> Result<(Self, Cursor), Failure> {
+        let damaged = |object: &Location| {
+            Failure::invalid_input(format!("{object} is damaged; start the batch again"))
+        };
+        let object = places::page(folder, plan.pages);
+        let stop = serde_json::from_slice::<Stop>(&object.read().await?);
+        let Stop { cursor, rest } = stop.map_err(|_| damaged(&object))?;
+        let object = places::earlier(folder);
+        let earlier = Earlier::from_bytes(&object.read().await?).ok_or_else(|| damaged(&object))?;
+        let mut names = Names::default();
+        for page in names::read(plan.pages) {
+            let object = places::names(folder, page);
+            let added = Added::from_bytes(&object.read().await?);
+            names.add(&added.ok_or_else(|| damaged(&object))?);
+        }
+        let rest = rest.into_iter().map(|(document, version)| Document { version, ..document });
+        let (rest, plan) = (rest.collect(), plan.clone());
+        Ok((Self { output, folder, asks, names, earlier, rest, plan }, cursor))
+    }
+
+    /// The ids of its documents.
+    pub(super) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// What is written.
+    pub(super) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Documents so far, those that are not written yet included.
+    pub(super) fn documents(&self) -> u64 {
+        self.plan.documents + self.rest.len() as u64
+    }
+
+    /// Writes a page. Its documents have their own ids then, in their order.
+    pub(super) async fn write(&mut self, page: Page) -> Result<Option<Cursor>, Failure> {
+        let Page { documents, files, next } = page;
+        let (mut documents, renamed, added) = self.names.give(documents, files);
+        self.names.add(&added);
+        let settled = self.earlier.settle(self.output, self.asks, &documents).await?;
+        let (before, number) = (self.plan.asked(), self.plan.pages);
+        let (mut asked, mut done) = (std::mem::take(&mut self.rest), Vec::new());
+        let mut at = before + asked.len() as u64;
+        let mut parts = settled.into_iter();
+        documents.retain(|document| match parts.next().flatten() {
+            Some(part) => {
+                done.push(Settled { id: document.id.clone(), part, at });
+                false
+            }
+            None => {
+                at += 1;
+                true
+            }
+        });
+        if asked.is_empty() {
+            asked = documents;
+        } else {
+            asked.append(&mut documents);
+        }
+        if !done.is_empty() {
+            places::settled(self.folder, number).write(written(&done)?).await?;
+        }
+        let count = asked.len() as u64;
+        let size = u64::from(match number {
+            0 => SHARD,
+            // As the first page was written, by whichever version.
+            _ => self.plan.shard_size.max(1),
+        });
+        let whole = if next.is_some() { count / size * size } else { count };
+        let rest = asked.split_off(usize::try_from(whole).unwrap_or(usize::MAX));
+        self.shards(before / size, &asked, size).await?;
+        if let Some(cursor) = &next {
+            if number == 0 {
+                places::earlier(self.folder).write(self.earlier.to_bytes()).await?;
+            }
+            let names = self.names.behind(number, &added);
+            places::names(self.folder, number).write(names).await?;
+            let rest: Vec<_> = rest.iter().map(|it| (it, &it.version)).collect();
+            let stop = serde_json::to_vec(&serde_json::json!({"cursor": cursor, "rest": rest}));
+            let stop = stop.map_err(|error| Failure::invalid_input(error.to_string()))?;
+            places::page(self.folder, number + 1).write(stop).await?;
+        }
+        self.rest = rest;
+        self.plan = Plan {
+            documents: self.plan.documents + whole + done.len() as u64,
+            settled: self.plan.settled + done.len() as u64,
+            renamed: self.plan.renamed + renamed,
+            shard_size: u32::try_from(size).unwrap_or(u32::MAX),
+            pages: number + 1,
+            more: next.is_some(),
+            ..self.plan.clone()
+        };
+        Ok(next)
+    }
+
+    async fn shards(&self, first: u64, asked: &[Document], size: u64) -> Result<(), Failure> {
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        let mut writes = Vec::new();
+        for (number, shard) in
+            (first..).zip(asked.chunks(usize::try_from(size).unwrap_or(usize::MAX)))
+        {
+            writes.push(self.shard(number, shard));
+            if writes.len() == AT_ONCE {
+                try_join_all(std::mem::take(&mut writes)).await?;
+            }
+        }
+        try_join_all(writes).await?;
+        Ok(())
+    }
+
+    async fn shard(&self, number: u32, documents: &[Document]) -> Result<(), Failure> {
+        let versions = written(documents.iter().map(|document| &document.version))?;
+        places::versions(self.folder, number).write(versions).await?;
+        Ok(places::manifest(self.folder, number).write(written(documents)?).await?)
+    }
+}

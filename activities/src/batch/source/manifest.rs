@@ -1,0 +1,94 @@
+//! A manifest: a JSONL object that names a batch's documents, read a piece at a time.
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
+
+use crate::{
+    batch::job::{Document, resolve},
+    failure::Failure,
+    storage::{Location, Storage},
+};
+
+/// So much is asked for at once.
+const BLOCK: u64 = 4 << 20;
+
+/// Between two lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Place {
+    byte: u64,
+    line: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    id: String,
+    uri: String,
+}
+
+/// The next documents, each with the place behind it, and whether more may follow.
+pub(super) async fn lines(
+    storage: &Storage,
+    uri: &str,
+    mut place: Place,
+    most: usize,
+) -> Result<(Vec<(Document, Place)>, bool), Failure> {
+    let location = resolve(storage, "manifest", uri)?;
+    if let Some(what) = location.special() {
+        return Err(Failure::invalid_input(format!("manifest {uri} is {what}; name a file")));
+    }
+    let (bytes, is_last) = block(&location, place.byte).await?;
+    let mut documents = Vec::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if documents.len() >= most {
+            return Ok((documents, true));
+        }
+        if !is_last && line.last() != Some(&b'\n') {
+            break;
+        }
+        place = Place { byte: place.byte + line.len() as u64, line: place.line + 1 };
+        let bad = |why: String| {
+            Failure::invalid_input(format!("manifest {uri}, line {}: {why}", place.line))
+        };
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            return Err(Failure::invalid_input(format!("manifest {uri} is not UTF-8 text")));
+        };
+        let line: Line = serde_json::from_str(text)
+            .map_err(|error| bad(format!("{error}; write {{\"id\":…,\"uri\":…}}")))?;
+        if line.id.trim().is_empty() {
+            return Err(bad("the id is empty".to_owned()));
+        }
+        let location = storage.resolve(&line.uri).map_err(|error| bad(error.to_string()))?;
+        let id = DocumentId::from_relative_path(&line.id);
+        documents.push((Document::file(id, location.uri()), place.clone()));
+    }
+    if documents.is_empty() && !is_last {
+        return Err(Failure::invalid_input(format!(
+            "manifest {uri}, line {}: it has no end within {} MiB",
+            place.line + 1,
+            BLOCK >> 20
+        )));
+    }
+    Ok((documents, !is_last))
+}
+
+/// The bytes from this one on, and whether they are the last ones.
+async fn block(location: &Location, from: u64) -> Result<(bytes::Bytes, bool), Failure> {
+    let of_field = |error| Failure::of_field("manifest", error);
+    let size = location.size().await.map_err(of_field)?;
+    let size = size.unwrap_or(0);
+    // Not every web server sends parts.
+    if (from == 0 && size <= BLOCK) || location.is_read_only() {
+        let whole = location.read().await.map_err(of_field)?;
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
+        return Ok((whole.slice(from..), true));
+    }
+    if from >= size {
+        return Ok((bytes::Bytes::new(), true));
+    }
+    let end = (from + BLOCK).min(size);
+    Ok((location.read_range(from..end).await.map_err(of_field)?, end == size))
+}

@@ -1,0 +1,182 @@
+//! Plans that are made page by page.
+
+use super::*;
+
+/// As the workflow makes it; the worker dies after each page, before it can say so.
+pub(super) async fn plan(
+    services: &Services,
+    job: &Job,
+    run: &str,
+    room: &Room,
+) -> Result<Plan, Failure> {
+    let job = Job { in_pages: true, ..job.clone() };
+    let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: run.to_owned() };
+    let has_ended = |_| std::future::ready(Ok(true));
+    let mut plan = plan::plan_in(services, None, &job, &batch, room.clone(), has_ended).await?;
+    while plan.more {
+        let next = plan::plan_more(services, &plan, room.clone()).await?;
+        assert_eq!(plan::plan_more(services, &plan, room.clone()).await?, next, "once more");
+        assert!(next.documents > plan.documents || next.pages > plan.pages, "{plan:?} {next:?}");
+        plan = next;
+    }
+    Ok(plan)
+}
+
+fn stored(rig: &Rig, run: u32) -> Value {
+    let path = rig.path(&format!("out/_tidegate/w-run-{run:04}/job.json"));
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn ids(rig: &Rig) -> Vec<String> {
+    let lines = rig.lines("out/results.jsonl");
+    lines.iter().map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+}
+
+/// 1,203 documents in pages of 300, and shards of 500: what does not fill a shard is carried on.
+#[tokio::test]
+async fn pages_make_the_plan_that_one_page_makes() {
+    let mut rig = Rig::new();
+    let rows = |changed: &str| -> String {
+        // Of each name there are two, which lie in different pages.
+        let row = |row: u32| format!("ship-{:04},{changed}{row}\n", row % 600);
+        (0..1_200).map(row).collect()
+    };
+    let text = format!("ship,note\n{}", rows("note "));
+    ["a.md", "z.md", "b.md"].iter().for_each(|name| rig.document(name, name, 0));
+    rig.document("log.csv", &text, 0);
+    let records = json!({"records": {"id": "ship", "text": "note"}});
+    let forecast = plan::forecast(&rig.services, &rig.job(&records)).await.unwrap();
+    assert_eq!(forecast.documents, 1_203);
+
+    rig.room = Some(Room::of(300));
+    let ran = rig.run(records.clone()).await.unwrap();
+    let Plan { documents, settled, renamed, pages, .. } = ran.plan;
+    assert_eq!((documents, settled, renamed, ran.plan.shards()), (1_203, 0, 600, 3));
+    assert!(pages >= 2, "{pages}");
+    assert_eq!(ran.figures(), ([1_203, 0, 0, 0], 1_203));
+    let first = ids(&rig);
+    let mut sorted = first.clone();
+    sorted.sort();
+    sorted.dedup();
+    assert_eq!((first.len(), sorted.len()), (1_203, 1_203));
+    let job = stored(&rig, 1);
+    assert_eq!(
+        (&job["retry_budget"], &job["forecast"]["documents"]),
+        (&json!(3_609), &json!(1_203))
+    );
+    assert_eq!(job["forecast"]["of_the_first"], json!(true));
+
+    // All of it is known from what is sealed; the ids are those of the first run.
+    let again = rig.run(records.clone()).await.unwrap();
+    assert_eq!((again.plan.settled, again.plan.shards(), again.asked.len()), (1_203, 0, 0));
+    assert_eq!(ids(&rig), first, "in the plan's order");
+
+    // In one page they have the same ids.
+    rig.room = None;
+    let whole = rig.run(records.clone()).await.unwrap();
+    assert_eq!((whole.plan.settled, whole.plan.renamed, whole.plan.pages), (1_203, 600, 1));
+    assert_eq!(ids(&rig), sorted, "ordered by id as a whole");
+
+    // What is changed is asked, wherever it stands.
+    rig.room = Some(Room::of(300));
+    rig.document(
+        "log.csv",
+        &text.replace("note 7\n", "other 7\n").replace("note 1111\n", "other\n"),
+        5,
+    );
+    let updated = rig.run(records).await.unwrap();
+    assert_eq!((updated.plan.settled, updated.figures()), (1_201, ([2, 0, 1_201, 2], 2)));
+    assert_eq!(ids(&rig), first);
+}
+
+/// What is decided by all documents is decided before any is asked.
+#[tokio::test]
+async fn a_budget_is_held_against_all_pages() {
+    let mut rig = Rig::new();
+    (0..20).for_each(|number| rig.document(&format!("{number}.md"), "a text", 0));
+    rig.room = Some(Room::of(3));
+    let all = plan::forecast(&rig.services, &rig.job(&json!({}))).await.unwrap().cost_usd.unwrap();
+    let enough_for_a_page = all.from / 4.0;
+    let failure = rig.run(json!({"budget_usd": enough_for_a_page})).await.unwrap_err();
+    assert_eq!(failure.kind, FailureType::BudgetExceeded, "{failure}");
+    let ran = rig.run(json!({"deadline": {"within": 7_200}})).await.unwrap();
+    assert_eq!((ran.plan.documents, ran.figures().1), (20, 20));
+    assert!(!ran.plan.more && ran.plan.pages > 1);
+}
+
+/// A later page that cannot be planned says what to change.
+#[tokio::test]
+async fn a_source_that_changes_on_the_way_is_refused() {
+    let rig = Rig::new();
+    let rows: String = (0..40_000).map(|row| format!("{row},{}\n", "x".repeat(600))).collect();
+    rig.document("log.csv", &format!("ship,note\n{rows}"), 0);
+    let job = Job { in_pages: true, ..rig.job(&json!({"records": {"id": "ship"}})) };
+    let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: "r".to_owned() };
+    let has_ended = |_| std::future::ready(Ok(true));
+    let plan = plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await;
+    let plan = plan.unwrap();
+    assert!(plan.more && plan.documents >= 5_000, "{plan:?}");
+    rig.document("log.csv", &format!("ship,note\nnew,row\n{rows}"), 9);
+    let refused = plan::plan_more(&rig.services, &plan, Room::page()).await.unwrap_err();
+    assert_eq!(refused.kind, FailureType::InvalidInput);
+    assert!(refused.message.contains("has changed"), "{refused}");
+}
+
+const SOURCE: &str = "TIDEGATE_TEST_SOURCE";
+
+/// What the test below starts: a process that plans one batch, and says the most memory that it had.
+#[tokio::test]
+#[ignore = "a process that another test starts"]
+async fn plans_and_says_its_memory() {
+    let Ok(megabytes) = std::env::var(SOURCE) else { return };
+    let rig = Rig::new();
+    let row = |row: u64| format!("{row:09},{}\n", "The tide turns. ".repeat(64));
+    let path = rig.path("in/log.csv");
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    std::io::Write::write_all(&mut file, b"ship,note\n").unwrap();
+    let rows = megabytes.parse::<u64>().unwrap() << 10;
+    for number in 0..rows {
+        std::io::Write::write_all(&mut file, row(number).as_bytes()).unwrap();
+    }
+    std::io::Write::flush(&mut file).unwrap();
+    drop(file);
+    let before = memory();
+    let job = Job { in_pages: true, ..rig.job(&json!({"records": {"id": "ship"}})) };
+    let batch = Holder { namespace: String::new(), workflow: "w".to_owned(), run: "r".to_owned() };
+    let has_ended = |_| std::future::ready(Ok(true));
+    let plan = plan::plan_in(&rig.services, None, &job, &batch, Room::page(), has_ended).await;
+    let mut plan = plan.unwrap();
+    while plan.more {
+        plan = plan::plan_more(&rig.services, &plan, Room::page()).await.unwrap();
+    }
+    assert_eq!(plan.documents, rows);
+    println!("took {} kB", memory() - before);
+}
+
+/// The most that this process has had, in kB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// A table of four times the length takes the same memory, and less than the table.
+#[cfg(target_os = "linux")]
+#[test]
+fn planning_takes_the_same_memory_whatever_the_source() {
+    let took = |megabytes: u64| -> u64 {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "pages::plans_and_says_its_memory", "--ignored", "--nocapture"])
+            .env(SOURCE, megabytes.to_string())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let said = text.split("took ").nth(1).and_then(|text| text.split(' ').next());
+        said.unwrap_or_else(|| panic!("{text}")).parse::<u64>().unwrap() / 1_024
+    };
+    let (small, large) = (took(24), took(96));
+    println!("24 MiB of records take {small} MiB, 96 MiB take {large} MiB");
+    // What the allocator keeps for each thread is in it.
+    assert!(large <= 88, "{large} MiB for 96 MiB");
+    assert!(large <= small + 40, "{small} MiB for 24 MiB, {large} MiB for 96 MiB");
+}
