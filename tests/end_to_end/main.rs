@@ -21,6 +21,7 @@ mod economy;
 mod fleet;
 mod keys;
 mod lanes;
+mod large;
 mod long;
 mod money;
 mod outage;

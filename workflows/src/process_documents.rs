@@ -42,6 +42,8 @@ pub struct ProcessDocuments {
     shard: Shard,
     /// Every document has been worked on, or is left.
     over: bool,
+    /// Why the rest of the plan cannot be made.
+    unplanned: Option<WorkflowTermination>,
     /// The report is written, and nothing is missing from it.
     done: bool,
     /// What the report counts, once it is written.
@@ -132,7 +134,15 @@ impl ProcessDocuments {
             ..state
         });
         let children = Self::children(ctx.workflow_id(), input.as_ref().ok());
-        Self { input, children, shard: Shard::default(), over: false, done: false, finished: None }
+        Self {
+            input,
+            children,
+            shard: Shard::default(),
+            over: false,
+            unplanned: None,
+            done: false,
+            finished: None,
+        }
     }
 
     #[run(name = "ProcessDocuments")]
@@ -144,6 +154,8 @@ impl ProcessDocuments {
             Err(message) => return Err(failed(FailureType::InvalidInput.as_str(), &message)),
         };
         let layout = Layout::of_batch(ctx);
+        // Earlier layouts take the whole plan at once.
+        let job = Job { in_pages: layout >= Layout::Places, ..job };
         Self::plan(ctx, job).await?;
         let work = async {
             let worked = if layout == Layout::First {
@@ -152,7 +164,7 @@ impl ProcessDocuments {
             } else if ctx.state_mut(Self::becomes_its_shard) {
                 Self::work(ctx).await
             } else {
-                children::run(ctx).await;
+                workflows::join!(children::run(ctx), Self::plan_more(ctx));
                 Ok(())
             };
             ctx.state_mut(|batch| batch.over = true);
@@ -170,6 +182,11 @@ impl ProcessDocuments {
             ctx.continue_as_new(payload::continue_with(&state)?, ContinueAsNewOptions::default())?;
         }
         let progress = Self::finish(ctx, !cancelled && broken.is_none()).await?;
+        if let Some(why) = ctx.state_mut(|batch| batch.unplanned.take())
+            && !cancelled
+        {
+            return Err(why);
+        }
         match (broken, ctx.state(Self::missing)) {
             _ if cancelled => Err(WorkflowTermination::cancelled_with_details(progress)),
             (Some(message), _) => Err(failed("ShardFailed", &message)),
@@ -243,15 +260,47 @@ impl ProcessDocuments {
                 .await
                 .map_err(termination)?,
         };
-        ctx.state_mut(|batch| batch.has_planned(plan, true));
+        ctx.state_mut(|batch| batch.has_planned(plan));
         Ok(())
     }
 
-    /// The plan as it is known by now; whether that is all of it. Children are started while it
-    /// grows.
-    fn has_planned(&mut self, plan: Plan, complete: bool) {
+    /// The rest of the plan, page by page, while shards of the first pages run.
+    async fn plan_more(ctx: &WorkflowContext<Self>) {
+        while let Some(plan) = ctx.state(Self::grows) {
+            let planned =
+                ctx.execute_activity(Activities::plan_more, plan, policy::batch(None)).await;
+            match planned {
+                Ok(plan) => {
+                    ctx.state_mut(|batch| batch.has_planned(plan));
+                    if ctx.continue_as_new_suggested() {
+                        ctx.change(|children: &mut Children| children.draining = true);
+                    }
+                }
+                Err(_) if ctx.cancellation_token().is_cancelled() => return,
+                Err(error) => {
+                    let message =
+                        error.reason().map_or_else(|| error.to_string(), failure::root_message);
+                    ctx.state_mut(|batch| batch.unplanned = Some(termination(error)));
+                    ctx.change(|children: &mut Children| {
+                        children.broken.get_or_insert(message);
+                    });
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The plan, if more of it is to come in this run.
+    fn grows(&self) -> Option<Plan> {
+        let ends = self.children.draining || self.children.broken.is_some();
+        let plan = self.state().and_then(|state| state.plan.as_ref());
+        plan.filter(|plan| plan.more && !ends).cloned()
+    }
+
+    /// The plan as it is known by now. Children are started while it grows.
+    fn has_planned(&mut self, plan: Plan) {
         self.children.of_plan(&plan);
-        self.children.is_planned(plan.asked(), complete);
+        self.children.is_planned(plan.asked(), !plan.more);
         if let Ok(state) = &mut self.input {
             state.plan = Some(plan);
             self.children.window = state.window();

@@ -30,6 +30,8 @@ const BATCH_SMALL_CONTINUED: &str = "batch-small-continued.json";
 const BATCH_SMALL_CANCELLED: &str = "batch-small-cancelled.json";
 const BATCH_GROUPS: &str = "batch-groups.json";
 const GROUP: &str = "group.json";
+/// A batch whose plan grows while its shards run.
+const BATCH_PAGES: &str = "batch-pages.json";
 
 /// Where the histories of all versions lie, each in a folder of its own.
 pub(crate) fn folder() -> PathBuf {
@@ -191,6 +193,16 @@ impl Recorder {
             self.save(BATCH_GROUPS, &batch.history().await);
             let group = format!("{}/group-0000", batch.id);
             self.save(GROUP, &batch.histories(&group).await.remove(0));
+        })
+        .await;
+        let gate = Gate::default();
+        let fake = Fake::willing(20, 10).in_pages(&[Some(20), Some(5)], &gate);
+        with_worker(self::server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({}))).await;
+            rig.fake.until("all of the first page", |calls| calls.ended.len() == 20).await;
+            gate.open();
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 45);
+            self.save(BATCH_PAGES, &batch.history().await);
         })
         .await;
     }

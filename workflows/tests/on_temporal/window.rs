@@ -143,3 +143,61 @@ async fn a_group_is_paused_and_cancelled_with_its_batch() {
     })
     .await;
 }
+
+/// A plan of three pages, the last of which holds less than a shard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_run_while_the_plan_grows() {
+    let gate = Gate::default();
+    let fake = Fake::willing(20, 10).in_pages(&[Some(20), Some(5)], &gate);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("all of the first page", |calls| calls.ended.len() == 20).await;
+        let calls = rig.fake.calls();
+        assert!(calls.pages.is_empty() && calls.plans[0].in_pages, "no more is planned");
+        assert_eq!(batch.progress().await.documents, 20);
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.documents, result.totals.succeeded), (45, 45));
+        let calls = rig.fake.calls();
+        assert_eq!((calls.pages.as_slice(), calls.seals.len()), ([1, 2].as_slice(), 5));
+        let places: BTreeSet<_> = calls.started.iter().collect();
+        assert_eq!((calls.started.len(), places.len()), (45, 45), "each once");
+    })
+    .await;
+}
+
+/// What has been planned is worked on, and reported; then the batch fails as its plan did.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_that_cannot_be_planned_fails_the_batch_with_its_own_type() {
+    let gate = Gate::default();
+    gate.open();
+    let fake = Fake::willing(20, 10).in_pages(&[None], &gate);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        match batch.result().await.unwrap_err() {
+            Ended::Failed { kind, message } => assert_eq!(kind, "InvalidInput", "{message}"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(rig.fake.calls().finishes.len(), 1, "what was done can be used");
+    })
+    .await;
+}
+
+/// A batch goes on planning in the run that it continues as.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_grows_over_a_change_of_runs() {
+    let server = tidegate_testkit::Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
+    let gate = Gate::default();
+    gate.open();
+    let pages: Vec<_> = (0..12).map(|_| Some(15)).collect();
+    with_worker(server.as_ref(), Fake::willing(20, 10).in_pages(&pages, &gate), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.documents, result.totals.succeeded), (200, 200));
+        let calls = rig.fake.calls();
+        let places: BTreeSet<_> = calls.started.iter().collect();
+        assert_eq!((calls.started.len(), places.len()), (200, 200), "each once");
+        assert_eq!(calls.pages, (1..=12).collect::<Vec<_>>());
+    })
+    .await;
+}

@@ -65,6 +65,8 @@ impl Gate {
 /// Everything the activities were called with.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
+    /// Pages of the plan behind the first.
+    pub pages: Vec<u32>,
     pub plans: Vec<Job>,
     /// Attempts that began: shard and index.
     pub started: Vec<(u32, u32)>,
@@ -100,6 +102,9 @@ type PartScript = dyn Fn(&PartTask) -> Act + Send + Sync;
 pub struct Fake {
     plan: Option<Plan>,
     plan_gate: Option<Gate>,
+    /// More pages of the plan, and the gate at which they wait; `None` is one that cannot be made.
+    pages: Vec<Option<u64>>,
+    page_gate: Gate,
     cannot_seal: Option<u32>,
     cannot_submit: Option<u32>,
     never_sure: bool,
@@ -145,6 +150,8 @@ impl Fake {
         Self {
             plan: Some(plan),
             plan_gate: None,
+            pages: Vec::new(),
+            page_gate: Gate::default(),
             cannot_seal: None,
             cannot_submit: None,
             never_sure: false,
@@ -199,6 +206,12 @@ impl Fake {
     pub fn waiting(documents: u64, shard_size: u32, gate: &Gate) -> Self {
         let gate = gate.clone();
         Self::new(documents, shard_size, move |_| Act::Wait(gate.clone()))
+    }
+
+    /// The same, whose plan goes on with pages of so many documents, which wait at this gate; `None`
+    /// is a page that cannot be made.
+    pub fn in_pages(self, pages: &[Option<u64>], gate: &Gate) -> Self {
+        Self { pages: pages.to_vec(), page_gate: gate.clone(), ..self }
     }
 
     /// Whose plan refuses the input.
@@ -270,10 +283,31 @@ impl Fake {
             wait(&ctx, gate).await?;
         }
         let batching = |plan: &Plan| plan.provider_batching.filter(|_| !direct);
+        let more = !self.pages.is_empty();
         self.plan
             .clone()
-            .map(|plan| Plan { provider_batching: batching(&plan), ..plan })
+            .map(|plan| Plan { provider_batching: batching(&plan), pages: 1, more, ..plan })
             .ok_or_else(|| failure(FailureType::InvalidInput, NOTHING_FOUND, CallCounts::default()))
+    }
+
+    #[activity(definition = markers::PlanMore)]
+    async fn plan_more(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        plan: Plan,
+    ) -> Result<Plan, ActivityError> {
+        wait(&ctx, &self.page_gate).await?;
+        let page = usize::try_from(plan.pages).unwrap();
+        self.note(|calls| calls.pages.push(plan.pages));
+        match self.pages[page - 1] {
+            Some(documents) => Ok(Plan {
+                documents: plan.documents + documents,
+                pages: plan.pages + 1,
+                more: page < self.pages.len(),
+                ..plan
+            }),
+            None => Err(failure(FailureType::InvalidInput, NOTHING_FOUND, CallCounts::default())),
+        }
     }
 
     #[activity(definition = markers::ProcessDocument)]
