@@ -168,7 +168,7 @@ impl Rig {
         let uri = |name: &str| format!("file://{}/{name}", self.folder.path().display());
         let mut job = json!({
             "source": {"prefix": uri("in/")}, "output": uri("out/"), "instructions": "Sum up.",
-            "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100,
+            "model": MODEL, "lane": "batch", "tenant": "default", "max_output_tokens": 100, "in_pages": true,
         });
         job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(job).unwrap()

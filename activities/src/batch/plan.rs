@@ -90,6 +90,7 @@ where
     let folder = places::folder(&output, &batch.workflow, &batch.run);
     let earlier = Earlier::of(&output).await?;
     let (first_part, asks) = (earlier.next, StatedQuestion::of(job).fingerprint());
+    let asks = Some(asks).filter(|_| job.in_pages);
     let mut pages = Pages::begin(&output, &folder, asks, earlier);
     // What is decided by all documents waits for all of them.
     let by_all = !job.in_pages || job.budget_usd.is_some() || job.deadline.is_some();

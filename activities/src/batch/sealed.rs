@@ -171,7 +171,8 @@ impl Earlier {
         self.parts.get(place).map(|(_, part)| *part)
     }
 
-    /// Of each document, the part that answers this question about its content as it was listed.
+    /// Of each document, the part that answers this question about its content as it was listed;
+    /// where no question is given, none does.
     /// Where a part alone holds a result and that cannot be told, the result gets an object of its
     /// own again, which is looked at when the document's turn comes.
     ///
@@ -180,7 +181,7 @@ impl Earlier {
     pub(super) async fn settle(
         &self,
         output: &Location,
-        asks: Fingerprint,
+        asks: Option<Fingerprint>,
         documents: &[Document],
     ) -> Result<Vec<Option<u32>>, Failure> {
         let mut by_part: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -200,7 +201,7 @@ impl Earlier {
             for place in places {
                 let Some(line) = index.get(&documents[place].id) else { continue };
                 let is_same = documents[place].version.is_same(&line.version) == Some(true);
-                if line.question == Some(asks) && is_same {
+                if asks.is_some() && line.question == asks && is_same {
                     settled[place] = Some(number);
                 } else if line.object.is_none() {
                     alone.push(&line.id);

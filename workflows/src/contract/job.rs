@@ -83,7 +83,8 @@ pub struct Job {
     /// `results.jsonl` is written; `None` leaves it to the number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
-    /// The workflow takes a plan page by page. Those of earlier versions take all of it at once.
+    /// The workflow takes a plan page by page, and knows that settled documents are in no shard. Those
+    /// of earlier versions take all documents at once, in shards.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_pages: bool,
 }
