@@ -16,6 +16,7 @@ use super::{
 /// All faults, in the order of the sections.
 pub(super) fn all(config: &Config) -> Vec<Fault> {
     let mut found = Faults { config, faults: Vec::new() };
+    found.temporal();
     found.redis();
     found.gate();
     found.worker();
@@ -38,6 +39,18 @@ impl Faults<'_> {
     fn add<T: AsRef<str>>(&mut self, path: &[T], what: impl Into<String>) {
         let source = self.config.sources.to_blame(path);
         self.faults.push(Fault { source, key: dotted(path), what: what.into() });
+    }
+
+    fn temporal(&mut self) {
+        let Some(address) = &self.config.temporal.address else { return };
+        let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+        if scheme.is_some_and(|scheme| !["http", "https"].contains(&scheme)) {
+            let what = format!(
+                "is \"{}\"; write host:port, http://host:port or, over TLS, https://host:port",
+                mask::url(address)
+            );
+            self.add(&["temporal", "address"], what);
+        }
     }
 
     fn redis(&mut self) {

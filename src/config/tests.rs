@@ -81,6 +81,10 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: redis.url is \"http://u:******@h\"; write redis://host:6379, rediss://…, redis+cluster://… or redis+sentinel://…",
         ),
         (
+            "[temporal]\naddress = \"ftp://h:7233\"",
+            "t.toml: temporal.address is \"ftp://h:7233\"; write host:port, http://host:port or, over TLS, https://host:port",
+        ),
+        (
             "[worker]\nmetrics-listen = \"on\"",
             "t.toml: worker.metrics-listen is \"on\"; write an address and a port such as 127.0.0.1:9464, or off",
         ),
