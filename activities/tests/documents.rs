@@ -246,3 +246,26 @@ async fn documents_in_memory_are_bounded_by_their_bytes() {
     assert_eq!(counts.len(), 20);
     assert!(counts.iter().all(|at_once| *at_once == 1), "{counts:?}");
 }
+
+#[tokio::test]
+async fn a_picture_goes_as_it_is_seen_and_counts_as_its_model_counts() {
+    let found = r#"{"Ok":{"text":"","pictures":[{"media_type":"image/png","width":2016,"height":1512,"bytes":"AQI="}],"format":"Png","pages":null}}"#;
+    let script = format!("cat > /dev/null; echo '{found}'");
+    let reader = || {
+        Reader::isolated("/bin/sh", ["-c".to_owned(), script.clone()], DocumentLimits::default())
+    };
+    let mut rig =
+        of_file("a.png", b"\x89PNG and so on", json!({}), vec![whole("A tide gauge.")]).await;
+    rig.services.reader = reader();
+    rig.end().await.0.unwrap();
+    assert_eq!(*rig.provider.sent.lock().unwrap(), ["Pictures(2 bytes)"]);
+    assert_eq!(rig.result_of("a.png").unwrap()["answer"], json!("A tide gauge."));
+
+    // 72 × 54 patches and a few words; half of that fits as well as not.
+    let mut large = of_file("a.png", b"\x89PNG and so on", json!({}), vec![]).await;
+    large.services.reader = reader();
+    large.provider.context(2_000);
+    let failure = large.end().await.0.unwrap_err();
+    assert_eq!(failure.kind, FailureType::TooLarge);
+    assert!(failure.message.contains("some 39"), "{failure}");
+}

@@ -116,6 +116,7 @@ pub(crate) async fn run(
         let status = child.wait().await?;
         Ok(text(&said, status, program).map(|text| Extracted {
             text,
+            pictures: Vec::new(),
             format: Format::of(bytes, name).unwrap_or(Format::Text),
             pages: None,
             missing_pages: Vec::new(),

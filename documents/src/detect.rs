@@ -7,15 +7,11 @@ use zip::ZipArchive;
 use crate::{format::Format, unreadable::Unreadable};
 
 /// First bytes of what cannot be read.
-const FOREIGN: [(&[u8], &str); 16] = [
+const FOREIGN: [(&[u8], &str); 12] = [
     (b"\xd0\xcf\x11\xe0", "an old Office document (DOC, PPT or MSG)"),
     (b"{\\rtf", "rich text (RTF)"),
     (b"%!PS", "PostScript"),
-    (b"\x89PNG", "an image (PNG)"),
-    (b"\xff\xd8\xff", "an image (JPEG)"),
     (b"GIF8", "an image (GIF)"),
-    (b"II*\0", "an image (TIFF)"),
-    (b"MM\0*", "an image (TIFF)"),
     (b"RIFF", "a picture, sound or film"),
     (b"ID3", "sound (MP3)"),
     (b"BZh", "a compressed file (bzip2)"),
@@ -46,6 +42,18 @@ impl Format {
         }
         if start.starts_with(b"PK\x03\x04") {
             return archived(start, extension.as_deref());
+        }
+        let picture = match start {
+            [0x89, b'P', b'N', b'G', ..] => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'I', b'I', b'*', 0, ..] | [b'M', b'M', 0, b'*', ..] => Some(Self::Tiff),
+            _ if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") => {
+                Some(Self::Webp)
+            }
+            _ => None,
+        };
+        if let Some(picture) = picture {
+            return Ok(picture);
         }
         if start.starts_with(b"\x1f\x8b") {
             return Ok(Self::Gzip);
@@ -251,7 +259,7 @@ mod tests {
             assert_eq!(Format::of(bytes, name), Ok(format), "{name}");
         }
         for (bytes, what) in [
-            (&b"\x89PNG\r\n"[..], "an image (PNG)"),
+            (&b"GIF89a"[..], "an image (GIF)"),
             (b"\xd0\xcf\x11\xe0", "an old Office"),
             (b"PK\x03\x04", "ZIP archive is damaged: it is cut off"),
             (b"PK\x03\x04word/document", "DOCX is damaged: it is cut off"),

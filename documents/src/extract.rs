@@ -9,15 +9,20 @@ use crate::{
     format::Format,
     html,
     limits::{Deadline, Limits},
-    mail, open_document, pdf, sheets, slides,
+    mail, open_document, pdf,
+    pictures::{self, Picture},
+    sheets, slides,
     unreadable::Unreadable,
 };
 
 /// A document's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The text; never empty.
+    /// The text; empty of a picture alone.
     pub text: String,
+    /// What a model sees of it, where it is one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<Picture>,
     /// What it was.
     pub format: Format,
     /// Pages, where there are pages.
@@ -58,6 +63,9 @@ pub(crate) fn extract_within(
         return Err(Unreadable::Empty);
     }
     let (format, deadline) = (Format::of(bytes, name)?, Deadline::of(limits));
+    if format.is_picture() {
+        return picture(bytes, format, limits, depth);
+    }
     let mut missing_pages = Vec::new();
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
@@ -83,6 +91,8 @@ pub(crate) fn extract_within(
             (Cow::Owned(text), None)
         }
         Format::Eml => (Cow::Owned(mail::extract(bytes, limits, depth)?), None),
+        // Above.
+        Format::Png | Format::Jpeg | Format::Webp | Format::Tiff => (Cow::Borrowed(""), None),
         Format::Zip | Format::Tar | Format::Gzip | Format::Zstd => {
             let text_of = |bytes: &[u8], name: &str| {
                 extract_within(bytes, name, limits, depth + 1).map(|read| read.text)
@@ -100,5 +110,25 @@ pub(crate) fn extract_within(
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    Ok(Extracted { text: text.into_owned(), format, pages, missing_pages })
+    Ok(Extracted { text: text.into_owned(), pictures: Vec::new(), format, pages, missing_pages })
+}
+
+/// A picture as it is sent. In a text there is no place for one.
+fn picture(
+    bytes: &[u8],
+    format: Format,
+    limits: &Limits,
+    depth: usize,
+) -> Result<Extracted, Unreadable> {
+    if depth > 0 {
+        return Err(Unreadable::Picture { format });
+    }
+    let (picture, count) = pictures::read(bytes, format, limits)?;
+    Ok(Extracted {
+        text: String::new(),
+        pictures: vec![picture],
+        format,
+        pages: (count > 1).then_some(count),
+        missing_pages: (2..=count).collect(),
+    })
 }

@@ -37,6 +37,14 @@ pub enum Format {
     Epub,
     /// A message with its attachments.
     Eml,
+    /// A picture.
+    Png,
+    /// A photograph.
+    Jpeg,
+    /// A picture or photograph.
+    Webp,
+    /// Pictures, often of pages.
+    Tiff,
     /// An archive of files.
     Zip,
     /// An archive of files one after the other.
@@ -65,6 +73,10 @@ impl fmt::Display for Format {
             Self::Odp => "ODP",
             Self::Epub => "EPUB",
             Self::Eml => "e-mail",
+            Self::Png => "PNG image",
+            Self::Jpeg => "JPEG image",
+            Self::Webp => "WebP image",
+            Self::Tiff => "TIFF image",
             Self::Zip => "ZIP archive",
             Self::Tar => "tar archive",
             Self::Gzip => "gzip file",
@@ -74,6 +86,12 @@ impl fmt::Display for Format {
 }
 
 impl Format {
+    /// Whether it has no text, but what a model sees.
+    #[must_use]
+    pub fn is_picture(self) -> bool {
+        matches!(self, Self::Png | Self::Jpeg | Self::Webp | Self::Tiff)
+    }
+
     /// Whether other documents are in it, and nothing else.
     #[must_use]
     pub fn is_archive(self) -> bool {

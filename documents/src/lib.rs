@@ -23,6 +23,7 @@
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
 //! * [`command`]: a program of the user's own for some formats
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
+//! * [`pictures`]: pictures as models take them
 //! * [`archive`]: the documents in an archive
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
@@ -46,6 +47,7 @@ mod mail;
 mod open_document;
 mod package;
 mod pdf;
+pub mod pictures;
 pub mod reader;
 pub mod records;
 mod sheets;
@@ -59,6 +61,7 @@ pub use command::Commands;
 pub use extract::{Extracted, extract};
 pub use format::Format;
 pub use limits::Limits;
+pub use pictures::Picture;
 pub use reader::{Reader, serve};
 pub use records::{Position, Record, RecordFields, Records};
 pub use split::{Chunk, Split, split};

@@ -19,6 +19,10 @@ pub struct Limits {
     pub members: u32,
     /// Bytes of the text. Default 16 MiB; the largest contexts of today take some 4 MB.
     pub text_bytes: usize,
+    /// Pixels of a picture's longer edge: what is larger is scaled down. Default 1,568.
+    pub picture_edge: u32,
+    /// Bytes of a picture's file as it is sent. Default 3.75 MB.
+    pub picture_bytes: u64,
     /// Memory of the process that reads it, in bytes of its address space. Default 2 GiB.
     pub memory: u64,
     /// Time for all of it. Default 60 s.
@@ -34,6 +38,8 @@ impl Default for Limits {
             archive_bytes: 128 << 20,
             members: 10_000,
             text_bytes: 16 << 20,
+            picture_edge: 1_568,
+            picture_bytes: 3_750_000,
             memory: 2 << 30,
             time: Duration::from_secs(60),
         }

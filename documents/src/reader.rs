@@ -94,6 +94,20 @@ impl Reader {
         bytes: Bytes,
         name: &str,
     ) -> std::io::Result<Result<Extracted, Unreadable>> {
+        self.read_for(bytes, name, self.limits.picture_edge).await
+    }
+
+    /// The same for a model that looks at pictures with edges of so many pixels.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub async fn read_for(
+        &self,
+        bytes: Bytes,
+        name: &str,
+        picture_edge: u32,
+    ) -> std::io::Result<Result<Extracted, Unreadable>> {
+        let limits = Limits { picture_edge, ..self.limits };
         if let Some(command) = self.commands.for_document(&bytes, name) {
             return self.read_with(command, bytes, name).await;
         }
@@ -104,9 +118,7 @@ impl Reader {
         };
         // The semaphore is never closed.
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
-        match tokio::time::timeout(self.limits.time, self.helper.read(bytes, name, self.limits))
-            .await
-        {
+        match tokio::time::timeout(limits.time, self.helper.read(bytes, name, limits)).await {
             Ok(Ok(Some(result))) => Ok(result),
             Ok(Ok(None)) => Ok(Err(Unreadable::damaged(format, "its parser crashed"))),
             Ok(Err(error)) => Err(error),

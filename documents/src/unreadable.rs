@@ -25,6 +25,12 @@ pub enum Unreadable {
         /// What it is.
         what: Cow<'static, str>,
     },
+    /// A picture within a document of text.
+    #[error("this is a {format}, which is not read within another document; take it out of that")]
+    Picture {
+        /// The format.
+        format: Format,
+    },
     /// A password is needed.
     #[error("the {format} is encrypted; save it without a password")]
     Encrypted {

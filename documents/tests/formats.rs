@@ -71,7 +71,7 @@ fn bad_documents_say_why() {
         ("a.docx", archive(&[("word/document.xml", b"<w:p></w:t>")]), "DOCX is damaged"),
         ("a.docx", [&b"\xd0\xcf\x11\xe0"[..], &package].concat(), "DOCX is encrypted"),
         ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1".to_vec(), "an old Office document"),
-        ("a.jpg", b"\xff\xd8\xff\xe0".to_vec(), "an image"),
+        ("a.jpg", b"\xff\xd8\xff\xe0".to_vec(), "JPEG image is damaged"),
     ];
     for (name, bytes, expected) in cases {
         let error = text(&bytes, name).unwrap_err();

@@ -55,7 +55,7 @@ fn a_message_with_what_is_attached() {
         before,
         "From: Ada <ada@example.org>\nTo: bob@example.org, Cy <cy@example.org>\nDate: 2026-11-22T10:00:00+01:00\nSubject: Größe\n\nThe tide 潮 turns.\n\n## Attachment: ports.xlsx\n\n"
     );
-    assert!(after.contains("[Attachment p.png: this is an image (PNG)"), "{after}");
+    assert!(after.contains("[Attachment p.png: this is a PNG image"), "{after}");
     assert!(after.ends_with("From: cy@example.org\nSubject: Inner\n\nOnly HTML"), "{after}");
 }
 

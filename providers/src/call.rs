@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_types::Usage;
 
-use crate::{observed::Observed, parameters::Parameters};
+use crate::{observed::Observed, parameters::Parameters, picture::Picture};
 
 /// A future on the heap, so that providers can stand behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -40,13 +40,15 @@ pub enum Document<'a> {
     Text(&'a str),
     /// A PDF as it is, for models that read its pages themselves.
     Pdf(&'a [u8]),
+    /// Pictures, and the text that belongs to them, if any.
+    Pictures(&'a str, &'a [Picture]),
 }
 
 impl<'a> Document<'a> {
     /// Its text, as far as there is one.
     pub(crate) fn text(&self) -> &'a str {
         match self {
-            Self::Text(text) => text,
+            Self::Text(text) | Self::Pictures(text, _) => text,
             Self::Pdf(_) => "",
         }
     }
@@ -55,6 +57,9 @@ impl<'a> Document<'a> {
         match self {
             Self::Text(text) => text.len(),
             Self::Pdf(bytes) => bytes.len(),
+            Self::Pictures(text, pictures) => {
+                text.len() + pictures.iter().map(|picture| picture.bytes.len()).sum::<usize>()
+            }
         }
     }
 }
@@ -62,7 +67,11 @@ impl<'a> Document<'a> {
 /// The size instead of the text.
 impl fmt::Debug for Document<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if matches!(self, Self::Text(_)) { "Text" } else { "Pdf" };
+        let kind = match self {
+            Self::Text(_) => "Text",
+            Self::Pdf(_) => "Pdf",
+            Self::Pictures(..) => "Pictures",
+        };
         write!(f, "{kind}({} bytes)", self.len())
     }
 }

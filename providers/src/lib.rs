@@ -20,6 +20,7 @@
 //! * [`probe`]: one free question, to find out whether it is reached and takes the key
 //! * [`dialect`]: what is known of how a provider is asked; [`parameters`]: fields of the vendor's
 //!   request that authors state
+//! * [`picture`]: pictures, and what models take for them
 //! * [`price`]: what a call costs; [`bounds`]: how long its answer can be
 //!
 //! `vendors` is the table of vendors: name, endpoint, key, error names, charging rules, prices,
@@ -54,6 +55,7 @@ pub mod error;
 pub mod key;
 pub mod observed;
 pub mod parameters;
+pub mod picture;
 pub mod price;
 pub mod probe;
 pub mod provider;
@@ -93,6 +95,7 @@ pub use error::{Charged, Error, Kind};
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
 pub use parameters::Parameters;
+pub use picture::Picture;
 pub use price::Prices;
 pub use provider::Provider;
 pub use registry::{Defaults, Providers};

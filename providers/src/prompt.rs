@@ -1,6 +1,10 @@
 //! How a document stands in the user's message, the same way at every vendor.
 
+use std::borrow::Cow;
+
 use base64::prelude::{BASE64_STANDARD, Engine};
+
+use crate::picture::Picture;
 
 /// Wraps the document in tags, so that the model can tell it from the instructions.
 ///
@@ -13,9 +17,19 @@ pub(crate) fn wrap(document: &str) -> String {
 /// What stands beside a document that is attached as a file: some vendors want a text with it.
 pub(crate) const ATTACHED: &str = "The document is attached.";
 
+/// What stands beside pictures: the text that belongs to them, if there is one.
+pub(crate) fn beside(text: &str) -> Cow<'static, str> {
+    if text.is_empty() { ATTACHED.into() } else { wrap(text).into() }
+}
+
 /// The attached file's name. The real one may say more than the provider should know, and vendors
 /// restrict its characters.
 pub(crate) const FILE_NAME: &str = "document.pdf";
+
+/// A picture as OpenAI takes it inside JSON.
+pub(crate) fn data_url(picture: &Picture) -> String {
+    format!("data:{};base64,{}", picture.media_type, base64(&picture.bytes))
+}
 
 /// A file as vendors take it inside JSON.
 pub(crate) fn base64(bytes: &[u8]) -> String {

@@ -55,3 +55,9 @@ pub(crate) fn client<T>(settings: &Settings, client: fn(&Setup<'_>) -> Result<T,
     let name = settings.vendor.as_str();
     client(&Setup::new(name, settings)).unwrap()
 }
+
+/// A picture of no pixels.
+pub(crate) fn picture() -> crate::picture::Picture {
+    let (width, height, bytes) = (2, 1, vec![1, 2]);
+    crate::picture::Picture { media_type: "image/png".to_owned(), width, height, bytes }
+}

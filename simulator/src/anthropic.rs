@@ -69,6 +69,7 @@ impl Vendor for Anthropic {
             );
             return Err(Problem::invalid(message, "cache_control"));
         }
+        prompt.check()?;
         Ok(Call::new(
             model,
             max_tokens,
@@ -207,6 +208,12 @@ fn read_content(prompt: &mut Prompt, role: &str, content: &Value) {
             prompt.text(role, text);
         }
         let data = block.pointer("/source/data").and_then(Value::as_str);
+        if let (Some(data), Some("image")) = (data, block.get("type").and_then(Value::as_str)) {
+            let media_type = block.pointer("/source/media_type").and_then(Value::as_str);
+            // docs: build-with-claude/vision; 5 MB, and a token for each 28 × 28 pixels.
+            prompt.picture(data, media_type, 5 << 20, |picture| picture.patches(28));
+            continue;
+        }
         match (data, block.pointer("/source/type").and_then(Value::as_str)) {
             (Some(data), Some("text")) => prompt.text(role, data),
             (Some(data), _) => prompt.base64(data),

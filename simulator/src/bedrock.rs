@@ -11,6 +11,7 @@ use crate::{
     call::{Call, Prompt},
     limiter::LimitStatus,
     parameters,
+    picture::Picture,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -77,6 +78,7 @@ impl Vendor for Bedrock {
         let schema = schema.map_err(|_| {
             Problem::invalid("The provided JSON schema is not valid JSON.", "schema")
         })?;
+        prompt.check()?;
         Ok(Call::new(model, most, schema, prompt))
     }
 
@@ -176,6 +178,13 @@ fn read_blocks(prompt: &mut Prompt, role: &str, blocks: &Value) {
     for block in blocks.as_array().into_iter().flatten() {
         if let Some(text) = block.get("text").and_then(Value::as_str) {
             prompt.text(role, text);
+        }
+        if let Some(data) = block.pointer("/image/source/bytes").and_then(Value::as_str) {
+            let format = block.pointer("/image/format").and_then(Value::as_str);
+            let media_type = format.map(|format| format!("image/{format}"));
+            // API_runtime_Message: 3.75 MB; tokens as Claude's.
+            let (kind, count) = (media_type.as_deref(), |picture: Picture| picture.patches(28));
+            prompt.picture(data, kind, 3_750_000, count);
         }
         if let Some(data) = block.pointer("/document/source/bytes").and_then(Value::as_str) {
             prompt.base64(data);

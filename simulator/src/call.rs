@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use crate::{cache::Prefix, extract, rng, tokens};
+use crate::{cache::Prefix, extract, picture::Picture, problem::Problem, rng, tokens};
+
+/// Pixels of an edge that no vendor takes more of.
+const MAX_EDGE: u32 = 8_000;
 
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -28,7 +31,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(model: &str, max_tokens: u64, schema: Option<Value>, prompt: Prompt) -> Self {
-        let input = tokens::count(prompt.all.len() + prompt.binary).max(1);
+        let input = (tokens::count(prompt.all.len() + prompt.binary) + prompt.pictures).max(1);
         let hash = prompt.fingerprint();
         let model = model.to_owned();
         Self {
@@ -65,6 +68,10 @@ pub(crate) struct Prompt {
     /// Bytes that are no text, and what tells them from others.
     binary: usize,
     binary_hash: u64,
+    /// Tokens of its pictures.
+    pictures: u64,
+    /// What the vendor would not take.
+    fault: Option<Problem>,
     prefixes: Vec<Prefix>,
 }
 
@@ -101,7 +108,7 @@ impl Prompt {
     }
 
     fn mark(&mut self, asked_for: bool) {
-        let tokens = tokens::count(self.all.len() + self.binary);
+        let tokens = tokens::count(self.all.len() + self.binary) + self.pictures;
         self.prefixes.push(Prefix { hash: self.fingerprint(), tokens, asked_for });
     }
 
@@ -118,9 +125,44 @@ impl Prompt {
         self.binary_hash = rng::draw(&[self.binary_hash, rng::hash(data)]);
     }
 
+    /// A picture, in base64 or a data URL of it: it counts what the vendor says for its pixels.
+    pub(crate) fn picture(
+        &mut self,
+        data: &str,
+        media_type: Option<&str>,
+        most_bytes: usize,
+        count: fn(Picture) -> u64,
+    ) {
+        self.binary_hash = rng::draw(&[self.binary_hash, rng::hash(data)]);
+        let fault = match Picture::read(data) {
+            Err(problem) => problem,
+            Ok(picture)
+                if picture.bytes > most_bytes || picture.width.max(picture.height) > MAX_EDGE =>
+            {
+                let text =
+                    format!("image exceeds {most_bytes} bytes or {MAX_EDGE} pixels: {picture:?}");
+                Problem::invalid(text, "image")
+            }
+            Ok(picture) if media_type.is_some_and(|stated| stated != picture.kind.media_type()) => {
+                let text = format!("the image appears to be a {} image", picture.kind.media_type());
+                Problem::invalid(text, "image")
+            }
+            Ok(picture) => {
+                self.pictures += count(picture);
+                return;
+            }
+        };
+        self.fault.get_or_insert(fault);
+    }
+
+    /// What of it the vendor would not take.
+    pub(crate) fn check(&mut self) -> Result<(), Problem> {
+        self.fault.take().map_or(Ok(()), Err)
+    }
+
     /// What was said so far, in a number: two documents that are no text differ in it too.
     fn fingerprint(&self) -> u64 {
         let text = rng::hash(&self.all);
-        if self.binary == 0 { text } else { rng::draw(&[text, self.binary_hash]) }
+        if self.binary_hash == 0 { text } else { rng::draw(&[text, self.binary_hash]) }
     }
 }

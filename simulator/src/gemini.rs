@@ -75,6 +75,7 @@ impl Vendor for Gemini {
         let schema = setting(["responseJsonSchema", "response_json_schema"]).cloned();
         let schema = schema
             .or_else(|| setting(["responseSchema", "response_schema"]).cloned().map(json_schema));
+        prompt.check()?;
         Ok(Call::new(model, most, schema, prompt))
     }
 
@@ -251,8 +252,15 @@ fn read_parts(prompt: &mut Prompt, role: &str, content: &Value) {
             prompt.text(role, text);
         }
         let data = part.pointer("/inlineData/data").or_else(|| part.pointer("/inline_data/data"));
+        let kind =
+            part.pointer("/inlineData/mimeType").or_else(|| part.pointer("/inline_data/mime_type"));
+        let kind = kind.and_then(Value::as_str);
         if let Some(data) = data.and_then(Value::as_str) {
-            prompt.base64(data);
+            match kind.filter(|kind| kind.starts_with("image/")) {
+                // docs: media-resolution; the same for every size.
+                Some(_) => prompt.picture(data, kind, 20 << 20, |_| 1_120),
+                None => prompt.base64(data),
+            }
         }
     }
 }

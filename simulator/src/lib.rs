@@ -62,6 +62,7 @@ mod meter;
 mod models;
 mod openai;
 mod parameters;
+mod picture;
 mod problem;
 mod provider;
 pub mod refused_key;

@@ -12,6 +12,7 @@ use crate::{
     call::{Call, Prompt},
     limiter::{LimitStatus, Refusal},
     parameters,
+    picture::Picture,
     problem::Problem,
     vendor::{self, Vendor, set},
 };
@@ -60,6 +61,7 @@ impl Vendor for OpenAi {
                 .for_each(|content| read_content(&mut prompt, role, content));
         }
         let schema = body.pointer("/response_format/json_schema/schema").cloned();
+        prompt.check()?;
         Ok(Call::new(model, max_tokens(&body)?, schema, prompt))
     }
 
@@ -211,7 +213,13 @@ fn go_duration(duration: Duration) -> String {
     }
 }
 
-/// A string, or parts of text and files.
+/// Guide "Images and vision", calculating costs: patches of 32 × 32 pixels, up to 2,500 in high
+/// detail, at 1.2 tokens.
+pub(crate) fn vision_tokens(picture: Picture) -> u64 {
+    picture.patches(32).min(2_500) * 6 / 5
+}
+
+/// A string, or parts of text, pictures and files.
 fn read_content(prompt: &mut Prompt, role: &str, content: &Value) {
     if let Some(text) = content.as_str() {
         return prompt.text(role, text);
@@ -219,6 +227,9 @@ fn read_content(prompt: &mut Prompt, role: &str, content: &Value) {
     for part in content.as_array().into_iter().flatten() {
         if let Some(text) = part.get("text").and_then(Value::as_str) {
             prompt.text(role, text);
+        }
+        if let Some(data) = part.pointer("/image_url/url").and_then(Value::as_str) {
+            prompt.picture(data, None, 20 << 20, vision_tokens);
         }
         if let Some(data) = part.pointer("/file/file_data").and_then(Value::as_str) {
             prompt.base64(data);

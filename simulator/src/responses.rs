@@ -10,7 +10,7 @@ use crate::{
     answer::Answer,
     call::{Call, Prompt},
     limiter::LimitStatus,
-    openai::OpenAi,
+    openai::{OpenAi, vision_tokens},
     parameters,
     problem::Problem,
     vendor::{self, Vendor},
@@ -67,6 +67,7 @@ impl Vendor for Responses {
             }
             _ => return Err(Problem::invalid("Missing required parameter: 'input'.", "input")),
         }
+        prompt.check()?;
         Ok(Call::new(model, most, body.pointer("/text/format/schema").cloned(), prompt))
     }
 
@@ -137,6 +138,9 @@ fn read_item(prompt: &mut Prompt, item: &Value) {
     for part in item.get("content").and_then(Value::as_array).into_iter().flatten() {
         if let Some(text) = part.get("text").and_then(Value::as_str) {
             prompt.text(role, text);
+        }
+        if let Some(data) = part.get("image_url").and_then(Value::as_str) {
+            prompt.picture(data, None, 20 << 20, vision_tokens);
         }
         if let Some(data) = part.get("file_data").and_then(Value::as_str) {
             prompt.base64(data);

@@ -150,3 +150,23 @@ async fn a_schema_is_satisfied() {
     assert_eq!(answer["summary"], "The parties agree.");
     assert!(answer["risk"] == "low" || answer["risk"] == "high");
 }
+
+#[tokio::test]
+async fn a_picture_counts_by_its_pixels_and_must_be_what_it_is_said_to_be() {
+    // 280 pixels by 280, as far as its header goes.
+    const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAARgAAAEYCAIAAAA=";
+    let stage = Stage::new(LIMITS).await;
+    let asked = |media_type: &str, data: &str| {
+        let source = json!({"type": "base64", "media_type": media_type, "data": data});
+        let content =
+            json!([{"type": "image", "source": source}, {"type": "text", "text": "See."}]);
+        json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": content}]})
+    };
+    let reply = stage.anthropic(&asked("image/png", PICTURE)).await.unwrap();
+    assert_eq!((reply.status, reply.json()["usage"]["input_tokens"].as_u64()), (200, Some(101)));
+    for (media_type, data) in [("image/jpeg", PICTURE), ("image/png", "JVBERi0=")] {
+        let refused = stage.anthropic(&asked(media_type, data)).await.unwrap();
+        assert_eq!(refused.status, 400, "{media_type}");
+        assert_eq!(refused.json()["error"]["type"], json!("invalid_request_error"));
+    }
+}

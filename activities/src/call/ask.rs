@@ -45,7 +45,7 @@ impl Caller<'_> {
         let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
         let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
         let bounds = provider.bounds(model.model());
-        let (room, input) = (question.room(bounds.output_tokens), question.input_tokens());
+        let (room, input) = (question.room(bounds.output_tokens), question.input_tokens_of(model));
         if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
             return Err(Failure::exceeds_context(model, input, context));
         }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_documents::tokens;
-use tidegate_providers::{Document as Body, Parameters, Request as Call};
+use tidegate_providers::{Document as Body, Parameters, Picture, Request as Call, picture};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{AskedWith, Job};
 
@@ -29,6 +29,8 @@ pub(crate) enum Content {
     Text(String),
     /// A PDF as it is, and its pages.
     Pdf(Bytes, usize),
+    /// Pictures, and the text that belongs to them, if any.
+    Pictures(String, Vec<Picture>),
 }
 
 impl Content {
@@ -37,14 +39,27 @@ impl Content {
         match self {
             Self::Text(text) => text.len() as u64,
             Self::Pdf(bytes, _) => bytes.len() as u64,
+            Self::Pictures(text, pictures) => {
+                let pictures = pictures.iter().map(|picture| picture.bytes.len());
+                (text.len() + pictures.sum::<usize>()) as u64
+            }
         }
     }
 
-    /// Estimated tokens of the document alone.
+    /// Estimated tokens of the document alone, whichever model it is for.
     pub(crate) fn tokens(&self) -> u64 {
+        self.tokens_of("")
+    }
+
+    /// The same for a model, by its name.
+    fn tokens_of(&self, model: &str) -> u64 {
         match self {
             Self::Text(text) => tokens::estimate(text),
             Self::Pdf(_, pages) => *pages as u64 * TOKENS_PER_PAGE,
+            Self::Pictures(text, pictures) => {
+                let each = |it: &Picture| picture::tokens(model, it.width, it.height);
+                tokens::estimate(text) + pictures.iter().map(each).sum::<u64>()
+            }
         }
     }
 }
@@ -155,9 +170,15 @@ impl<'a> Question<'a> {
         Self { schema: Some(Cow::Owned(schema)), max_output_tokens, stated, likely, ..self }
     }
 
-    /// Estimated input tokens.
+    /// Estimated input tokens, where the model is not known.
     pub(crate) fn input_tokens(&self) -> u64 {
         input_tokens(&self.instructions, self.content.tokens(), self.schema.as_deref())
+    }
+
+    /// Estimated input tokens of a model.
+    pub(crate) fn input_tokens_of(&self, model: &ModelId) -> u64 {
+        let document = self.content.tokens_of(model.model());
+        input_tokens(&self.instructions, document, self.schema.as_deref())
     }
 
     /// As a provider takes it.
@@ -168,6 +189,7 @@ impl<'a> Question<'a> {
             document: match self.content {
                 Content::Text(text) => Body::Text(text),
                 Content::Pdf(bytes, _) => Body::Pdf(bytes),
+                Content::Pictures(text, pictures) => Body::Pictures(text, pictures),
             },
             max_output_tokens: room,
             schema: self.schema.as_deref(),

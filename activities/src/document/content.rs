@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use tidegate_documents::{Format, Unreadable};
+use tidegate_providers::{Picture, picture};
 use tidegate_workflows::contract::FailureType;
 
 use crate::{
     batch::job::Document,
-    call::{attempt::Attempt, prompt::Content},
+    call::{attempt::Attempt, prompt::Content, route::Route},
     document::{
         archived::{self, Fault},
         version::Version,
@@ -149,6 +150,7 @@ pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
     attach_pdf: bool,
+    route: &Route,
     care: Care<'_>,
 ) -> Result<Read, Failure> {
     let Raw { mut version, body, mut held } = raw;
@@ -162,7 +164,9 @@ pub(crate) async fn extract(
     let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
     let may_kill = bytes.len() >= LARGE || !is_plain;
     let told = if may_kill { Some(care.begin().await?) } else { None };
-    let read = services.reader.read(bytes.clone(), &name).await;
+    let edge = route.models.iter().map(|model| picture::edge(model.model())).min();
+    let edge = edge.unwrap_or(services.reader.limits().picture_edge);
+    let read = services.reader.read_for(bytes.clone(), &name, edge).await;
     if let Some(told) = told {
         care.end(told).await;
     }
@@ -174,7 +178,12 @@ pub(crate) async fn extract(
         Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
         Ok(read) => {
             version.missing_pages = read.missing_pages;
-            Content::Text(read.text)
+            match read.pictures.is_empty() {
+                true => Content::Text(read.text),
+                false => {
+                    Content::Pictures(read.text, read.pictures.into_iter().map(sent).collect())
+                }
+            }
         }
         // A scan: the model reads pictures.
         Err(Unreadable::NoTextLayer { pages }) if attached => Content::Pdf(bytes, pages),
@@ -189,10 +198,11 @@ pub(crate) async fn read(
     services: &Services,
     document: Document,
     attach_pdf: bool,
+    route: &Route,
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
     let raw = fetch(services, &document).await?;
-    let Read { content, version, .. } = extract(services, raw, attach_pdf, care).await?;
+    let Read { content, version, .. } = extract(services, raw, attach_pdf, route, care).await?;
     Ok((content, version))
 }
 
@@ -206,6 +216,11 @@ pub(crate) async fn fetched(
         Some(raw) => Ok(*raw),
         None => fetch(services, document).await,
     }
+}
+
+fn sent(picture: tidegate_documents::Picture) -> Picture {
+    let tidegate_documents::Picture { media_type, width, height, bytes } = picture;
+    Picture { media_type, width, height, bytes }
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {

@@ -63,7 +63,7 @@ pub async fn process(
                 return Ok(result.outcome(attempt));
             }
             let care = Care::alone(attempt);
-            content::extract(services, raw, shard.job.attach_pdf, care).await?
+            content::extract(services, raw, shard.job.attach_pdf, &shard.route, care).await?
         }
     };
     if let Content::Text(text) = &content

@@ -40,6 +40,8 @@ pub struct Scripted {
     pub answers: Arc<Mutex<VecDeque<Result<Completion, Error>>>>,
     /// The cap on output, and the instructions.
     pub asked: Arc<Mutex<Vec<(u32, String)>>>,
+    /// What was sent of the documents: kinds and sizes.
+    pub sent: Arc<Mutex<Vec<String>>>,
     cap: Arc<Mutex<Option<u32>>>,
     context: Arc<Mutex<Option<u64>>>,
 }
@@ -63,6 +65,7 @@ impl Provider for Scripted {
     ) -> BoxFuture<'a, Result<Completion, Error>> {
         let asked = (request.max_output_tokens, request.instructions.to_owned());
         self.asked.lock().unwrap().push(asked);
+        self.sent.lock().unwrap().push(format!("{:?}", request.document));
         let answer = self.answers.lock().unwrap().pop_front();
         Box::pin(async move { answer.unwrap() })
     }

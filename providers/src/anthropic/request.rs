@@ -1,5 +1,7 @@
 //! The body of a request.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,6 +10,7 @@ use crate::{
     call::{Document, Request},
     dialect::Dialect,
     error::{Error, Kind},
+    picture::Picture,
     prompt,
 };
 
@@ -59,20 +62,21 @@ struct Message {
 #[serde(untagged)]
 enum Content {
     Text(String),
-    Attached([Block; 2]),
+    Attached(Vec<Block>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
     Document { source: FileSource },
-    Text { text: &'static str },
+    Image { source: FileSource },
+    Text { text: Cow<'static, str> },
 }
 
 #[derive(Serialize)]
 struct FileSource {
     r#type: &'static str,
-    media_type: &'static str,
+    media_type: String,
     data: String,
 }
 
@@ -127,10 +131,23 @@ fn content(document: Document<'_>) -> Content {
         Document::Pdf(bytes) => {
             let source = FileSource {
                 r#type: "base64",
-                media_type: "application/pdf",
+                media_type: "application/pdf".to_owned(),
                 data: prompt::base64(bytes),
             };
-            Content::Attached([Block::Document { source }, Block::Text { text: prompt::ATTACHED }])
+            let text = prompt::ATTACHED.into();
+            Content::Attached(vec![Block::Document { source }, Block::Text { text }])
+        }
+        // Pictures before the text, as the vendor advises.
+        Document::Pictures(text, pictures) => {
+            let image = |picture: &Picture| Block::Image {
+                source: FileSource {
+                    r#type: "base64",
+                    media_type: picture.media_type.clone(),
+                    data: prompt::base64(&picture.bytes),
+                },
+            };
+            let text = Block::Text { text: prompt::beside(text) };
+            Content::Attached(pictures.iter().map(image).chain([text]).collect())
         }
     }
 }
@@ -180,6 +197,19 @@ mod tests {
             attached["messages"][0]["content"],
             json!([file, {"type":"text","text":"The document is attached."}])
         );
+    }
+
+    #[test]
+    fn pictures() {
+        let pictures = [crate::testing::picture()];
+        let document = Document::Pictures("Ebb", &pictures);
+        let image = json!({"type":"image","source":{"type":"base64","media_type":"image/png","data":"AQI="}});
+        let text = json!({"type":"text","text":"<document>\nEbb\n</document>"});
+        let content = &written(&Request { document, ..REQUEST })["messages"][0]["content"];
+        assert_eq!(content, &json!([image, text]));
+        let document = Document::Pictures("", &pictures);
+        let alone = &written(&Request { document, ..REQUEST })["messages"][0]["content"];
+        assert_eq!(alone[1], json!({"type":"text","text":"The document is attached."}));
     }
 
     #[test]

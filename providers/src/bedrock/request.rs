@@ -6,9 +6,10 @@ use aws_sdk_bedrockruntime::{
     operation::converse::builders::ConverseFluentBuilder,
     types::{
         CachePointBlock, CachePointType, ContentBlock, ConversationRole, DocumentBlock,
-        DocumentFormat, DocumentSource, InferenceConfiguration, JsonSchemaDefinition, Message,
-        OutputConfig, OutputFormat, OutputFormatStructure, OutputFormatType,
-        PerformanceConfiguration, ServiceTier, SystemContentBlock,
+        DocumentFormat, DocumentSource, ImageBlock, ImageFormat, ImageSource,
+        InferenceConfiguration, JsonSchemaDefinition, Message, OutputConfig, OutputFormat,
+        OutputFormatStructure, OutputFormatType, PerformanceConfiguration, ServiceTier,
+        SystemContentBlock,
     },
 };
 use aws_smithy_types::{Blob, Document as Fields, Number};
@@ -143,6 +144,21 @@ fn content(document: Document<'_>) -> Result<Vec<ContentBlock>, BuildError> {
                 .source(source)
                 .build()?;
             vec![ContentBlock::Document(file), ContentBlock::Text(prompt::ATTACHED.to_owned())]
+        }
+        Document::Pictures(text, pictures) => {
+            let mut content = Vec::with_capacity(pictures.len() + 1);
+            for picture in pictures {
+                let format = match picture.media_type.as_str() {
+                    "image/jpeg" => ImageFormat::Jpeg,
+                    "image/webp" => ImageFormat::Webp,
+                    _ => ImageFormat::Png,
+                };
+                let source = ImageSource::Bytes(Blob::new(picture.bytes.clone()));
+                let image = ImageBlock::builder().format(format).source(source).build()?;
+                content.push(ContentBlock::Image(image));
+            }
+            content.push(ContentBlock::Text(prompt::beside(text).into_owned()));
+            content
         }
     })
 }

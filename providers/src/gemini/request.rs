@@ -9,7 +9,8 @@ use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
-    error::Error,
+    error::{Error, Kind},
+    picture::Picture,
     prompt,
 };
 
@@ -34,13 +35,13 @@ struct Content<'a> {
 #[serde(rename_all = "camelCase")]
 enum Part<'a> {
     Text(Cow<'a, str>),
-    InlineData(Inline),
+    InlineData(Inline<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Inline {
-    mime_type: &'static str,
+struct Inline<'a> {
+    mime_type: Cow<'a, str>,
     data: String,
 }
 
@@ -54,18 +55,27 @@ struct GenerationConfig<'a> {
     response_json_schema: Option<&'a Value>,
 }
 
-pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
+pub(super) fn body<'a>(request: &Request<'a>, dialect: Dialect) -> Result<Vec<u8>, Error> {
     let text = |text| Part::Text(Cow::Borrowed(text));
     let parts = match request.document {
         Document::Text(document) => vec![Part::Text(prompt::wrap(document).into())],
         Document::Pdf(bytes) => {
             vec![
                 Part::InlineData(Inline {
-                    mime_type: "application/pdf",
+                    mime_type: "application/pdf".into(),
                     data: prompt::base64(bytes),
                 }),
                 text(prompt::ATTACHED),
             ]
+        }
+        Document::Pictures(text, pictures) => {
+            let image = |picture: &'a Picture| {
+                Part::InlineData(Inline {
+                    mime_type: picture.media_type.as_str().into(),
+                    data: prompt::base64(&picture.bytes),
+                })
+            };
+            pictures.iter().map(image).chain([Part::Text(prompt::beside(text))]).collect()
         }
     };
     let instructions = Some(request.instructions).filter(|text| !text.is_empty());
@@ -111,6 +121,15 @@ mod tests {
             written(&Request { schema: Some(&schema), instructions: "", ..REQUEST }),
             json!({"contents":user,"generationConfig":config})
         );
+    }
+
+    #[test]
+    fn pictures() {
+        let pictures = [crate::testing::picture()];
+        let document = Document::Pictures("", &pictures);
+        let image = json!({"inlineData":{"mimeType":"image/png","data":"AQI="}});
+        let parts = &written(&Request { document, ..REQUEST })["contents"][0]["parts"];
+        assert_eq!(parts, &json!([image, {"text":"The document is attached."}]));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
-    error::Error,
+    error::{Error, Kind},
+    picture::Picture,
     prompt,
     settings::OutputCap,
 };
@@ -39,14 +40,22 @@ struct Message<'a> {
 #[serde(untagged)]
 enum Content<'a> {
     Text(Cow<'a, str>),
-    Attached([Part; 2]),
+    Attached(Vec<Part>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part {
     File { file: File },
-    Text { text: &'static str },
+    ImageUrl { image_url: ImageUrl },
+    Text { text: Cow<'static, str> },
+}
+
+/// `high`: else models of this year take large pictures whole, for many times the tokens.
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+    detail: &'static str,
 }
 
 #[derive(Serialize)]
@@ -99,7 +108,17 @@ fn content(document: Document<'_>) -> Content<'_> {
         Document::Pdf(bytes) => {
             let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
             let file = File { filename: prompt::FILE_NAME, file_data };
-            Content::Attached([Part::File { file }, Part::Text { text: prompt::ATTACHED }])
+            Content::Attached(vec![
+                Part::File { file },
+                Part::Text { text: prompt::ATTACHED.into() },
+            ])
+        }
+        Document::Pictures(text, pictures) => {
+            let image = |picture: &Picture| Part::ImageUrl {
+                image_url: ImageUrl { url: prompt::data_url(picture), detail: "high" },
+            };
+            let text = Part::Text { text: prompt::beside(text) };
+            Content::Attached(pictures.iter().map(image).chain([text]).collect())
         }
     }
 }
@@ -127,6 +146,18 @@ mod tests {
             written["messages"][0]["content"],
             json!([file, {"type":"text","text":"The document is attached."}])
         );
+    }
+
+    #[test]
+    fn pictures() {
+        let pictures = [crate::testing::picture()];
+        let document = Document::Pictures("", &pictures);
+        let request = Request { document, instructions: "", ..REQUEST };
+        let written: Value =
+            serde_json::from_slice(&body(&request, OutputCap::MaxTokens).unwrap()).unwrap();
+        let image = json!({"type":"image_url","image_url":{"url":"data:image/png;base64,AQI=","detail":"high"}});
+        let text = json!({"type":"text","text":"The document is attached."});
+        assert_eq!(written["messages"][0]["content"], json!([image, text]));
     }
 
     #[test]

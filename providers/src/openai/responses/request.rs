@@ -9,7 +9,8 @@ use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
-    error::Error,
+    error::{Error, Kind},
+    picture::Picture,
     prompt,
 };
 
@@ -40,14 +41,15 @@ enum Input<'a> {
 #[derive(Serialize)]
 struct Message {
     role: &'static str,
-    content: [Part; 2],
+    content: Vec<Part>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Part {
     InputFile { filename: &'static str, file_data: String },
-    InputText { text: &'static str },
+    InputImage { image_url: String, detail: &'static str },
+    InputText { text: Cow<'static, str> },
 }
 
 #[derive(Serialize)]
@@ -84,8 +86,17 @@ fn input(document: Document<'_>) -> Input<'_> {
             let file = Part::InputFile { filename: prompt::FILE_NAME, file_data };
             Input::Messages([Message {
                 role: "user",
-                content: [file, Part::InputText { text: prompt::ATTACHED }],
+                content: vec![file, Part::InputText { text: prompt::ATTACHED.into() }],
             }])
+        }
+        Document::Pictures(text, pictures) => {
+            let image = |picture: &Picture| Part::InputImage {
+                image_url: prompt::data_url(picture),
+                detail: "high",
+            };
+            let text = Part::InputText { text: prompt::beside(text) };
+            let content = pictures.iter().map(image).chain([text]).collect();
+            Input::Messages([Message { role: "user", content }])
         }
     }
 }
@@ -124,6 +135,17 @@ mod tests {
             }),
             json!({"model":"asked","input":input,"max_output_tokens":16,"store":false,"text":format})
         );
+    }
+
+    #[test]
+    fn pictures() {
+        let pictures = [crate::testing::picture()];
+        let document = Document::Pictures("", &pictures);
+        let image =
+            json!({"type":"input_image","image_url":"data:image/png;base64,AQI=","detail":"high"});
+        let text = json!({"type":"input_text","text":"The document is attached."});
+        let input = &written(&Request { document, ..REQUEST })["input"];
+        assert_eq!(input, &json!([{"role":"user","content":[image, text]}]));
     }
 
     #[test]

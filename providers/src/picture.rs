@@ -1,0 +1,176 @@
+//! Pictures: what a model takes for one, in tokens, and how large it is worth sending.
+//!
+//! | models | rule | source |
+//! |---|---|---|
+//! | Claude | patches of 28 × 28 pixels; up to 4.6 at most 1,568 pixels an edge and as many tokens, later ones 2,016 | platform.claude.com/docs/en/build-with-claude/vision; measured: huggingface.co/datasets/JOHNISKING/image-token-cost (gives 1,369 + text for 1,024 × 1,024, and 2,952 for 16:9 at most) |
+//! | GPT-4o, 4.1, 4.5, 5, o1, o3 | within 2,048², the shorter edge 768, a base and tiles of 512² | developers.openai.com/api/docs/guides/images-vision, calculating costs |
+//! | GPT-4.1 and 5 mini and nano, o4-mini | patches of 32², at most 1,536, times a weight | the same |
+//! | GPT-5.4 and later | the same with 2,500 (`detail: high`), times 1.2 | the same; the weight measured in the data set above |
+//! | Gemini up to 2.5 | 258, for each tile of 768² where an edge is longer than 384 | ai.google.dev/gemini-api/docs/tokens |
+//! | Gemini 3 and later | 1,120 whatever its size | ai.google.dev/gemini-api/docs/media-resolution; measured 1,065 to 1,101 |
+//! | others | pixels / 750, as Claude's were told to be for long | |
+//!
+//! Vendors scale down what is larger, so that more pixels cost time and bring nothing.
+
+use std::fmt;
+
+use crate::bounds;
+
+/// A picture that is sent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// `image/png`, `image/jpeg` or `image/webp`: what every vendor takes.
+    pub media_type: String,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
+/// The size instead of the picture.
+impl fmt::Debug for Picture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { media_type, width, height, bytes } = self;
+        write!(f, "{media_type} {width}×{height} ({} bytes)", bytes.len())
+    }
+}
+
+/// Bytes of one file that every vendor takes: Bedrock's 3.75 MB are the least
+/// (docs.aws.amazon.com, `API_runtime_Message`); Anthropic takes 5 MB, OpenAI and Gemini 20.
+pub const MAX_BYTES: u64 = 3_750_000;
+
+/// How a model counts.
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    /// Squares of so many pixels, within an edge and a number of squares; each so many hundredths
+    /// of a token.
+    Patches { side: u32, edge: u32, most: u32, hundredths: u64 },
+    /// A base, and so much for each tile of 512 × 512.
+    Tiles { base: u64, each: u64 },
+    /// So much for each tile of 768 × 768, and for one that is small.
+    Crops(u64),
+    /// The same for all.
+    Fixed(u64),
+    /// Pixels divided by 750.
+    Area,
+}
+
+const OLDER_CLAUDE: Rule = Rule::Patches { side: 28, edge: 1_568, most: 1_568, hundredths: 100 };
+const CLAUDE: Rule = Rule::Patches { side: 28, edge: 2_016, most: 5_184, hundredths: 100 };
+const GPT: Rule = Rule::Patches { side: 32, edge: 2_048, most: 2_500, hundredths: 120 };
+
+const fn mini(hundredths: u64) -> Rule {
+    Rule::Patches { side: 32, edge: 2_048, most: 1_536, hundredths }
+}
+
+/// The beginnings of models' names; the longest that fits counts.
+const RULES: &[(&str, Rule)] = &[
+    ("claude", CLAUDE),
+    ("claude-3", OLDER_CLAUDE),
+    ("claude-opus-4", OLDER_CLAUDE),
+    ("claude-opus-4-7", CLAUDE),
+    ("claude-opus-4-8", CLAUDE),
+    ("claude-sonnet-4", OLDER_CLAUDE),
+    ("claude-haiku-4", OLDER_CLAUDE),
+    ("gpt-4", Rule::Tiles { base: 85, each: 170 }),
+    ("gpt-4o-mini", Rule::Tiles { base: 2_833, each: 5_667 }),
+    ("gpt-4.1-mini", mini(162)),
+    ("gpt-4.1-nano", mini(246)),
+    ("o1", Rule::Tiles { base: 75, each: 150 }),
+    ("o3", Rule::Tiles { base: 75, each: 150 }),
+    ("o4-mini", mini(172)),
+    ("gpt-5", Rule::Tiles { base: 70, each: 140 }),
+    ("gpt-5-mini", mini(162)),
+    ("gpt-5-nano", mini(246)),
+    ("gpt-5.4", GPT),
+    ("gpt-5.5", GPT),
+    ("gpt-5.6", GPT),
+    ("gpt-6", GPT),
+    ("gemini", Rule::Fixed(1_120)),
+    ("gemini-1", Rule::Fixed(258)),
+    ("gemini-2", Rule::Crops(258)),
+];
+
+/// Input tokens that a model counts for a picture of this size.
+#[must_use]
+pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
+    let (width, height) = (width.max(1), height.max(1));
+    match rule(model) {
+        Rule::Fixed(tokens) => tokens,
+        Rule::Area => (u64::from(width) * u64::from(height)).div_ceil(750),
+        Rule::Crops(each) if width <= 384 && height <= 384 => each,
+        Rule::Crops(each) => each * tiles(width, height, 768),
+        Rule::Tiles { base, each } => {
+            let (width, height) = within(width, height, 2_048);
+            let short = width.min(height);
+            let (width, height) = match short > 768 {
+                true => (scaled(width, 768, short), scaled(height, 768, short)),
+                false => (width, height),
+            };
+            base + each * tiles(width, height, 512)
+        }
+        Rule::Patches { side, edge, most, hundredths } => {
+            let (width, height) = within(width, height, edge);
+            (tiles(width, height, side).min(most.into()) * hundredths).div_ceil(100)
+        }
+    }
+}
+
+/// The longest edge, in pixels, that a model looks at.
+#[must_use]
+pub fn edge(model: &str) -> u32 {
+    match rule(model) {
+        Rule::Patches { edge, .. } => edge,
+        Rule::Tiles { .. } | Rule::Crops(_) | Rule::Fixed(_) => 2_048,
+        Rule::Area => 1_568,
+    }
+}
+
+fn rule(model: &str) -> Rule {
+    bounds::cap(RULES, model).unwrap_or(Rule::Area)
+}
+
+fn within(width: u32, height: u32, edge: u32) -> (u32, u32) {
+    match width.max(height) {
+        long if long > edge => (scaled(width, edge, long), scaled(height, edge, long)),
+        _ => (width, height),
+    }
+}
+
+fn scaled(length: u32, to: u32, of: u32) -> u32 {
+    let scaled = u64::from(length) * u64::from(to) / u64::from(of);
+    u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
+}
+
+fn tiles(width: u32, height: u32, side: u32) -> u64 {
+    u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_count_as_the_vendors_say() {
+        for (model, width, height, expected) in [
+            ("claude-opus-5-5", 1_024, 1_024, 1_369),
+            ("claude-opus-5-5", 3_840, 2_160, 2_952),
+            ("eu.anthropic.claude-haiku-4-5-20251001-v1:0", 1_024, 1_024, 1_369),
+            ("claude-haiku-4-5", 4_032, 3_024, 1_568),
+            ("gpt-4o", 1_024, 1_024, 765),
+            ("gpt-4o", 2_048, 4_096, 1_105),
+            ("gpt-4.1-mini", 1_024, 1_024, 1_659),
+            ("gpt-6-luna", 1_024, 1_024, 1_229),
+            ("gpt-6-luna", 256, 256, 77),
+            ("gemini-2.5-flash", 300, 200, 258),
+            ("gemini-2.5-flash", 1_536, 768, 516),
+            ("gemini-3.8-flash", 4_000, 3_000, 1_120),
+            ("llava", 1_500, 500, 1_000),
+        ] {
+            assert_eq!(tokens(model, width, height), expected, "{model}, {width} × {height}");
+        }
+        assert_eq!((edge("claude-haiku-4-5"), edge("claude-sonnet-5-5")), (1_568, 2_016));
+    }
+}
