@@ -9,7 +9,7 @@ use serde_json::Value;
 use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta, Type};
 use tidegate::config::Config;
 
-const FILES: [&str; 4] = ["sections", "provider", "model", "host"];
+const FILES: [&str; 6] = ["sections", "provider", "model", "host", "group", "documents"];
 
 const HEAD: &str = "# Configuration
 
