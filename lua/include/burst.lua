@@ -187,7 +187,7 @@ end
 -- What is left of a bucket for what is not reckoned right, such as calls in flight that were
 -- estimated too low. It costs depth once, and no rate.
 local function cushion(state, dimension, limit)
-  local CUSHION = 0.02
+  local CUSHION = 0.04
   return CUSHION * limit + 0.1 * state[dimension_slot(dimension) + HELD]
 end
 
