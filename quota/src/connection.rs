@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use crate::{error::Error, script::Script};
 
 /// No question to the limiter is worth more time than this; the worker falls back to its own share.
-const ANSWER_WITHIN: Duration = Duration::from_millis(250);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(250);
 
 /// The code of the scripts' error when the quota is kept in a newer layout than theirs.
 const OUTDATED: &str = "TIDEGATE-OUTDATED";
@@ -27,6 +27,7 @@ type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, RedisError>> + Send +
 pub(crate) struct Connection {
     kind: Kind,
     address: String,
+    answer_within: Duration,
 }
 
 enum Kind {
@@ -51,13 +52,13 @@ impl Connection {
     /// Understands `redis://`, `rediss://`, `unix://`, `redis+cluster://host:port,host:port` and
     /// `redis+sentinel://host:port,host:port/master-name`. Connects at the first use: a worker may
     /// start while Redis is away.
-    pub(crate) fn open(url: &str) -> Result<Self, Error> {
+    pub(crate) fn open(url: &str, answer_within: Duration) -> Result<Self, Error> {
         let bad = |error: RedisError| Error::Address(error.to_string());
         let kind = if let Some(nodes) = url.strip_prefix("redis+cluster://") {
             let client =
                 ClusterClient::builder(nodes.split(',').map(|node| format!("redis://{node}")))
-                    .connection_timeout(ANSWER_WITHIN)
-                    .response_timeout(ANSWER_WITHIN)
+                    .connection_timeout(answer_within)
+                    .response_timeout(answer_within)
                     .retries(0)
                     .build()
                     .map_err(bad)?;
@@ -76,15 +77,15 @@ impl Connection {
             Kind::Sentinel { client: Box::new(Mutex::new(client)), connection: Mutex::new(None) }
         } else {
             let config = ConnectionManagerConfig::new()
-                .set_connection_timeout(Some(ANSWER_WITHIN))
-                .set_response_timeout(Some(ANSWER_WITHIN))
+                .set_connection_timeout(Some(answer_within))
+                .set_response_timeout(Some(answer_within))
                 .set_max_delay(Duration::from_secs(1));
             Kind::Single(
                 ConnectionManager::new_lazy_with_config(Client::open(url).map_err(bad)?, config)
                     .map_err(bad)?,
             )
         };
-        Ok(Self { kind, address: without_password(url) })
+        Ok(Self { kind, address: without_password(url), answer_within })
     }
 
     /// Runs a script.
@@ -135,7 +136,7 @@ impl Connection {
     }
 
     async fn within<T>(&self, answer: Answer<'_, T>) -> Result<T, Error> {
-        match tokio::time::timeout(ANSWER_WITHIN, answer).await {
+        match tokio::time::timeout(self.answer_within, answer).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(error)) if error.to_string().contains(OUTDATED) => {
                 Err(Error::Outdated(error.to_string()))
@@ -144,7 +145,8 @@ impl Connection {
             Ok(Err(error)) => Err(Error::Away(format!("{}: {error}", self.address))),
             Err(_) => {
                 self.forget_silent();
-                Err(Error::Away(format!("{}: no answer within {ANSWER_WITHIN:?}", self.address)))
+                let within = self.answer_within;
+                Err(Error::Away(format!("{}: no answer within {within:?}", self.address)))
             }
         }
     }

@@ -170,7 +170,10 @@ impl Quota {
                 }
                 Decision::Paused { wait, ticket } => {
                     metrics::denied_by_gate(&model.id);
-                    let wait = wait + shared.options.jitter.mul_f64(rand::random());
+                    // A worker that waits for its first answer shares no gate with others.
+                    let jitter =
+                        if shared.is_joined() { shared.options.jitter } else { Duration::ZERO };
+                    let wait = wait + jitter.mul_f64(rand::random());
                     (wait, wait, Refused::Paused { model: model.id.clone(), wait, ticket })
                 }
             };

@@ -12,7 +12,7 @@ use std::{
 use tidegate_types::Tenant;
 
 use crate::{
-    connection::Connection,
+    connection::{ANSWER_WITHIN, Connection},
     dimension::Amounts,
     error::Error,
     key::ModelKeys,
@@ -51,9 +51,23 @@ impl Store {
     /// # Panics
     /// Outside of a Tokio runtime.
     pub fn open(url: &str, prefix: &str, pause_ttl: Duration) -> Result<Self, Error> {
+        Self::open_within(url, prefix, pause_ttl, ANSWER_WITHIN)
+    }
+
+    /// For tests, which have company: the same, and an answer may take so long.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    #[doc(hidden)]
+    pub fn open_within(
+        url: &str,
+        prefix: &str,
+        pause_ttl: Duration,
+        answer_within: Duration,
+    ) -> Result<Self, Error> {
         crate::key::check_prefix(prefix).map_err(Error::Address)?;
         Ok(Self {
-            connection: Arc::new(Connection::open(url)?),
+            connection: Arc::new(Connection::open(url, answer_within)?),
             scripts: Arc::new(Scripts::new()),
             prefix: prefix.to_owned(),
             pause_ttl,

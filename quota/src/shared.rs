@@ -40,7 +40,7 @@ const CACHE_BELIEVED: Duration = Duration::from_secs(60);
 const UNKNOWN_OUTPUT: u64 = 3;
 
 /// When to ask again for what cannot be decided while Redis is away.
-const UNDECIDED: Duration = Duration::from_secs(4);
+const UNDECIDED: Duration = Duration::from_secs(2);
 
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Shared {
             }
         }
         let wait = Decision::Paused { wait: UNDECIDED, ticket: ask.ticket };
-        if self.redis.is_some() && !self.joined.load(Ordering::Relaxed) {
+        if !self.is_joined() {
             return Ok((wait, Backend::Local));
         }
         let (decision, expectation) = self.local.reserve_now(&self.share(model), ask);
@@ -149,6 +149,11 @@ impl Shared {
             decision => decision,
         };
         Ok((decision, Backend::Local))
+    }
+
+    /// Whether this worker has ever been part of the fleet. Without a Redis it is the fleet.
+    pub(crate) fn is_joined(&self) -> bool {
+        self.redis.is_none() || self.joined.load(Ordering::Relaxed)
     }
 
     /// Whether a call that is larger than this worker's share fits into the whole.

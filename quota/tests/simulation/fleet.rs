@@ -26,6 +26,9 @@ const PREFIX: &str = "simulation";
 const STEM: &str = "simulation:v1:{simulated:model}";
 
 const LIMIT: u64 = 100_000;
+const PAUSE_TTL: Duration = Duration::from_secs(300);
+/// A busy machine may answer late.
+const PATIENCE: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 10;
 const TENANTS: usize = 3;
 
@@ -72,7 +75,7 @@ impl<'a> Fleet<'a> {
     pub(crate) fn new(server: &Redis, seed: u64, faults: &'a [Fault], windows: u64) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let open =
-            async { redis_store::Store::open(&server.url, PREFIX, Duration::from_secs(300)) };
+            async { redis_store::Store::open_within(&server.url, PREFIX, PAUSE_TTL, PATIENCE) };
         let store = runtime.block_on(open).unwrap();
         let mut connection = server.connection();
         redis::cmd("FLUSHALL").exec(&mut connection).unwrap();
@@ -368,15 +371,7 @@ impl<'a> Fleet<'a> {
 
     fn seen(&mut self) -> Snapshot {
         let (store, model) = (&self.store, &self.model);
-        for _ in 0..20 {
-            match self.runtime.block_on(store.inspect(model)) {
-                Err(tidegate_quota::Error::Away(_)) => {
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                seen => return seen.unwrap(),
-            }
-        }
-        panic!("Redis did not answer twenty times")
+        self.runtime.block_on(store.inspect(model)).unwrap()
     }
 
     /// One question to the limiter, and every invariant after it.
@@ -387,15 +382,7 @@ impl<'a> Fleet<'a> {
         self.steps += 1;
         self.expiry.advance(&mut self.connection, self.now);
         self.store.set_test_clock(EPOCH + self.now - self.behind);
-        let mut answer = self.runtime.block_on(work(&self.store, &self.model));
-        for _ in 0..20 {
-            // A busy machine may answer late; every operation may be repeated.
-            if !matches!(answer, Err(tidegate_quota::Error::Away(_))) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-            answer = self.runtime.block_on(work(&self.store, &self.model));
-        }
+        let answer = self.runtime.block_on(work(&self.store, &self.model));
         let answer = answer.unwrap_or_else(|error| panic!("at {} s: {error}", self.now / SECOND));
         let seen = self.seen();
         witness::check(&mut self.connection, STEM, &seen);
