@@ -44,7 +44,7 @@ async fn no_word_of_a_document_reaches_temporal() {
     // Each fault writes a failure into the history, and the calls' state into heartbeats.
     let fault = |kind: &str, how: &str| format!("[[faults]]\nkind = \"{kind}\"\n{how}\n");
     let faults = [
-        fault("server-error", "matching = \"kilometre 7\""),
+        fault("server-error", "rate = 0.1"),
         fault("overloaded", "rate = 0.2"),
         fault("malformed", "rate = 0.1"),
         fault("rate-limited", "times = 3"),
