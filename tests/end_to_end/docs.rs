@@ -117,14 +117,12 @@ fn every_command_in_the_documentation_is_understood() {
         let text = std::fs::read_to_string(&page).unwrap().replace("\\\n", " ");
         for line in code(&text) {
             let line = line.split("   #").next().unwrap().trim();
-            let Some(start) = line.find("tidegate ").filter(|start| {
-                *start == 0
-                    || line[..*start].ends_with("run --rm worker ")
-                    || line[..*start].ends_with("-- ")
-            }) else {
+            let line = line.split_once(" -- ").map_or(line, |(_, inside)| inside);
+            let line = line.replacen("docker compose run --rm worker ", "tidegate ", 1);
+            if !line.starts_with("tidegate ") {
                 continue;
-            };
-            let words = unquoted(&line[start..]);
+            }
+            let words = unquoted(&line);
             if words.contains(['…', '|', '[', '$']) {
                 continue;
             }

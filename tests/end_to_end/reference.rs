@@ -9,7 +9,7 @@ use serde_json::Value;
 use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta, Type};
 use tidegate::config::Config;
 
-const FILES: [&str; 6] = ["sections", "provider", "model", "host", "group", "documents"];
+const FILES: [&str; 6] = ["sections", "documents", "group", "host", "model", "provider"];
 
 const HEAD: &str = "# Configuration
 
@@ -22,16 +22,25 @@ the file. Lengths of time are `\"250ms\"`, `\"30s\"`, `\"5m\"`. Unknown keys are
 config` shows what is in force, and where each key comes from.
 ";
 
-/// Every struct of the configuration by its name.
+/// Every section of the configuration by its struct's name.
 fn structs() -> BTreeMap<String, ItemStruct> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/config");
     let texts = FILES.map(|file| std::fs::read_to_string(root.join(format!("{file}.rs"))).unwrap());
     let items = texts.iter().flat_map(|text| syn::parse_file(text).unwrap().items);
     let structs = items.filter_map(|item| match item {
-        Item::Struct(item) => Some((item.ident.to_string(), item)),
+        Item::Struct(item) if is_section(&item) => Some((item.ident.to_string(), item)),
         _ => None,
     });
     structs.collect()
+}
+
+/// Written as a table with keys of its own, and not as a text such as `10/s`.
+fn is_section(item: &ItemStruct) -> bool {
+    let derives = |it: &Attribute| {
+        let Meta::List(list) = &it.meta else { return false };
+        it.path().is_ident("derive") && list.tokens.to_string().contains("Deserialize")
+    };
+    matches!(item.fields, Fields::Named(_)) && item.attrs.iter().any(derives)
 }
 
 /// What the comments say, on one line and without links of rustdoc's.
@@ -107,7 +116,7 @@ fn section(
 fn page() -> String {
     let structs = structs();
     let Fields::Named(sections) = &structs["Config"].fields else { panic!("no sections") };
-    let empty = "[providers.x]\n[models.x]\n[lanes.x]\n[tenants.x]\n[routes.x]\n";
+    let empty = "[providers.x]\n[models.x]\n[lanes.x]\n[tenants.x]\n[routes.x]\n[quotas.x]\n";
     let defaults = serde_json::to_value(toml::from_str::<Config>(empty).unwrap()).unwrap();
     let mut page = HEAD.to_owned();
     for field in sections.named.iter().filter(|field| !is_skipped(&field.attrs)) {
