@@ -1,6 +1,7 @@
 //! A store in this process: the reference model that the scripts are tested against, and the
 //! worker's own share while Redis is away.
 
+mod burst;
 mod state;
 mod tuning;
 

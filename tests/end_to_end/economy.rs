@@ -309,8 +309,8 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     let account = fleet.simulator.account();
     assert_eq!(
         (account.batches, account.model("gpt").requests),
-        (4, 0),
-        "two, and one of them again in halves"
+        (3, 0),
+        "one, and again in halves"
     );
 
     // Ten documents are held at some 0.11 dollars and cost some 0.02.

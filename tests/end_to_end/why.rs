@@ -40,7 +40,7 @@ pub(super) async fn why(fleet: &Fleet, id: &str, mut ready: impl FnMut(&Value) -
 /// Three documents a minute; the others wait in Temporal and look again every few seconds.
 fn small() -> String {
     format!(
-        "[models.\"{MODEL}\"]\ntpm = 2_000\n[worker]\nmax-slot-wait = \"1s\"\n[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\njitter = \"1s\"\n"
+        "[models.\"{MODEL}\"]\ntpm = 2_000\n[worker]\nmax-slot-wait = \"1s\"\n[gate]\nbase-backoff = \"1s\"\nmax-backoff = \"5s\"\nmax-quota-wait = \"5s\"\njitter = \"1s\"\n"
     )
 }
 

@@ -165,7 +165,7 @@ pub(crate) async fn extract(
     let may_kill = bytes.len() >= LARGE || !is_plain;
     let told = if may_kill { Some(care.begin().await?) } else { None };
     let edge = route.models.iter().map(|model| picture::edge(model.model())).min();
-    let edge = edge.unwrap_or(services.reader.limits().picture_edge);
+    let edge = edge.unwrap_or_else(|| services.reader.limits().picture_edge);
     let read = services.reader.read_for(bytes.clone(), &name, edge).await;
     if let Some(told) = told {
         care.end(told).await;

@@ -9,7 +9,7 @@ use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
-    error::{Error, Kind},
+    error::Error,
     picture::Picture,
     prompt,
 };

@@ -9,7 +9,7 @@ use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
-    error::{Error, Kind},
+    error::Error,
     picture::Picture,
     prompt,
     settings::OutputCap,
@@ -154,7 +154,8 @@ mod tests {
         let document = Document::Pictures("", &pictures);
         let request = Request { document, instructions: "", ..REQUEST };
         let written: Value =
-            serde_json::from_slice(&body(&request, OutputCap::MaxTokens).unwrap()).unwrap();
+            serde_json::from_slice(&body(&request, DIALECT, OutputCap::MaxTokens).unwrap())
+                .unwrap();
         let image = json!({"type":"image_url","image_url":{"url":"data:image/png;base64,AQI=","detail":"high"}});
         let text = json!({"type":"text","text":"The document is attached."});
         assert_eq!(written["messages"][0]["content"], json!([image, text]));

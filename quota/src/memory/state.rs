@@ -25,7 +25,10 @@ use crate::{
     store::{Expectation, LimitChanges, Pause},
 };
 
-use super::tuning::{self, InForce, Tuning};
+use super::{
+    burst::Burst,
+    tuning::{self, InForce, Tuning},
+};
 
 const PACE_SPEEDUP: f64 = 1.04;
 const BACKLOGGED: f64 = 2e6;
@@ -33,6 +36,16 @@ const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
 const CACHE_LIVES: f64 = 240e6;
+
+/// The largest of the calls that are due and find no room.
+#[derive(Debug, Clone, Copy)]
+struct Starving {
+    lane: usize,
+    since: f64,
+    asked_at: f64,
+    /// The part of a limit.
+    need: f64,
+}
 
 /// What a lane used in this process alone.
 #[derive(Debug)]
@@ -61,8 +74,8 @@ pub(super) struct State {
     latency: Option<f64>,
     tuning: Option<Tuning>,
     learned: HashMap<u64, Learned>,
-    burst: Option<burst::Burst>,
-    starving: Option<starving::Starving>,
+    burst: Option<Burst>,
+    starving: Option<Starving>,
 }
 
 /// Sums over the calls of a template, of which older ones count less, and the number of calls.

@@ -9,7 +9,7 @@ use crate::{
     body,
     call::{Document, Request},
     dialect::Dialect,
-    error::{Error, Kind},
+    error::Error,
     picture::Picture,
     prompt,
 };
@@ -46,6 +46,7 @@ struct Message {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "the API's names")]
 enum Part {
     InputFile { filename: &'static str, file_data: String },
     InputImage { image_url: String, detail: &'static str },

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Condition, PACE_SPEEDUP, State};
+use super::{Burst, Condition, PACE_SPEEDUP, State};
 use crate::{
     dimension::{Dimension, PerDimension},
     model::ModelQuota,
@@ -27,63 +27,6 @@ const RISES: f64 = 0.2;
 const WORTH_WAKING: f64 = 1e6;
 const SPRINT: f64 = 12.0;
 const SOON: f64 = 200e3;
-
-/// What was learned; see the slots of the script's key.
-#[derive(Debug, Clone)]
-pub(super) struct Burst {
-    pub(super) allowance: f64,
-    grew_at: f64,
-    steady_until: f64,
-    ceiling: f64,
-    ceiling_at: f64,
-    born_at: f64,
-    told_at: f64,
-    looked_at: f64,
-    refused_at: f64,
-    lowest: f64,
-    refilling: bool,
-    credit: PerDimension<f64>,
-    told: PerDimension<f64>,
-    /// By how much the allowance has grown in this step.
-    widened: f64,
-}
-
-impl Burst {
-    fn new(model: &ModelQuota, now: f64) -> Self {
-        Self {
-            allowance: micros(model.limits.burst),
-            grew_at: now,
-            steady_until: 0.0,
-            ceiling: 0.0,
-            ceiling_at: 0.0,
-            born_at: now,
-            told_at: 0.0,
-            looked_at: 0.0,
-            refused_at: 0.0,
-            lowest: 0.0,
-            refilling: false,
-            credit: PerDimension::default(),
-            told: PerDimension::default(),
-            widened: 0.0,
-        }
-    }
-
-    /// A new step. The clock may have been set back.
-    fn clamp(&mut self, now: f64, window: f64) {
-        self.widened = 0.0;
-        self.steady_until = self.steady_until.min(now + window);
-        for at in [
-            &mut self.grew_at,
-            &mut self.ceiling_at,
-            &mut self.born_at,
-            &mut self.told_at,
-            &mut self.looked_at,
-            &mut self.refused_at,
-        ] {
-            *at = at.min(now);
-        }
-    }
-}
 
 impl State {
     /// Takes what was learned in hand, where the model's burst is learned; then lets what has left

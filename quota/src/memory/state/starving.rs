@@ -1,22 +1,12 @@
 //! Calls that are larger than what their lane is guaranteed: `lua/include/starving.lua`.
 
-use super::{State, obstacles::Obstacle, reserve::Asked};
+use super::{Starving, State, obstacles::Obstacle, reserve::Asked};
 use crate::store::Binding;
 
 const GIVES_UP: f64 = 3.0;
 const BORROWERS_AFTER: f64 = 3.0;
 const ALL_AFTER: f64 = 5.0;
 const ASKS_AGAIN: f64 = 0.125;
-
-/// The largest of the calls that are due and find no room.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Starving {
-    lane: usize,
-    since: f64,
-    asked_at: f64,
-    /// The part of a limit.
-    need: f64,
-}
 
 impl State {
     fn noted(&self, asked: &Asked<'_>) -> Option<Starving> {
