@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
 
+use tidegate_workflows::contract::Totals;
+
 use crate::common::{
     Act, Ended, Fake, Gate, assert_each_once, input, outcome, server, signals, until, with_worker,
 };
@@ -70,7 +72,14 @@ async fn the_window_is_the_batchs_and_not_a_shards() {
     with_worker(server(), Fake::waiting(90, 10, &gate), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 80}))).await;
         rig.fake.until("eight shards at once", |calls| calls.started.len() == 80).await;
-        assert_eq!(batch.progress().await.totals.in_flight, 80, "also before any report");
+        let progress = batch.progress().await;
+        assert_eq!(progress.totals.in_flight, 80, "also before any report");
+        // Whoever shows it live knows whom to ask, and what not to count twice.
+        let live = batch.live().await;
+        assert_eq!((live.progress, live.ended), (progress, Totals::default()));
+        let ids: Vec<_> = (0..8).map(|shard| batch.shard_id(shard)).collect();
+        assert_eq!(live.running.iter().map(|child| child.id.clone()).collect::<Vec<_>>(), ids);
+        assert!(live.running.iter().all(|child| child.totals.in_flight == 10 && !child.is_group));
         gate.open();
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 90);
         assert_eq!(rig.fake.calls().most_at_once, 80);

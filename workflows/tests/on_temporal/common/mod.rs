@@ -36,7 +36,7 @@ use tidegate_testkit::{Temporal, unique};
 use tidegate_types::Lane;
 use tidegate_workflows::{
     ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard,
-    contract::{Progress, Totals},
+    contract::{Live, Progress, Totals},
     policy,
 };
 use url::Url;
@@ -245,6 +245,13 @@ impl Batch {
     pub async fn progress(&self) -> Progress {
         self.handle
             .query(ProcessDocuments::progress, (), WorkflowQueryOptions::default())
+            .await
+            .unwrap()
+    }
+
+    pub async fn live(&self) -> Live {
+        self.handle
+            .query(ProcessDocuments::live, (), WorkflowQueryOptions::default())
             .await
             .unwrap()
     }
