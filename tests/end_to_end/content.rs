@@ -45,7 +45,7 @@ async fn no_word_of_a_document_reaches_temporal() {
     let fault = |kind: &str, how: &str| format!("[[faults]]\nkind = \"{kind}\"\n{how}\n");
     let faults = [
         fault("server-error", "rate = 0.1"),
-        fault("overloaded", "rate = 0.2"),
+        fault("overloaded", "rate = 0.35"),
         fault("malformed", "rate = 0.1"),
         fault("rate-limited", "times = 3"),
     ];
