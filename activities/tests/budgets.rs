@@ -439,6 +439,7 @@ async fn a_budget_wants_a_price() {
         deadline: None,
         pack: None,
         replace: false,
+        sample: None,
         adopt: false,
         per_document: true,
         results_jsonl: None,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
-use tidegate_types::{Lane, ModelId, Tenant};
+use tidegate_types::{Effort, Lane, ModelId, Tenant};
 use tidegate_workflows::{
     contract::{Deadline, Job, LongHow, OnCut, Pack, Records},
     input::{self, Attach, BatchInput, Mode, word},
@@ -103,6 +103,18 @@ pub(super) struct Args {
     /// Small documents share calls: so many in each, or as many as spare requests are worth
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "0")]
     pack: Option<u32>,
+    /// How much a reasoning model thinks: none, low, medium or high [default: as the model's section
+    /// says, else as much as it likes]
+    #[arg(long, value_name = "HOW", value_parser = word::<Effort>)]
+    effort: Option<Effort>,
+    /// Fields of the vendor's request as a JSON object, such as '{"temperature": 0}'; @FILE reads it
+    /// from a file
+    #[arg(long, value_name = "JSON|@FILE")]
+    parameters: Option<String>,
+    /// Only so many documents, drawn at random; the whole batch, into the same output, does not buy
+    /// them again
+    #[arg(long, value_name = "N")]
+    sample: Option<u32>,
     /// The output holds answers to another question: ask again what differs, and replace it
     #[arg(long, conflicts_with = "adopt")]
     replace: bool,
@@ -197,6 +209,9 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         tenant: args.tenant.clone(),
         max_output_tokens: args.max_output_tokens,
         on_cut: args.on_cut,
+        effort: args.effort,
+        parameters: args.parameters.as_deref().map(parameters).transpose()?,
+        sample: args.sample,
         schema,
         max_in_flight: args.max_in_flight,
         retry_budget: args.retry_budget,
@@ -212,6 +227,18 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         adopt: args.adopt.then_some(true),
         ..BatchInput::default()
     })
+}
+
+fn parameters(given: &str) -> anyhow::Result<Map<String, Value>> {
+    let text = match given.strip_prefix('@') {
+        Some(file) => read("--parameters", file)?,
+        None => given.to_owned(),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(usage("--parameters: write a JSON object, such as '{\"temperature\": 0}'")),
+        Err(error) => Err(usage(format!("--parameters: this is not JSON: {error}"))),
+    }
 }
 
 fn schema(file: &str) -> anyhow::Result<Map<String, Value>> {
@@ -280,6 +307,11 @@ mod tests {
         assert_eq!(sent("-i x --on-cut keep")["on_cut"], json!("keep"));
         assert_eq!(sent("-i x --replace")["replace"], json!(true));
         assert_eq!(sent("-i x --adopt")["adopt"], json!(true));
+        let asked = sent("-i x --effort low --parameters {\"seed\":7} --sample 20");
+        assert_eq!(
+            (&asked["effort"], &asked["parameters"], &asked["sample"]),
+            (&json!("low"), &json!({"seed": 7}), &json!(20))
+        );
         let some = sent("-i x --pack --deadline 2h --budget-usd 2.50");
         assert_eq!(
             (&some["pack"], &some["deadline"], &some["budget_usd"]),

@@ -13,7 +13,8 @@ use super::{mask, span::Span};
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Provider {
-    /// Whose API it speaks: see [`Vendor::ALL`] and [`Vendor::PRESETS`].
+    /// Whose API it speaks: `anthropic`, `openai` (and anything compatible), `gemini` or `bedrock`; or
+    /// a vendor that is known by name, such as `groq`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The environment variable that holds the key; beside `api-key-file`, its name in that file.

@@ -11,6 +11,7 @@
 )]
 
 mod answers;
+mod asked;
 mod batch;
 mod content;
 mod crash;

@@ -133,6 +133,12 @@ pub struct BatchInput {
     /// answers to this question.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub adopt: Option<bool>,
+    /// Only so many documents, drawn at random; the whole batch does not buy them again.
+    #[serde(
+        deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub sample: Option<u32>,
     /// One object for each document beside the sealed parts; by default there is.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub per_document: Option<bool>,
@@ -252,6 +258,7 @@ impl BatchInput {
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
             pack: self.pack,
             replace,
+            sample: self.sample,
             adopt,
             per_document: self.per_document != Some(false),
             results_jsonl: self.results_jsonl,

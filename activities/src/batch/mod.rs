@@ -2,7 +2,7 @@
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, [`names`]: their ids, and `rows` without names; `pages`: how they are written;
 //!   [`estimate`]: what they will take, as a [`forecast`]; `in_flight`: how many go at once
-//! * `asked_with`: which parameters each model is asked with
+//! * `asked_with`: which parameters each model is asked with; `sample`: some of the documents
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
 //!   is asked, in parts that can be compared
 //! * `output`: whether its results answer this question; [`lease`]: one batch at a time writes there;
@@ -31,6 +31,7 @@ pub mod places;
 pub mod plan;
 pub mod question;
 mod rows;
+mod sample;
 pub mod seal;
 pub mod sealed;
 pub mod source;

@@ -12,22 +12,23 @@ use crate::{
         estimate::{self, Sample},
         forecast::Forecast,
         in_flight,
-        job::{Stored, resolve},
+        job::{Document, Stored, resolve},
         lease::{self, Holder},
         names::Names,
         output,
         pages::Pages,
         places,
         question::StatedQuestion,
+        sample,
         sealed::Earlier,
-        source::{self, Cursor, Room},
+        source::{self, Cursor, Page, Room},
     },
     call::{attempt::Attempt, output_cap, route::Route},
     document::{pack, schema},
     failure::Failure,
     provider_batch,
     services::Services,
-    storage::Location,
+    storage::{Location, Storage},
 };
 
 /// Makes the output the batch's own, and writes its job and manifests. `has_ended` says whether the
@@ -72,8 +73,7 @@ where
     lease::take(&output, batch, has_ended).await?;
     let recorded = output::check(&output, job).await?;
     let storage = &services.storage;
-    let (first, none) = (Cursor::default(), Names::default());
-    let mut page = source::page(storage, job, &output, first, &none, room.clone()).await?;
+    let mut page = first(storage, job, &output, room.clone()).await?;
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
@@ -167,20 +167,52 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     let (route, output) = survey(services, job, "")?;
     let job = &asked_with::decided(services, job, &route)?;
     output::check(&output, job).await?;
-    let (mut cursor, mut names, mut sample) =
-        (Some(Cursor::default()), Names::default(), Sample::default());
-    while let Some(from) = cursor {
-        let page =
-            source::page(&services.storage, job, &output, from, &names, Room::page()).await?;
-        let (documents, _, added) = names.give(page.documents, page.files);
-        names.add(&added);
-        sample.add(&documents);
-        cursor = page.next;
+    let mut sample = Sample::default();
+    if job.sample.is_some() {
+        sample.add(&first(&services.storage, job, &output, Room::page()).await?.documents);
+    } else {
+        each_page(&services.storage, job, &output, |documents| sample.add(&documents)).await?;
     }
     if sample.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
     Ok(expected(services, None, job, &route, sample).await?.0)
+}
+
+/// The first page of the source; or the sample that the author wants, drawn from all pages.
+async fn first(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+    room: Room,
+) -> Result<Page, Failure> {
+    let Some(count) = job.sample else {
+        let (from, none) = (Cursor::default(), Names::default());
+        return source::page(storage, job, output, from, &none, room).await;
+    };
+    let mut documents = Vec::new();
+    each_page(storage, job, output, |page| documents.extend(page)).await?;
+    let seed = StatedQuestion::of(job).fingerprint();
+    let documents = sample::drawn(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
+    Ok(Page { documents, files: Vec::new(), next: None })
+}
+
+/// All documents of the source, page by page, under the ids that a batch gives them.
+async fn each_page(
+    storage: &Storage,
+    job: &Job,
+    output: &Location,
+    mut each: impl FnMut(Vec<Document>),
+) -> Result<(), Failure> {
+    let (mut cursor, mut names) = (Some(Cursor::default()), Names::default());
+    while let Some(from) = cursor {
+        let page = source::page(storage, job, output, from, &names, Room::page()).await?;
+        let (documents, _, added) = names.give(page.documents, page.files);
+        names.add(&added);
+        each(documents);
+        cursor = page.next;
+    }
+    Ok(())
 }
 
 /// What it will take, and whether it goes through the provider's batch API.

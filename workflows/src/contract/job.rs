@@ -74,6 +74,9 @@ pub struct Job {
     /// The output may hold answers to another question: what differs is asked again and replaced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replace: bool,
+    /// Only so many documents, drawn at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
     /// Results there that do not say what they answer are answers to this question.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopt: bool,

@@ -1,0 +1,100 @@
+//! A sample of a batch's documents, to see what the whole will bring before it is bought.
+//!
+//! It is drawn from strata, kinds of documents by name and size, each in proportion to its part, so
+//! that a few spreadsheets among many letters are not missed, nor the long among the short. The
+//! question is the seed: the same question about the same documents draws the same ones, and the
+//! whole batch, later and into the same output, finds their answers there.
+
+use std::collections::BTreeMap;
+
+use crate::{batch::job::Document, fingerprint::Fingerprint, hash::hash};
+
+/// So many of the documents, in their order; all of them, where there are no more.
+pub(crate) fn drawn(documents: Vec<Document>, count: usize, seed: Fingerprint) -> Vec<Document> {
+    if documents.len() <= count {
+        return documents;
+    }
+    let seed = seed.to_string();
+    let mut strata: BTreeMap<(String, u32), Vec<(u64, usize)>> = BTreeMap::new();
+    for (index, document) in documents.iter().enumerate() {
+        let lot = hash([seed.as_bytes(), document.id.as_str().as_bytes()]);
+        strata.entry(stratum(document)).or_default().push((lot, index));
+    }
+    let all = documents.len();
+    let mut chosen = vec![false; all];
+    // The documents one stratum after the other, each stratum in the order of its lots, and an even
+    // comb through that: every stratum has its part to the nearest document.
+    let ordered: Vec<usize> = strata
+        .into_values()
+        .flat_map(|mut stratum| {
+            stratum.sort_unstable();
+            stratum.into_iter().map(|(_, index)| index)
+        })
+        .collect();
+    for tooth in 0..count {
+        if let Some(index) = ordered.get((2 * tooth + 1) * all / (2 * count)) {
+            chosen[*index] = true;
+        }
+    }
+    let chosen = documents.into_iter().zip(chosen);
+    chosen.filter_map(|(document, is_chosen)| is_chosen.then_some(document)).collect()
+}
+
+/// The ending of its name, and its size as a power of four.
+fn stratum(document: &Document) -> (String, u32) {
+    let name = document.uri.rsplit('/').next().unwrap_or_default();
+    let name = name.split('#').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    let size = document.version.stamp.as_ref().map(|stamp| stamp.size);
+    let size = size.or_else(|| document.text.as_ref().map(|text| text.len() as u64));
+    (ending, size.map_or(0, |size| (64 - size.leading_zeros()) / 2))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+    use tidegate_types::DocumentId;
+
+    use super::*;
+
+    fn documents() -> Vec<Document> {
+        let named = |number: usize, ending: &str| {
+            let name = format!("{number:04}.{ending}");
+            Document::file(DocumentId::from_relative_path(&name), format!("file:///in/{name}"))
+        };
+        let letters = (0..900).map(|number| named(number, "txt"));
+        letters.chain((900..1_000).map(|number| named(number, "xlsx"))).collect()
+    }
+
+    fn names(count: usize, seed: u32) -> Vec<String> {
+        let seed = Fingerprint::of_json(&json!(seed));
+        drawn(documents(), count, seed).into_iter().map(|it| it.id.to_string()).collect()
+    }
+
+    #[test]
+    fn every_kind_has_its_part_and_the_same_question_draws_the_same() {
+        for count in [10, 20, 50] {
+            let sample = names(count, 1);
+            assert_eq!(sample.len(), count);
+            let sheets = sample.iter().filter(|name| name.contains("xlsx")).count();
+            assert_eq!(sheets, count / 10, "{sample:?}");
+            assert!(sample.is_sorted(), "in their order");
+            assert_eq!(sample, names(count, 1));
+            assert_ne!(sample, names(count, 2), "another question draws others");
+        }
+    }
+
+    #[test]
+    fn it_is_drawn_at_random_and_never_twice() {
+        let drawn: BTreeSet<String> = (0..40).flat_map(|seed| names(20, seed)).collect();
+        // 800 draws of 1,000: 550 different ones are expected.
+        assert!((450..650).contains(&drawn.len()), "{}", drawn.len());
+        assert_eq!(names(1_000, 1).len(), 1_000);
+        assert_eq!(names(5_000, 1).len(), 1_000, "no more than there are");
+        let all: BTreeSet<String> = names(999, 3).into_iter().collect();
+        assert_eq!(all.len(), 999);
+    }
+}
