@@ -11,6 +11,8 @@
 
 #[path = "answers/pages.rs"]
 mod pages;
+#[path = "answers/sampled.rs"]
+mod sampled;
 #[path = "answers/scale.rs"]
 mod scale;
 #[path = "answers/sealed.rs"]
