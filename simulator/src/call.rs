@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use crate::{cache::Prefix, extract, picture::Picture, problem::Problem, rng, tokens};
+use crate::{
+    cache::Prefix,
+    extract,
+    picture::{BadPicture, Picture},
+    rng, tokens,
+};
 
 /// Pixels of an edge that no vendor takes more of.
 const MAX_EDGE: u32 = 8_000;
@@ -71,7 +76,7 @@ pub(crate) struct Prompt {
     /// Tokens of its pictures.
     pictures: u64,
     /// What the vendor would not take.
-    fault: Option<Problem>,
+    fault: Option<BadPicture>,
     prefixes: Vec<Prefix>,
 }
 
@@ -135,17 +140,17 @@ impl Prompt {
     ) {
         self.binary_hash = rng::draw(&[self.binary_hash, rng::hash(data)]);
         let fault = match Picture::read(data) {
-            Err(problem) => problem,
+            Err(fault) => fault,
             Ok(picture)
                 if picture.bytes > most_bytes || picture.width.max(picture.height) > MAX_EDGE =>
             {
                 let text =
                     format!("image exceeds {most_bytes} bytes or {MAX_EDGE} pixels: {picture:?}");
-                Problem::invalid(text, "image")
+                BadPicture(text)
             }
             Ok(picture) if media_type.is_some_and(|stated| stated != picture.kind.media_type()) => {
                 let text = format!("the image appears to be a {} image", picture.kind.media_type());
-                Problem::invalid(text, "image")
+                BadPicture(text)
             }
             Ok(picture) => {
                 self.pictures += count(picture);
@@ -156,7 +161,7 @@ impl Prompt {
     }
 
     /// What of it the vendor would not take.
-    pub(crate) fn check(&mut self) -> Result<(), Problem> {
+    pub(crate) fn check(&mut self) -> Result<(), BadPicture> {
         self.fault.take().map_or(Ok(()), Err)
     }
 

@@ -1,7 +1,5 @@
 //! Pictures in a call: what they are, by their own first bytes, and what they count.
 
-use crate::problem::Problem;
-
 /// What the vendors take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -9,6 +7,10 @@ pub(crate) enum Kind {
     Jpeg,
     Webp,
 }
+
+/// Why a vendor would not take a picture.
+#[derive(Debug, Clone)]
+pub(crate) struct BadPicture(pub(crate) String);
 
 /// A picture in base64, or in a data URL of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +34,12 @@ impl Kind {
 
 impl Picture {
     /// Reads the picture's header; an error for what is none.
-    pub(crate) fn read(data: &str) -> Result<Self, Problem> {
+    pub(crate) fn read(data: &str) -> Result<Self, BadPicture> {
         let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
         let bytes = decoded(data);
         let found = png(&bytes).or_else(|| jpeg(&bytes)).or_else(|| webp(&bytes));
         let (kind, width, height) =
-            found.ok_or_else(|| Problem::invalid("Could not process image", "image"))?;
+            found.ok_or_else(|| BadPicture("Could not process image".to_owned()))?;
         Ok(Self { kind, width, height, bytes: bytes.len() })
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::limiter::Refusal;
+use crate::picture::BadPicture;
 
 #[derive(Debug)]
 pub(crate) enum Problem {
@@ -26,6 +27,12 @@ pub(crate) enum Problem {
     Server,
     /// The fault `spend-limit`.
     Spent,
+}
+
+impl From<BadPicture> for Problem {
+    fn from(BadPicture(why): BadPicture) -> Self {
+        Self::invalid(why, "image")
+    }
 }
 
 impl Problem {

@@ -38,7 +38,7 @@ async fn a_cut_answer_is_no_silent_success() {
         assert_eq!((&ended["succeeded"], &ended["cut"]), (&all, &json!(0)), "{id}: {ended}");
         let results = fleet.results(id);
         assert!(results.values().all(|result| result["finish"] == "complete"), "{id}");
-        assert!(results.values().any(|result| result["output_tokens"].as_u64() > Some(240)));
+        assert!(results.values().any(|result| result["output_tokens"].as_u64() > Some(60)));
         let (raised, began) =
             (ended["raised"].as_u64().unwrap(), ended["began_raised"].as_u64().unwrap());
         assert!(raised + began >= DOCUMENTS as u64 * 3 / 4, "{id}: {ended}");

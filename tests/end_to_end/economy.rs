@@ -331,7 +331,7 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
     );
     assert_eq!(
         (fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests),
-        (6, 0)
+        (5, 0)
     );
     fleet.stop().await;
 }

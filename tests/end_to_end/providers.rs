@@ -226,7 +226,7 @@ async fn instructions_are_cached_and_answers_satisfy_the_schema() {
     };
     fleet.documents(30, 100);
     fleet.worker();
-    let schema = json!({"type": "object", "properties": {"title": {"type": "string"}, "n": {"type": "integer", "minimum": 1}},
+    let schema = json!({"type": "object", "properties": {"title": {"type": "string"}, "n": {"type": "integer"}},
         "required": ["title", "n"], "additionalProperties": false});
     let instructions = "Read with care and say what it is. ".repeat(150);
     for (number, model) in MODELS.iter().enumerate() {
@@ -238,7 +238,7 @@ async fn instructions_are_cached_and_answers_satisfy_the_schema() {
         assert_eq!(result["succeeded"], json!(30), "{model}: {result}");
         for answer in fleet.results(&format!("s{number}")).values() {
             let value: Value = serde_json::from_str(answer["answer"].as_str().unwrap()).unwrap();
-            assert!(value["title"].is_string() && value["n"].as_i64().unwrap() >= 1, "{value}");
+            assert!(value["title"].is_string() && value["n"].is_i64(), "{value}");
         }
         // The first document warms the cache for all others.
         let (cached, input) = (
