@@ -1,8 +1,8 @@
--- A call that is larger than what its lane is guaranteed needs what the others leave, and in a model
--- that is always full they leave nothing: each of their small calls takes what has just become free.
--- Of such calls that are due and find no room the largest is noted, with its lane, since when, when
--- it last asked, and which part of a limit it needs. After some windows the other lanes make room:
--- first those that borrow, then all. Within a window it then fits.
+-- A call that is larger than what its lane is guaranteed needs what the others leave, and in a
+-- model that is always full they leave nothing: each of their small calls takes what has just
+-- become free. Of such calls that are due and find no room the largest is noted, with its lane,
+-- since when, when it last asked, and which part of a limit it needs. After some windows the
+-- other lanes make room: first those that borrow, then all. Within a window it then fits.
 local STARVING_LANE, SINCE, ASKED_AT, NEED = 1, 2, 3, 4
 
 local function need_of(asked)

@@ -7,7 +7,8 @@
 --   dimension  total in the window, pace clock, of the total: not settled yet, its yield (what
 --              calls use of what they reserve; 0: unknown); requests, input, output, combined, then
 --              calls at once, whose total is what is in flight
---   starving   after the lanes, see starving.lua: four numbers, which older programs keep as they are
+--   starving   after the lanes, see starving.lua: four numbers, which older programs keep as
+--              they are
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no
 --              room, last request, callers waiting, total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED = 1, 2, 3, 4, 5, 6, 7
