@@ -135,24 +135,26 @@ local function grow(burst, state, model, limits, credit, now)
   end
 end
 
--- When a call comes again whose turn is `wait` away: while a burst has room, those who are within
--- it come in order and up to twelve times sooner. Not while the window is full or the head of the
--- queue is held up for more than a second.
-local function wait_in_burst(burst, state, model, limits, credit, head, wait, now)
-  local room = 0
-  if head - now <= 1000000 and fullness(state, limits, credit) < TOO_FULL then
-    local to = burst.allowance
-    if now >= burst.steady_until then
-      to = math.max(to, most_allowed(burst, model, now))
-    end
-    room = math.max(0, to - pace_ahead(state, limits, now))
-  end
-  return math.min(wait, math.max(200000, wait / 12, wait - room))
-end
-
 -- Whether the limits are known to be those of a token bucket; a refused burst makes them unknown.
 local function is_bucket(burst, model)
   return burst and (model[BUCKET] > 0 or burst.refilling > 0) and burst.ceiling == 0
+end
+
+-- When a call comes again whose turn is `wait` away: while a burst has room, those who are within
+-- it come in order and up to twelve times sooner. Not while the window is full (a bucket's level is
+-- its pace) or the head of the queue is held up for a second more than the pace holds it up, which
+-- a burst may lift.
+local function wait_in_burst(burst, state, model, limits, credit, head, wait, now)
+  local room, ahead, to = 0, pace_ahead(state, limits, now), burst.allowance
+  local held_up = head - now - math.max(0, ahead - to)
+  local bucket = is_bucket(burst, model)
+  if held_up <= 1000000 and (bucket or fullness(state, limits, credit) < TOO_FULL) then
+    if now >= burst.steady_until and not bucket then
+      to = math.max(to, most_allowed(burst, model, now))
+    end
+    room = math.max(0, to - ahead)
+  end
+  return math.min(wait, math.max(200000, wait / 12, wait - room))
 end
 
 -- How much faster than the limits the pace clock runs. A bucket's is its level; and one that has

@@ -12,7 +12,7 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use common::{Rig, SECOND, both_stores, limits, model};
 use tidegate_quota::{
@@ -38,6 +38,7 @@ both_stores! {
     resets_of_another_kind_prove_no_bucket(model(learned()));
     a_known_bucket_may_be_emptied_while_it_refills(model(bucket()));
     a_refusal_makes_a_bucket_unknown(model(bucket()));
+    a_batch_is_done_when_an_unknown_bucket_allows_it(model(learned()));
     a_store_that_was_lost_under_a_working_fleet_grows_nothing_for_a_window(model(learned()));
 }
 
@@ -288,6 +289,45 @@ async fn a_refusal_makes_a_bucket_unknown<S: Store>(rig: &Rig<S>) {
     refused(rig, &ask.reservation).await;
     let more = saturate(rig, Duration::from_secs(29)).await;
     assert!(burst + more <= LIMIT, "{burst} and {more} in one window");
+}
+
+/// A batch as large as a full bucket and a third, on a provider that is known only by its headers.
+/// Each call alone is worth more than two seconds, and each caller sleeps as long as it is told.
+async fn a_batch_is_done_when_an_unknown_bucket_allows_it<S: Store>(rig: &Rig<S>) {
+    const CALLS: usize = 32;
+    const TOKENS: u64 = 2_500;
+    const TAKES: u64 = 2 * SECOND;
+    let start = rig.now();
+    let mut asks: Vec<Ask> = (0..CALLS).map(|_| rig.ask(TOKENS)).collect();
+    let mut answers = vec![None; CALLS];
+    let mut agenda: BTreeSet<(u64, usize)> = (0..CALLS).map(|call| (start, call)).collect();
+    let (mut used, mut used_at) = (0, start);
+    while let Some((at, call)) = agenda.pop_first() {
+        rig.at(at);
+        if let Some(told) = answers[call] {
+            // A token of a thousand a second comes back in a millisecond.
+            told_with_reset(rig, &asks[call], Some(told), Some(Duration::from_millis(told))).await;
+            continue;
+        }
+        match rig.reserve(&asks[call]).await {
+            Decision::Granted => {
+                let back = (at - used_at) / 1_000;
+                (used, used_at) =
+                    (u64::saturating_sub(used, back) + TOKENS, used_at + back * 1_000);
+                assert!(used <= LIMIT, "the provider's bucket is overdrawn by call {call}");
+                answers[call] = Some(used);
+                agenda.insert((at + TAKES, call));
+            }
+            Decision::Wait { wait, ticket, .. } => {
+                asks[call].ticket = Some(ticket);
+                agenda.insert((at + micros(wait), call));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let took = (rig.now() - start) as f64;
+    let ideal = ((CALLS as u64 * TOKENS - LIMIT) * 1_000 + TAKES) as f64;
+    assert!(took <= 1.4 * ideal, "{:.2} times as long as the bucket allows", took / ideal);
 }
 
 /// A settlement of a call that the store does not know: there was a fleet at work before.

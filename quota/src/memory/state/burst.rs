@@ -26,6 +26,7 @@ const TOGETHER: f64 = 1e6;
 const RISES: f64 = 0.2;
 const WORTH_WAKING: f64 = 1e6;
 const SPRINT: f64 = 12.0;
+const HELD_UP: f64 = 1e6;
 const SOON: f64 = 200e3;
 
 impl State {
@@ -125,14 +126,14 @@ impl State {
         now: f64,
     ) -> f64 {
         let Some(burst) = &self.burst else { return wait };
-        let mut room = 0.0;
-        if self.lanes[lane].head - now <= GROWS_AT_MOST && self.fullness(limits, credit) < TOO_FULL
-        {
-            let mut to = burst.allowance;
-            if now >= burst.steady_until {
+        let (mut room, ahead) = (0.0, self.pace_ahead(limits, now));
+        let (mut to, bucket) = (burst.allowance, self.is_bucket(model));
+        let held_up = self.lanes[lane].head - now - (ahead - to).max(0.0);
+        if held_up <= HELD_UP && (bucket || self.fullness(limits, credit) < TOO_FULL) {
+            if now >= burst.steady_until && !bucket {
                 to = to.max(Self::most_allowed(burst, model, now));
             }
-            room = (to - self.pace_ahead(limits, now)).max(0.0);
+            room = (to - ahead).max(0.0);
         }
         wait.min(SOON.max(wait / SPRINT).max(wait - room))
     }
