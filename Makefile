@@ -7,6 +7,8 @@ ARGS ?=
 # How many seeds `make simulate` runs.
 SEEDS ?= 1000
 
+# The demo needs neither Bedrock's SDK nor a renderer of pages, which take minutes to build.
+lean := --locked --no-default-features --bin tidegate
 # The tools that setup found or fetched, for whatever starts an embedded stack.
 with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
@@ -31,8 +33,8 @@ sdks:
 	@scripts/setup.sh --sdks
 
 demo: tools ## build, then process the sample documents through a simulated provider
-	@$(CARGO) build --locked --bin tidegate
-	@$(with_tools) $(CARGO) run --quiet --locked --bin tidegate -- demo $(ARGS)
+	@$(CARGO) build $(lean)
+	@$(with_tools) $(CARGO) run --quiet $(lean) -- demo $(ARGS)
 
 test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)

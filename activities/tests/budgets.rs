@@ -435,6 +435,7 @@ async fn a_budget_wants_a_price() {
         long: None,
         records: None,
         attach_pdf: false,
+        attach_pages: false,
         economy: false,
         deadline: None,
         pack: None,

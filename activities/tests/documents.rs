@@ -269,3 +269,32 @@ async fn a_picture_goes_as_it_is_seen_and_counts_as_its_model_counts() {
     assert_eq!(failure.kind, FailureType::TooLarge);
     assert!(failure.message.contains("some 39"), "{failure}");
 }
+
+#[tokio::test]
+async fn pages_without_text_are_drawn_for_those_who_ask() {
+    const PDF: &[u8] = b"%PDF-1.7\n";
+    let found = r#"{"Ok":{"text":"[Page 1: picture 1]","pictures":[{"media_type":"image/png","width":600,"height":800,"bytes":"AQID"}],"format":"Pdf","pages":3,"missing_pages":[3]}}"#;
+    // What the child is told comes first, in a line of its own.
+    let script = format!(
+        "grep -q '\"page_pictures\":20' && echo '{found}' || echo '{{\"Err\":{{\"NoTextLayer\":{{\"pages\":3}}}}}}'"
+    );
+    let reader = || {
+        Reader::isolated("/bin/sh", ["-c".to_owned(), script.clone()], DocumentLimits::default())
+    };
+    let asked = json!({"attach_pages": true});
+    let mut rig = of_file("a.pdf", PDF, asked, vec![whole("A tide gauge.")]).await;
+    rig.services.reader = reader();
+    rig.end().await.0.unwrap();
+    let result = rig.result_of("a.pdf").unwrap();
+    assert_eq!(result["missing_pages"], json!([3]), "the one that is not drawn is named");
+    assert_eq!(
+        *rig.provider.sent.lock().unwrap(),
+        ["Pictures(22 bytes)"],
+        "a note of where it belongs, and a picture"
+    );
+
+    let mut text = of_file("a.pdf", PDF, json!({}), vec![]).await;
+    text.services.reader = reader();
+    let failure = text.end().await.0.unwrap_err();
+    assert_eq!(failure.kind, FailureType::UnreadableDocument);
+}

@@ -20,7 +20,7 @@ use crate::{
 pub struct Extracted {
     /// The text; empty of a picture alone.
     pub text: String,
-    /// What a model sees of it, where it is one.
+    /// What a model sees of it, where it is one; of a PDF, the pages that were drawn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<Picture>,
     /// What it was.
@@ -28,8 +28,8 @@ pub struct Extracted {
     /// Pages, where there are pages.
     pub pages: Option<usize>,
     /// Numbers, from 1 and ascending, of the pages of which something is missing from the text:
-    /// pictures without text, damaged pages, letters whose meaning nothing says. Of an EPUB, its
-    /// chapters.
+    /// pictures without text, damaged pages, letters whose meaning nothing says. Those that were
+    /// drawn are not among them. Of an EPUB, its chapters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing_pages: Vec<usize>,
 }
@@ -66,7 +66,7 @@ pub(crate) fn extract_within(
     if format.is_picture() {
         return picture(bytes, format, limits, depth);
     }
-    let mut missing_pages = Vec::new();
+    let (mut missing_pages, mut pictures) = (Vec::new(), Vec::new());
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
             (encoding::decode(bytes)?, None)
@@ -75,7 +75,7 @@ pub(crate) fn extract_within(
         Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
         Format::Pdf => {
             let read = pdf::extract(bytes, limits, deadline)?;
-            missing_pages = read.missing;
+            (missing_pages, pictures) = (read.missing, read.pictures);
             (Cow::Owned(read.text), Some(read.count))
         }
         Format::Xlsx | Format::Xls | Format::Ods => {
@@ -110,7 +110,7 @@ pub(crate) fn extract_within(
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    Ok(Extracted { text: text.into_owned(), pictures: Vec::new(), format, pages, missing_pages })
+    Ok(Extracted { text: text.into_owned(), pictures, format, pages, missing_pages })
 }
 
 /// A picture as it is sent. In a text there is no place for one.

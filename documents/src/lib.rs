@@ -25,6 +25,7 @@
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
 //! * [`pictures`]: pictures as models take them
 //! * [`archive`]: the documents in an archive
+//! * feature `pages`: pages of a PDF whose text is missing are drawn, by `hayro`
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
 
@@ -56,6 +57,9 @@ pub mod split;
 pub mod tokens;
 pub mod unreadable;
 mod xml;
+
+/// Whether pages of PDFs are drawn where [`Limits::page_pictures`] asks for it.
+pub const DRAWS_PAGES: bool = cfg!(feature = "pages");
 
 pub use command::Commands;
 pub use extract::{Extracted, extract};

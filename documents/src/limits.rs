@@ -23,6 +23,9 @@ pub struct Limits {
     pub picture_edge: u32,
     /// Bytes of a picture's file as it is sent. Default 3.75 MB.
     pub picture_bytes: u64,
+    /// Pages of a PDF that are drawn where their text is missing; 0 without the feature `pages`.
+    /// Default 0.
+    pub page_pictures: u32,
     /// Memory of the process that reads it, in bytes of its address space. Default 2 GiB.
     pub memory: u64,
     /// Time for all of it. Default 60 s.
@@ -40,6 +43,7 @@ impl Default for Limits {
             text_bytes: 16 << 20,
             picture_edge: 1_568,
             picture_bytes: 3_750_000,
+            page_pictures: 0,
             memory: 2 << 30,
             time: Duration::from_secs(60),
         }

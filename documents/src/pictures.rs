@@ -77,7 +77,7 @@ pub(crate) fn read(
 }
 
 /// A picture within the bounds; without loss where that is wanted and fits.
-fn encoded(
+pub(crate) fn encoded(
     picture: &DynamicImage,
     lossless: bool,
     limits: &Limits,

@@ -94,25 +94,24 @@ impl Reader {
         bytes: Bytes,
         name: &str,
     ) -> std::io::Result<Result<Extracted, Unreadable>> {
-        self.read_for(bytes, name, self.limits.picture_edge).await
+        self.read_within(bytes, name, self.limits).await
     }
 
-    /// The same for a model that looks at pictures with edges of so many pixels.
+    /// The same within bounds of this document's own.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub async fn read_for(
+    pub async fn read_within(
         &self,
         bytes: Bytes,
         name: &str,
-        picture_edge: u32,
+        limits: Limits,
     ) -> std::io::Result<Result<Extracted, Unreadable>> {
-        let limits = Limits { picture_edge, ..self.limits };
         if let Some(command) = self.commands.for_document(&bytes, name) {
             return self.read_with(command, bytes, name).await;
         }
         let format = match Format::of(&bytes, name) {
-            Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &self.limits)),
+            Ok(format) if format.is_plain() => return Ok(extract(&bytes, name, &limits)),
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
@@ -122,7 +121,7 @@ impl Reader {
             Ok(Ok(Some(result))) => Ok(result),
             Ok(Ok(None)) => Ok(Err(Unreadable::damaged(format, "its parser crashed"))),
             Ok(Err(error)) => Err(error),
-            Err(_) => Ok(Err(Unreadable::TooSlow(self.limits.time))),
+            Err(_) => Ok(Err(Unreadable::TooSlow(limits.time))),
         }
     }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{pdf, pdf_of};
-use tidegate_documents::{Extracted, Limits, Unreadable, extract};
+use tidegate_documents::{DRAWS_PAGES, Extracted, Limits, Unreadable, extract};
 
 fn read(bytes: &[u8]) -> Result<Extracted, Unreadable> {
     extract(bytes, "a.pdf", &Limits::default())
@@ -83,6 +83,44 @@ fn pages_that_cannot_be_read_are_named() {
 fn pictures_alone_are_no_text() {
     let bytes = page("200 0 0 200 72 72 cm /I Do", "", &[PICTURE]);
     assert_eq!(read(&bytes).unwrap_err(), Unreadable::NoTextLayer { pages: 1 });
+}
+
+/// A page of the whole of which a picture is shown, between two pages of text.
+#[test]
+fn a_page_without_text_is_drawn_where_it_is_asked_for() {
+    let on = |content: usize| {
+        format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {content} 0 R /Resources << /Font << /F1 10 0 R >> /XObject << /I 11 0 R >> >> >>"
+        )
+    };
+    let (scan, words) = ("612 0 0 396 0 0 cm /I Do", "BT /F1 12 Tf 72 720 Td (Words.) Tj ET");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        "<< /Type /Pages /Count 4 /Kids [3 0 R 4 0 R 5 0 R 6 0 R] >>".to_owned(),
+        on(7),
+        on(8),
+        on(7),
+        on(9),
+        stream("", words),
+        stream("", scan),
+        stream("", scan),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        PICTURE.to_owned(),
+    ];
+    let bytes = pdf_of(&objects, "");
+    let limits = Limits { page_pictures: 1, picture_edge: 400, ..Limits::default() };
+    let read = extract(&bytes, "a.pdf", &limits).unwrap();
+    if !DRAWS_PAGES {
+        assert_eq!((read.pictures.len(), read.missing_pages), (0, vec![2, 4]));
+        return;
+    }
+    assert_eq!(read.text, "Words.\n\n[Page 2: picture 1]\n\nWords.");
+    assert_eq!(read.missing_pages, [4], "one page is drawn, and no more");
+    let [page] = read.pictures.as_slice() else { panic!("{:?}", read.pictures.len()) };
+    assert_eq!((page.width, page.height), (309, 399));
+    let seen = image::load_from_memory(&page.bytes).unwrap().to_rgb8();
+    let (paper, picture) = (seen.get_pixel(150, 100).0, seen.get_pixel(150, 300).0);
+    assert_eq!((paper, picture), ([255; 3], [b'x'; 3]), "above is paper, below the picture");
 }
 
 /// Codes of glyphs in a font that no table explains are neither text nor nothing.

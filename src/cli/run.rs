@@ -89,7 +89,8 @@ pub(super) struct Args {
     /// The field that is a record's text [default: all fields]
     #[arg(long, value_name = "FIELD", requires = "records")]
     record_text: Option<String>,
-    /// How PDFs go to the provider: text, or native for models that read the pages themselves
+    /// How PDFs go to the provider: text; auto, with pages whose text is missing as pictures; or
+    /// native, for models that read the pages themselves
     #[arg(long, value_name = "HOW", value_parser = word::<Attach>)]
     attach: Option<Attach>,
     /// economy: through the provider's batch API, at half the price and within a day [default:

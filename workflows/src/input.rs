@@ -222,8 +222,12 @@ impl BatchInput {
         }
         let chunk_tokens = self.chunk_tokens.unwrap_or(DEFAULT_CHUNK_TOKENS);
         let attach_pdf = self.attach == Some(Attach::Native);
-        if attach_pdf && self.long.is_some() {
-            return Err("attach \"native\" and long exclude each other: only text can be divided; leave one out".to_owned());
+        let attach_pages = self.attach == Some(Attach::Auto);
+        if (attach_pdf || attach_pages) && self.long.is_some() {
+            let how = if attach_pdf { "native" } else { "auto" };
+            return Err(format!(
+                "attach \"{how}\" and long exclude each other: only text can be divided; leave one out"
+            ));
         }
         let economy = self.mode == Some(Mode::Economy);
         if economy && self.pack.is_some() {
@@ -253,6 +257,7 @@ impl BatchInput {
             long: self.long.map(|how| Long { how, chunk_tokens }),
             records: self.records,
             attach_pdf,
+            attach_pages,
             economy,
             // With the mode "direct" the author has chosen already.
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),

@@ -94,7 +94,7 @@ pub async fn forecast(
     let mut tokens = Vec::new();
     let mut read = std::pin::pin!(
         stream::iter(sample)
-            .map(|document| content::read(services, document, job.attach_pdf, route, care))
+            .map(|document| content::read(services, document, job, route, care))
             .buffer_unordered(AT_ONCE)
     );
     while let Some(read) = read.next().await {

@@ -234,6 +234,11 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;
     pack::check(job)?;
+    if job.attach_pages && !tidegate_documents::DRAWS_PAGES {
+        return Err(Failure::invalid_input(
+            "attach \"auto\" draws pages, and this worker's program was built without that; build it with the feature \"pages\", which is on by default, or leave attach out",
+        ));
+    }
     services.budgets.check(job, &route.models, batch)?;
     let output = resolve(&services.storage, "output", &job.output)?;
     Ok((route, output))

@@ -45,7 +45,17 @@ impl StatedQuestion {
     /// The question of a job.
     #[must_use]
     pub fn of(job: &Job) -> Self {
-        let Job { instructions, target, schema, long, records, attach_pdf, asked_with, .. } = job;
+        let Job {
+            instructions,
+            target,
+            schema,
+            long,
+            records,
+            attach_pdf,
+            attach_pages,
+            asked_with,
+            ..
+        } = job;
         let target = match target {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
@@ -61,7 +71,10 @@ impl StatedQuestion {
             ("parameters", of_models(fields)),
             ("effort", of_models(|with| with.effort.map(|effort| json!(effort)))),
             ("schema", schema.clone()),
-            ("attach", attach_pdf.then(|| json!("native"))),
+            (
+                "attach",
+                attach_pdf.then(|| json!("native")).or_else(|| attach_pages.then(|| json!("auto"))),
+            ),
             ("long", long.map(|long| json!(long))),
             ("records", records.as_ref().map(|records| json!(records))),
         ];

@@ -1,9 +1,9 @@
 //! What of a document goes to the provider: its text, or its pages.
 
 use bytes::Bytes;
-use tidegate_documents::{Format, Unreadable};
+use tidegate_documents::{Format, Limits, Unreadable};
 use tidegate_providers::{Picture, picture};
-use tidegate_workflows::contract::FailureType;
+use tidegate_workflows::contract::{FailureType, Job};
 
 use crate::{
     batch::job::Document,
@@ -20,6 +20,11 @@ use crate::{
 
 /// Text of fewer bytes takes a worker's memory by no means.
 const LARGE: usize = 1 << 20;
+
+/// Pages of a document that go as pictures. Bedrock's Converse takes twenty pictures in a message
+/// (<https://docs.aws.amazon.com/bedrock/latest/userguide/conversation-inference-call.html>), the
+/// others more.
+const MAX_PAGE_PICTURES: u32 = 20;
 
 /// A document as it lies in its store: nothing has been made of it yet.
 #[derive(Debug)]
@@ -149,7 +154,7 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
 pub(crate) async fn extract(
     services: &Services,
     raw: Raw,
-    attach_pdf: bool,
+    job: &Job,
     route: &Route,
     care: Care<'_>,
 ) -> Result<Read, Failure> {
@@ -160,13 +165,18 @@ pub(crate) async fn extract(
         }
         Body::File(bytes, name) => (bytes, name),
     };
-    let attached = attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
+    let attached = job.attach_pdf && matches!(Format::of(&bytes, &name), Ok(Format::Pdf));
     let is_plain = Format::of(&bytes, &name).is_ok_and(Format::is_plain);
     let may_kill = bytes.len() >= LARGE || !is_plain;
     let told = if may_kill { Some(care.begin().await?) } else { None };
     let edge = route.models.iter().map(|model| picture::edge(model.model())).min();
-    let edge = edge.unwrap_or_else(|| services.reader.limits().picture_edge);
-    let read = services.reader.read_for(bytes.clone(), &name, edge).await;
+    let limits = *services.reader.limits();
+    let limits = Limits {
+        picture_edge: edge.unwrap_or(limits.picture_edge),
+        page_pictures: if job.attach_pages { MAX_PAGE_PICTURES } else { 0 },
+        ..limits
+    };
+    let read = services.reader.read_within(bytes.clone(), &name, limits).await;
     if let Some(told) = told {
         care.end(told).await;
     }
@@ -197,12 +207,12 @@ pub(crate) async fn extract(
 pub(crate) async fn read(
     services: &Services,
     document: Document,
-    attach_pdf: bool,
+    job: &Job,
     route: &Route,
     care: Care<'_>,
 ) -> Result<(Content, Version), Failure> {
     let raw = fetch(services, &document).await?;
-    let Read { content, version, .. } = extract(services, raw, attach_pdf, route, care).await?;
+    let Read { content, version, .. } = extract(services, raw, job, route, care).await?;
     Ok((content, version))
 }
 

@@ -226,7 +226,7 @@ async fn gather(
             continue;
         }
         let care = Care::of_several(Some(attempt));
-        match content::extract(services, raw, shard.job.attach_pdf, &shard.route, care).await {
+        match content::extract(services, raw, &shard.job, &shard.route, care).await {
             Ok(Read { content: Content::Text(text), version, .. }) => {
                 let tokens = tokens::estimate(&text);
                 let whole = shard.job.in_parts(tokens).is_none();

@@ -63,7 +63,7 @@ pub async fn process(
                 return Ok(result.outcome(attempt));
             }
             let care = Care::alone(attempt);
-            content::extract(services, raw, shard.job.attach_pdf, &shard.route, care).await?
+            content::extract(services, raw, &shard.job, &shard.route, care).await?
         }
     };
     if let Content::Text(text) = &content
@@ -203,7 +203,7 @@ pub(crate) async fn answer(
 /// What a batch's author can do about what is too large for a call.
 pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
     match job.long {
-        None if job.attach_pdf => {
+        None if job.attach_pdf || job.attach_pages => {
             "let its text be read in parts: \"attach\": \"text\" and \"long\": \"map_reduce\""
                 .into()
         }

@@ -339,7 +339,7 @@ async fn content(
     if bought_before(services, shard, &document, &raw.version).await.is_some() {
         return Ok(None);
     }
-    match content::extract(services, raw, shard.job.attach_pdf, &shard.route, care).await {
+    match content::extract(services, raw, &shard.job, &shard.route, care).await {
         // Its parts are steps of their own.
         Ok(Read { content: Content::Text(text), .. })
             if shard.job.in_parts(tokens::estimate(&text)).is_some() =>

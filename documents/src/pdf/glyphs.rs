@@ -66,10 +66,9 @@ pub(super) struct Letters {
 }
 
 impl Letters {
-    /// Whether something of the page is missing from its text.
-    pub(super) fn is_incomplete(&self, page: &Page<'_>, words: &str) -> bool {
+    /// Whether who looks at the page sees more than its text says.
+    pub(super) fn shows_more(&self, words: &str) -> bool {
         self.font_lost
-            || is_damaged(page)
             || (words.is_empty() && self.pictures)
             || (self.unknown > FEW_SIGNS && self.unknown * 20 > self.glyphs.len())
     }
@@ -108,7 +107,7 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
 }
 
 /// Whether nothing comes out of a page's content, or of a part of it, though there is some.
-fn is_damaged(page: &Page<'_>) -> bool {
+pub(super) fn is_damaged(page: &Page<'_>) -> bool {
     let contents = page.raw().get::<Array<'_>>("Contents").map_or_else(
         || page.raw().get::<Stream<'_>>("Contents").into_iter().collect::<Vec<_>>(),
         |parts| parts.iter::<Stream<'_>>().collect(),

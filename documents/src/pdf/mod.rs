@@ -3,18 +3,21 @@
 mod forms;
 mod glyphs;
 mod layout;
+#[cfg(feature = "pages")]
+mod picture;
 mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use hayro_interpret::{
     InterpreterCache,
-    hayro_syntax::{DecryptionError, LoadPdfError, Pdf},
+    hayro_syntax::{DecryptionError, LoadPdfError, Pdf, page::Page},
 };
 
 use crate::{
     format::Format,
     limits::{Deadline, Limits},
+    pictures::Picture,
     unreadable::Unreadable,
 };
 
@@ -31,6 +34,9 @@ pub(crate) struct Pages {
     /// Numbers, from 1, of the pages of which something is missing from the text: pictures without
     /// text, pages that are damaged, letters that nothing says the meaning of.
     pub(crate) missing: Vec<usize>,
+    /// Pages that were drawn because something is missing from their text, in their order. The
+    /// text says where each of them belongs.
+    pub(crate) pictures: Vec<Picture>,
 }
 
 /// Reads what can be read: a damaged page costs itself alone, and a damaged table of contents is
@@ -59,7 +65,7 @@ pub(crate) fn extract(
     if count > limits.pages as usize {
         return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
     }
-    let (mut text, mut pictures) = (String::new(), 0);
+    let (mut text, mut blank, mut pictures) = (String::new(), 0, Vec::new());
     // Fonts are read once, and given up now and then, for there may be many.
     let mut cache = InterpreterCache::new();
     for (place, page) in file.pages().iter().enumerate() {
@@ -76,14 +82,21 @@ pub(crate) fn extract(
         }));
         match read {
             Ok((words, drawn)) => {
-                pictures += usize::from(words.is_empty() && drawn.pictures);
-                if drawn.is_incomplete(page, &words) {
+                blank += usize::from(words.is_empty() && drawn.pictures);
+                let shows_more = drawn.shows_more(&words);
+                let seen = if shows_more && pictures.len() < limits.page_pictures as usize {
+                    draw(page, limits)
+                } else {
+                    None
+                };
+                if let Some(picture) = seen {
+                    pictures.push(picture);
+                    let note = format!("[Page {number}: picture {}]", pictures.len());
+                    append(&mut text, &note);
+                } else if shows_more || glyphs::is_damaged(page) {
                     missing.push(number);
                 }
-                if !words.is_empty() {
-                    text.push_str(if text.is_empty() { "" } else { "\n\n" });
-                    text.push_str(&words);
-                }
+                append(&mut text, &words);
             }
             Err(_) => {
                 // It may have been left half done.
@@ -101,10 +114,30 @@ pub(crate) fn extract(
     }
     if !text.is_empty() {
         missing.sort_unstable();
-        return Ok(Pages { text, count, missing });
+        return Ok(Pages { text, count, missing, pictures });
     }
-    if missing.len() > pictures {
+    if missing.len() > blank {
         return Err(damaged("none of its pages can be read"));
     }
     Err(Unreadable::NoTextLayer { pages: count })
+}
+
+/// A page's words, behind a blank line.
+fn append(text: &mut String, words: &str) {
+    if !words.is_empty() {
+        text.push_str(if text.is_empty() { "" } else { "\n\n" });
+        text.push_str(words);
+    }
+}
+
+/// A page as it looks, if that can be drawn.
+#[cfg(feature = "pages")]
+fn draw(page: &Page<'_>, limits: &Limits) -> Option<Picture> {
+    // What the renderer does not survive is missing, as before.
+    catch_unwind(AssertUnwindSafe(|| picture::of(page, limits))).ok().flatten()
+}
+
+#[cfg(not(feature = "pages"))]
+fn draw(_: &Page<'_>, _: &Limits) -> Option<Picture> {
+    None
 }

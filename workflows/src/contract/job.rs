@@ -61,6 +61,9 @@ pub struct Job {
     /// PDFs go to the provider as they are, not as text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attach_pdf: bool,
+    /// Pages of PDFs from whose text something is missing go as pictures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attach_pages: bool,
     /// The documents go through their provider's batch API.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub economy: bool,

@@ -24,6 +24,8 @@ pub enum Attach {
     Text,
     /// As they are, for models that read the pages themselves.
     Native,
+    /// As their text, and as pictures those pages from whose text something is missing.
+    Auto,
 }
 
 /// Which of the provider's APIs answers.
@@ -79,11 +81,12 @@ impl Word for Effort {
 }
 
 impl Word for Attach {
-    const MUST_BE: &'static str = "\"native\" or \"text\"";
+    const MUST_BE: &'static str = "\"native\", \"auto\" or \"text\"";
 
     fn read(text: &str) -> Option<Self> {
         match text {
             "native" => Some(Self::Native),
+            "auto" => Some(Self::Auto),
             "text" => Some(Self::Text),
             _ => None,
         }

@@ -93,7 +93,7 @@ fn every_fault_has_its_sentence() {
         (with("pack", json!("many")),               "from 2 to 50, not \"many\""),
         (with("records", json!(7)),                 "records must be true, or say which fields to take"),
         (with("records", json!({"name": "x"})),     "unknown field `name`"),
-        (with("attach", json!("pdf")),              "attach must be \"native\" or \"text\", not \"pdf\""),
+        (with("attach", json!("pdf")),              "attach must be \"native\", \"auto\" or \"text\", not \"pdf\""),
         (with("route", json!("default")),           "give only one of model, route"),
         (with("documents", json!("file:///a")),     "documents must be a list of URIs, such as [\"file:///data/a.txt\"]"),
         (with("model", json!(7)),                   "model must be a text such as anthropic:claude-sonnet-5, not a number"),
