@@ -26,6 +26,8 @@ Reply: integers, and the reason last
   the provider, microseconds that the pace is ahead
   then for each lane: callers waiting, microseconds that a newcomer would wait for its turn,
   microseconds until the head of the queue may go, total of each dimension
+  then what the provider counts of a call: 0 not known, 1 what is used, 2 the larger of input and
+  `max_tokens`, 3 both
   then the reason of the pause, empty when the gate is open
 ]]
 --- @include "include/arguments"
@@ -37,6 +39,8 @@ Reply: integers, and the reason last
 --- @include "include/shift"
 --- @include "include/burst"
 --- @include "include/quota"
+--- @include "include/starving"
+--- @include "include/counted"
 local call, model = read_arguments(2, 1, 1)
 if not call then
   return model
@@ -86,5 +90,6 @@ for lane = 1, lanes do
     reply[#reply + 1] = math.ceil(state[slot + USED + dimension])
   end
 end
+reply[#reply + 1] = counted_by(state)
 reply[#reply + 1] = pause > 0 and redis.call('GET', keys.gate) or ''
 return reply

@@ -62,6 +62,7 @@ Reply: integers
 --- @include "include/learned"
 --- @include "include/obstacles"
 --- @include "include/starving"
+--- @include "include/counted"
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
 local BY_DAY_REQUESTS, BY_DAY_TOKENS = 8, 9
 
@@ -261,6 +262,7 @@ local function admit(asked, verdict)
     move_tail(state, lane_at, tenants_key, tenant, verdict.turn_ends, now - verdict.shift, life)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
+  count_call(state, amounts)
   add_to_day(quota.tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
   add_in_flight(state, lane, 1)
   end_starving(state, lane)

@@ -36,6 +36,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
                      as a minute; else as one, 2 and the part of it that is used
              24      input that a cache gave and the provider does not count, plus 1; 0 or absent
                      unknown
+             25      1 if the provider holds `max_tokens` and does not say what it counts in the
+                     end: its headers shall tell, see include/counted.lua; 0 or absent not
   ARGV[3]  the model, see include/arguments.lua
   ARGV[4]  reason of the pause
 
@@ -61,10 +63,11 @@ Reply: integers
 --- @include "include/quota"
 --- @include "include/headers"
 --- @include "include/learned"
+--- @include "include/counted"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL, CACHED = 0.03, 14, 18, 23, 24
+local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL, CACHED, ASKS_COUNTED = 0.03, 14, 18, 23, 24, 25
 
 local call, model = read_arguments(4, 2, 22)
 if not call then
@@ -145,6 +148,12 @@ if packed then
   local admitted, lane, condition, reserved = unpack_entry(packed)
   outcome = condition == SETTLED and BEFORE or DONE
   admitted_then = outcome == DONE and admitted or nil
+  local tells = outcome == DONE and mode ~= RELEASED and signal == 0
+  local counts = tells and call[8] > 0 and (call[ASKS_COUNTED] or 0) > 0
+  if counts then
+    used[COMBINED] = counted(state, used[COMBINED], reserved, call[9], call[10])
+    count_used(state, reserved, call[9], call[10])
+  end
   if signal == OVERLOADED and outcome == DONE then
     cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
   end
@@ -179,7 +188,7 @@ if packed then
   end
   if outcome == DONE then
     add_in_flight(state, lane, -1)
-    if mode ~= RELEASED and signal == 0 then
+    if tells then
       learn_latency(now - admitted)
       raise_in_flight(tuning)
       if call[8] > 0 then
@@ -190,7 +199,13 @@ if packed then
     if state[CANARY] == admitted and signal ~= REFUSED then
       state[CANARY] = 0
     end
-    if burst and mode ~= RELEASED and signal == 0 then
+    if counts and is_bucket(burst, model) and call[OBSERVED_AT + COMBINED] > 0 then
+      local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED]
+        or limits[COMBINED]
+      local level = call[OBSERVED_AT + COMBINED] - 1
+      learn_counted(state, level, limit, window, admitted, now)
+    end
+    if burst and tells then
       learn_refill(burst, call[REFILL] or 0)
       believe(keys, state, burst, model, limits, call, OBSERVED_AT, admitted, now)
     end

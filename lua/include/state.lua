@@ -8,7 +8,7 @@
 --              calls use of what they reserve; 0: unknown); requests, input, output, combined, then
 --              calls at once, whose total is what is in flight
 --   starving   after the lanes, see starving.lua: four numbers, which older programs keep as
---              they are
+--              they are; then six of counted.lua
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no
 --              room, last request, callers waiting, total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED = 1, 2, 3, 4, 5, 6, 7
@@ -17,7 +17,7 @@ local TOTAL, PACE, HELD, YIELD = 1, 2, 3, 4
 local TAIL, SHIFT, HEAD, BACKLOGGED_AT, SEEN_AT, WAITING, USED = 1, 2, 3, 4, 5, 6, 6
 -- The dimensions; WINDOWED is the last of those that are counted by the window.
 local REQUESTS, INPUT, OUTPUT, COMBINED, WINDOWED, IN_FLIGHT = 1, 2, 3, 4, 4, 5
-local HEADER, PER_DIMENSION, PER_LANE, STARVING = 11, 4, 11, 4
+local HEADER, PER_DIMENSION, PER_LANE, STARVING, COUNTED = 11, 4, 11, 4, 6
 -- The pace clock runs a little faster than the limit, so that what a blocked head left unused is
 -- caught up with; the window still holds the limit.
 local LAYOUT_VERSION, PACE_SPEEDUP = 2, 1.04
@@ -114,7 +114,7 @@ local function load_state(keys, model, now)
     end
     state[LANES] = lane
   end
-  for slot = starving_slot(state) + 1, starving_slot(state) + STARVING do
+  for slot = starving_slot(state) + 1, starving_slot(state) + STARVING + COUNTED do
     state[slot] = state[slot] or 0
   end
   if now < state[LATEST] then

@@ -57,7 +57,7 @@ pub fn admission_rate(limits: &Limits, used: &PerDimension<f64>) -> Option<f64> 
 }
 
 /// The same for these limits of a window, 0 for none.
-fn rate(limits: &Amounts, window: Duration, used: &PerDimension<f64>) -> Option<f64> {
+pub(crate) fn rate(limits: &Amounts, window: Duration, used: &PerDimension<f64>) -> Option<f64> {
     let binding = limits.iter().filter(|(it, limit)| **limit > 0 && used[*it] > 0.0);
     let rates = binding.map(|(it, limit)| float(*limit) / window.as_secs_f64() / used[it]);
     rates.min_by(f64::total_cmp)

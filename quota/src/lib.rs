@@ -39,6 +39,7 @@
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`layout`]: the versions of what lies there
 //! * [`call_stats`]: how many calls in flight a limit can use
+//! * [`counted`]: what a provider counts of the output that it holds
 //! * [`holds`]: what operators hold until they say otherwise; `hold`: how they do
 //! * `changes`: changes of state, each a line of the log
 //! * [`metrics`]: every metric of this crate, by name
@@ -49,6 +50,7 @@ pub mod budget;
 pub mod call_stats;
 mod changes;
 mod connection;
+pub mod counted;
 pub mod dimension;
 pub mod error;
 mod fleet;
@@ -77,6 +79,7 @@ mod wire;
 
 pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets};
+pub use counted::Counted;
 pub use dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension, PerLimit};
 pub use error::Error;
 pub use lanes::{Lanes, Share};

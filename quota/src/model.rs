@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use tidegate_types::{Charge, Lane, ModelId, Usage};
+use tidegate_types::{Charge, Lane, ModelId, OutputHold, Usage};
 
 use crate::{
     dimension::{Amounts, DayLimit, Limited},
@@ -122,6 +122,14 @@ impl ModelQuota {
             amounts.combined = amounts.combined.max(max_output_tokens);
         }
         amounts
+    }
+
+    /// Whether the provider holds `max_output_tokens` and does not say what it counts of it in the
+    /// end: then its headers tell.
+    #[must_use]
+    pub fn learns_counting(&self) -> bool {
+        let Charge { hold, unused_returns, output_weight, .. } = self.charge;
+        hold == OutputHold::Maximum && !unused_returns && (output_weight - 1.0).abs() < f64::EPSILON
     }
 
     /// Amounts that a call is charged for which was refused, or failed before any work: no tokens,

@@ -221,6 +221,7 @@ impl Quota {
             None => self.shared.local.inspect(model).await?,
         };
         metrics::seen(model, &snapshot);
+        self.shared.counted.seen(model, &snapshot);
         Ok(snapshot)
     }
 
@@ -342,6 +343,7 @@ impl Quota {
                             match redis.inspect(model).await {
                                 Ok(snapshot) => {
                                     metrics::seen(model, &snapshot);
+                                    self.shared.counted.seen(model, &snapshot);
                                     self.shared.changes.seen(&model.id, &snapshot);
                                 }
                                 Err(error @ Error::Outdated(_)) => break 'alive Err(error),

@@ -19,6 +19,7 @@ const PARTS: &[(&str, &str)] = files![
     "include/burst",
     "include/clock",
     "include/closing",
+    "include/counted",
     "include/gate",
     "include/headers",
     "include/lanes",

@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use crate::{
     breaker::Breaker,
     changes::Changes,
+    counted::{self, Counted},
     dimension::{Amounts, Dimension},
     error::Error,
     fleet::Fleet,
@@ -85,6 +86,8 @@ pub(crate) struct Shared {
     pub(crate) holds: Holds,
     pub(crate) fleet: Fleet,
     pub(crate) waiters: Waiters,
+    /// What each provider counts, as the last inspections told.
+    pub(crate) counted: counted::Known,
     /// One clone for each live permit, and this one.
     pub(crate) permits: Arc<()>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
@@ -110,6 +113,7 @@ impl Shared {
             holds: Holds::default(),
             fleet: Fleet::default(),
             waiters: Waiters::default(),
+            counted: counted::Known::default(),
             permits: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),
@@ -220,7 +224,11 @@ impl Shared {
                 model.charge.held_output(bound, known.map_or(0, |known| known.output.min(bound)))
             }
         };
-        model.amounts(input, output)
+        let mut amounts = model.amounts(input, output);
+        if self.counted.of(&model.id) == Some(Counted::Larger) {
+            amounts.combined = input.max(output);
+        }
+        amounts
     }
 
     pub(crate) fn expectation(&self, model: &ModelQuota, template: u64) -> Option<Expectation> {

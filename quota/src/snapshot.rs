@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tidegate_types::Lane;
 
-use crate::dimension::{Amounts, DayLimit, Dimension, Limited, PerDimension};
+use crate::{
+    counted::Counted,
+    dimension::{Amounts, DayLimit, Dimension, Limited, PerDimension},
+};
 
 /// One model's quota at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,6 +36,9 @@ pub struct Snapshot {
     pub dimensions: PerDimension<DimensionSnapshot>,
     /// Calls at once.
     pub in_flight: DimensionSnapshot,
+    /// What the provider counts of a call whose `max_output_tokens` it holds, where its headers have
+    /// shown it.
+    pub counted: Option<Counted>,
     /// Each lane, in the order of [`crate::Lanes`].
     pub lanes: Vec<LaneSnapshot>,
 }

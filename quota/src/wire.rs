@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::{
+    counted::Counted,
     dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension},
     error::Error,
     limits::Limits,
@@ -135,6 +136,7 @@ pub(crate) fn outcome(
             Refill::Evenly(level) => 2.0 + level,
         })
         .number(settlement.cached.map_or(0, |cached| cached.saturating_add(1)))
+        .number(u64::from(model.learns_counting()))
         .done()
 }
 
@@ -247,6 +249,7 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
         }
         all.push((waiting, queue, head, used, next()?));
     }
+    snapshot.counted = Counted::from_code(next()?);
     let lanes = model.lanes.iter().zip(all);
     snapshot.lanes = lanes
         .map(|((lane, _), (waiting, queue, next, used, in_flight))| LaneSnapshot {

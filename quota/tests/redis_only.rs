@@ -20,8 +20,8 @@ use common::{
 };
 use proptest::{prelude::*, test_runner::TestCaseError};
 use tidegate_quota::{
-    Amounts, Change, Decision, Dimension, Limits, ModelQuota, PerDimension, PerLimit, Permit,
-    Quota, Refused, Request, Store, Ticket, memory, redis_store,
+    Amounts, Change, Charge, Decision, Dimension, Limits, ModelQuota, PerDimension, PerLimit,
+    Permit, Quota, Refused, Request, Store, Ticket, memory, redis_store,
     store::{Ask, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::{Redis, unique};
@@ -89,7 +89,12 @@ fn learning(token_bucket: bool) -> ModelQuota {
         token_bucket,
         ..fixed.limits
     };
-    ModelQuota { limits, ..fixed }
+    // What such a provider counts in the end is learned, too.
+    ModelQuota {
+        limits,
+        charge: if token_bucket { Charge::CAUTIOUS } else { fixed.charge },
+        ..fixed
+    }
 }
 
 /// Carries one step out and returns what the store said.
@@ -156,7 +161,9 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
                     ..PerDimension::default()
                 },
             };
-            let settlement = Settlement { meter, ..settle(*id, Some(Amounts::call(10, 5)), None) };
+            let sample = UsageSample { estimated_input: 100, input: 10, output: 5 };
+            let used = Some(Amounts::call(10, 5));
+            let settlement = Settlement { meter, ..settle(*id, used, Some(sample)) };
             format!("{:?}", rig.store.settle(&rig.model, &settlement).await.unwrap())
         }
         Step::Charge { id, tokens } => {

@@ -203,10 +203,8 @@ fn answer(
     if waits.turn > 0 {
         let bound = quota::binds(model, snapshot)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
-        return Cause::slows(bound.map_or_else(
-            || "it waits for quota".to_owned(),
-            |binding| format!("it waits for quota: {binding}"),
-        ));
+        let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));
+        return Cause::slows(format!("it waits for quota{bound}{}", counts(model, snapshot)));
     }
     if waits.slot > 0 {
         return Cause::slows(
@@ -214,12 +212,20 @@ fn answer(
         );
     }
     Cause::slows(match quota::binds(model, snapshot) {
-        Some(binds) => format!("it goes on as fast as the quota allows: {binds}"),
+        Some(binds) => {
+            let counts = counts(model, snapshot);
+            format!("it goes on as fast as the quota allows: {binds}{counts}")
+        }
         None if waits.working > 0 => {
             "it waits for the provider's answers, and for no quota".to_owned()
         }
         None => "it waits for no quota; it plans or gathers its results".to_owned(),
     })
+}
+
+/// That the bound on output takes part of the quota, where it does.
+fn counts(model: &ModelQuota, snapshot: &Snapshot) -> String {
+    quota::unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
 }
 
 fn not_configured(what: &str) -> String {

@@ -6,7 +6,8 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use tidegate_activities::call::keys::cards;
 use tidegate_quota::{
-    DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, snapshot::DimensionSnapshot,
+    DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, counted,
+    snapshot::DimensionSnapshot,
 };
 use tidegate_types::ModelId;
 
@@ -168,6 +169,11 @@ pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
     })
 }
 
+/// What the bound on output costs where it counts, and what a smaller one would give.
+pub(super) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
+    counted::unused(model, snapshot).map(|unused| unused.sentence())
+}
+
 /// `paused for 1m 0s (until …): reason`.
 fn gate(snapshot: &Snapshot) -> String {
     let state = if snapshot.exhausted { "exhausted" } else { "paused" };
@@ -218,6 +224,9 @@ fn text(model: &ModelQuota, snapshot: &Snapshot, trouble: Option<&Trouble>, held
                 &styled(FAINT, format_args!("  {}: {}", row.limited.name(), reasons.join("; ")));
             text.push('\n');
         }
+    }
+    if let Some(unused) = unused(model, snapshot) {
+        text += &format!("  {} {unused}\n", styled(DOUBTFUL, "output"));
     }
     text += &format!("  in flight {}", count(snapshot.in_flight.used));
     if !snapshot.latency.is_zero() {
@@ -283,6 +292,8 @@ pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
         "pause_reason": Some(&snapshot.reason).filter(|reason| !reason.is_empty()),
         "exhausted": snapshot.exhausted,
         "binds": binds(model, snapshot),
+        "counts": snapshot.counted,
+        "unused_output": unused(model, snapshot),
         "factor": snapshot.factor,
         "overload_cap": snapshot.cap,
         "in_flight": snapshot.in_flight.used,
@@ -305,7 +316,7 @@ pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
-    use tidegate_quota::{Charge, Dimension, Lanes, Limits, Options};
+    use tidegate_quota::{Charge, Counted, Dimension, Lanes, Limits, Options};
 
     use super::*;
 
@@ -339,6 +350,31 @@ mod tests {
         assert_eq!(value["limits"]["requests"]["headroom"], 49);
         assert_eq!(value["pause_reason"], "holiday");
         assert!(known(&quota, "a:c").unwrap_err().to_string().contains("configured: a:b"));
+    }
+
+    #[test]
+    fn what_a_bound_on_output_costs_is_said_where_it_counts() {
+        let limits = Limits::default().with(Dimension::Combined, 2_000_000);
+        let model = |charge| {
+            ModelQuota::new("openai:m".parse().unwrap(), limits, charge, Arc::new(Lanes::single()))
+                .unwrap()
+        };
+        let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
+        let mut snapshot = Snapshot { counted: Some(Counted::Both), ..Snapshot::default() };
+        snapshot.dimensions.requests = of(62, 2);
+        snapshot.dimensions.input = of(62 * 1_400, 2 * 1_400);
+        snapshot.dimensions.output = of(60 * 200 + 2 * 9_000, 2 * 9_000);
+        snapshot.dimensions.combined =
+            DimensionSnapshot { limit: 2_000_000, ..of(62 * 10_400, 2 * 10_400) };
+        let cautious = model(Charge::CAUTIOUS);
+        let text = output::plain(&text(&cautious, &snapshot, None, false));
+        let words = "  output the provider counts max_output_tokens, used or not, by its headers: ";
+        assert!(text.contains(words), "{text}");
+        assert!(text.contains("with max_output_tokens = 640 it would be"), "{text}");
+        let seen = value(&cautious, &snapshot);
+        assert_eq!(seen["counts"], "both");
+        assert!(seen["unused_output"].as_str().unwrap().contains("640"), "{seen}");
+        assert!(value(&model(Charge::default()), &snapshot)["unused_output"].is_null());
     }
 
     #[test]

@@ -9,9 +9,9 @@
 
 use futures::{StreamExt, stream};
 use tidegate_providers::schema::Form;
-use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats};
+use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, counted};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{Job, Pack};
+use tidegate_workflows::contract::{Job, LIKELY_OUTPUT_TOKENS, Pack};
 
 use crate::{
     batch::{
@@ -38,6 +38,9 @@ const ESTIMATE: (f64, f64) = (0.75, 1.3);
 /// More documents than this share a call only where the author says so: one mistake in the answer
 /// loses them all.
 const MAX_FITTING: u32 = 20;
+
+/// Less gain is not worth a note.
+const WORTH_SAYING: f64 = 1.3;
 
 /// Answers rarely use less of their bound.
 const MIN_OUTPUT: f64 = 0.1;
@@ -133,7 +136,10 @@ pub async fn forecast(
         seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
         pack,
         provider_batch: false,
-        notes: notes(services, job, route),
+        notes: notes(services, job, route)
+            .into_iter()
+            .chain(first(services, route).and_then(|model| held(job, model, input)))
+            .collect(),
         of_the_first: false,
     })
 }
@@ -149,6 +155,28 @@ fn notes(services: &Services, job: &Job, route: &Route) -> Vec<String> {
         ))
     };
     route.models.iter().filter_map(note).collect()
+}
+
+/// What `max_output_tokens` costs where the provider counts it, used or not.
+fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
+    if !model.learns_counting() {
+        return None;
+    }
+    let (bound, each) = (u64::from(job.max_output_tokens), f64::midpoint(input.from, input.to));
+    let at = |bound: u64| {
+        let written = bound.min(LIKELY_OUTPUT_TOKENS.into()) / 2;
+        counted::rate(model, None, whole(each), written, bound)
+    };
+    let smaller = u64::from(LIKELY_OUTPUT_TOKENS.min(job.max_output_tokens / 2));
+    let (rate, with_smaller) = (at(bound)?, at(smaller)?);
+    (with_smaller > WORTH_SAYING * rate).then(|| {
+        format!(
+            "{} counts max_output_tokens ({bound}), used or not, unless its headers show otherwise: {} at most; where answers fit into {smaller} tokens, max_output_tokens = {smaller} allows {}",
+            model.id,
+            counted::per_second(rate),
+            counted::per_second(with_smaller)
+        )
+    })
 }
 
 /// Mean tokens of a document, with two standard errors in either direction where not all were read.
@@ -198,12 +226,11 @@ fn time(
     let model = first(services, route)?;
     let share = model.lanes.share(&job.lane).map_or(1.0, |share| share.guaranteed);
     let each = |input, output| {
-        Some(
-            1.0 / call_stats::admission_rate(
-                &model.limits,
-                &used(model, input, output, f64::from(pack)),
-            )?,
-        )
+        let mut used = used(model, input, output, f64::from(pack));
+        if model.learns_counting() {
+            used.combined = used.combined.max(f64::from(job.max_output_tokens));
+        }
+        Some(1.0 / call_stats::admission_rate(&model.limits, &used)?)
     };
     let (fast, slow) = (each(input.from, output.from)?, each(input.to, output.to)?);
     Some(Range { from: fast, to: slow / if share > 0.0 { share } else { 1.0 } })
@@ -301,6 +328,30 @@ mod tests {
         let range = mean(&[100.0, 300.0], false);
         assert!(range.from >= 100.0 && range.to > 300.0, "{range:?}");
         assert_eq!(mean(&[], true), Range { from: 0.0, to: 0.0 });
+    }
+
+    #[test]
+    fn what_a_bound_on_output_costs_is_noted_where_it_counts() {
+        let model = |charge| {
+            let limits = Limits::default().with(Dimension::Combined, 2_000_000);
+            let lanes = Arc::new(Lanes::single());
+            ModelQuota::new("openai:m".parse().unwrap(), limits, charge, lanes).unwrap()
+        };
+        let job = |bound: u32| -> Job {
+            serde_json::from_value(serde_json::json!({
+                "source": {"prefix": "file:///a/"}, "output": "file:///b/", "instructions": "c",
+                "model": "openai:m", "lane": "batch", "tenant": "default",
+                "max_output_tokens": bound,
+            }))
+            .unwrap()
+        };
+        let input = Range { from: 1_000.0, to: 1_400.0 };
+        let note = held(&job(10_000), &model(Charge::CAUTIOUS), input).unwrap();
+        for part in ["(10000)", "3.2 calls a second", "max_output_tokens = 1024"] {
+            assert!(note.contains(part), "{note}");
+        }
+        assert_eq!(held(&job(100), &model(Charge::CAUTIOUS), input), None, "it would give little");
+        assert_eq!(held(&job(10_000), &model(Charge::default()), input), None, "it costs nothing");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! the same names.
 
 mod burst;
+mod counted;
 mod lanes;
 mod obstacles;
 mod reserve;
@@ -24,6 +25,8 @@ use crate::{
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
     store::{Expectation, LimitChanges, Pause},
 };
+
+use self::counted::Counting;
 
 use super::{
     burst::Burst,
@@ -76,6 +79,7 @@ pub(super) struct State {
     learned: HashMap<u64, Learned>,
     burst: Option<Burst>,
     starving: Option<Starving>,
+    counting: Counting,
 }
 
 /// Sums over the calls of a template, of which older ones count less, and the number of calls.
@@ -188,6 +192,7 @@ impl State {
             learned: HashMap::new(),
             burst: None,
             starving: None,
+            counting: Counting::default(),
         }
     }
 
@@ -213,7 +218,7 @@ impl State {
     /// Moves every time back: what was so long ago or so far ahead still is.
     fn rebase(&mut self, by: f64) {
         self.latest -= by;
-        self.starving = None;
+        (self.starving, self.counting) = (None, Counting::default());
         self.ledger.iter_mut().for_each(|(admitted, _)| *admitted -= by);
         self.entries.values_mut().for_each(|entry| entry.admitted -= by);
         self.leases.values_mut().for_each(|end| *end -= by);
@@ -446,6 +451,7 @@ impl State {
             day_left: duration(tuning::day_left(model, now)),
             dimensions: PerDimension::from_fn(dimension),
             in_flight: limited(Limited::InFlight),
+            counted: self.counting.known(),
             lanes: model.lanes.iter().map(|(name, _)| name).zip(&self.lanes).map(lane).collect(),
         }
     }

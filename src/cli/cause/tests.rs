@@ -1,7 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
-use tidegate_quota::{Charge, Dimension, Lanes, Limits};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, snapshot::DimensionSnapshot};
 use tidegate_workflows::contract::Totals;
 
 use super::*;
@@ -54,6 +54,26 @@ fn the_gravest_cause_is_given() {
         ),
         Cause::stands("no worker")
     );
+}
+
+#[test]
+fn what_a_bound_on_output_costs_is_part_of_the_cause() {
+    let limits = Limits::default().with(Dimension::Combined, 2_000_000);
+    let lanes = Arc::new(Lanes::single());
+    let model =
+        ModelQuota::new("openai:m".parse().unwrap(), limits, Charge::CAUTIOUS, lanes).unwrap();
+    let class = class(&json!({ "model": "openai:m" }), &Config::default());
+    let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
+    let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
+    let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
+    snapshot.dimensions.requests = of(60, 0);
+    snapshot.dimensions.input = of(60 * 1_400, 0);
+    snapshot.dimensions.output = of(60 * 200, 0);
+    snapshot.dimensions.combined = DimensionSnapshot { limit: 2_000_000, ..of(60 * 10_000, 0) };
+    let cause = answer(&class, &turn, None, None, (Some((&model, &snapshot)), None, &[]));
+    for part in ["it waits for quota: tokens", "; max_output_tokens is taken to count", "= 640"] {
+        assert!(cause.sentence.contains(part), "{}", cause.sentence);
+    }
 }
 
 #[test]

@@ -62,7 +62,12 @@ impl State {
 
     fn end(&mut self, model: &ModelQuota, settlement: &Settlement, entry: &Entry, now: f64) {
         let id = &settlement.reservation;
-        let used = settlement.used.unwrap_or_default().map(float);
+        let mut used = settlement.used.unwrap_or_default().map(float);
+        let tells = settlement.used.is_some() && settlement.signal == ProviderSignal::None;
+        let sample = settlement.sample.filter(|sample| tells && sample.estimated_input > 0);
+        if let Some(sample) = sample {
+            used.combined = self.count(model, entry, sample, used.combined);
+        }
         if settlement.signal == ProviderSignal::Overloaded {
             let in_flight = self.total.in_flight;
             if let Some(tuning) = &mut self.tuning {
@@ -105,7 +110,7 @@ impl State {
             tuning.add_to_day(model, entry.admitted, &more);
         }
         self.add_in_flight(entry.lane, -1.0);
-        if settlement.used.is_some() && settlement.signal == ProviderSignal::None {
+        if tells {
             let latency = now - entry.admitted;
             self.latency = Some(match self.latency.filter(|known| *known > 0.0) {
                 Some(known) => known + EWMA_ALPHA * (latency - known),
@@ -114,7 +119,7 @@ impl State {
             if let Some(tuning) = &mut self.tuning {
                 tuning.raise();
             }
-            if let Some(sample) = settlement.sample.filter(|sample| sample.estimated_input > 0) {
+            if let Some(sample) = sample {
                 self.learn(model.learns_as(settlement.template), settlement, sample, latency, now);
             }
         }
@@ -123,7 +128,10 @@ impl State {
         {
             self.canary = Canary::None;
         }
-        if settlement.used.is_some() && settlement.signal == ProviderSignal::None {
+        if sample.is_some() {
+            self.learn_counted(model, settlement, entry.admitted, now);
+        }
+        if tells {
             let limits = self.in_force(model).limits.window;
             self.learn_refill(settlement.meter.refill());
             self.believe(model, &limits, &settlement.meter, entry.admitted, now);

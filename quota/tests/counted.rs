@@ -1,0 +1,195 @@
+//! What a provider counts of `max_output_tokens` is learned from its headers, by both stores.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Rig, SECOND, START, both_stores, model_with_lanes};
+use tidegate_quota::{
+    Amounts, Charge, Counted, Decision, Dimension, Lanes, Limits, ModelQuota, PerDimension, Store,
+    Ticket,
+    store::{Ask, Meter, Settlement, UsageSample},
+};
+
+const LIMIT: u64 = 400_000;
+const INPUT: u64 = 1_950;
+const BOUND: u64 = 4_096;
+const OUTPUT: u64 = 580;
+/// Callers, each with a document after the other.
+const CALLERS: usize = 60;
+const STEP: u64 = SECOND / 10;
+
+/// As OpenAI is: it holds the bound, its limits are token buckets, and what it counts in the end is
+/// not documented.
+fn openai() -> ModelQuota {
+    let limits = Limits {
+        margin: 1.0,
+        window: Duration::from_secs(60),
+        burst_max: Some(Duration::from_secs(60)),
+        token_bucket: true,
+        ..Limits::default().with(Dimension::Combined, LIMIT)
+    };
+    ModelQuota { charge: Charge::CAUTIOUS, ..model_with_lanes(limits, Lanes::single()) }
+}
+
+/// A token bucket as deep as a minute.
+struct Provider {
+    counts: Counted,
+    level: f64,
+}
+
+impl Provider {
+    fn new(counts: Counted) -> Self {
+        Self { counts, level: LIMIT as f64 }
+    }
+
+    fn refill(&mut self, micros: u64) {
+        let more = LIMIT as f64 * micros as f64 / (60 * SECOND) as f64;
+        self.level = (self.level + more).min(LIMIT as f64);
+    }
+
+    fn begins(&mut self) -> u64 {
+        let held = match self.counts {
+            Counted::Larger => INPUT.max(BOUND),
+            Counted::Used | Counted::Both => INPUT + BOUND,
+        };
+        self.level -= held as f64;
+        self.used()
+    }
+
+    fn ends(&mut self) -> u64 {
+        if self.counts == Counted::Used {
+            self.level = (self.level + (BOUND - OUTPUT) as f64).min(LIMIT as f64);
+        }
+        self.used()
+    }
+
+    fn used(&self) -> u64 {
+        (LIMIT as f64 - self.level) as u64
+    }
+}
+
+#[derive(Default)]
+struct Caller {
+    calls: u32,
+    ticket: Option<Ticket>,
+    asks: u64,
+    /// When the call ends, and what the headers said when it began.
+    ends: Option<(u64, u64)>,
+}
+
+/// A quarter of an hour of work; the headers are made when a call begins (`early`) or when it ends.
+async fn works<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
+    let (mut provider, mut callers) = (Provider::new(counts), Vec::new());
+    callers.resize_with(CALLERS, Caller::default);
+    while rig.now() < START + 900 * SECOND {
+        rig.advance(Duration::from_micros(STEP));
+        provider.refill(STEP);
+        let now = rig.now();
+        for (at, caller) in callers.iter_mut().enumerate() {
+            let id = format!("{at}#{}", caller.calls);
+            if let Some((_, told)) = caller.ends.filter(|(ends, _)| *ends <= now) {
+                let used = provider.ends();
+                let told =
+                    |it| (it == Dimension::Combined).then_some(if early { told } else { used });
+                let sample = UsageSample { estimated_input: INPUT, input: INPUT, output: OUTPUT };
+                let settlement = Settlement {
+                    sample: Some(sample),
+                    meter: Meter { used: PerDimension::from_fn(told), ..Meter::default() },
+                    ..Settlement::used(
+                        id,
+                        Amounts { combined: BOUND, ..Amounts::call(INPUT, OUTPUT) },
+                    )
+                };
+                rig.store.settle(&rig.model, &settlement).await.unwrap();
+                *caller = Caller { calls: caller.calls + 1, asks: now, ..Caller::default() };
+            } else if caller.ends.is_none() && caller.asks <= now {
+                let ask =
+                    Ask { ticket: caller.ticket, ..common::ask(id, Amounts::call(INPUT, BOUND)) };
+                match rig.reserve(&ask).await {
+                    Decision::Granted => {
+                        let seconds = 4 + (at as u64 * 7 + u64::from(caller.calls)) % 5;
+                        caller.ends = Some((now + seconds * SECOND, provider.begins()));
+                    }
+                    Decision::Wait { wait, ticket, .. } => {
+                        caller.ticket = Some(ticket);
+                        caller.asks = now + wait.as_micros() as u64;
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+}
+
+async fn finds<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
+    let before = rig.store.inspect(&rig.model).await.unwrap().counted;
+    assert_eq!(before, None, "nothing is known at first");
+    works(rig, counts, early).await;
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!(seen.counted, Some(counts), "{seen:?}");
+    // The window's finished calls are settled by it.
+    let calls = seen.dimensions.requests.used - seen.dimensions.requests.held;
+    let each = (seen.dimensions.combined.used - seen.dimensions.combined.held) / calls;
+    let expected = match counts {
+        Counted::Used => INPUT + OUTPUT,
+        Counted::Larger => BOUND,
+        Counted::Both => INPUT + BOUND,
+    };
+    assert_eq!(each, expected, "{seen:?}");
+}
+
+async fn what_is_used_counts<S: Store>(rig: &Rig<S>) {
+    finds(rig, Counted::Used, false).await;
+}
+
+async fn what_is_used_counts_early<S: Store>(rig: &Rig<S>) {
+    finds(rig, Counted::Used, true).await;
+}
+
+async fn the_larger_counts<S: Store>(rig: &Rig<S>) {
+    finds(rig, Counted::Larger, false).await;
+}
+
+async fn the_larger_counts_early<S: Store>(rig: &Rig<S>) {
+    finds(rig, Counted::Larger, true).await;
+}
+
+async fn both_count<S: Store>(rig: &Rig<S>) {
+    finds(rig, Counted::Both, false).await;
+}
+
+async fn both_count_early<S: Store>(rig: &Rig<S>) {
+    finds(rig, Counted::Both, true).await;
+}
+
+/// A provider that says what it counts is believed.
+async fn nothing_is_learned_where_it_is_documented<S: Store>(rig: &Rig<S>) {
+    works(rig, Counted::Both, false).await;
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().counted, None);
+}
+
+fn documented() -> ModelQuota {
+    ModelQuota { charge: Charge { unused_returns: true, ..Charge::CAUTIOUS }, ..openai() }
+}
+
+both_stores! {
+    what_is_used_counts(openai());
+    what_is_used_counts_early(openai());
+    the_larger_counts(openai());
+    the_larger_counts_early(openai());
+    both_count(openai());
+    both_count_early(openai());
+    nothing_is_learned_where_it_is_documented(documented());
+}
