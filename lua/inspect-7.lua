@@ -39,8 +39,8 @@ Reply: integers, and the reason last
 --- @include "include/shift"
 --- @include "include/burst"
 --- @include "include/quota"
---- @include "include/starving"
 --- @include "include/counted"
+--- @include "include/judged"
 local call, model = read_arguments(2, 1, 1)
 if not call then
   return model

@@ -64,7 +64,6 @@ Reply: integers
 --- @include "include/starving"
 --- @include "include/counted"
 local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
-local BY_DAY_REQUESTS, BY_DAY_TOKENS = 8, 9
 
 local call, model = read_arguments(4, 2, 9)
 if not call then
@@ -107,6 +106,7 @@ end
 
 -- The answer while the day's limit is spent, else nil.
 local function day_spent(amounts)
+  local BY_DAY_REQUESTS, BY_DAY_TOKENS = 8, 9
   local tuning = quota.tuning
   if not tuning then
     return nil
@@ -262,7 +262,8 @@ local function admit(asked, verdict)
     move_tail(state, lane_at, tenants_key, tenant, verdict.turn_ends, now - verdict.shift, life)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
-  count_call(state, amounts)
+  local input, output = amounts[INPUT], amounts[OUTPUT]
+  add_to_span(state, input + output, math.max(input, output), input + output)
   add_to_day(quota.tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
   add_in_flight(state, lane, 1)
   end_starving(state, lane)

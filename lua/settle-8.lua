@@ -64,6 +64,7 @@ Reply: integers
 --- @include "include/headers"
 --- @include "include/learned"
 --- @include "include/counted"
+--- @include "include/judged"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
@@ -151,8 +152,7 @@ if packed then
   local tells = outcome == DONE and mode ~= RELEASED and signal == 0
   local counts = tells and call[8] > 0 and (call[ASKS_COUNTED] or 0) > 0
   if counts then
-    used[COMBINED] = counted(state, used[COMBINED], reserved, call[9], call[10])
-    count_used(state, reserved, call[9], call[10])
+    used[COMBINED] = judged(state, used[COMBINED], reserved, call[9], call[10])
   end
   if signal == OVERLOADED and outcome == DONE then
     cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
@@ -203,7 +203,7 @@ if packed then
       local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED]
         or limits[COMBINED]
       local level = call[OBSERVED_AT + COMBINED] - 1
-      learn_counted(state, level, limit, window, admitted, now)
+      judge(state, level, limit, window, admitted, now)
     end
     if burst and tells then
       learn_refill(burst, call[REFILL] or 0)

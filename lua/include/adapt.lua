@@ -1,21 +1,19 @@
--- What answers of the provider change: limits, calls in flight, use by others. A refusal takes 2 %
--- off, at most once in ten seconds and down to half; it begins to come back after a quiet minute.
-local STEP, LOWEST, ONCE_IN, QUIET = 0.02, 0.5, 10000000, 60000000
--- An overload cuts the calls in flight to 70 %, at most once in two seconds; successes add 5 % of
--- the peak each time that all have been round once.
-local CUT, CUT_ONCE_IN, RAISE = 0.7, 2000000, 0.05
--- Differences of less than 3 % between a provider's meter and ours are rounding and calls in
--- flight.
-local NOISE = 0.03
+-- What answers of the provider change: limits, calls in flight, use by others.
 
+-- A refusal takes 2 % off, at most once in ten seconds and down to half; it begins to come back
+-- after a quiet minute.
 local function lower_limits(tuning, now)
+  local STEP, LOWEST, ONCE_IN, QUIET = 0.02, 0.5, 10000000, 60000000
   if now >= tuning[RECOVERED_TO] - QUIET + ONCE_IN or tuning[FACTOR] == 1 then
     tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - STEP)
     tuning[RECOVERED_TO] = now + QUIET
   end
 end
 
+-- An overload cuts the calls in flight to 70 %, at most once in two seconds; successes add 5 % of
+-- the peak each time that all have been round once.
 local function cut_in_flight(tuning, in_flight, now)
+  local CUT, CUT_ONCE_IN = 0.7, 2000000
   if tuning[CAP] == 0 or now - tuning[CAPPED_AT] > CUT_ONCE_IN then
     if tuning[CAP] == 0 then
       tuning[CAP], tuning[PEAK] = in_flight, in_flight
@@ -26,6 +24,7 @@ local function cut_in_flight(tuning, in_flight, now)
 end
 
 local function raise_in_flight(tuning)
+  local RAISE = 0.05
   if tuning and tuning[CAP] > 0 then
     tuning[CAP] = tuning[CAP] + math.max(1, RAISE * tuning[PEAK]) / tuning[CAP]
     if tuning[CAP] >= tuning[PEAK] then
@@ -34,13 +33,14 @@ local function raise_in_flight(tuning)
   end
 end
 
+-- Differences of less than 3 % between a provider's meter and ours are rounding and calls in flight.
 -- A provider's meter above ours is use by others on the same account; a limit below the configured
 -- one is the truth. The meter is of the time when the call was admitted: what was in our window
 -- then may have left it (as much as the limit gives in that time), and what is in flight may have
 -- been estimated too low. Of a call that nobody knows, only the limit counts. Tuning begins only
 -- when there is something to keep.
 local function observe(state, tuning, model, call, observed_at, stated_at, admitted, now)
-  local UNSURE = 0.5
+  local UNSURE, NOISE = 0.5, 0.03
   for dimension = 1, WINDOWED do
     local slot, limit = tuned_slot(dimension), model[LIMITS + dimension]
     local stated = call[stated_at + dimension]

@@ -6,23 +6,6 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use tidegate_types::ModelId;
 
-use crate::{
-    call_stats,
-    dimension::{Dimension, PerDimension},
-    model::ModelQuota,
-    number::{float, whole},
-    snapshot::Snapshot,
-};
-
-/// Answers rarely use a third of what such calls should be allowed.
-const ROOM: f64 = 3.0;
-
-/// Fewer finished calls say little.
-const ENOUGH: u64 = 10;
-
-/// Less gain is not worth a sentence.
-const WORTH_SAYING: f64 = 1.3;
-
 /// What a provider that holds `max_output_tokens` counts of a call in the end, by its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,169 +38,15 @@ impl Counted {
 pub(crate) struct Known(Mutex<HashMap<ModelId, Counted>>);
 
 impl Known {
-    pub(crate) fn seen(&self, model: &ModelQuota, snapshot: &Snapshot) {
+    pub(crate) fn seen(&self, model: &ModelId, counted: Option<Counted>) {
         let mut known = self.0.lock();
-        match snapshot.counted.filter(|_| model.learns_counting()) {
-            Some(counted) => known.insert(model.id.clone(), counted),
-            None => known.remove(&model.id),
+        match counted {
+            Some(counted) => known.insert(model.clone(), counted),
+            None => known.remove(model),
         };
     }
 
     pub(crate) fn of(&self, model: &ModelId) -> Option<Counted> {
         self.0.lock().get(model).copied()
-    }
-}
-
-/// What the bound on output costs where the provider counts it, and what a smaller one would give.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Unused {
-    /// As the provider's headers show; `None` while they have not.
-    pub counted: Option<Counted>,
-    /// Calls a second that the limits admit as they are.
-    pub rate: f64,
-    /// Three times what answers use in the mean: `max_output_tokens` that most of them fit into.
-    pub smaller: u64,
-    /// Calls a second with that.
-    pub with_smaller: f64,
-}
-
-impl Unused {
-    /// For people: a sentence without its end.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let knows = match self.counted {
-            Some(_) => "the provider counts max_output_tokens, used or not, by its headers",
-            None => {
-                "max_output_tokens is taken to count, used or not, until headers show otherwise"
-            }
-        };
-        let Self { rate, smaller, with_smaller, .. } = self;
-        format!(
-            "{knows}: {} at most; with max_output_tokens = {smaller} it would be {}",
-            per_second(*rate),
-            per_second(*with_smaller),
-        )
-    }
-}
-
-/// `3.1 calls a second`, `40 calls a minute`.
-#[must_use]
-pub fn per_second(rate: f64) -> String {
-    if rate >= 1.0 {
-        format!("{rate:.1} calls a second")
-    } else {
-        format!("{:.0} calls a minute", rate * 60.0)
-    }
-}
-
-/// Calls a second that these limits of a model admit, where each call has so much input, uses so much
-/// output and allows `bound`. `None` where no limit is a rate.
-#[must_use]
-pub fn rate(
-    model: &ModelQuota,
-    counted: Option<Counted>,
-    input: u64,
-    output: u64,
-    bound: u64,
-) -> Option<f64> {
-    let limits = model.limits.effective();
-    rate_within(model, &limits, counted, [input, output, bound])
-}
-
-fn rate_within(
-    model: &ModelQuota,
-    limits: &PerDimension<u64>,
-    counted: Option<Counted>,
-    [input, output, bound]: [u64; 3],
-) -> Option<f64> {
-    let mut amounts = model.amounts(input, output);
-    if model.learns_counting() {
-        amounts.combined = match counted {
-            Some(Counted::Used) => amounts.combined,
-            Some(Counted::Both) => input.saturating_add(bound),
-            Some(Counted::Larger) | None => amounts.combined.max(bound),
-        };
-    }
-    call_stats::rate(limits, model.limits.window, &amounts.map(float))
-}
-
-/// What a smaller `max_output_tokens` would give, by the finished calls of the window; `None` where
-/// it would give little, or not enough is known.
-#[must_use]
-pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
-    if !model.learns_counting() || snapshot.counted == Some(Counted::Used) {
-        return None;
-    }
-    let settled = snapshot.dimensions.map(|seen| seen.used.saturating_sub(seen.held));
-    let calls = Some(settled.requests).filter(|calls| *calls >= ENOUGH)?;
-    let mean = settled.map(|amount| amount / calls);
-    // Held calls tell the bound better than settled ones, of which some may have failed.
-    let held = snapshot.get(Dimension::Output).held / snapshot.get(Dimension::Requests).held.max(1);
-    let bound = if held > 0 { held } else { mean.combined };
-    let smaller = whole(ROOM * float(mean.output)).max(16).next_multiple_of(64);
-    let limits = snapshot.dimensions.map(|seen| seen.limit);
-    let at =
-        |bound| rate_within(model, &limits, snapshot.counted, [mean.input, mean.output, bound]);
-    let (now, with_smaller) = (at(bound)?, at(smaller)?);
-    (with_smaller > WORTH_SAYING * now).then_some(Unused {
-        counted: snapshot.counted,
-        rate: now,
-        smaller,
-        with_smaller,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::{sync::Arc, time::Duration};
-
-    use tidegate_types::{Charge, OutputHold};
-
-    use super::*;
-    use crate::{Lanes, Limits, snapshot::DimensionSnapshot};
-
-    fn openai(charge: Charge) -> ModelQuota {
-        let limits = Limits {
-            margin: 1.0,
-            window: Duration::from_secs(60),
-            ..Limits::default().with(Dimension::Combined, 2_000_000)
-        };
-        let lanes = Arc::new(Lanes::single());
-        ModelQuota::new("openai:m".parse().unwrap(), limits, charge, lanes).unwrap()
-    }
-
-    /// 60 finished calls of 1,400 tokens in and 200 out, which were allowed 9,000; two in flight.
-    fn seen(counted: Option<Counted>) -> Snapshot {
-        let mut snapshot = Snapshot { counted, ..Snapshot::default() };
-        let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
-        snapshot.dimensions.requests = of(62, 2);
-        snapshot.dimensions.input = of(62 * 1_400, 2 * 1_400);
-        snapshot.dimensions.output = of(60 * 200 + 2 * 9_000, 2 * 9_000);
-        snapshot.dimensions.combined =
-            DimensionSnapshot { limit: 2_000_000, ..of(62 * 9_000, 2 * 9_000) };
-        snapshot
-    }
-
-    #[test]
-    fn a_smaller_bound_is_worth_what_the_provider_counts_less() {
-        let model = openai(Charge::CAUTIOUS);
-        let both = unused(&model, &seen(Some(Counted::Both))).unwrap();
-        assert_eq!(both.smaller, 640);
-        assert!((both.rate - 3.2).abs() < 0.01, "{both:?}");
-        assert!((both.with_smaller - 16.3).abs() < 0.1, "{both:?}");
-        let words = both.sentence();
-        for part in ["by its headers", "3.2 calls a second", "= 640", "16.3 calls a second"] {
-            assert!(words.contains(part), "{words}");
-        }
-        let unknown = unused(&model, &seen(None)).unwrap();
-        assert!(unknown.sentence().contains("until headers show otherwise"), "{unknown:?}");
-        assert_eq!(unused(&model, &seen(Some(Counted::Used))), None, "nothing is lost");
-    }
-
-    #[test]
-    fn nothing_is_said_where_output_counts_as_it_is_used() {
-        assert_eq!(unused(&openai(Charge::default()), &seen(None)), None);
-        let hold = Charge { hold: OutputHold::Maximum, ..Charge::default() };
-        assert_eq!(unused(&openai(hold), &seen(None)), None, "what is left comes back");
     }
 }

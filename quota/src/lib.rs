@@ -39,7 +39,7 @@
 //! * `connection`, `key`, `script`, `wire`: how Redis is spoken to; `number`: what both reckon with
 //! * [`layout`]: the versions of what lies there
 //! * [`call_stats`]: how many calls in flight a limit can use
-//! * [`counted`]: what a provider counts of the output that it holds
+//! * [`counted`]: what a provider counts of the output that it holds; [`unused`]: what that costs
 //! * [`holds`]: what operators hold until they say otherwise; `hold`: how they do
 //! * `changes`: changes of state, each a line of the log
 //! * [`metrics`]: every metric of this crate, by name
@@ -74,6 +74,7 @@ mod script;
 mod shared;
 pub mod snapshot;
 pub mod store;
+pub mod unused;
 mod waiters;
 mod wire;
 

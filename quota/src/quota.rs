@@ -221,7 +221,7 @@ impl Quota {
             None => self.shared.local.inspect(model).await?,
         };
         metrics::seen(model, &snapshot);
-        self.shared.counted.seen(model, &snapshot);
+        self.shared.counted.seen(&model.id, snapshot.counted);
         Ok(snapshot)
     }
 
@@ -343,7 +343,7 @@ impl Quota {
                             match redis.inspect(model).await {
                                 Ok(snapshot) => {
                                     metrics::seen(model, &snapshot);
-                                    self.shared.counted.seen(model, &snapshot);
+                                    self.shared.counted.seen(&model.id, snapshot.counted);
                                     self.shared.changes.seen(&model.id, &snapshot);
                                 }
                                 Err(error @ Error::Outdated(_)) => break 'alive Err(error),

@@ -22,6 +22,7 @@ const PARTS: &[(&str, &str)] = files![
     "include/counted",
     "include/gate",
     "include/headers",
+    "include/judged",
     "include/lanes",
     "include/learned",
     "include/ledger",

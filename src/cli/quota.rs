@@ -6,8 +6,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use tidegate_activities::call::keys::cards;
 use tidegate_quota::{
-    DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, counted,
-    snapshot::DimensionSnapshot,
+    DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, snapshot::DimensionSnapshot, unused,
 };
 use tidegate_types::ModelId;
 
@@ -171,7 +170,7 @@ pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
 
 /// What the bound on output costs where it counts, and what a smaller one would give.
 pub(super) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
-    counted::unused(model, snapshot).map(|unused| unused.sentence())
+    unused::unused(model, snapshot).map(|unused| unused.sentence())
 }
 
 /// `paused for 1m 0s (until …): reason`.

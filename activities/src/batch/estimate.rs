@@ -9,7 +9,7 @@
 
 use futures::{StreamExt, stream};
 use tidegate_providers::schema::Form;
-use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, counted};
+use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{Job, LIKELY_OUTPUT_TOKENS, Pack};
 
@@ -165,7 +165,7 @@ fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
     let (bound, each) = (u64::from(job.max_output_tokens), f64::midpoint(input.from, input.to));
     let at = |bound: u64| {
         let written = bound.min(LIKELY_OUTPUT_TOKENS.into()) / 2;
-        counted::rate(model, None, whole(each), written, bound)
+        unused::rate(model, None, whole(each), written, bound)
     };
     let smaller = u64::from(LIKELY_OUTPUT_TOKENS.min(job.max_output_tokens / 2));
     let (rate, with_smaller) = (at(bound)?, at(smaller)?);
@@ -173,8 +173,8 @@ fn held(job: &Job, model: &ModelQuota, input: Range) -> Option<String> {
         format!(
             "{} counts max_output_tokens ({bound}), used or not, unless its headers show otherwise: {} at most; where answers fit into {smaller} tokens, max_output_tokens = {smaller} allows {}",
             model.id,
-            counted::per_second(rate),
-            counted::per_second(with_smaller)
+            unused::per_second(rate),
+            unused::per_second(with_smaller)
         )
     })
 }
