@@ -15,6 +15,9 @@ use crate::{
 /// The hash lives so long after somebody has last read it.
 const LIVES: Duration = Duration::from_secs(30 * 86_400);
 
+/// Gates that open sooner are looked after with every beat.
+const QUICK: Duration = Duration::from_secs(30);
+
 impl Quota {
     /// Holds a batch back, by its workflow's id, or lets it go on: no worker begins a call of it from
     /// [`EVERY`] and a moment later on. Without a Redis it is this process that does not.
@@ -76,8 +79,18 @@ impl Quota {
     pub async fn keep_holds(&self) {
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut rests = false;
         loop {
             beat.tick().await;
+            // While nothing goes on, and nothing is held, every second look will do: a call that
+            // begins meanwhile begins before it could be known of.
+            let is_quick = self.shared.options.pause_ttl < QUICK;
+            let is_idle = self.shared.watch.is_idle() && !is_quick;
+            let is_free = *self.shared.holds.held.lock() == Held::default();
+            rests = !rests && is_idle && is_free;
+            if rests {
+                continue;
+            }
             if let Ok(held) = self.held().await {
                 *self.shared.holds.held.lock() = held.clone();
                 self.close_again(&held).await;

@@ -10,7 +10,8 @@ use std::{
 use parking_lot::Mutex;
 use tidegate_types::ModelId;
 
-/// A worker learns within this time that something is held, and begins none of it 5 s later.
+/// A worker learns within this time that something is held, or within twice that where nothing goes
+/// on, and begins none of it 5 s later.
 pub const EVERY: Duration = Duration::from_secs(2);
 
 /// What stands before the names in the hash.

@@ -76,6 +76,7 @@ pub mod snapshot;
 pub mod store;
 pub mod unused;
 mod waiters;
+mod watch;
 mod wire;
 
 pub use bucket::{Bucket, BucketLimit};

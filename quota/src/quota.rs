@@ -98,6 +98,7 @@ impl Quota {
             .lanes
             .index(&request.lane)
             .ok_or_else(|| Refused::UnknownLane(request.lane.clone()))?;
+        shared.watch.asks(&model.id);
         let started = Instant::now();
         let amounts = shared.amounts(model, request);
         let mut ask = Ask {
@@ -316,7 +317,8 @@ impl Quota {
     }
 
     /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it
-    /// is dropped or `stop` resolves. Run one for each process that admits calls.
+    /// is dropped or `stop` resolves: of models at which something goes on, every five seconds; of
+    /// the others, one after the other. Run one for each process that admits calls.
     ///
     /// # Errors
     /// [`Error::Outdated`] as soon as a newer program has taken over a quota: this one must end.
@@ -331,25 +333,12 @@ impl Quota {
         };
         tokio::pin!(stop);
         let mut beat = tokio::time::interval(fleet::BEAT);
-        let ended = 'alive: loop {
+        let ended = loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 _ = beat.tick() => {
-                    // Failures show in the breaker as soon as a call wants to be admitted.
-                    if self.shared.fleet.beat(redis, worker).await.is_ok() {
-                        self.shared.answered();
-                        metrics::workers(self.live_workers());
-                        for model in self.shared.models.values() {
-                            match redis.inspect(model).await {
-                                Ok(snapshot) => {
-                                    metrics::seen(model, &snapshot);
-                                    self.shared.counted.seen(&model.id, snapshot.counted);
-                                    self.shared.changes.seen(&model.id, &snapshot);
-                                }
-                                Err(error @ Error::Outdated(_)) => break 'alive Err(error),
-                                Err(_) => {}
-                            }
-                        }
+                    if let Err(error) = self.beat(redis, worker).await {
+                        break Err(error);
                     }
                 }
             }
@@ -358,6 +347,30 @@ impl Quota {
             warn!(%error, "could not leave the fleet; the others count this worker for 15 s more");
         }
         ended
+    }
+
+    /// One beat. Failures but one show in the breaker as soon as a call wants to be admitted.
+    async fn beat(&self, redis: &redis_store::Store, worker: &str) -> Result<(), Error> {
+        let shared = &self.shared;
+        if shared.fleet.beat(redis, worker).await.is_err() {
+            return Ok(());
+        }
+        shared.answered();
+        metrics::workers(self.live_workers());
+        for model in shared.watch.due(shared.models.keys()) {
+            let Some(model) = shared.models.get(&model) else { continue };
+            match redis.inspect(model).await {
+                Ok(snapshot) => {
+                    metrics::seen(model, &snapshot);
+                    shared.counted.seen(&model.id, snapshot.counted);
+                    shared.changes.seen(&model.id, &snapshot);
+                    shared.watch.seen(&model.id, &snapshot);
+                }
+                Err(error @ Error::Outdated(_)) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        Ok(())
     }
 
     /// Says `words` of this worker to the fleet, for 15 s, and hears what all live workers say, this

@@ -28,6 +28,7 @@ use crate::{
     request::Request,
     store::{Ask, Decision, Expectation, ProviderSignal, Settlement, Store},
     waiters::Waiters,
+    watch::Watch,
 };
 
 /// Templates whose expectation is remembered here; each costs some 100 bytes, and all are also in
@@ -88,6 +89,7 @@ pub(crate) struct Shared {
     pub(crate) waiters: Waiters,
     /// What each provider counts, as the last inspections told.
     pub(crate) counted: counted::Known,
+    pub(crate) watch: Watch,
     /// One clone for each live permit, and this one.
     pub(crate) permits: Arc<()>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
@@ -114,6 +116,7 @@ impl Shared {
             fleet: Fleet::default(),
             waiters: Waiters::default(),
             counted: counted::Known::default(),
+            watch: Watch::default(),
             permits: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),

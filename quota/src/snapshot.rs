@@ -44,6 +44,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Whether nothing goes on: no call in the window, nobody waits, the gate is open, and nothing
+    /// is left to recover from.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let unused = |it: &DimensionSnapshot| it.used == 0 && it.others == 0 && it.ahead.is_zero();
+        self.pause.is_zero()
+            && !self.exhausted
+            && self.reservations == 0
+            && self.factor >= 1.0
+            && self.cap.is_none()
+            && Dimension::ALL.into_iter().all(|dimension| unused(self.get(dimension)))
+            && unused(&self.in_flight)
+            && self.lanes.iter().all(|lane| lane.waiting == 0 && lane.in_flight == 0)
+    }
+
     /// Use and reservation in the window.
     #[must_use]
     pub fn used(&self) -> Amounts {

@@ -20,6 +20,7 @@ mod deploy;
 mod docs;
 mod economy;
 mod fleet;
+mod idle;
 mod keys;
 mod lanes;
 mod large;
