@@ -25,6 +25,14 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Another program may take a port first.
 const ATTEMPTS: u32 = 3;
 
+/// Tenants of one queue take turns. A queue is in one piece: of four, a task tries three whose polls
+/// are elsewhere before it is handed over.
+const SETTINGS: [&str; 3] = [
+    "matching.enableFairness=true",
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
+];
+
 /// A running `temporal server start-dev`.
 #[derive(Debug)]
 pub struct TemporalServer {
@@ -66,9 +74,8 @@ impl TemporalServer {
             "--ui-port",
             &ui_text,
         ];
-        // Tenants of one queue take turns.
-        let fairness = ["--dynamic-config-value", "matching.enableFairness=true"];
-        let arguments = arguments.into_iter().chain(fairness).map(OsString::from);
+        let settings = SETTINGS.iter().flat_map(|setting| ["--dynamic-config-value", setting]);
+        let arguments = arguments.into_iter().chain(settings).map(OsString::from);
         let mut child = Child::start("temporal server start-dev", cli, arguments)?;
         let mut config = Config::default();
         config.temporal.address = Some(format!("http://{}", address(port)));

@@ -14,6 +14,11 @@ use crate::{
 /// Names a Temporal CLI to use before all others.
 const CLI_VARIABLE: &str = "TIDEGATE_TEMPORAL_CLI";
 
+/// A queue is in one piece, as on the embedded server of the program: handing a task over takes the
+/// server a third less processor time than with four.
+const PARTITIONS: [&str; 2] =
+    ["matching.numTaskqueueReadPartitions=1", "matching.numTaskqueueWritePartitions=1"];
+
 /// A `temporal server start-dev` without its web UI. It ends with the value, and with the test
 /// process at the latest.
 #[derive(Debug)]
@@ -46,7 +51,8 @@ impl Temporal {
             command.args(["server", "start-dev", "--headless", "--log-level", "error"]);
             command.args(["--ip", "127.0.0.1", "--port", &port]);
             command.args(["--metrics-port", &metrics, "--http-port", &http]);
-            command.args(settings.iter().flat_map(|set| ["--dynamic-config-value", set]));
+            let settings = PARTITIONS.iter().chain(settings);
+            command.args(settings.flat_map(|set| ["--dynamic-config-value", set]));
             command
         };
         // The port opens before the namespace exists.
