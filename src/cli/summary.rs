@@ -101,6 +101,7 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
         ("cost", cost.unwrap_or_else(|| "unknown (no price for this model)".to_owned())),
         ("time", time.unwrap_or_else(|| "unknown (no limit by the minute)".to_owned())),
     ];
+    rows.extend(forecast.temporal_actions.map(|range| ("Temporal actions", tokens(range))));
     rows.extend(forecast.notes.iter().map(|note| ("note", note.clone())));
     if packs {
         let alone = || "one: tokens bind here, and not requests".to_owned();

@@ -136,6 +136,7 @@ pub async fn forecast(
         seconds: time(services, job, route, input, output, pack).map(|each| each.times(calls)),
         pack,
         provider_batch: false,
+        temporal_actions: None,
         notes: notes(services, job, route)
             .into_iter()
             .chain(first(services, route).and_then(|model| held(job, model, input)))

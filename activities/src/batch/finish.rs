@@ -17,6 +17,7 @@ use self::{
 };
 use crate::{
     batch::{
+        actions,
         forecast::Forecast,
         job::{Stored, resolve},
     },
@@ -40,6 +41,10 @@ pub struct Report {
     /// Tokens of this run, input and output, by the minute: the effective rate, cached input
     /// included.
     pub tokens_per_minute: f64,
+    /// What Temporal Cloud charges for it, about: without the beats of calls longer than 15 s, and the
+    /// questions of those who look on.
+    #[serde(default)]
+    pub temporal_actions: u64,
     /// What the batch was expected to take, to be held against what it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -122,6 +127,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
             0.0
         },
         finished_at,
+        temporal_actions: actions::taken(&finish.plan, &spend, duration_seconds),
         forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
         unknown_stop_reasons: answered.unknown_stop_reasons,

@@ -49,6 +49,9 @@ pub struct Forecast {
     /// The documents go through their provider's batch API.
     #[serde(rename = "economy", default, skip_serializing_if = "std::ops::Not::not")]
     pub provider_batch: bool,
+    /// What Temporal Cloud charges for, without the questions of those who look on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temporal_actions: Option<Range>,
     /// What else the author should know: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -89,6 +92,7 @@ impl Forecast {
             input_tokens: self.input_tokens.times(factor),
             output_tokens: self.output_tokens.times(factor),
             cost_usd: self.cost_usd.map(|usd| usd.times(factor)),
+            temporal_actions: self.temporal_actions.map(|actions| actions.times(factor)),
             seconds: match self.provider_batch {
                 true => self.seconds,
                 false => self.seconds.map(|seconds| seconds.times(factor)),
@@ -132,6 +136,7 @@ mod tests {
             seconds: None,
             pack: 1,
             provider_batch: false,
+            temporal_actions: None,
             notes: Vec::new(),
             of_the_first: false,
         };

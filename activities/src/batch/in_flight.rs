@@ -37,6 +37,21 @@ pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forec
     documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
 }
 
+/// Seconds that a call of the route's first model takes, as far as that is known.
+pub(super) fn seconds_of_a_call(
+    services: &Services,
+    job: &Job,
+    route: &Route,
+    forecast: &Forecast,
+) -> f64 {
+    let first = route.models.first();
+    let model = services.guard.quota.models().find(|model| Some(&model.id) == first);
+    let Some(model) = model else { return FIRST_TOKEN };
+    let typical = services.guard.call_stats.typical(&model.id);
+    let speed = services.guard.call_stats.output_speed(&model.id);
+    typical.unwrap_or_else(|| expected(model, job, forecast, speed)).seconds
+}
+
 /// What a call is like, as far as the forecast tells.
 fn expected(model: &ModelQuota, job: &Job, forecast: &Forecast, speed: Option<f64>) -> Typical {
     let documents = f64::from(u32::try_from(forecast.documents).unwrap_or(u32::MAX)).max(1.0);

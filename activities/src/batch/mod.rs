@@ -1,7 +1,7 @@
 //! A batch as a whole: what is in it, what it will take, and what comes out of it.
 //!
 //! * [`plan`]: checks the input and writes the shards; [`source`]: which documents there are, [`names`]: their ids, and `rows` without names; `pages`: how they are written;
-//!   [`estimate`]: what they will take, as a [`forecast`]; `in_flight`: how many go at once
+//!   [`estimate`]: what they will take, as a [`forecast`], `actions`: what Temporal will; `in_flight`: how many go at once
 //! * `asked_with`: which parameters each model is asked with; `sample`: some of the documents
 //! * [`job`]: what every activity of a batch reads: its input and its manifests; [`question`]: what
 //!   is asked, in parts that can be compared
@@ -12,6 +12,7 @@
 //! * [`places`]: where all of that lies; [`ids`]: documents' names in eight bytes; `jsonl`: a value a line;
 //!   [`leave`]: what a cancelled one leaves behind
 
+mod actions;
 mod archives;
 mod asked_with;
 pub mod ended;

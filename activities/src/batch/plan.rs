@@ -8,7 +8,7 @@ use tidegate_workflows::contract::{Job, Plan, ProviderBatching};
 
 use crate::{
     batch::{
-        asked_with,
+        actions, asked_with,
         estimate::{self, Sample},
         forecast::Forecast,
         in_flight,
@@ -225,7 +225,10 @@ async fn expected(
 ) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
     let forecast = estimate::forecast(services, job, route, sample, attempt).await?;
     let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
-    Ok((if batching.is_some() { forecast.in_provider_batch() } else { forecast }, batching))
+    let forecast = if batching.is_some() { forecast.in_provider_batch() } else { forecast };
+    let call = in_flight::seconds_of_a_call(services, job, route, &forecast);
+    let temporal_actions = Some(actions::expected(&forecast, call));
+    Ok((Forecast { temporal_actions, ..forecast }, batching))
 }
 
 /// Who answers and where the results go: everything that can be known without asking a store.
