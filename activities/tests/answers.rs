@@ -17,6 +17,9 @@ mod sampled;
 mod scale;
 #[path = "answers/sealed.rs"]
 mod sealed;
+#[cfg(feature = "parquet")]
+#[path = "answers/tables.rs"]
+mod tables;
 
 use std::{
     path::{Path, PathBuf},

@@ -37,7 +37,7 @@ use tidegate_quota::{
 };
 use tidegate_testkit::Redis;
 use tidegate_types::{ModelId, Tenant, Usage};
-use tidegate_workflows::contract::{FailureType, Job, Source, Target, WaitsFor};
+use tidegate_workflows::contract::{FailureType, Job, ResultsAs, Source, Target, WaitsFor};
 
 /// A million tokens of either kind cost a dollar, so the thousand and thousand of every call cost
 /// 0.002.
@@ -443,6 +443,7 @@ async fn a_budget_wants_a_price() {
         sample: None,
         adopt: false,
         per_document: true,
+        results: ResultsAs::Jsonl,
         results_jsonl: None,
         in_pages: false,
     };

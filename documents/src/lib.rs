@@ -23,6 +23,7 @@
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
 //! * [`command`]: a program of the user's own for some formats
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
+//! * `tables`: the rows of a Parquet file, each a document (the feature `parquet`)
 //! * [`pictures`]: pictures as models take them
 //! * [`archive`]: the documents in an archive
 //! * feature `pages`: pages of a PDF whose text is missing are drawn, by `hayro`
@@ -54,6 +55,8 @@ pub mod records;
 mod sheets;
 mod slides;
 pub mod split;
+#[cfg(feature = "parquet")]
+pub mod tables;
 pub mod tokens;
 pub mod unreadable;
 mod xml;

@@ -367,8 +367,19 @@ fn json_line(
     text: Option<&str>,
 ) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
-    let value: Value =
-        serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
+    let value = serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
+    record(value, at, number, RecordFields { id, text })
+}
+
+/// A value as a record. `at` is its line, or its row.
+pub(crate) fn record(
+    value: Value,
+    at: u64,
+    number: u64,
+    fields: RecordFields<'_>,
+) -> Result<Record, Unreadable> {
+    let RecordFields { id, text } = fields;
+    let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
     let field = |name: &str| value.get(name).filter(|value| !value.is_null()).map(shown);
     let named = id.and_then(field).filter(|id| !id.trim().is_empty());
     let is_numbered = named.is_none();

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 use tidegate_workflows::{
-    contract::{Deadline, Job, LongHow, OnCut, Pack, Records},
+    contract::{Deadline, Job, LongHow, OnCut, Pack, Records, ResultsAs},
     input::{self, Attach, BatchInput, Mode, word},
 };
 
@@ -57,10 +57,13 @@ pub(super) struct Args {
     /// more room), keep (take and flag it) or fail [default: raise]
     #[arg(long, value_name = "WHAT", value_parser = word::<OnCut>)]
     on_cut: Option<OnCut>,
+    /// As what results are written together: jsonl or parquet [default: jsonl]
+    #[arg(long, value_name = "FORMAT", value_parser = word::<ResultsAs>)]
+    results: Option<ResultsAs>,
     /// JSON Schema that each answer must satisfy
     #[arg(long, value_name = "FILE")]
     schema: Option<String>,
-    /// Documents in flight at once, at most 500 [default: 500]
+    /// Documents in flight at once [default: what the limits can use]
     #[arg(long, value_name = "N")]
     max_in_flight: Option<u32>,
     /// Provider calls beyond the first of each document, for the whole batch [default: three for
@@ -210,6 +213,7 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         tenant: args.tenant.clone(),
         max_output_tokens: args.max_output_tokens,
         on_cut: args.on_cut,
+        results: args.results,
         effort: args.effort,
         parameters: args.parameters.as_deref().map(parameters).transpose()?,
         sample: args.sample,
@@ -306,6 +310,7 @@ mod tests {
             (&json!({"id": "n"}), &json!("per_chunk"), &json!("text"))
         );
         assert_eq!(sent("-i x --on-cut keep")["on_cut"], json!("keep"));
+        assert_eq!(sent("-i x --results parquet")["results"], json!("parquet"));
         assert_eq!(sent("-i x --replace")["replace"], json!(true));
         assert_eq!(sent("-i x --adopt")["adopt"], json!(true));
         let asked = sent("-i x --effort low --parameters {\"seed\":7} --sample 20");

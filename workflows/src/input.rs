@@ -13,7 +13,8 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use crate::{
     contract::{
-        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, Source, Target,
+        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, ResultsAs,
+        Source, Target,
     },
     payload,
 };
@@ -103,7 +104,7 @@ pub struct BatchInput {
         skip_serializing_if = "Option::is_none"
     )]
     pub chunk_tokens: Option<u32>,
-    /// Each row of a CSV file and each line of a JSONL file is a document.
+    /// Each row of a CSV or Parquet file and each line of a JSONL file is a document.
     #[serde(deserialize_with = "read::records", skip_serializing_if = "Option::is_none")]
     pub records: Option<Records>,
     /// How PDFs go to the provider.
@@ -142,6 +143,9 @@ pub struct BatchInput {
     /// One object for each document beside the sealed parts; by default there is.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub per_document: Option<bool>,
+    /// As what results are written together: `jsonl` or `parquet`.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub results: Option<ResultsAs>,
     /// All results in one object too; by default up to 100,000 documents.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
@@ -266,6 +270,7 @@ impl BatchInput {
             sample: self.sample,
             adopt,
             per_document: self.per_document != Some(false),
+            results: self.results.unwrap_or_default(),
             results_jsonl: self.results_jsonl,
             in_pages: false,
         };

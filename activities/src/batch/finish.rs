@@ -4,6 +4,7 @@
 mod checkpoint;
 mod counted;
 mod gather;
+mod together;
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@
 //! * `output`: whether its results answer this question; [`lease`]: one batch at a time writes there;
 //!   [`ended`]: what Temporal says of that one
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`; [`sealed`]: the parts that
-//!   lie there, of earlier batches too
+//!   lie there, of earlier batches too; `part`: one of them; `tables`: as columns
 //! * [`places`]: where all of that lies; [`ids`]: documents' names in eight bytes; `jsonl`: a value a line;
 //!   [`leave`]: what a cancelled one leaves behind
 
@@ -28,6 +28,7 @@ pub mod leave;
 pub mod names;
 mod output;
 mod pages;
+mod part;
 pub mod places;
 pub mod plan;
 pub mod question;
@@ -36,3 +37,4 @@ mod sample;
 pub mod seal;
 pub mod sealed;
 pub mod source;
+mod tables;

@@ -1,6 +1,7 @@
 //! Where the objects of a batch lie in its output.
 
 use tidegate_types::DocumentId;
+use tidegate_workflows::contract::ResultsAs;
 
 use crate::storage::Location;
 
@@ -13,8 +14,14 @@ const END: &str = ".jsonl";
 
 /// A sealed part of an output.
 #[must_use]
-pub fn part(output: &Location, number: u32) -> Location {
-    output.child("results").child(&format!("{PART}{number:05}{END}"))
+pub fn part(output: &Location, number: u32, written_as: ResultsAs) -> Location {
+    output.child("results").child(&format!("{PART}{number:05}.{}", written_as.as_str()))
+}
+
+/// All results in one object.
+#[must_use]
+pub fn results(output: &Location, written_as: ResultsAs) -> Location {
+    output.child(&format!("results.{}", written_as.as_str()))
 }
 
 /// What a sealed part's lines answer.
@@ -29,16 +36,16 @@ pub(super) fn indexes(output: &Location) -> Location {
 
 /// The number of a part, by its name.
 pub(super) fn part_number(name: &str) -> Option<u32> {
-    number(name, PART)
+    let name = name.strip_prefix(PART)?;
+    let number = [ResultsAs::Jsonl, ResultsAs::Parquet]
+        .into_iter()
+        .find_map(|it| name.strip_suffix(it.as_str())?.strip_suffix('.'));
+    number?.parse().ok()
 }
 
 /// The number of the part that an index is of, by its name.
 pub(super) fn index_number(name: &str) -> Option<u32> {
-    number(name, INDEX)
-}
-
-fn number(name: &str, prefix: &str) -> Option<u32> {
-    name.strip_prefix(prefix)?.strip_suffix(END)?.parse().ok()
+    name.strip_prefix(INDEX)?.strip_suffix(END)?.parse().ok()
 }
 
 /// The folder of one run of one batch. Of the run's id it takes all: they begin with the time, and
@@ -61,13 +68,10 @@ pub fn versions(job: &Location, shard: u32) -> Location {
     job.child(&format!("versions-{shard:05}.jsonl"))
 }
 
-/// A shard's part of `results.jsonl`.
+/// A shard's part of `results.jsonl`, as earlier versions sealed it.
 #[must_use]
-pub fn results_part(job: &Location, output: &Location, first: Option<u32>, shard: u32) -> Location {
-    match first {
-        Some(first) => part(output, first + shard),
-        None => job.child(&format!("results-{shard:05}.jsonl")),
-    }
+pub fn results_in_job(job: &Location, shard: u32) -> Location {
+    job.child(&format!("results-{shard:05}.jsonl"))
 }
 
 /// What the results of a sealed shard answer: a line for each, without the answers.

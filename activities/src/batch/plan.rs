@@ -22,6 +22,7 @@ use crate::{
         sample,
         sealed::Earlier,
         source::{self, Cursor, Page, Room},
+        tables,
     },
     call::{attempt::Attempt, output_cap, route::Route},
     document::{pack, schema},
@@ -237,6 +238,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;
     pack::check(job)?;
+    tables::check(job)?;
     if job.attach_pages && !tidegate_documents::DRAWS_PAGES {
         return Err(Failure::invalid_input(
             "attach \"auto\" draws pages, and this worker's program was built without that; build it with the feature \"pages\", which is on by default, or leave attach out",

@@ -12,9 +12,10 @@ use tidegate_types::DocumentId;
 use crate::{
     batch::{
         job::Document,
+        part::read_line,
         places::{self, FOLDER},
         seal::READ_AHEAD,
-        sealed::{IndexLine, read_line},
+        sealed::IndexLine,
     },
     failure::Failure,
     fingerprint::Fingerprint,

@@ -6,14 +6,14 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{FailedDocument, SealShard};
-use tokio::io::AsyncWriteExt;
 
 use crate::{
     batch::{
         job::resolve,
         jsonl::written,
+        part::{Part, read_line},
         places,
-        sealed::{self, IndexLine, read_line},
+        sealed::IndexLine,
     },
     document::result::DocumentResult,
     failure::Failure,
@@ -65,10 +65,11 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
     places::failures_part(&folder, sealed.shard).write(failures).await?;
 
     let (output, first) = (&shard.output, shard.first_part);
-    let part = places::results_part(&folder, output, first, sealed.shard);
+    let written_as = shard.job.results;
+    let part = Part::of_shard(&folder, output, first, sealed.shard, written_as);
     // A worker that died while it removed the results' own objects has sealed the shard.
     let mut there = match first.filter(|_| !shard.job.per_document) {
-        Some(_) => sealed::results(&part).await?,
+        Some(_) => part.results().await?,
         None => HashMap::new(),
     };
     let locations: Vec<(DocumentId, Location)> = shard
@@ -93,13 +94,22 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
                 None => continue,
             },
         };
-        writer.write_all(&line.json).await.map_err(write_failure)?;
+        writer.add(&line.json).await?;
         let DocumentResult { id, question, version, .. } = line.result;
         let object = object.filter(|_| shard.job.per_document && first.is_some());
         index.push(IndexLine { id, question, version, object });
     }
-    writer.shutdown().await.map_err(write_failure)?;
+    writer.complete().await?;
     places::index(&folder, output, first, sealed.shard).write(written(index)?).await?;
+    if let Some(first) = first {
+        // What a worker left there that died before it could write its index.
+        let stale = Part::new(output, first + sealed.shard, written_as.other());
+        match stale.delete().await {
+            Err(error @ Error::Failed(_)) => return Err(error.into()),
+            Err(error) => tracing::debug!(%error, "a part may be there twice"),
+            Ok(()) => {}
+        }
+    }
     if first.is_some() && !shard.job.per_document {
         // The part has them, and its index says so.
         let removed = stream::iter(alone)
@@ -108,8 +118,4 @@ pub async fn seal(services: &Services, sealed: &SealShard) -> Result<(), Failure
         removed.try_collect::<()>().await?;
     }
     Ok(())
-}
-
-pub(crate) fn write_failure(error: std::io::Error) -> Failure {
-    Error::of_writing(&error).into()
 }

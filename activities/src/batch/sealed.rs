@@ -7,16 +7,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
+use tidegate_workflows::contract::ResultsAs;
 
 use crate::{
     batch::{
         ids::{Key, key},
         job::Document,
         jsonl::lines,
-        places::{self, index_number, part, part_index, part_number},
+        part::{self, Part},
+        places::{self, index_number, part_index, part_number},
     },
     document::{result::DocumentResult, version::Version},
     failure::Failure,
@@ -38,40 +39,6 @@ pub(super) struct IndexLine {
     /// The result's own object, as it was sealed; absent where the part alone holds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) object: Option<Stamp>,
-}
-
-/// A result as one line.
-#[derive(Debug)]
-pub(super) struct Line {
-    /// With its newline.
-    pub json: Bytes,
-    /// The same, read.
-    pub result: DocumentResult,
-}
-
-impl Line {
-    /// `None` for what is no result.
-    pub(super) fn of(json: Bytes) -> Option<Self> {
-        let result = serde_json::from_slice(&json).ok()?;
-        Some(Self { json, result })
-    }
-}
-
-/// The result that lies there, if one does, and the stamp of its object: not another program's
-/// object of the same name.
-pub(super) async fn read_line(location: Location) -> Result<Option<(Line, Stamp)>, Failure> {
-    let Some((bytes, stamp)) = location.read_stamped_if_there().await? else { return Ok(None) };
-    let mut line: Vec<u8> =
-        bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
-    line.push(b'\n');
-    Ok(Line::of(line.into()).map(|line| (line, stamp)))
-}
-
-/// The results in a part, by their documents.
-pub(super) async fn results(part: &Location) -> Result<HashMap<DocumentId, Line>, Failure> {
-    let whole = part.read_if_there().await?.unwrap_or_default();
-    let read = lines(&whole).filter_map(Line::of);
-    Ok(read.map(|line| (line.result.id.clone(), line)).collect())
 }
 
 /// What earlier batches have sealed in an output, as far as it is there unchanged: 16 bytes for each
@@ -208,7 +175,7 @@ impl Earlier {
                 }
             }
             if !alone.is_empty() {
-                let results = results(&part(output, number)).await?;
+                let results = part::results(output, number).await?;
                 for id in alone {
                     let Some(line) = results.get(id) else { continue };
                     match DocumentResult::location(output, id).create(line.json.clone()).await {
@@ -266,7 +233,7 @@ pub(super) async fn supersede(
     is_later: impl Fn(Key) -> bool,
 ) -> Result<(), Failure> {
     for number in indexes(output).await?.range(..first).copied() {
-        let (part, index) = (part(output, number), part_index(output, number));
+        let index = part_index(output, number);
         let whole = index.read_if_there().await?.unwrap_or_default();
         let stays = |id: &DocumentId| !is_later(key(id.as_str()));
         let entries = lines(&whole)
@@ -277,13 +244,19 @@ pub(super) async fn supersede(
         }
         if stay.is_empty() {
             // In this order: an index without its part counts for nothing, and is met again.
-            part.delete().await?;
+            for written_as in [ResultsAs::Jsonl, ResultsAs::Parquet] {
+                Part::new(output, number, written_as).delete().await?;
+            }
             index.delete().await?;
             continue;
         }
-        let whole = part.read_if_there().await?.unwrap_or_default();
-        let kept = lines(&whole).filter_map(Line::of).filter(|line| stays(&line.result.id));
-        part.write(kept.flat_map(|line| line.json).collect::<Vec<u8>>()).await?;
+        if let Some((part, lines)) = Part::find(output, number, ResultsAs::Jsonl).await? {
+            let mut writer = part.writer();
+            for line in lines.iter().filter(|line| stays(&line.result.id)) {
+                writer.add(&line.json).await?;
+            }
+            writer.complete().await?;
+        }
         index.write(stay.into_iter().flat_map(|(_, line)| line).collect::<Vec<u8>>()).await?;
     }
     Ok(())

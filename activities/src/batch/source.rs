@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
-use self::records::{Within, format_of_records};
+use self::records::{Within, has_records};
 use crate::{
     batch::{
         archives,
@@ -135,7 +135,7 @@ pub async fn page(
         let known = match &job.records {
             Some(_) => {
                 let files = found.iter().map(|(file, _)| file);
-                let of_records = files.filter(|file| format_of_records(file).is_some());
+                let of_records = files.filter(|file| has_records(file));
                 Known::of(output, &of_records.map(|file| file.id.clone()).collect::<Vec<_>>())
                     .await?
             }
@@ -153,7 +153,7 @@ pub async fn page(
                     continue;
                 }
             }
-            match job.records.as_ref().filter(|_| format_of_records(&file).is_some()) {
+            match job.records.as_ref().filter(|_| has_records(&file)) {
                 Some(fields) => {
                     let file = Within::beginning(&file);
                     let (rows, next) =
@@ -296,7 +296,14 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, F
 
 /// What the batch itself writes: by its place in the output, if it lies there.
 fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
-    let ours = ["results", places::FOLDER, "results.jsonl", "failures.jsonl", "report.json"];
+    let ours = [
+        "results",
+        places::FOLDER,
+        "results.jsonl",
+        "results.parquet",
+        "failures.jsonl",
+        "report.json",
+    ];
     let first = in_output.split('/').next().unwrap_or_default();
     // Behind a # stands the number of an upload that was broken off.
     let name = first.split('#').next().unwrap_or_default();

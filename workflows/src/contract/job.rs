@@ -86,6 +86,9 @@ pub struct Job {
     /// Each result keeps an object of its own when its shard is sealed.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,
+    /// As what results are written together: sealed parts, and all of them.
+    #[serde(default, skip_serializing_if = "ResultsAs::is_default")]
+    pub results: ResultsAs,
     /// `results.jsonl` is written; `None` leaves it to the number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
@@ -170,6 +173,42 @@ pub enum OnCut {
 }
 
 impl OnCut {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// As what the results of several documents are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultsAs {
+    /// One JSON object a line.
+    #[default]
+    Jsonl,
+    /// Tables of columns.
+    Parquet,
+}
+
+impl ResultsAs {
+    /// Its word, which its objects' names end with as well.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// The other.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Jsonl => Self::Parquet,
+            Self::Parquet => Self::Jsonl,
+        }
+    }
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_default(&self) -> bool {
         *self == Self::default()

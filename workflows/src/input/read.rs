@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
-use crate::contract::{Deadline, LongHow, OnCut, Pack, Records};
+use crate::contract::{Deadline, LongHow, OnCut, Pack, Records, ResultsAs};
 
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
 /// it.
@@ -69,6 +69,14 @@ impl Word for OnCut {
             "fail" => Some(Self::Fail),
             _ => None,
         }
+    }
+}
+
+impl Word for ResultsAs {
+    const MUST_BE: &'static str = "\"jsonl\" or \"parquet\"";
+
+    fn read(text: &str) -> Option<Self> {
+        [Self::Jsonl, Self::Parquet].into_iter().find(|it| it.as_str() == text)
     }
 }
 

@@ -105,6 +105,7 @@ fn every_fault_has_its_sentence() {
         (with("retry_budget", json!(1.5)),          "retry_budget must be a whole number at least 0, not 1.5"),
         (with("budget_usd", json!(0)),              "budget_usd must be a number of US dollars above 0, not 0"),
         (with("budget_usd", json!("2")),            "budget_usd must be a number of US dollars above 0, not \"2\""),
+        (with("results", json!("csv")),            "results must be \"jsonl\" or \"parquet\", not \"csv\""),
         (with("on_cut", json!("rise")),            "on_cut must be \"raise\", \"keep\" or \"fail\", not \"rise\""),
         (with("sample", json!(0)),                   "sample must be a whole number from 1"),
         (with("parameters", json!(0.5)),           "parameters must be an object with fields of the request, such as {\"temperature\": 0}, not 0.5"),

@@ -11,21 +11,23 @@ use chrono::{DateTime, FixedOffset};
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use tidegate_types::DocumentId;
-use tidegate_workflows::contract::Finish;
+use tidegate_workflows::contract::{Finish, ResultsAs};
 
 use super::{
     checkpoint::Checkpoint,
     counted::{Answered, Counted},
+    together::Together,
 };
 use crate::{
     batch::{
         ids::Ids,
         job::Stored,
         jsonl::lines,
+        part::{self, Line, Part, read_line},
         places,
         question::Unmarked,
         seal::READ_AHEAD,
-        sealed::{self, Line, Settled, read_line},
+        sealed::{self, Settled},
     },
     document::{result::DocumentResult, version::Version},
     failure::Failure,
@@ -47,6 +49,7 @@ pub(super) struct Gathering<'a> {
     takes: Takes,
     began: Option<DateTime<FixedOffset>>,
     first_part: Option<u32>,
+    written_as: ResultsAs,
     /// Results with an object of their own that no planned document has claimed; `None` where the
     /// workers may not list them, so that each must be asked for.
     present: Option<Ids>,
@@ -54,8 +57,7 @@ pub(super) struct Gathering<'a> {
     anew: Ids,
     settled: SettledDocuments<'a>,
     earlier: EarlierParts<'a>,
-    /// Absent where the sealed parts are all there is.
-    results: Option<Assembly>,
+    results: Together,
     failures: Assembly,
     counted: Counted,
     answered: Answered,
@@ -78,10 +80,10 @@ impl<'a> Gathering<'a> {
         let checkpoint = Checkpoint::read(folder).await?;
         let there = checkpoint.unwrap_or_default();
         let Checkpoint { shards, counted, answered, results, failures } = there;
-        let assembly = |name: &str, (assembled, rest)| {
-            let staging = folder.child(&format!("{name}.part"));
-            Assembly::resume(output.child(name), &staging, assembled, rest)
-        };
+        let written_as = stored.map(|stored| stored.job.results).unwrap_or_default();
+        let together = in_one_file.then_some(written_as);
+        let staging = folder.child("failures.jsonl.part");
+        let (assembled, rest) = failures;
         Ok(Self {
             output,
             folder,
@@ -89,12 +91,13 @@ impl<'a> Gathering<'a> {
             takes: Takes::of(stored, finish.progress.done),
             began: finish.progress.started_at.as_deref().and_then(time),
             first_part,
+            written_as,
             present: present(output, first_part.unwrap_or(0)).await?,
             anew: Ids::default(),
             settled: SettledDocuments::of(folder, finish),
             earlier: EarlierParts { output, at_hand: VecDeque::new() },
-            results: in_one_file.then(|| assembly("results.jsonl", results)),
-            failures: assembly("failures.jsonl", failures),
+            results: Together::begin(output, folder, together, results)?,
+            failures: Assembly::resume(output.child("failures.jsonl"), &staging, assembled, rest),
             counted,
             answered,
             before: shards,
@@ -116,11 +119,7 @@ impl<'a> Gathering<'a> {
             self.settle(settled).await?;
         }
         self.others().await?;
-        match self.results.take() {
-            Some(results) => complete(self.folder, results).await?,
-            // That of a smaller batch, before this one.
-            None => self.output.child("results.jsonl").delete().await?,
-        }
+        self.results.complete(self.output, self.folder).await?;
         complete(self.folder, self.failures).await?;
         if let Some(first) = self.first_part.filter(|first| *first > 0) {
             sealed::supersede(self.output, first, |id| self.anew.contains(id)).await?;
@@ -143,10 +142,22 @@ impl<'a> Gathering<'a> {
             asked += 1;
         }
         if self.first_part.is_some_and(|first| first > 0) {
-            let part = places::results_part(self.folder, self.output, self.first_part, shard);
-            sealed::results(&part).await?.keys().for_each(|id| self.anew.insert(id.as_str()));
+            let sealed = self.sealed(shard).await?;
+            sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
         Ok(asked)
+    }
+
+    /// What a shard was sealed with; a worker of an earlier version has sealed it in its own way.
+    async fn sealed(&self, shard: u32) -> Result<HashMap<DocumentId, Line>, Failure> {
+        if let Some(first) = self.first_part
+            && let Some((_, lines)) =
+                Part::find(self.output, first + shard, self.written_as).await?
+            && !lines.is_empty()
+        {
+            return Ok(part::by_document(lines));
+        }
+        Part::of_shard(self.folder, self.output, None, shard, self.written_as).results().await
     }
 
     fn claim(&mut self, id: &DocumentId) -> bool {
@@ -160,13 +171,7 @@ impl<'a> Gathering<'a> {
         mut asked: u64,
     ) -> Result<u64, Failure> {
         let output = self.output;
-        let part = places::results_part(self.folder, output, self.first_part, shard);
-        let mut sealed = sealed::results(&part).await?;
-        if sealed.is_empty() && self.first_part.is_some() {
-            // A worker of an earlier version has sealed it in its own way.
-            let part = places::results_part(self.folder, output, None, shard);
-            sealed = sealed::results(&part).await?;
-        }
+        let mut sealed = self.sealed(shard).await?;
         if self.first_part.is_some_and(|first| first > 0) {
             sealed.keys().for_each(|id| self.anew.insert(id.as_str()));
         }
@@ -201,23 +206,22 @@ impl<'a> Gathering<'a> {
             let failed = failed.remove(&planned.id);
             has_new_part |= self.document(planned, line, failed).await?;
         }
-        if has_new_part {
-            self.checkpoint(shard + 1).save(self.folder).await?;
+        if has_new_part && let Some(checkpoint) = self.checkpoint(shard + 1) {
+            checkpoint.save(self.folder).await?;
         }
         Ok(asked)
     }
 
-    fn checkpoint(&self, shards: u32) -> Checkpoint {
-        let of = |assembly: &Assembly| {
-            (assembly.assembled().clone(), Bytes::copy_from_slice(assembly.rest()))
-        };
-        Checkpoint {
+    /// `None` where nobody can go on behind it.
+    fn checkpoint(&self, shards: u32) -> Option<Checkpoint> {
+        let failures = &self.failures;
+        Some(Checkpoint {
             shards,
             counted: self.counted.clone(),
             answered: self.answered.clone(),
-            results: self.results.as_ref().map(of).unwrap_or_default(),
-            failures: of(&self.failures),
-        }
+            results: self.results.written()?,
+            failures: (failures.assembled().clone(), Bytes::copy_from_slice(failures.rest())),
+        })
     }
 
     /// A document that was asked, or was to be. Whether the store has another part of what is
@@ -274,10 +278,7 @@ impl<'a> Gathering<'a> {
 
     async fn result(&mut self, line: &Line) -> Result<bool, Failure> {
         self.answered.add(&line.result);
-        match &mut self.results {
-            Some(results) => append(self.folder, results, &line.json).await,
-            None => Ok(false),
-        }
+        self.results.append(self.folder, &line.json).await
     }
 
     /// Results that no planned document has claimed.
@@ -316,7 +317,7 @@ impl<'a> Gathering<'a> {
         })
         .await?;
         for (part, ids) in by_part {
-            let mut results = sealed::results(&places::part(self.output, part)).await?;
+            let mut results = part::results(self.output, part).await?;
             for id in ids {
                 if let Some(line) = results.remove(&id)
                     && present.remove(id.as_str())
@@ -344,7 +345,7 @@ async fn complete(folder: &Location, object: Assembly) -> Result<(), Failure> {
 }
 
 /// Stores give up an upload that lies there for long: the next attempt begins anew.
-async fn lost(folder: &Location, error: Error) -> Failure {
+pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
     if let Error::Missing(object) = &error {
         Checkpoint::forget(folder).await;
         return Failure::transient(format!(
@@ -398,7 +399,7 @@ impl EarlierParts<'_> {
         if let Some((.., results)) = known {
             return Ok(results.get(&settled.id).cloned());
         }
-        let results = sealed::results(&places::part(self.output, settled.part)).await?;
+        let results = part::results(self.output, settled.part).await?;
         let bytes = results.values().map(|line| 2 * line.json.len()).sum();
         let results: HashMap<_, _> =
             results.into_iter().map(|(id, line)| (id, Arc::new(line))).collect();

@@ -1,7 +1,8 @@
-//! Files of records: each row of a CSV file, each line of a JSONL file is a document. They are cut
+//! Files of records: each row of a CSV or Parquet file, each line of a JSONL file is a document. They are cut
 //! while they are read, so that memory does not grow with the file.
 
 use std::{
+    collections::VecDeque,
     io,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -37,6 +38,9 @@ const MAX_BOUND: u64 = 64 << 20;
 /// So much is asked for at once of a file that is not read whole.
 const BLOCK: u64 = 4 << 20;
 
+/// Blocks of a table that are kept: its columns lie apart, and are read side by side.
+const BLOCKS_OF_A_TABLE: usize = 12;
+
 /// A file of records, and where to go on in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Within {
@@ -55,14 +59,29 @@ impl Within {
     }
 }
 
-/// The format of a file of records; `None` for other files.
-pub(super) fn format_of_records(file: &Document) -> Option<Format> {
-    if file.unreadable.is_some() { None } else { format_of(&file.uri) }
+/// What records are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RecordsIn {
+    /// Rows or lines of a text.
+    Text(Format),
+    /// Rows of a Parquet file.
+    Table,
 }
 
-fn format_of(uri: &str) -> Option<Format> {
-    let format = Format::of(b"", uri.rsplit('/').next().unwrap_or_default());
-    format.ok().filter(|format| matches!(format, Format::Csv | Format::Jsonl))
+/// Whether it is a file of records.
+pub(super) fn has_records(file: &Document) -> bool {
+    file.unreadable.is_none() && records_in(&file.uri).is_some()
+}
+
+fn records_in(uri: &str) -> Option<RecordsIn> {
+    let name = uri.rsplit('/').next().unwrap_or_default();
+    if name.to_ascii_lowercase().ends_with(".parquet") {
+        return Some(RecordsIn::Table);
+    }
+    match Format::of(b"", name) {
+        Ok(format @ (Format::Csv | Format::Jsonl)) => Some(RecordsIn::Text(format)),
+        _ => None,
+    }
 }
 
 /// The next rows of a file, as far as there is room, and where to go on in it.
@@ -105,7 +124,11 @@ pub(super) async fn rows(
     };
     let read = tokio::task::spawn_blocking(move || job.read()).await;
     let (mut rows, next) = read
-        .map_err(|error| Failure::transient(error.to_string()))?
+        .map_err(|error| match error.is_panic() {
+            // A table that is damaged in a way that its reader does not expect.
+            true => Failure::invalid_input(format!("{location} cannot be read: it is damaged")),
+            false => Failure::transient(error.to_string()),
+        })?
         .map_err(|broken| refused(&location, broken))?;
     if binds {
         known.bind(&mut rows);
@@ -147,13 +170,20 @@ impl Reading {
     fn read(self) -> Result<Rows, Broken> {
         let Self { location, runtime, fields, within, whole, size, room } = self;
         let wanted = RecordFields { id: fields.id.as_deref(), text: fields.text.as_deref() };
-        let format = format_of(&within.uri).unwrap_or(Format::Jsonl);
+        let format = match records_in(&within.uri) {
+            Some(RecordsIn::Text(format)) => format,
+            Some(RecordsIn::Table) => {
+                let blocks = Blocks::new(location, runtime, size, BLOCKS_OF_A_TABLE);
+                return cut_table(wanted, within, whole, blocks, room);
+            }
+            None => Format::Jsonl,
+        };
         let at = within.at.clone();
         if let Some(whole) = whole {
             let file = RecordFile::of_bytes(&whole, format, wanted, at)?;
             return Ok(cut(file, within, room)?);
         }
-        let blocks = Blocks { location, runtime, size, block: Arc::default(), at: 0 };
+        let blocks = Blocks::new(location, runtime, size, 1);
         let open = |from| Ok(Blocks { at: from, ..blocks.clone() });
         let file = RecordFile::open(open, format, wanted, at)?;
         Ok(cut(file, within, room)?)
@@ -172,6 +202,57 @@ fn cut<R: io::Read>(mut file: RecordFile<R>, within: Within, mut room: Room) -> 
         }
     }
     Ok((rows, None))
+}
+
+/// The same of a table, whose rows are counted.
+#[cfg(feature = "parquet")]
+fn cut_table(
+    wanted: RecordFields<'_>,
+    within: Within,
+    whole: Option<Bytes>,
+    blocks: Blocks,
+    mut room: Room,
+) -> Result<Rows, Broken> {
+    use tidegate_documents::tables;
+
+    let (mut rows, mut number) = (Vec::new(), within.at.number);
+    let each = |record| {
+        number += 1;
+        let (row, is_numbered) = document(&within, number, record);
+        room.take(&row);
+        rows.push((row, is_numbered));
+        !room.is_full()
+    };
+    let (size, before) = (blocks.size, within.at.number);
+    match whole {
+        Some(whole) => {
+            let open = move |from: u64| {
+                let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
+                Ok(io::Cursor::new(whole.slice(from..)))
+            };
+            tables::rows(open, size, wanted, before, each)?;
+        }
+        None => {
+            let open = move |from| Ok(Blocks { at: from, ..blocks.clone() });
+            tables::rows(open, size, wanted, before, each)?;
+        }
+    }
+    let at = Position { number, ..within.at.clone() };
+    Ok((rows, room.is_full().then_some(Within { at, ..within })))
+}
+
+#[cfg(not(feature = "parquet"))]
+fn cut_table(
+    _: RecordFields<'_>,
+    _: Within,
+    _: Option<Bytes>,
+    _: Blocks,
+    _: Room,
+) -> Result<Rows, Broken> {
+    use crate::batch::tables;
+
+    let why = format!("Parquet {}, or write the records as CSV or JSONL", tables::ABSENT);
+    Err(io::Error::new(io::ErrorKind::InvalidData, why).into())
 }
 
 fn document(
@@ -200,9 +281,33 @@ struct Blocks {
     location: Location,
     runtime: Handle,
     size: u64,
-    /// Where the block begins that was asked for last, and what it holds.
-    block: Arc<Mutex<(u64, Bytes)>>,
+    /// Where the blocks begin that were asked for last, and what they hold; the latest last.
+    blocks: Arc<Mutex<VecDeque<(u64, Bytes)>>>,
+    /// So many of them are kept.
+    most: usize,
     at: u64,
+}
+
+impl Blocks {
+    fn new(location: Location, runtime: Handle, size: u64, most: usize) -> Self {
+        Self { location, runtime, size, blocks: Arc::default(), most, at: 0 }
+    }
+
+    /// The block that begins there.
+    fn block(&self, begin: u64) -> io::Result<Bytes> {
+        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = blocks.iter().find(|(there, _)| *there == begin) {
+            return Ok(block.clone());
+        }
+        let end = (begin + BLOCK).min(self.size);
+        let read = self.runtime.block_on(self.location.read_range(begin..end));
+        let block = read.map_err(io::Error::other)?;
+        if blocks.len() >= self.most {
+            blocks.pop_front();
+        }
+        blocks.push_back((begin, block.clone()));
+        Ok(block)
+    }
 }
 
 impl io::Read for Blocks {
@@ -210,15 +315,10 @@ impl io::Read for Blocks {
         if self.at >= self.size {
             return Ok(0);
         }
-        let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = self.at - self.at % BLOCK;
-        if block.0 != begin || block.1.is_empty() {
-            let end = (begin + BLOCK).min(self.size);
-            let read = self.runtime.block_on(self.location.read_range(begin..end));
-            *block = (begin, read.map_err(io::Error::other)?);
-        }
+        let block = self.block(begin)?;
         let inside = usize::try_from(self.at - begin).unwrap_or(usize::MAX);
-        let rest = block.1.get(inside..).unwrap_or_default();
+        let rest = block.get(inside..).unwrap_or_default();
         if rest.is_empty() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -1,3 +1,6 @@
+#[cfg(feature = "parquet")]
+use std::sync::Arc;
+
 use tidegate_workflows::contract::Records;
 
 use super::*;
@@ -92,6 +95,103 @@ async fn each_record_is_a_document() {
     let failure =
         documents(&storage, &job(source, Some(records(Some("nom")))), &output).await.unwrap_err();
     assert!(failure.message.contains("no column \"nom\""), "{failure}");
+}
+
+/// As many rows in each group of a table.
+#[cfg(feature = "parquet")]
+fn table(file: &std::path::Path, rows: &[(i64, Option<&str>)], group: usize) {
+    use parquet::{
+        data_type::{ByteArray, ByteArrayType, Int64Type},
+        file::writer::SerializedFileWriter,
+        schema::parser::parse_message_type,
+    };
+    let schema = "message ship { REQUIRED INT64 number; OPTIONAL BYTE_ARRAY note (STRING); REQUIRED INT64 at (TIMESTAMP(MICROS,true)); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let file = std::fs::File::create(file).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    for rows in rows.chunks(group) {
+        let mut group = writer.next_row_group().unwrap();
+        let numbers: Vec<i64> = rows.iter().map(|(number, _)| *number).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&numbers, None, None).unwrap();
+        column.close().unwrap();
+        let notes: Vec<ByteArray> = rows
+            .iter()
+            .filter_map(|(_, note)| Some(note.as_ref()?.as_bytes().to_vec().into()))
+            .collect();
+        let levels: Vec<i16> = rows.iter().map(|(_, note)| i16::from(note.is_some())).collect();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&notes, Some(&levels), None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let times = vec![1_700_000_000_000_000; rows.len()];
+        column.typed::<Int64Type>().write_batch(&times, None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+    }
+    writer.close().unwrap();
+}
+
+#[cfg(feature = "parquet")]
+#[tokio::test]
+async fn each_row_of_a_table_is_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let rows = [
+        (7, Some("high")),
+        (8, None),
+        (9, Some("größer")),
+        (10, Some("low")),
+        (11, Some("")),
+        (12, Some("slack")),
+    ];
+    table(&path.join("ships.Parquet"), &rows, 4);
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let source = Source::Prefix(root.to_string());
+    let records = |id: Option<&str>, text: Option<&str>| {
+        let (id, text) = (id.map(str::to_owned), text.map(str::to_owned));
+        job(source.clone(), Some(Records { id, text }))
+    };
+    let found = documents(&storage, &records(Some("number"), Some("note")), &output).await;
+    let found = found.unwrap().documents;
+    let shown: Vec<_> = found
+        .iter()
+        .map(|it| (it.id.as_str().rsplit('_').next().unwrap(), it.text.as_deref()))
+        .collect();
+    let expected = [
+        ("0000002", None),
+        ("10", Some("low")),
+        ("11", None),
+        ("12", Some("slack")),
+        ("7", Some("high")),
+        ("9", Some("größer")),
+    ];
+    assert_eq!(shown, expected);
+    // Without names they are counted; all columns are the text.
+    let whole = documents(&storage, &records(None, None), &output).await.unwrap().documents;
+    assert_eq!(whole.len(), 6);
+    assert!(whole[2].uri.ends_with("/ships.Parquet#0000003"), "{}", whole[2].uri);
+    assert_eq!(
+        whole[2].text.as_deref().unwrap(),
+        "at: 2023-11-14T22:13:20Z\nnote: größer\nnumber: 9"
+    );
+    let failure = documents(&storage, &records(Some("nom"), None), &output).await.unwrap_err();
+    let expected = "it has no column \"nom\"; its columns are number, note, at";
+    assert!(failure.message.contains(expected), "{failure}");
+
+    let mut bytes = std::fs::read(path.join("ships.Parquet")).unwrap();
+    for damaged in [5, bytes.len() / 2, bytes.len() - 20] {
+        bytes[damaged] ^= 0xff;
+        std::fs::write(path.join("ships.Parquet"), &bytes).unwrap();
+        if let Err(failure) = documents(&storage, &records(None, None), &output).await {
+            assert_eq!(failure.kind.as_str(), "InvalidInput", "{failure}");
+        }
+    }
+    std::fs::write(path.join("ships.Parquet"), "PAR1").unwrap();
+    let failure = documents(&storage, &records(None, None), &output).await.unwrap_err();
+    assert!(failure.message.contains("cannot be read as Parquet"), "{failure}");
 }
 
 #[tokio::test]

@@ -1,0 +1,76 @@
+//! Results as tables of columns (Parquet), for a build that has the feature `parquet`; one without
+//! it refuses batches that ask for them.
+
+#[cfg(feature = "parquet")]
+mod columns;
+#[cfg(feature = "parquet")]
+mod together;
+
+#[cfg(feature = "parquet")]
+pub(super) use self::{
+    columns::{read, written},
+    together::Table,
+};
+#[cfg(not(feature = "parquet"))]
+pub(super) use absent::{Table, read, written};
+
+use tidegate_workflows::contract::{Job, ResultsAs};
+
+use crate::failure::Failure;
+
+/// Whether this build can do it, and what to do where it cannot.
+///
+/// # Errors
+/// `InvalidInput`.
+pub(super) fn check(job: &Job) -> Result<(), Failure> {
+    if job.results == ResultsAs::Parquet && !cfg!(feature = "parquet") {
+        return Err(Failure::invalid_input(format!(
+            "results \"parquet\" {ABSENT}, or leave results out"
+        )));
+    }
+    Ok(())
+}
+
+/// Behind what is asked for.
+pub(super) const ABSENT: &str = "is not in this build of tidegate; build it with the feature parquet (cargo build --release --features parquet)";
+
+#[cfg(not(feature = "parquet"))]
+mod absent {
+    use bytes::Bytes;
+
+    use super::ABSENT;
+    use crate::{batch::part::Line, failure::Failure, storage::Location};
+
+    /// There is none.
+    pub(in crate::batch) enum Table {}
+
+    impl Table {
+        pub(in crate::batch) fn new(of: Location, _: &Location) -> Result<Self, Failure> {
+            Err(absent(&of))
+        }
+
+        pub(in crate::batch) async fn append(&mut self, _: &Bytes) -> Result<(), Failure> {
+            match *self {}
+        }
+
+        pub(in crate::batch) async fn complete(self) -> Result<(), Failure> {
+            match self {}
+        }
+    }
+
+    pub(in crate::batch) async fn read(of: &Location, _: Bytes) -> Result<Vec<Line>, Failure> {
+        Err(absent(of))
+    }
+
+    pub(in crate::batch) async fn written(
+        of: &Location,
+        _: Vec<Bytes>,
+    ) -> Result<Vec<u8>, Failure> {
+        Err(absent(of))
+    }
+
+    /// Another worker may have it.
+    fn absent(of: &Location) -> Failure {
+        Failure::transient(format!("{of}: Parquet {ABSENT}"))
+    }
+}

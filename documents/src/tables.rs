@@ -1,0 +1,171 @@
+//! Tables of columns (Parquet): each row is a document. Row groups are read one after the other and
+//! page by page, so that memory does not grow with the file.
+
+use std::{
+    fmt,
+    io::{self, Read},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use bytes::Bytes;
+use chrono::{DateTime, SecondsFormat, Utc};
+use parquet::{
+    errors::{ParquetError, Result as ParquetResult},
+    file::{
+        reader::{ChunkReader, FileReader, Length},
+        serialized_reader::SerializedFileReader,
+    },
+    record::{Field, Row, reader::RowIter},
+};
+use serde_json::{Map, Value};
+
+use crate::{
+    records::{Broken, Record, RecordFields, record},
+    unreadable::Unreadable,
+};
+
+/// Hands the rows behind the first `before` to `each`, until that says that it takes no more. `open`
+/// opens the file, which has `size` bytes, at a byte.
+///
+/// # Errors
+/// [`Broken`] when it is no such file, has no such column, or cannot be read.
+pub fn rows<R: Read + 'static>(
+    open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,
+    size: u64,
+    fields: RecordFields<'_>,
+    before: u64,
+    mut each: impl FnMut(Result<Record, Unreadable>) -> bool,
+) -> Result<(), Broken> {
+    let file = SerializedFileReader::new(Ranges { open, size }).map_err(broken)?;
+    let schema = file.metadata().file_metadata().schema();
+    let names: Vec<&str> = schema.get_fields().iter().map(|column| column.name()).collect();
+    for wanted in [fields.id, fields.text].into_iter().flatten() {
+        if !names.contains(&wanted) {
+            let names = names.join(", ");
+            return Err(invalid(format!("it has no column \"{wanted}\"; its columns are {names}")));
+        }
+    }
+    let mut number = 0;
+    for place in 0..file.num_row_groups() {
+        let group = file.metadata().row_group(place);
+        let rows = u64::try_from(group.num_rows()).unwrap_or_default();
+        if number + rows <= before {
+            number += rows;
+            continue;
+        }
+        let group = file.get_row_group(place).map_err(broken)?;
+        for row in RowIter::from_row_group(None, &*group).map_err(broken)? {
+            let row = row.map_err(broken)?;
+            number += 1;
+            if number > before && !each(record(object(&row), number, number, fields)) {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A file that is read here and there.
+struct Ranges<F> {
+    open: F,
+    size: u64,
+}
+
+impl<F> fmt::Debug for Ranges<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ranges").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl<F> Length for Ranges<F> {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl<R: Read, F: Fn(u64) -> io::Result<R> + Send + Sync> ChunkReader for Ranges<F> {
+    type T = R;
+
+    fn get_read(&self, start: u64) -> ParquetResult<R> {
+        Ok((self.open)(start)?)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let wanted = u64::try_from(length).unwrap_or(u64::MAX);
+        // A damaged file may ask for more than there is.
+        if start.checked_add(wanted).is_none_or(|end| end > self.size) {
+            return Err(ParquetError::EOF("it ends too early".to_owned()));
+        }
+        let mut bytes = Vec::with_capacity(length);
+        (self.open)(start)?.take(wanted).read_to_end(&mut bytes)?;
+        if bytes.len() < length {
+            return Err(ParquetError::EOF("it ends too early".to_owned()));
+        }
+        Ok(bytes.into())
+    }
+}
+
+/// Errors of what the bytes are read from come back as they were.
+fn broken(error: ParquetError) -> Broken {
+    match error {
+        ParquetError::External(error) => match error.downcast::<io::Error>() {
+            Ok(error) => Broken::Io(*error),
+            Err(error) => invalid(format!("it cannot be read as Parquet: {error}")),
+        },
+        error => invalid(format!("it cannot be read as Parquet: {error}")),
+    }
+}
+
+fn invalid(why: String) -> Broken {
+    Broken::Io(io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+fn object(row: &Row) -> Value {
+    let fields = row.get_column_iter().map(|(name, field)| (name.clone(), value(field)));
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+fn value(field: &Field) -> Value {
+    match field {
+        Field::Null => Value::Null,
+        Field::Bool(it) => Value::from(*it),
+        Field::Byte(it) => Value::from(*it),
+        Field::Short(it) => Value::from(*it),
+        Field::Int(it) => Value::from(*it),
+        Field::Long(it) => Value::from(*it),
+        Field::UByte(it) => Value::from(*it),
+        Field::UShort(it) => Value::from(*it),
+        Field::UInt(it) => Value::from(*it),
+        Field::ULong(it) => Value::from(*it),
+        Field::Float16(it) => Value::from(it.to_f32()),
+        Field::Float(it) => Value::from(*it),
+        Field::Double(it) => Value::from(*it),
+        Field::Str(it) => Value::from(it.as_str()),
+        // Texts that nobody has marked as such are common.
+        Field::Bytes(it) => match std::str::from_utf8(it.data()) {
+            Ok(text) => Value::from(text),
+            Err(_) => Value::from(BASE64_STANDARD.encode(it.data())),
+        },
+        Field::TimestampMillis(it) => time(DateTime::from_timestamp_millis(*it), *it),
+        Field::TimestampMicros(it) => time(DateTime::from_timestamp_micros(*it), *it),
+        Field::Group(row) => object(row),
+        Field::ListInternal(list) => list.elements().iter().map(value).collect(),
+        Field::MapInternal(map) => {
+            let entries = map.entries().iter().map(|(name, field)| match name {
+                Field::Str(name) => (name.clone(), value(field)),
+                name => (name.to_string(), value(field)),
+            });
+            Value::Object(entries.collect())
+        }
+        Field::Decimal(_) | Field::Date(_) | Field::TimeMillis(_) | Field::TimeMicros(_) => {
+            Value::from(field.to_string())
+        }
+    }
+}
+
+fn time(time: Option<DateTime<Utc>>, number: i64) -> Value {
+    match time {
+        Some(time) => Value::from(time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+        None => Value::from(number),
+    }
+}
