@@ -26,6 +26,13 @@ pub struct Error {
 }
 
 impl Error {
+    /// No reply came. `charged` says whether the provider may have worked on the call.
+    #[must_use]
+    pub fn no_reply(message: String, charged: Charged) -> Self {
+        let kind = if charged == Charged::No { Kind::Transient } else { Kind::Timeout };
+        Self { charged, message, ..Self::unsent(kind, "") }
+    }
+
     /// Found out before anything was sent.
     pub(crate) fn unsent(kind: Kind, message: &str) -> Self {
         Self {
@@ -86,6 +93,23 @@ impl Kind {
             Self::TooLarge => "too_large",
             Self::ContentRefused => "content_refused",
             Self::InvalidOutput => "invalid_output",
+        }
+    }
+
+    /// The failure that it is to whoever asked, by the name that tidegate's workflows give it:
+    /// `RateLimited`, `Overloaded`, ….
+    #[must_use]
+    pub fn failure(self) -> &'static str {
+        match self {
+            Self::RateLimited => "RateLimited",
+            Self::Overloaded => "Overloaded",
+            Self::Transient | Self::Timeout => "Transient",
+            Self::QuotaExhausted => "QuotaExhausted",
+            Self::Unauthorized => "Unauthorized",
+            Self::InvalidRequest => "InvalidRequest",
+            Self::TooLarge => "TooLarge",
+            Self::ContentRefused => "ContentRefused",
+            Self::InvalidOutput => "InvalidOutput",
         }
     }
 

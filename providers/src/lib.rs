@@ -14,6 +14,7 @@
 //! * [`batch`]: many requests at once, answered within a day
 //! * [`error`]: a failed call
 //! * [`observed`]: limits and remaining quota, as response headers state them
+//! * [`overheard`]: calls that another client makes: what they ask for, and what their replies mean
 //! * [`schema`]: a JSON Schema in the form that a vendor keeps to
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
@@ -54,6 +55,7 @@ pub mod dialect;
 pub mod error;
 pub mod key;
 pub mod observed;
+pub mod overheard;
 pub mod parameters;
 pub mod picture;
 pub mod price;
@@ -94,6 +96,7 @@ pub use dialect::Dialect;
 pub use error::{Charged, Error, Kind};
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
+pub use overheard::{Asked, Heard};
 pub use parameters::Parameters;
 pub use picture::Picture;
 pub use price::Prices;

@@ -26,10 +26,12 @@
 //!
 //! # Layout
 //!
+//! * [`stated`]: limits as a configuration states them
 //! * [`dimension`]: what limits count, and a value for each of it
 //! * [`limits`], [`lanes`], [`model`]: what a provider allows, and to which class of traffic
 //! * [`request`], [`permit`], [`refused`]: what callers ask and get
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
+//! * [`run`]: [`Quota::run`], one call with all that belongs to it
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
 //! * [`snapshot`]: what a model's quota looks like
 //! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch; [`retries`]: calls beyond the
@@ -70,9 +72,11 @@ pub mod redis_store;
 pub mod refused;
 pub mod request;
 pub mod retries;
+pub mod run;
 mod script;
 mod shared;
 pub mod snapshot;
+pub mod stated;
 pub mod store;
 pub mod unused;
 mod waiters;
@@ -94,5 +98,6 @@ pub use request::{Request, Ticket};
 pub use retries::Retries;
 pub use shared::Options;
 pub use snapshot::Snapshot;
+pub use stated::Stated;
 pub use store::{Decision, Store};
 pub use tidegate_types::{Charge, OutputHold};

@@ -459,6 +459,6 @@ impl Quota {
 
 /// A long wait is cut short, because the queue moves up when calls use less than was held; a short
 /// one is waited for exactly.
-fn early(wait: Duration) -> Duration {
+pub(crate) fn early(wait: Duration) -> Duration {
     if wait > Duration::from_secs(2) { wait.mul_f64(0.95).min(MAX_SLEEP) } else { wait }
 }

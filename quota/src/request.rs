@@ -52,6 +52,12 @@ impl Request {
         }
     }
 
+    /// The same under a name that no other has: for a call that no earlier process can have begun.
+    #[must_use]
+    pub fn once(model: ModelId) -> Self {
+        Self::new(model, format!("once:{:032x}", rand::random::<u128>()))
+    }
+
     /// Sets the estimated input and the bound on output, in tokens.
     #[must_use]
     pub fn tokens(self, input_tokens: u64, max_output_tokens: u64) -> Self {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_providers::Defaults;
-use tidegate_quota::{Limits, PerDimension};
+use tidegate_quota::{Limits, Stated, stated};
 use tidegate_types::Effort;
 
 use super::span::Span;
@@ -104,6 +104,15 @@ pub enum Algorithm {
     TokenBucket,
 }
 
+impl Algorithm {
+    fn counted(self) -> stated::Algorithm {
+        match self {
+            Self::Unknown => stated::Algorithm::Unknown,
+            Self::TokenBucket => stated::Algorithm::TokenBucket,
+        }
+    }
+}
+
 impl Model {
     /// How it is asked unless a batch says otherwise.
     #[must_use]
@@ -115,35 +124,22 @@ impl Model {
     /// What is only taken to be so keeps the margin of what is not known.
     #[must_use]
     pub fn limits(&self, usual: Algorithm) -> Limits {
-        let (margin, window) = match self.algorithm {
-            Some(Algorithm::TokenBucket) => (1.0, Duration::from_secs(60)),
-            Some(Algorithm::Unknown) | None => (Limits::default().margin, Limits::default().window),
-        };
-        let algorithm = self.algorithm.unwrap_or(usual);
-        let window = self.window.map_or(window, |window| *window);
-        let even = self.rps.map(|_| EVENLY);
-        let a_minute = self.rps.map(|rps| rps.saturating_mul(60));
-        Limits {
-            per_minute: PerDimension {
-                requests: self.rpm.into_iter().chain(a_minute).min(),
-                input: self.itpm,
-                output: self.otpm,
-                combined: self.tpm,
-            },
+        let stated = Stated {
+            rpm: self.rpm,
+            rps: self.rps,
+            tpm: self.tpm,
+            itpm: self.itpm,
+            otpm: self.otpm,
+            rpd: self.rpd,
+            tpd: self.tpd,
+            day_begins: *self.day_begins,
             concurrent: self.concurrent,
-            requests_per_day: self.rpd,
-            tokens_per_day: self.tpd,
-            day_offset: DAY.saturating_sub(*self.day_begins),
-            margin: self.margin.unwrap_or(margin),
-            window,
-            burst: even
-                .or_else(|| self.burst.map(|burst| *burst))
-                .unwrap_or_else(|| Limits::default().burst),
-            // What is given is kept to; else it is learned.
-            burst_max: (self.burst.is_none() && even.is_none()).then_some(window),
-            token_bucket: algorithm == Algorithm::TokenBucket,
-            ..Limits::default()
-        }
+            burst: self.burst.map(|burst| *burst),
+            algorithm: self.algorithm.map(Algorithm::counted),
+            margin: self.margin,
+            window: self.window.map(|window| *window),
+        };
+        stated.limits(usual.counted())
     }
 }
 
@@ -159,10 +155,6 @@ impl Model {
         self.limits(Algorithm::Unknown) == other.limits(Algorithm::Unknown)
     }
 }
-
-/// What may go at once where calls are counted by the second: one.
-const EVENLY: Duration = Duration::from_millis(1);
-const DAY: Duration = Duration::from_secs(86_400);
 
 /// One model's price, in US dollars per million tokens. It goes before every table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -74,7 +74,7 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
 
 /// Rate-limit headers: `anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,
 /// remaining,reset}`, on successes and on 429s.
-pub(super) fn observed(headers: &HeaderMap) -> Observed {
+pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     let now = wait_hint::clock(headers);
     let window = |what| {
         let header = |end| wait_hint::text(headers, &format!("anthropic-ratelimit-{what}-{end}"));

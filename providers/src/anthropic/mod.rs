@@ -15,7 +15,8 @@ use crate::{
     settings::{Setup, SetupError},
 };
 
-pub(crate) use errors::NAMES;
+pub(crate) use errors::{NAMES, observed};
+pub(crate) use response::usage;
 
 /// The oldest version that is served; the newer one only removes what is never sent here, and
 /// compatible servers may not know it.

@@ -60,7 +60,7 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
 /// Token counts: cached tokens stand **beside** `input_tokens`, which is only the uncached rest.
 ///
 /// `None` when input or output is missing: unknown is not nothing.
-fn usage(body: &Value) -> Option<Usage> {
+pub(crate) fn usage(body: &Value) -> Option<Usage> {
     let usage = body.get("usage")?;
     let by_lifetime = || {
         let written = |name| count(usage, &["cache_creation", name]).unwrap_or(0);

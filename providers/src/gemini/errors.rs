@@ -64,7 +64,7 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
 /// early.
 const RESET_HOUR: u32 = 8;
 
-pub(super) fn observed(headers: &HeaderMap) -> Observed {
+pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     Observed {
         request_id: wait_hint::text(headers, "x-goog-request-id").map(str::to_owned),
         ..Observed::default()
@@ -72,7 +72,7 @@ pub(super) fn observed(headers: &HeaderMap) -> Observed {
 }
 
 /// A 429 for a day's quota advises to retry in seconds; the day's end is what it means.
-pub(super) fn with_reset(error: Error, reply: &Reply) -> Error {
+pub(crate) fn with_reset(error: Error, reply: &Reply) -> Error {
     if error.kind == Kind::QuotaExhausted && reply.status == 429 {
         return Error { retry_after: Some(until_reset(wait_hint::clock(&reply.headers))), ..error };
     }

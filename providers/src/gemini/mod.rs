@@ -12,7 +12,8 @@ use crate::{
     settings::{Setup, SetupError},
 };
 
-pub(crate) use errors::NAMES;
+pub(crate) use errors::{NAMES, observed, with_reset};
+pub(crate) use response::usage;
 
 static GENERATE_CONTENT: Protocol = Protocol {
     path: &["v1beta", "models"],

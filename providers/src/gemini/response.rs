@@ -76,7 +76,7 @@ fn answer(candidate: &Value) -> String {
 ///
 /// `None` when there is no count at all; a single absent field is zero, as protobuf leaves zeros
 /// out.
-fn usage(body: &Value) -> Option<Usage> {
+pub(crate) fn usage(body: &Value) -> Option<Usage> {
     let usage = body
         .get("usageMetadata")
         .filter(|usage| usage.as_object().is_some_and(|fields| !fields.is_empty()))?;

@@ -94,7 +94,7 @@ fn is_larger_than_limit(message: &str) -> bool {
 /// Rate-limit headers: `x-ratelimit-{limit,remaining,reset}-{requests,tokens}`, on successes and on
 /// 429s. At Groq those of requests are of a day (console.groq.com/docs/rate-limits); they are left
 /// out, because what is wanted is a minute's.
-pub(super) fn observed(headers: &HeaderMap) -> Observed {
+pub(crate) fn observed(headers: &HeaderMap) -> Observed {
     let window = |what| {
         let header = |begin| wait_hint::text(headers, &format!("x-ratelimit-{begin}-{what}"));
         let reset = header("reset").and_then(wait_hint::units);

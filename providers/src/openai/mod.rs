@@ -23,7 +23,9 @@ use crate::{
     settings::{Api, OutputCap, Settings, Setup, SetupError},
 };
 
-pub(crate) use errors::NAMES;
+pub(crate) use errors::{NAMES, observed};
+pub(crate) use response::usage;
+pub(crate) use responses::usage as usage_of_responses;
 
 static WITH_MAX_COMPLETION_TOKENS: Protocol = chat_completions(|request, dialect| {
     request::body(request, dialect, OutputCap::MaxCompletionTokens)

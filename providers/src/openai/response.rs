@@ -89,7 +89,7 @@ pub(super) struct Fields {
 }
 
 /// `None` when input or output is missing: unknown is not nothing.
-fn usage(body: &Value) -> Option<Usage> {
+pub(crate) fn usage(body: &Value) -> Option<Usage> {
     normalised(
         body,
         &Fields {

@@ -4,6 +4,8 @@
 mod request;
 mod response;
 
+pub(crate) use response::usage;
+
 use super::errors;
 use crate::client::Protocol;
 

@@ -68,7 +68,7 @@ fn parts(output: &[Value]) -> impl Iterator<Item = &Value> {
 /// Token counts: cached tokens are **inside** `input_tokens`.
 ///
 /// `None` when input or output is missing: unknown is not nothing.
-fn usage(body: &Value) -> Option<Usage> {
+pub(crate) fn usage(body: &Value) -> Option<Usage> {
     normalised(
         body,
         &Fields {

@@ -1,0 +1,131 @@
+//! What a request to a vendor's API asks for.
+
+use serde_json::Value;
+
+use crate::json::{count, text};
+
+/// Bytes of text a token, before the limiter has learned better.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// What a picture or a file is taken for: as a rule within a factor of two.
+const ATTACHMENT_TOKENS: u64 = 1_500;
+
+/// What a call asks for, as far as its request tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The model, as the vendor calls it.
+    pub model: String,
+    /// Input tokens, estimated from the text.
+    pub input_tokens: u64,
+    /// The bound of all its answers together, in tokens; `None` where it states none.
+    pub max_output_tokens: Option<u64>,
+    /// Calls with the same system prompt are alike. 0 without one.
+    pub template: u64,
+    /// Whether the answer comes piece by piece.
+    pub streams: bool,
+}
+
+impl Asked {
+    /// Reads a request by its path and its JSON; `None` where it asks no model: a list of models, a
+    /// file, a provider's batch, a count of tokens.
+    #[must_use]
+    pub fn read(path: &str, body: &[u8]) -> Option<Self> {
+        let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let (in_path, verb) = match last.split_once(':') {
+            // Gemini: `models/{model}:generateContent`.
+            Some((model, verb)) => (Some(model.to_owned()), verb),
+            None => (converse(path, last), last),
+        };
+        if verb == "count_tokens" || verb == "countTokens" || verb == "batches" {
+            return None;
+        }
+        let body: Value = serde_json::from_slice(body).ok()?;
+        let model = in_path.or_else(|| text(&body, "/model").map(str::to_owned))?;
+        let mut weight = Weight::default();
+        weight.visit("", &body);
+        let output = match verb {
+            // They answer with numbers.
+            "embeddings" | "moderations" | "embedContent" | "batchEmbedContents" => Some(0),
+            _ => bound(&body),
+        };
+        Some(Self {
+            model,
+            input_tokens: weight.tokens(),
+            max_output_tokens: output,
+            template: template(&body),
+            streams: verb.starts_with("stream")
+                || verb == "converse-stream"
+                || body.get("stream").and_then(Value::as_bool) == Some(true),
+        })
+    }
+}
+
+/// AWS: `model/{model}/converse`.
+fn converse(path: &str, verb: &str) -> Option<String> {
+    let model = path.trim_end_matches('/').strip_suffix(verb)?.strip_suffix('/')?;
+    let (before, model) = model.rsplit_once('/')?;
+    let known = ["converse", "converse-stream", "invoke", "invoke-with-response-stream"];
+    (before.ends_with("/model") && known.contains(&verb))
+        .then(|| model.replace("%3A", ":").replace("%3a", ":"))
+}
+
+fn bound(body: &Value) -> Option<u64> {
+    let fields: [&[&str]; 6] = [
+        &["max_completion_tokens"],
+        &["max_output_tokens"],
+        &["max_tokens"],
+        &["generationConfig", "maxOutputTokens"],
+        &["generation_config", "max_output_tokens"],
+        &["inferenceConfig", "maxTokens"],
+    ];
+    let each = fields.iter().find_map(|path| count(body, path))?;
+    // OpenAI's `n`: so many answers to one question.
+    Some(each.saturating_mul(count(body, &["n"]).unwrap_or(1).max(1)))
+}
+
+/// FNV-1a over the system prompt: every process comes to the same number.
+fn template(body: &Value) -> u64 {
+    let first = body
+        .pointer("/messages/0")
+        .filter(|message| matches!(text(message, "/role"), Some("system" | "developer")));
+    let prompt = ["system", "instructions", "systemInstruction", "system_instruction"]
+        .iter()
+        .find_map(|name| body.get(*name))
+        .or(first);
+    let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    prompt.map_or(0, |it| it.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, add))
+}
+
+/// How much text a request holds.
+#[derive(Default)]
+struct Weight {
+    bytes: usize,
+    attachments: u64,
+}
+
+impl Weight {
+    fn visit(&mut self, name: &str, value: &Value) {
+        match value {
+            Value::String(text) if is_attachment(name, text) => self.attachments += 1,
+            Value::String(text) => self.bytes += text.len(),
+            Value::Array(elements) => elements.iter().for_each(|it| self.visit(name, it)),
+            Value::Object(fields) => fields.iter().for_each(|(name, it)| {
+                self.bytes += name.len();
+                self.visit(name, it);
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.bytes += BYTES_PER_TOKEN,
+        }
+    }
+
+    fn tokens(&self) -> u64 {
+        let text = u64::try_from(self.bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX);
+        text.saturating_add(self.attachments.saturating_mul(ATTACHMENT_TOKENS))
+    }
+}
+
+/// Base64, or an address of something that the vendor fetches.
+fn is_attachment(name: &str, text: &str) -> bool {
+    text.starts_with("data:")
+        || matches!(name, "data" | "file_data" | "bytes")
+        || matches!(name, "url" | "image_url" | "file_url" | "fileUri" | "file_id")
+}

@@ -1,0 +1,115 @@
+//! What an answer says that comes piece by piece, as server-sent events.
+
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
+
+use super::Heard;
+use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text, settings::Vendor};
+
+/// A longer line is passed over: no event that tells of tokens is nearly as long.
+const MAX_LINE: usize = 4 << 20;
+
+/// Listens to an answer on its way to whoever asked.
+#[derive(Debug)]
+pub struct Stream {
+    vendor: Vendor,
+    status: u16,
+    headers: HeaderMap,
+    line: Vec<u8>,
+    is_passed_over: bool,
+    /// The last word on each count.
+    usage: Map<String, Value>,
+    of_gemini: Value,
+    error: Option<Value>,
+    is_over: bool,
+}
+
+impl Stream {
+    /// Of a reply that begins so.
+    #[must_use]
+    pub fn new(vendor: Vendor, status: u16, headers: HeaderMap) -> Self {
+        Self {
+            vendor,
+            status,
+            headers,
+            line: Vec::new(),
+            is_passed_over: false,
+            usage: Map::new(),
+            of_gemini: Value::Null,
+            error: None,
+            is_over: false,
+        }
+    }
+
+    /// The next bytes of it, wherever they are cut.
+    pub fn hear(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if !self.is_passed_over {
+                self.line.extend_from_slice(piece);
+                self.is_passed_over = self.line.len() > MAX_LINE;
+            }
+            if piece.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_passed_over) {
+            return;
+        }
+        let Some(event) = line.strip_prefix(b"data:") else { return };
+        if event.trim_ascii() == b"[DONE]" {
+            self.is_over = true;
+        } else if let Ok(event) = serde_json::from_slice(event) {
+            self.event(event);
+        }
+    }
+
+    /// Whether its last event has come. SDKs stop reading there, before the body ends.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn event(&mut self, event: Value) {
+        let last = ["message_stop", "response.completed", "response.incomplete", "error"];
+        self.is_over |= text(&event, "/type").is_some_and(|kind| last.contains(&kind));
+        if Envelope::in_success(&event).is_some() {
+            self.error = Some(event);
+            return;
+        }
+        // OpenAI's last chunk and Anthropic's deltas; Anthropic's first event; OpenAI's Responses.
+        for place in ["/usage", "/message/usage", "/response/usage"] {
+            if let Some(counts) = event.pointer(place).and_then(Value::as_object) {
+                let known = counts.iter().filter(|(_, count)| !count.is_null());
+                self.usage.extend(known.map(|(name, count)| (name.clone(), count.clone())));
+            }
+        }
+        if let Some(counts) = event.get("usageMetadata") {
+            self.of_gemini = counts.clone();
+        }
+    }
+
+    /// It has ended: what it used, or the error that it ended with. A stream that was broken off
+    /// has not ended, and what it used is not known.
+    ///
+    /// # Errors
+    /// As [`Vendor::heard`].
+    pub fn ended(mut self) -> Result<Heard, Error> {
+        self.end_line();
+        if let Some(error) = self.error {
+            let reply = Reply::of(self.status, &error);
+            return self.vendor.heard(self.status, &self.headers, &reply.body);
+        }
+        let mut body = json!({});
+        if !self.usage.is_empty() {
+            body["usage"] = self.usage.into();
+        }
+        if !self.of_gemini.is_null() {
+            body["usageMetadata"] = self.of_gemini;
+        }
+        self.vendor.heard(self.status, &self.headers, body.to_string().as_bytes())
+    }
+}

@@ -1,0 +1,162 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    error::{Charged, Kind},
+    testing::headers,
+};
+
+fn asked(path: &str, body: &Value) -> Option<Asked> {
+    Asked::read(path, body.to_string().as_bytes())
+}
+
+#[test]
+fn each_vendors_request_tells_model_and_bound() {
+    let text = "x".repeat(4_000);
+    let messages = json!([{"role": "user", "content": text}]);
+    #[rustfmt::skip]
+    let cases = [
+        ("/v1/chat/completions", json!({"model": "m", "messages": messages, "max_completion_tokens": 10, "n": 3}), Some(30)),
+        ("/v1/responses", json!({"model": "m", "input": text, "max_output_tokens": 7}), Some(7)),
+        ("/v1/messages", json!({"model": "m", "messages": messages, "max_tokens": 9}), Some(9)),
+        ("/v1beta/models/m:generateContent", json!({"contents": [{"parts": [{"text": text}]}], "generationConfig": {"maxOutputTokens": 5}}), Some(5)),
+        ("/model/m/converse", json!({"messages": messages, "inferenceConfig": {"maxTokens": 4}}), Some(4)),
+        ("/v1/chat/completions", json!({"model": "m", "messages": messages}), None),
+        ("/v1/embeddings", json!({"model": "m", "input": text}), Some(0)),
+    ];
+    for (path, body, bound) in cases {
+        let asked = asked(path, &body).unwrap();
+        assert_eq!((asked.model.as_str(), asked.max_output_tokens), ("m", bound), "{path}");
+        assert!((1_000..1_050).contains(&asked.input_tokens), "{path}: {}", asked.input_tokens);
+    }
+    let body = json!({"model": "m", "messages": []});
+    for path in
+        ["/v1/messages/count_tokens", "/v1beta/models/m:countTokens", "/v1/messages/batches"]
+    {
+        assert_eq!(asked(path, &body), None, "{path} asks no model");
+    }
+    assert_eq!(Asked::read("/v1/files", b"--boundary"), None);
+}
+
+#[test]
+fn pictures_weigh_what_pictures_weigh_and_streams_are_seen() {
+    let picture = json!({"role": "user", "content": [{"type": "image_url",
+        "image_url": {"url": format!("data:image/png;base64,{}", "A".repeat(400_000))}}]});
+    let body = json!({"model": "m", "stream": true, "messages": [picture]});
+    let asked = asked("/v1/chat/completions", &body).unwrap();
+    assert!(asked.streams && asked.input_tokens < 1_600, "{asked:?}");
+}
+
+#[test]
+fn calls_with_the_same_system_prompt_are_alike() {
+    let template = |system: &str, user: &str| {
+        let messages =
+            json!([{"role": "system", "content": system}, {"role": "user", "content": user}]);
+        asked("/c", &json!({"model": "m", "messages": messages})).unwrap().template
+    };
+    assert_eq!(template("a", "x"), template("a", "y"));
+    assert_ne!(template("a", "x"), template("b", "x"));
+    assert_eq!(asked("/c", &json!({"model": "m", "messages": []})).unwrap().template, 0);
+}
+
+#[test]
+fn a_reply_tells_use_and_limits_in_each_vendors_form() {
+    let expected = Usage { uncached_input: 6, cache_read: 4, cache_write: 0, output: 3 };
+    #[rustfmt::skip]
+    let cases = [
+        (Vendor::OPENAI, json!({"usage": {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}}})),
+        (Vendor::OPENAI, json!({"usage": {"input_tokens": 10, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 4}}})),
+        (Vendor::ANTHROPIC, json!({"usage": {"input_tokens": 6, "output_tokens": 3, "cache_read_input_tokens": 4}})),
+        (Vendor::GEMINI, json!({"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 3, "cachedContentTokenCount": 4}})),
+        (Vendor::BEDROCK, json!({"usage": {"inputTokens": 6, "outputTokens": 3, "cacheReadInputTokens": 4}})),
+    ];
+    for (vendor, body) in cases {
+        let heard = vendor.heard(200, &HeaderMap::new(), body.to_string().as_bytes()).unwrap();
+        assert_eq!(heard.usage, Some(expected), "{vendor}: {body}");
+    }
+    let told = headers(&[
+        ("x-ratelimit-limit-tokens", "1000"),
+        ("x-ratelimit-remaining-tokens", "400"),
+        ("x-ratelimit-reset-tokens", "36s"),
+    ]);
+    let heard = Vendor::OPENAI.heard(200, &told, b"{}").unwrap();
+    assert_eq!(heard.observed.tokens.and_then(|tokens| tokens.remaining), Some(400));
+    assert_eq!(heard.usage, None, "unknown is not nothing");
+}
+
+#[test]
+fn a_refusal_is_classified_as_our_own_clients_do() {
+    let body =
+        json!({"error": {"code": "rate_limit_exceeded", "message": "Please try again in 7s."}});
+    let error = Vendor::OPENAI.heard(429, &HeaderMap::new(), body.to_string().as_bytes());
+    let error = error.unwrap_err();
+    assert_eq!((error.kind, error.retry_after), (Kind::RateLimited, Some(Duration::from_secs(7))));
+    let body = json!({"error": {"code": "insufficient_quota", "message": "You exceeded …"}});
+    let error = Vendor::OPENAI.heard(429, &HeaderMap::new(), body.to_string().as_bytes());
+    assert_eq!(error.unwrap_err().kind, Kind::QuotaExhausted);
+    let error = Vendor::ANTHROPIC.heard(529, &HeaderMap::new(), b"").unwrap_err();
+    assert_eq!((error.kind, error.charged), (Kind::Overloaded, Charged::No));
+}
+
+/// Each event cut at every byte.
+#[test]
+fn a_stream_tells_its_use_wherever_it_is_cut() {
+    let events = |events: &[Value]| {
+        events.iter().map(|event| format!("event: e\ndata: {event}\n\n")).collect::<String>()
+    };
+    let expected = Usage { uncached_input: 10, cache_read: 0, cache_write: 0, output: 3 };
+    let cases = [
+        (
+            Vendor::ANTHROPIC,
+            events(&[
+                json!({"type": "message_start", "message": {"usage": {"input_tokens": 10, "output_tokens": 1}}}),
+                json!({"type": "content_block_delta", "delta": {"text": "usage"}}),
+                json!({"type": "message_delta", "usage": {"output_tokens": 3}}),
+                json!({"type": "message_stop"}),
+            ]),
+        ),
+        (
+            Vendor::OPENAI,
+            events(&[
+                json!({"choices": [{"delta": {"content": "a"}}], "usage": null}),
+                json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3}}),
+            ]) + "data: [DONE]\n\n",
+        ),
+        (
+            Vendor::OPENAI,
+            events(&[json!({"type": "response.completed", "response": {"usage":
+                {"input_tokens": 10, "output_tokens": 3, "input_tokens_details": {"cached_tokens": 0}}}})]),
+        ),
+        (
+            Vendor::GEMINI,
+            events(&[
+                json!({"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 1}}),
+                json!({"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 3}}),
+            ]),
+        ),
+    ];
+    for (vendor, text) in cases {
+        for step in [1, 7, text.len()] {
+            let mut stream = Stream::new(vendor, 200, HeaderMap::new());
+            text.as_bytes().chunks(step).for_each(|piece| stream.hear(piece));
+            // Gemini's ends with its body alone.
+            let tells_its_end = vendor != Vendor::GEMINI;
+            assert!(stream.is_over() || !tells_its_end, "{vendor}");
+            assert_eq!(stream.ended().unwrap().usage, Some(expected), "{vendor}, step {step}");
+        }
+    }
+    let mut silent = Stream::new(Vendor::OPENAI, 200, HeaderMap::new());
+    silent.hear(b"data: {\"choices\": []}\n");
+    assert_eq!(silent.ended().unwrap().usage, None);
+}
+
+#[test]
+fn an_error_inside_a_stream_is_one() {
+    let mut stream = Stream::new(Vendor::ANTHROPIC, 200, HeaderMap::new());
+    let error =
+        json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+    stream.hear(format!("event: error\ndata: {error}\n\n").as_bytes());
+    assert_eq!(stream.ended().unwrap_err().kind, Kind::Overloaded);
+}

@@ -1,0 +1,311 @@
+//! One call with all that belongs to it, for programs without Temporal: its turn, its settlement, and
+//! another try where the provider had no room.
+
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tidegate_types::Usage;
+
+use crate::{
+    permit::Permit,
+    quota::{Quota, early},
+    refused::Refused,
+    request::Request,
+    store::Meter,
+};
+
+/// A provider that has no room is asked so often in all.
+const MAX_CALLS: u32 = 5;
+
+/// An overloaded provider is left alone for up to this long, twice as long the next time.
+const OVERLOADED: Duration = Duration::from_secs(2);
+
+/// A 429 without a wait closes the gate for so long.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// A spent account is asked again after so long, where nobody says when.
+const EXHAUSTED: Duration = Duration::from_secs(900);
+
+/// Tells what a call of [`Quota::run`] came to. What is said last counts; without a word, all that
+/// was reserved stays charged. Clones tell of the same call.
+#[derive(Debug, Clone, Default)]
+pub struct Call(Arc<Mutex<Told>>);
+
+#[derive(Debug, Clone, Default)]
+struct Told {
+    outcome: Outcome,
+    meter: Meter,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+enum Outcome {
+    #[default]
+    Unknown,
+    Used(Usage),
+    Unused,
+    RateLimited(Option<Duration>),
+    Overloaded,
+    Exhausted(Option<Duration>, String),
+}
+
+impl Outcome {
+    /// Whether the same call may succeed later.
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::RateLimited(_) | Self::Overloaded)
+    }
+}
+
+impl Call {
+    /// It was answered, and used this much.
+    pub fn usage(&self, usage: &Usage) {
+        self.say(Outcome::Used(*usage));
+    }
+
+    /// The provider did no work for it: a request that was refused as it is, or never sent.
+    pub fn unused(&self) {
+        self.say(Outcome::Unused);
+    }
+
+    /// It was refused for a limit that refills (429). The gate closes for the whole fleet, for as
+    /// long as the provider asks for, and the call is made again when it opens.
+    pub fn rate_limited(&self, retry_after: Option<Duration>) {
+        self.say(Outcome::RateLimited(retry_after));
+    }
+
+    /// The provider is overloaded (503, 529): the fleet keeps fewer calls in flight, and the call is
+    /// made again a little later.
+    pub fn overloaded(&self) {
+        self.say(Outcome::Overloaded);
+    }
+
+    /// Credit, or a day's limit, is spent: the gate closes for the whole fleet until then.
+    pub fn exhausted(&self, until: Option<Duration>, reason: &str) {
+        self.say(Outcome::Exhausted(until, reason.to_owned()));
+    }
+
+    /// What the response's headers say of the provider's own count.
+    pub fn observed(&self, meter: Meter) {
+        self.0.lock().meter = meter;
+    }
+
+    fn say(&self, outcome: Outcome) {
+        self.0.lock().outcome = outcome;
+    }
+
+    async fn settle(&self, mut permit: Permit) -> Outcome {
+        let Told { outcome, meter } = self.0.lock().clone();
+        permit.observed(meter);
+        match &outcome {
+            Outcome::Unknown => permit.keep_charged().await,
+            Outcome::Used(usage) => permit.settle(usage).await,
+            Outcome::Unused => permit.settle_unused().await,
+            Outcome::RateLimited(wait) => {
+                permit.refused(wait.unwrap_or(PAUSE), "rate_limited").await;
+            }
+            Outcome::Overloaded => permit.overloaded().await,
+            Outcome::Exhausted(until, reason) => {
+                permit.exhausted(until.unwrap_or(EXHAUSTED), reason).await;
+            }
+        }
+        outcome
+    }
+}
+
+/// Why [`Quota::run`] has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped<E> {
+    /// The call cannot be admitted, however long one waits. None was made, unless one was refused
+    /// before.
+    #[error(transparent)]
+    Refused(Refused),
+    /// The work's own.
+    #[error(transparent)]
+    Failed(E),
+}
+
+impl Quota {
+    /// Leave for one call, however long its turn takes: the wait is in place, and keeps its turn.
+    /// For programs that nothing else waits for.
+    ///
+    /// # Errors
+    /// [`Refused`] where waiting is of no use.
+    pub async fn admit_patiently(&self, request: &Request) -> Result<Permit, Refused> {
+        let mut request = request.clone();
+        loop {
+            let (wait, ticket) = match self.admit(&request).await {
+                Err(Refused::Wait { wait, ticket, .. }) => (wait, Some(ticket)),
+                Err(Refused::Paused { wait, ticket, .. }) => (wait, ticket),
+                admitted => return admitted,
+            };
+            request.ticket = ticket;
+            // Turns move up, and limits are raised: asked about before it has come.
+            tokio::time::sleep(early(wait).min(self.shared.options.max_slot_wait)).await;
+        }
+    }
+
+    /// Makes one call when its turn comes, and settles what the work tells of it.
+    ///
+    /// ```
+    /// # use tidegate_quota::{Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, run::Stopped};
+    /// # use tidegate_types::Usage;
+    /// # async fn ask() -> Result<(String, Usage), std::io::Error> {
+    /// #     Ok(("4".to_owned(), Usage { uncached_input: 900, output: 12, ..Usage::default() }))
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// # let id: tidegate_types::ModelId = "openai:gpt-4.1-mini".parse().unwrap();
+    /// # let limits = Limits::default().with(Dimension::Requests, 500);
+    /// # let model = ModelQuota::new(id.clone(), limits, Default::default(), std::sync::Arc::new(Lanes::single())).unwrap();
+    /// # let quota = Quota::in_memory([model], Options::default());
+    /// let answer = quota
+    ///     .run(Request::once(id).tokens(1_000, 256), async |call| {
+    ///         let (answer, usage) = ask().await?;
+    ///         call.usage(&usage);
+    ///         Ok::<_, std::io::Error>(answer)
+    ///     })
+    ///     .await;
+    /// assert_eq!(answer.unwrap(), "4");
+    /// # }
+    /// ```
+    ///
+    /// Where the work fails and has told that the provider had no room
+    /// ([`Call::rate_limited`], [`Call::overloaded`]), it is done again when there is some, up to five times
+    /// in all. Dropped before the call, everything is given back; dropped during it, what was
+    /// reserved stays charged.
+    ///
+    /// # Errors
+    /// The work's own, or [`Refused`].
+    pub async fn run<T, E>(
+        &self,
+        request: Request,
+        mut work: impl AsyncFnMut(Call) -> Result<T, E>,
+    ) -> Result<T, Stopped<E>> {
+        for number in 1.. {
+            let reservation = format!("{}.{number}", request.reservation);
+            let request = Request { reservation, ..request.clone() };
+            let mut permit = self.admit_patiently(&request).await.map_err(Stopped::Refused)?;
+            permit.sent();
+            let call = Call::default();
+            let result = work(call.clone()).await;
+            let outcome = call.settle(permit).await;
+            match result {
+                Ok(value) => return Ok(value),
+                Err(_) if outcome.may_pass() && number < MAX_CALLS => {}
+                Err(error) => return Err(Stopped::Failed(error)),
+            }
+            if outcome == Outcome::Overloaded {
+                let bound = OVERLOADED.saturating_mul(2_u32.saturating_pow(number - 1));
+                tokio::time::sleep(bound.mul_f64(rand::random())).await;
+            }
+        }
+        unreachable!("the loop ends by itself")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tidegate_types::{Charge, ModelId};
+
+    use super::*;
+    use crate::{Dimension, Lanes, Limits, ModelQuota, Options};
+
+    fn quota(requests: u64) -> (ModelId, Quota) {
+        let id: ModelId = "test:model".parse().unwrap();
+        let limits =
+            Limits::default().with(Dimension::Requests, requests).with(Dimension::Combined, 10_000);
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new(id.clone(), limits, Charge::default(), lanes).unwrap();
+        let options = Options {
+            max_slot_wait: Duration::from_millis(20),
+            jitter: Duration::ZERO,
+            ..Options::default()
+        };
+        (id, Quota::in_memory([model], options))
+    }
+
+    async fn used(quota: &Quota, id: &ModelId) -> [u64; 2] {
+        let used = quota.inspect(id).await.unwrap().used();
+        [used.requests, used.combined]
+    }
+
+    #[tokio::test]
+    async fn what_the_work_tells_is_what_is_charged() {
+        let usage = Usage { uncached_input: 70, output: 7, ..Usage::default() };
+        let (id, quota) = quota(600);
+        let ask = || Request::once(id.clone()).tokens(100, 100);
+        let done = quota.run(ask(), async |call| {
+            call.usage(&usage);
+            Ok::<_, ()>(())
+        });
+        let done = done.await;
+        assert!(done.is_ok());
+        assert_eq!(used(&quota, &id).await, [1, 77]);
+        let failed = quota.run(ask(), async |call| {
+            call.unused();
+            Err::<(), _>("refused")
+        });
+        assert!(matches!(failed.await, Err(Stopped::Failed("refused"))), "no second call");
+        assert_eq!(used(&quota, &id).await, [2, 77]);
+        let silent = quota.run(ask(), async |_| Ok::<_, ()>(())).await;
+        assert!(silent.is_ok());
+        assert!(used(&quota, &id).await[1] > 77, "what is not known stays charged");
+    }
+
+    #[tokio::test]
+    async fn a_refused_call_is_made_again_when_the_gate_opens() {
+        let (id, quota) = quota(600);
+        let (calls, pause) = (AtomicU32::new(0), Duration::from_millis(200));
+        let began = std::time::Instant::now();
+        let done = quota
+            .run(Request::once(id.clone()).tokens(10, 10), async |call| {
+                if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+                    call.rate_limited(Some(pause));
+                    return Err("429");
+                }
+                call.usage(&Usage::default());
+                Ok("answered")
+            })
+            .await;
+        assert_eq!(done.unwrap(), "answered");
+        assert_eq!(calls.load(Ordering::SeqCst), 2);
+        assert!(began.elapsed() >= pause, "the gate was closed");
+    }
+
+    #[tokio::test]
+    async fn a_provider_without_room_is_given_up_and_a_call_that_never_fits_is_none() {
+        let (id, quota) = quota(6_000);
+        let calls = AtomicU32::new(0);
+        let never = quota
+            .run(Request::once(id.clone()).tokens(1, 1), async |call| {
+                calls.fetch_add(1, Ordering::SeqCst);
+                call.rate_limited(Some(Duration::from_millis(1)));
+                Err::<(), _>("429")
+            })
+            .await;
+        assert!(matches!(never, Err(Stopped::Failed("429"))));
+        assert_eq!(calls.load(Ordering::SeqCst), MAX_CALLS);
+        let huge = Request::once(id).tokens(1_000_000, 1);
+        let never = quota.run(huge, async |_| Ok::<_, ()>(())).await;
+        assert!(matches!(never, Err(Stopped::Refused(Refused::NeverFits { .. }))));
+    }
+
+    /// More than the limit's pace: the others wait in place longer than `admit` would.
+    #[tokio::test]
+    async fn a_turn_is_waited_for_however_long_it_takes() {
+        let (id, quota) = quota(600);
+        let mut running = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (quota, ask) = (quota.clone(), Request::once(id.clone()).tokens(1, 1));
+            running.spawn(async move {
+                let run = quota.run(ask, async |call| {
+                    call.unused();
+                    Ok::<_, ()>(())
+                });
+                run.await.is_ok()
+            });
+        }
+        assert!(running.join_all().await.into_iter().all(|done| done));
+    }
+}
