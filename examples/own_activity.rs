@@ -7,9 +7,8 @@
 //! ```
 //!
 //! Starts a worker and one workflow that asks forty questions at once, of which two a second are
-//! allowed. What matters is in [`Questions::ask`]: say what the call needs, admit it, send it, and
-//! settle what it used or say how it failed. A refusal becomes a failure with a delay, so Temporal
-//! alone retries, and the turn that was given travels in the last heartbeat to the next attempt.
+//! allowed. What matters is in [`Questions::ask`]: one call around the request, in which it waits for
+//! its turn, is settled by its answer, and fails so that Temporal alone retries.
 
 #![allow(
     clippy::print_stdout,
@@ -19,10 +18,10 @@
     reason = "an example talks to people, and the macros want what they read to be public"
 )]
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::json;
 use temporalio_client::{
     Client, ClientOptions, Connection, ConnectionOptions, WorkflowGetResultOptions,
     WorkflowStartOptions,
@@ -34,14 +33,8 @@ use temporalio_sdk::{
     runtime::Runtime,
 };
 use temporalio_workflow::{ActivityOptions, WorkflowContext, WorkflowResult, workflows};
-use tidegate_activities::{
-    call::{attempt::Attempt, budget::Budgets, guard::Guard},
-    failure::Backoff,
-    heartbeat,
-};
-use tidegate_providers::{Charged, Error, Kind, Observed, Prices};
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
-use tidegate_types::Usage;
+use tidegate_activities::own::{Ask, Quota};
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
 
 const MODEL: &str = "anthropic:claude-sonnet-5";
 const TASK_QUEUE: &str = "own-activity";
@@ -49,8 +42,7 @@ const QUESTIONS: u32 = 40;
 const MAX_OUTPUT: u64 = 64;
 
 pub struct Questions {
-    guard: Guard,
-    budgets: Budgets,
+    quota: Quota,
     http: reqwest::Client,
     api: String,
     key: String,
@@ -64,60 +56,21 @@ impl Questions {
         ctx: ActivityContext,
         question: String,
     ) -> Result<String, ActivityError> {
-        let attempt = Attempt::of(&ctx, &ctx.info().activity_id);
-        let work = async {
-            let request = attempt.request(model_id()).tokens(question.len() as u64 / 4, MAX_OUTPUT);
-            let budget = self.budgets.call_budget(&attempt, &request, None)?;
-            let call = self.guard.admit(&attempt, &request, &budget).await?.sent();
-            match self.call(&question).await {
-                Ok((answer, usage)) => {
-                    call.settled(Some(&usage), &Observed::default()).await;
-                    Ok(answer)
-                }
-                Err(error) => Err(call.refused(&error).await),
-            }
-        };
-        heartbeat::beating(&ctx, &attempt, &self.guard, heartbeat::UNSENT, work).await
+        let ask = Ask::tokens(question.len() as u64 / 4, MAX_OUTPUT);
+        self.quota
+            .run(&ctx, ask, async |call| {
+                let request = self.http.post(format!("{}/v1/messages", self.api)).json(&json!({
+                    "model": "claude-sonnet-5",
+                    "max_tokens": MAX_OUTPUT,
+                    "messages": [{ "role": "user", "content": question }],
+                }));
+                let request = request.header("x-api-key", &self.key);
+                let reply = request.header("anthropic-version", "2023-06-01").send().await?;
+                let answer = call.read(reply).await?;
+                Ok(answer["content"][0]["text"].as_str().unwrap_or_default().to_owned())
+            })
+            .await
     }
-}
-
-impl Questions {
-    /// One request, and no retry in the client: Temporal is the only one that retries.
-    async fn call(&self, question: &str) -> Result<(String, Usage), Error> {
-        let body = json!({
-            "model": "claude-sonnet-5", "max_tokens": MAX_OUTPUT, "messages": [{ "role": "user", "content": question }],
-        });
-        let request =
-            self.http.post(format!("{}/v1/messages", self.api)).header("x-api-key", &self.key);
-        let request = request.header("anthropic-version", "2023-06-01").json(&body);
-        // The provider may have done the work of what is lost on the way.
-        let lost =
-            |error: reqwest::Error| failed(Kind::Timeout, error.to_string(), Charged::Unknown);
-        let answer = request.send().await.map_err(lost)?;
-        let kind = match answer.status().as_u16() {
-            200 => {
-                let answer: Value = answer.json().await.map_err(lost)?;
-                let count = |kind: &str| answer["usage"][kind].as_u64().unwrap_or(0);
-                let (input, output) = (count("input_tokens"), count("output_tokens"));
-                let usage = Usage { uncached_input: input, output, ..Usage::default() };
-                return Ok((
-                    answer["content"][0]["text"].as_str().unwrap_or_default().into(),
-                    usage,
-                ));
-            }
-            429 => Kind::RateLimited,
-            503 | 529 => Kind::Overloaded,
-            401 | 403 => Kind::Unauthorized,
-            400..500 => Kind::InvalidRequest,
-            _ => Kind::Transient,
-        };
-        Err(failed(kind, format!("the provider said {}", answer.status()), Charged::No))
-    }
-}
-
-/// What went wrong, and what it has cost: the rest is decided by what tidegate knows of each kind.
-fn failed(kind: Kind, message: String, charged: Charged) -> Error {
-    Error { kind, message, retry_after: None, charged, status: None, observed: Box::default() }
 }
 
 #[workflow]
@@ -142,10 +95,6 @@ impl AskAll {
     }
 }
 
-fn model_id() -> tidegate_types::ModelId {
-    MODEL.parse().unwrap_or_else(|_| unreachable!("a valid id"))
-}
-
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -154,14 +103,13 @@ async fn main() -> anyhow::Result<()> {
         (or("127.0.0.1:7233"), or("redis://127.0.0.1:6379"), or("https://api.anthropic.com"));
 
     let limits = Limits::default().with(Dimension::Requests, 120);
-    let model = ModelQuota::new(model_id(), limits, Charge::default(), Arc::new(Lanes::single()))?;
+    let (model, lanes) = (MODEL.parse()?, Arc::new(Lanes::single()));
+    let known = ModelQuota::new(model, limits, Charge::default(), lanes)?;
     // A longer wait is Temporal's: it holds no slot.
     let options = Options { max_slot_wait: Duration::from_secs(2), ..Options::default() };
-    let quota = Quota::with_redis(&redis, [model], options)?;
+    let limiter = tidegate_quota::Quota::with_redis(&redis, [known], options)?;
     let questions = Questions {
-        // Without prices and daily budgets nothing is held.
-        budgets: Budgets::new(quota.budgets(), HashMap::new(), Prices::default()),
-        guard: Guard::new(quota, Backoff::default()),
+        quota: Quota::new(limiter, MODEL.parse()?),
         http: reqwest::Client::builder().retry(reqwest::retry::never()).build()?,
         api,
         key: std::env::var("API_KEY").context("set API_KEY to your provider's key")?,

@@ -5,13 +5,14 @@
 //!
 //! * [`cli`]: the commands, one file each
 //! * [`config`]: `tidegate.toml`, the environment, and defaults
-//! * [`worker`]: one worker process
+//! * [`worker`]: one worker process; [`attach()`]: the same in anybody's process
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
 //! * [`telemetry`]: logs, and the metrics page
 //! * [`version`]: which build this is, and which layouts it knows
 //! * [`signal`]: the signals that ask this process to stop
 
+pub mod attach;
 pub mod cli;
 pub mod config;
 pub mod devstack;
@@ -20,3 +21,5 @@ pub mod telemetry;
 pub mod temporal;
 pub mod version;
 pub mod worker;
+
+pub use attach::attach;

@@ -3,17 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate::{cli::Cli, telemetry, worker};
+use tidegate::{attach, cli::Cli, telemetry};
 
 fn main() -> ExitCode {
     // A worker's child, which reads one document and needs nothing else of this program.
-    if std::env::args_os().nth(1).is_some_and(|command| command == worker::READ_DOCUMENT) {
-        return if tidegate_documents::serve().is_ok() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        };
-    }
+    attach::read_documents_here();
     run()
 }
 

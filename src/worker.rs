@@ -84,11 +84,21 @@ pub async fn run(
     telemetry: &Telemetry,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
+    let process = Process::new(config)?;
+    run_process(config, telemetry, process, shutdown).await
+}
+
+/// The same of a process that is made already.
+pub(crate) async fn run_process(
+    config: &Config,
+    telemetry: &Telemetry,
+    process: Process,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
     for warning in config.warnings() {
         warn!("{warning}");
     }
     build_info::tell(config);
-    let process = Process::new(config)?;
     let (quota, call_stats) =
         (process.services.guard.quota.clone(), Arc::clone(&process.services.guard.call_stats));
     let (services, stopping) =
@@ -213,10 +223,10 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         answers: config.answers()?,
         reader: reader(config)?,
         providers,
-        budgets: match config.state()? {
+        budgets: Arc::new(match config.state()? {
             Some(state) => budgets.with_checkpoints(state),
             None => budgets,
-        },
+        }),
         prices,
         routes: config.routes()?,
         queues: tidegate_activities::call::route::Queues::default(),
@@ -240,7 +250,8 @@ fn reader(config: &Config) -> Result<Reader> {
 }
 
 /// What the workers of this process share.
-struct Process {
+#[derive(Debug)]
+pub(crate) struct Process {
     services: Arc<Services>,
     lanes: Vec<Lane>,
     pool: Arc<Pool>,
@@ -250,7 +261,11 @@ struct Process {
 }
 
 impl Process {
-    fn new(config: &Config) -> Result<Self> {
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub(crate) fn new(config: &Config) -> Result<Self> {
         let lanes = config.quota_lanes()?;
         let shares = lanes.iter().map(|(_, share)| *share).collect();
         let pool = Arc::new(Pool::new(shares, config.worker.max_concurrent_documents));

@@ -18,6 +18,17 @@ const TIMEOUT: Duration = Duration::from_secs(40);
 /// waits for quota does so at once, and keeps its turn.
 pub const UNSENT: Duration = Duration::from_secs(2);
 
+/// Why work has no result.
+#[derive(Debug)]
+pub(crate) enum Over<E> {
+    /// Its own error.
+    Failed(E),
+    /// The worker stops, and no call has left.
+    Stopped,
+    /// The activity was cancelled.
+    Cancelled,
+}
+
 /// Does the work under a steady heartbeat, and drops it when the activity is cancelled or, unless
 /// its call has left, `patience` after the worker was told to stop. The last beat carries the
 /// attempt's state to the next; a failure says when that one comes.
@@ -31,32 +42,54 @@ pub async fn beating<T>(
     patience: Duration,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, ActivityError> {
+    let over = match under(ctx, attempt, guard, patience, work).await {
+        Ok(value) => return Ok(value),
+        Err(over) => over,
+    };
+    Err(match over {
+        Over::Failed(failure) => failed(ctx, attempt, guard, failure),
+        Over::Stopped => failed(ctx, attempt, guard, Failure::worker_stops()),
+        Over::Cancelled => ActivityError::cancelled(),
+    })
+}
+
+/// The same for work with errors of its own.
+pub(crate) async fn under<T, E>(
+    ctx: &ActivityContext,
+    attempt: &Attempt,
+    guard: &Guard,
+    patience: Duration,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, Over<E>> {
     let interval = interval(ctx.info().heartbeat_timeout);
     let mut beat = tokio::time::interval_at(Instant::now() + interval, interval);
     let mut work = Box::pin(work);
     let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
     let result = loop {
         tokio::select! {
-            result = &mut work => break result,
-            () = &mut given_up => break Err(Failure::worker_stops()),
+            result = &mut work => break result.map_err(Over::Failed),
+            () = &mut given_up => break Err(Over::Stopped),
             () = attempt.news() => record(ctx, attempt).await,
-            () = ctx.cancelled() => {
-                attempt.ends();
-                record(ctx, attempt).await;
-                return Err(ActivityError::cancelled());
-            }
+            () = ctx.cancelled() => break Err(Over::Cancelled),
             _ = beat.tick() => record(ctx, attempt).await,
         }
     };
-    match result {
-        Ok(value) => Ok(value),
-        Err(failure) => {
-            attempt.ends();
-            record(ctx, attempt).await;
-            let (details, number) = (attempt.details(), ctx.info().attempt);
-            Err(failure.into_application_failure(details, guard.backoff, number).into())
-        }
+    if result.is_err() {
+        attempt.ends();
+        record(ctx, attempt).await;
     }
+    result
+}
+
+/// A failure as Temporal takes it, with what the attempt has taken.
+pub(crate) fn failed(
+    ctx: &ActivityContext,
+    attempt: &Attempt,
+    guard: &Guard,
+    failure: Failure,
+) -> ActivityError {
+    let (details, number) = (attempt.details(), ctx.info().attempt);
+    failure.into_application_failure(details, guard.backoff, number).into()
 }
 
 /// How often a beat is due, by the time-out that the workflow set. Each is paid for, so what ends

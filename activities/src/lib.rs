@@ -12,6 +12,7 @@
 //! * [`call`]: guard, admission, ask, prompt, route, attempt, budget, health, waiting
 //! * [`provider_batch`]: documents that go through their provider's batch API
 //! * [`failure`]: error kind → Temporal failure
+//! * [`own`]: a program's own activities behind the same quota
 //! * [`fingerprint`]: names of what was asked, and of what it was asked about
 //! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from
 //! * [`metrics`]: every metric of this crate, by name
@@ -28,6 +29,7 @@ pub mod heartbeat;
 pub mod host_rates;
 pub mod memory;
 pub mod metrics;
+pub mod own;
 pub mod provider_batch;
 pub mod services;
 pub mod storage;

@@ -39,7 +39,7 @@ pub struct Services {
     /// Prompt caches that are warm.
     pub warmth: Arc<Warmth>,
     /// What tenants and batches may spend.
-    pub budgets: Budgets,
+    pub budgets: Arc<Budgets>,
     /// Stands before every call.
     pub guard: Guard,
     /// Documents that are in memory.

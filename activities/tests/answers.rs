@@ -144,7 +144,7 @@ impl Rig {
             answers: None,
             reader: Reader::isolated("/nowhere", [], DocumentLimits::default()),
             providers: Providers::default().with("anthropic", provider.clone()),
-            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
+            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
             routes: Routes::default(),
             queues: Queues::default(),

@@ -260,7 +260,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         routes: Routes::default(),
         queues: Queues::default(),
         warmth: Arc::default(),
-        budgets: Budgets::default(),
+        budgets: Budgets::default().into(),
         guard: Guard::new(Quota::in_memory([], Options::default()), Backoff::default()),
         archives: Default::default(),
         memory: Default::default(),

@@ -39,7 +39,7 @@ impl Config {
         let lanes = Arc::new(self.quota_lanes()?);
         let quota = |(name, model): (&String, &Model)| {
             let id: ModelId = name.parse().with_context(|| format!("models.\"{name}\""))?;
-            let vendor = || self.providers.get(id.provider())?.vendor(id.provider());
+            let vendor = || self.vendor_of(&id);
             let charge = match providers.get(&id) {
                 Some(provider) => provider.charge(),
                 None => vendor().map_or(Charge::CAUTIOUS, Vendor::charge),
@@ -58,6 +58,12 @@ impl Config {
             })
         };
         self.models.iter().map(quota).collect()
+    }
+
+    /// Whose API the provider of a model speaks.
+    #[must_use]
+    pub fn vendor_of(&self, model: &ModelId) -> Option<Vendor> {
+        self.providers.get(model.provider())?.vendor(model.provider())
     }
 
     /// How the endpoint of a model is known to count.

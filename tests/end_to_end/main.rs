@@ -12,6 +12,7 @@
 
 mod answers;
 mod asked;
+mod attached;
 mod batch;
 mod content;
 mod crash;

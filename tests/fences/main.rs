@@ -84,16 +84,26 @@ fn arrows_between_the_crates_point_one_way() {
             "tidegate-documents",
             "tidegate-workflows",
             "tidegate-quota",
-            "tidegate-providers"
+            "tidegate-providers",
+            "tidegate-calls"
         ])
+    );
+    assert_eq!(
+        own("tidegate-calls"),
+        names(&["tidegate-types", "tidegate-quota", "tidegate-providers"]),
+        "calls join the limiter with what is known of vendors"
     );
 }
 
 #[test]
 fn quota_and_providers_know_no_temporal() {
-    for package in
-        ["tidegate-quota", "tidegate-providers", "tidegate-documents", "tidegate-simulator"]
-    {
+    for package in [
+        "tidegate-quota",
+        "tidegate-providers",
+        "tidegate-calls",
+        "tidegate-documents",
+        "tidegate-simulator",
+    ] {
         let temporal: Vec<_> =
             tree(package, None).into_iter().filter(|name| name.starts_with("temporalio")).collect();
         assert!(temporal.is_empty(), "{package} links {temporal:?}");

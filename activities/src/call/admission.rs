@@ -11,20 +11,15 @@
 
 use std::time::{Duration, Instant};
 
+use tidegate_calls::settle;
 use tidegate_providers::{Charged, Error, Kind, Observed};
-use tidegate_quota::{
-    ModelQuota, PerDimension, Permit, Request, call_stats::CallStats, store::Meter,
-};
+use tidegate_quota::{ModelQuota, Permit, Request, call_stats::CallStats};
 use tidegate_types::{Spend, Usage};
 use tidegate_workflows::contract::Taken;
 
 use crate::{
-    call::attempt::Attempt,
-    call::budget::BudgetHolds,
-    call::health::BreakerGuard,
-    call::keys::Keys,
-    failure::{Failure, UNKNOWN_RESET},
-    metrics,
+    call::attempt::Attempt, call::budget::BudgetHolds, call::health::BreakerGuard,
+    call::keys::Keys, failure::Failure, metrics,
 };
 
 /// Leave for one call. Dropped before [`Self::sent`], everything is given back.
@@ -68,21 +63,16 @@ impl Sent<'_> {
     /// The provider answered. Unknown use stays charged with what was reserved.
     pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
         let Self { admitted, timer } = self;
-        let Admitted { request, mut permit, holds, breaker, keys, call_stats, model, .. } =
-            admitted;
+        let Admitted { request, permit, holds, breaker, keys, call_stats, model, .. } = admitted;
         breaker.succeeded();
         keys.accepted(&request.model);
         let took = timer.started().elapsed();
         timer.succeeded(usage);
-        permit.observed(meter(observed));
         if let Some((model, usage)) = model.zip(usage) {
             let used = model.used(usage, request.max_output_tokens);
             call_stats.ended(&request.model, took, used, Instant::now());
         }
-        match usage {
-            Some(usage) => permit.settle(usage).await,
-            None => permit.keep_charged().await,
-        }
+        settle::answered(permit, usage, observed).await;
         holds.settle(usage).await;
     }
 
@@ -96,11 +86,9 @@ impl Sent<'_> {
     /// The same; `renewed` says that a key that was refused has been replaced meanwhile.
     pub(super) async fn refused_after(self, error: &Error, renewed: bool) -> Failure {
         let Self { admitted, timer } = self;
-        let Admitted { attempt, request, mut permit, holds, breaker, keys, least_pause, .. } =
-            admitted;
+        let Admitted { attempt, request, permit, holds, breaker, keys, least_pause, .. } = admitted;
         breaker.failed(error, attempt.document(), Instant::now());
         timer.failed(error.kind);
-        permit.observed(meter(&error.observed));
         if error.kind == Kind::RateLimited {
             attempt.rate_limited();
         }
@@ -112,39 +100,8 @@ impl Sent<'_> {
             Kind::Unauthorized => keys.refused(&request.model, error, renewed),
             _ => Failure::from_provider(error, &attempt.counts()),
         };
-        match (error.kind, &error.charged) {
-            (Kind::RateLimited, _) => {
-                permit.refused(error.retry_after.unwrap_or(least_pause), "rate_limited").await;
-            }
-            (Kind::Overloaded, _) => permit.overloaded().await,
-            (Kind::QuotaExhausted, _) => {
-                let wait = error.retry_after.unwrap_or(UNKNOWN_RESET);
-                permit.exhausted(wait, &error.message).await;
-            }
-            (_, Charged::No) => permit.settle_unused().await,
-            (_, Charged::Usage(usage)) => permit.settle(usage).await,
-            (_, Charged::Unknown) => permit.keep_charged().await,
-        }
+        settle::failed(permit, error, least_pause).await;
         holds.settle_failure(&error.charged).await;
         failure
-    }
-}
-
-/// The provider's own count. Where input is told apart, Anthropic's
-/// `tokens` repeats the tightest of the others.
-fn meter(observed: &Observed) -> Meter {
-    let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
-    let windows = PerDimension {
-        requests: observed.requests,
-        input: observed.input_tokens,
-        output: observed.output_tokens,
-        combined,
-    };
-    Meter {
-        used: windows.map(|window| {
-            window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))
-        }),
-        limits: windows.map(|window| window.and_then(|window| window.limit)),
-        resets: windows.map(|window| window.and_then(|window| window.reset)),
     }
 }

@@ -79,10 +79,6 @@ pub const KEY_ELSEWHERE: Duration = Duration::from_millis(1_500);
 /// worker that starts says within 5 s that it is there, and keys are being replaced at times.
 pub const KEYS_GONE: Duration = Duration::from_secs(10);
 
-/// A spent account says when its day or month ends, or nothing. Then one call finds out again after
-/// this long, unless an operator opens the gate sooner.
-pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
-
 /// A budget's refusal is remembered for this long: the documents behind it fail without taking
 /// quota. Then one asks again, because calls that cost less than was held give the rest back.
 pub const BUDGET_REFUSED: Duration = Duration::from_secs(5);

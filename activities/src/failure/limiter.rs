@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_calls::backoff;
 use tidegate_quota::{
     Dimension, Refused,
     budget::{BudgetRefused, Payer, Unheld},
@@ -15,14 +16,6 @@ use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Failure, PAUSED, Retry};
 /// A worker that is too old for the quota stops; by then another one can take its documents.
 const OUTDATED: Duration = Duration::from_secs(10);
 
-/// A document that waits for its turn elsewhere comes back a little early and waits the rest in
-/// place: turns move up when calls use less than was reserved, and a turn must not pass while
-/// Temporal dispatches it. By a part of the wait, because turns move the more the further off they
-/// are; but not by more than seconds, because a long wait would then be asked about too often.
-const EARLY: Duration = Duration::from_millis(500);
-const EARLY_PART: f64 = 0.16;
-const MAX_EARLY: Duration = Duration::from_secs(10);
-
 impl Failure {
     /// The limiter gave no permit; no call was made.
     #[must_use]
@@ -30,8 +23,7 @@ impl Failure {
         let message = refused.to_string();
         match refused {
             Refused::Wait { wait, binding, .. } => {
-                let early = EARLY + wait.mul_f64(EARLY_PART).min(MAX_EARLY);
-                let delay = wait.saturating_sub(early).max(Duration::from_secs(1));
+                let delay = backoff::until_turn(*wait);
                 Self::quota_wait(message, Retry::Turn(delay), waits_for(*binding))
             }
             Refused::Paused { wait, .. } => {

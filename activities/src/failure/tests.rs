@@ -254,3 +254,22 @@ fn a_cut_answer_without_more_room_is_truncated() {
     assert_eq!((first.kind, first.is_retried()), (FailureType::Truncated, true));
     assert_eq!((last.kind, last.is_retried()), (FailureType::Truncated, false));
 }
+
+/// Programs in other languages are told the name alone.
+#[test]
+fn a_kind_has_the_name_of_its_failure() {
+    for kind in [
+        Kind::RateLimited,
+        Kind::Overloaded,
+        Kind::Transient,
+        Kind::Timeout,
+        Kind::QuotaExhausted,
+        Kind::Unauthorized,
+        Kind::InvalidRequest,
+        Kind::TooLarge,
+        Kind::ContentRefused,
+        Kind::InvalidOutput,
+    ] {
+        assert_eq!(provider_failure(kind).as_str(), kind.failure());
+    }
+}

@@ -178,7 +178,7 @@ impl Rig {
             answers: None,
             reader: reader(&folder.path().join("readings")),
             providers: Providers::default().with("anthropic", provider.clone()),
-            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()),
+            budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
             routes: Routes::default(),
             queues: Queues::default(),

@@ -1,0 +1,166 @@
+//! An answer on its way through the layer: listened to, and settled when it ends.
+
+use std::{
+    fmt, mem,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Body, Frame};
+use tidegate_providers::{Error, Heard, Vendor, overheard::Stream};
+use tidegate_quota::Permit;
+use tokio::task::JoinHandle;
+
+use crate::settle;
+
+/// More of an answer is not kept to read its use from: what was reserved then stays charged.
+const MAX_ANSWER: usize = 32 << 20;
+
+/// Listens to an answer on its way to whoever asked.
+#[derive(Debug)]
+pub struct Listener(Listens);
+
+#[derive(Debug)]
+enum Listens {
+    /// It comes in one piece, which is read at its end.
+    Whole { vendor: Vendor, status: u16, headers: HeaderMap, bytes: Vec<u8>, is_too_long: bool },
+    /// It comes as events.
+    Events(Box<Stream>),
+}
+
+impl Listener {
+    /// To a reply that begins so.
+    #[must_use]
+    pub fn new(vendor: Vendor, status: u16, headers: HeaderMap) -> Self {
+        let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            return Self(Listens::Events(Box::new(Stream::new(vendor, status, headers))));
+        }
+        let (bytes, is_too_long) = (Vec::new(), false);
+        Self(Listens::Whole { vendor, status, headers, bytes, is_too_long })
+    }
+
+    /// The next bytes of it, wherever they are cut.
+    pub fn hear(&mut self, piece: &[u8]) {
+        match &mut self.0 {
+            Listens::Events(stream) => stream.hear(piece),
+            Listens::Whole { bytes, is_too_long, .. }
+                if *is_too_long || bytes.len() + piece.len() > MAX_ANSWER =>
+            {
+                *is_too_long = true;
+                bytes.clear();
+            }
+            Listens::Whole { bytes, .. } => bytes.extend_from_slice(piece),
+        }
+    }
+
+    /// Whether its last event has come. SDKs stop reading there, before the body ends.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(&self.0, Listens::Events(stream) if stream.is_over())
+    }
+
+    /// It has ended.
+    ///
+    /// # Errors
+    /// As [`Vendor::heard`].
+    pub fn ended(self) -> Result<Heard, Error> {
+        match self.0 {
+            Listens::Events(stream) => stream.ended(),
+            Listens::Whole { vendor, status, headers, bytes, is_too_long } => {
+                debug_assert!(!is_too_long || bytes.is_empty(), "what is too long is not kept");
+                vendor.heard(status, &headers, &bytes)
+            }
+        }
+    }
+}
+
+/// The body of an answer, with the permit of its call. Dropped before its end or its last event, what
+/// was reserved stays charged.
+pub(crate) struct Heeded<B> {
+    body: Pin<Box<B>>,
+    state: State,
+}
+
+enum State {
+    Listening(Box<(Permit, Listener)>),
+    Settling(JoinHandle<()>),
+    Done,
+}
+
+impl<B> fmt::Debug for Heeded<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heeded").finish_non_exhaustive()
+    }
+}
+
+impl<B> Heeded<B> {
+    pub(crate) fn new(body: B, permit: Permit, listener: Listener) -> Self {
+        Self { body: Box::pin(body), state: State::Listening(Box::new((permit, listener))) }
+    }
+
+    /// Nothing is left to be settled.
+    pub(crate) fn unlimited(body: B) -> Self {
+        Self { body: Box::pin(body), state: State::Done }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Heeded<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = &mut *self;
+        loop {
+            if let State::Settling(settling) = &mut this.state {
+                // Ended or not, there is nothing more to do.
+                let _ = ready!(Pin::new(settling).poll(context));
+                this.state = State::Done;
+                return Poll::Ready(None);
+            }
+            match ready!(this.body.as_mut().poll_frame(context)) {
+                Some(Ok(frame)) => {
+                    if let (State::Listening(call), Some(piece)) =
+                        (&mut this.state, frame.data_ref())
+                    {
+                        call.1.hear(piece);
+                    }
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                // Its permit is dropped with it: what it used is not known.
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => match mem::replace(&mut this.state, State::Done) {
+                    State::Listening(call) => {
+                        let (permit, listener) = *call;
+                        this.state = State::Settling(tokio::spawn(end(permit, listener)));
+                    }
+                    State::Settling(_) | State::Done => return Poll::Ready(None),
+                },
+            }
+        }
+    }
+}
+
+impl<B> Drop for Heeded<B> {
+    fn drop(&mut self) {
+        if let State::Listening(call) = mem::replace(&mut self.state, State::Done)
+            && call.1.is_over()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let (permit, listener) = *call;
+            runtime.spawn(end(permit, listener));
+        }
+    }
+}
+
+async fn end(permit: Permit, listener: Listener) {
+    match listener.ended() {
+        Ok(heard) => settle::answered(permit, heard.usage.as_ref(), &heard.observed).await,
+        Err(error) => settle::failed(permit, &error, settle::LEAST_PAUSE).await,
+    }
+}

@@ -1,0 +1,206 @@
+//! A layer for any HTTP client: each call of a model waits for its turn, and is settled by what the
+//! provider answers, whoever reads it.
+//!
+//! Requests that ask no model (lists, files, batches) pass. The answer reaches the caller as it
+//! comes, whole or as events: a call ends with its body, and one whose body is not read to its end
+//! stays charged with what was reserved. Errors are classified as tidegate's own clients do: a 429
+//! closes the gate for the whole fleet, for as long as its headers or its text ask for. The layer
+//! never asks again by itself; what asks again above it waits for a turn again. Switch such retries
+//! off where something else, such as Temporal, has its own.
+
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use http_body_util::BodyExt as _;
+use tidegate_providers::{Asked, Error, Vendor};
+use tidegate_quota::{Permit, Quota, Refused};
+use tidegate_types::{InvalidName, Lane, ModelId, Tenant};
+use tower_layer::Layer;
+use tower_service::Service;
+
+use crate::{
+    ask::Ask,
+    body::{Heeded, Listener},
+    settle,
+};
+
+/// What can fail in a service with this layer: the inner service's own error, or a [`Stopped`].
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// A call that was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum Stopped {
+    /// Waiting is of no use; or the model has no limits, and so must not be asked.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The request names a model that no quota can have.
+    #[error(transparent)]
+    Model(#[from] InvalidName),
+}
+
+/// Puts the calls of one provider behind a quota.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    quota: Quota,
+    provider: String,
+    vendor: Vendor,
+    lane: Lane,
+    tenant: Tenant,
+}
+
+impl Limit {
+    /// Of the models of this provider: a request for `gpt-4.1-mini` of `openai` counts towards
+    /// `openai:gpt-4.1-mini`. A name that is none of a vendor's is taken for one that is compatible
+    /// with OpenAI.
+    #[must_use]
+    pub fn new(quota: Quota, provider: &str) -> Self {
+        let vendor = provider.parse().unwrap_or(Vendor::OPENAI);
+        let (lane, tenant) = (Lane::default(), Tenant::default());
+        Self { quota, provider: provider.to_owned(), vendor, lane, tenant }
+    }
+
+    /// Whose API it speaks, where the name does not say.
+    #[must_use]
+    pub fn vendor(self, vendor: Vendor) -> Self {
+        Self { vendor, ..self }
+    }
+
+    /// In this lane.
+    #[must_use]
+    pub fn lane(self, lane: Lane) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// For this tenant.
+    #[must_use]
+    pub fn tenant(self, tenant: Tenant) -> Self {
+        Self { tenant, ..self }
+    }
+
+    /// Leave for a request, when its turn comes; `None` where it needs none.
+    async fn admit(&self, path: &str, body: &[u8]) -> Result<Option<Permit>, Stopped> {
+        let Some(asked) = Asked::read(path, body) else { return Ok(None) };
+        let model: ModelId = format!("{}:{}", self.provider, asked.model).parse()?;
+        let ask = Ask::of(&asked).lane(self.lane.clone()).tenant(self.tenant.clone());
+        let name = tidegate_quota::Request::once(model.clone()).reservation;
+        let mut permit = self.quota.admit_patiently(&ask.request(model, name)).await?;
+        permit.sent();
+        Ok(Some(permit))
+    }
+
+    fn heeded<B>(
+        &self,
+        permit: Option<Permit>,
+        status: u16,
+        headers: &HeaderMap,
+        body: B,
+    ) -> Heeded<B> {
+        match permit {
+            None => Heeded::unlimited(body),
+            Some(permit) => {
+                Heeded::new(body, permit, Listener::new(self.vendor, status, headers.clone()))
+            }
+        }
+    }
+}
+
+impl<S> Layer<S> for Limit {
+    type Service = Limited<S>;
+
+    fn layer(&self, inner: S) -> Limited<S> {
+        Limited { inner, limit: self.clone() }
+    }
+}
+
+/// A service behind a [`Limit`]: of requests of the `http` crate with any body that can be made of
+/// bytes, or of `reqwest`.
+#[derive(Debug, Clone)]
+pub struct Limited<S> {
+    inner: S,
+    limit: Limit,
+}
+
+/// An answer as it passes through the layer.
+pub type Answer<B> = http_body_util::combinators::BoxBody<Bytes, <B as Body>::Error>;
+
+impl<S, B, R> Service<Request<B>> for Limited<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: Body + From<Bytes> + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+    R: Body<Data = Bytes> + Send + Sync + 'static,
+{
+    type Response = Response<Answer<R>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (limit, mut inner) = (self.limit.clone(), self.ready_one());
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map_err(Into::into)?.to_bytes();
+            let permit = limit.admit(parts.uri.path(), &body).await?;
+            let answer = inner.call(Request::from_parts(parts, body.into())).await;
+            // What broke on the way stays charged: the permit is dropped.
+            let (parts, body) = answer.map_err(Into::into)?.into_parts();
+            let body = limit.heeded(permit, parts.status.as_u16(), &parts.headers, body);
+            Ok(Response::from_parts(parts, body.boxed()))
+        })
+    }
+}
+
+impl<S> Service<reqwest::Request> for Limited<S>
+where
+    S: Service<reqwest::Request, Response = reqwest::Response, Error = reqwest::Error>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    type Response = reqwest::Response;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<reqwest::Response, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: reqwest::Request) -> Self::Future {
+        let (limit, mut inner) = (self.limit.clone(), self.ready_one());
+        Box::pin(async move {
+            // A stream of bytes is an upload, and asks no model.
+            let body = request.body().and_then(reqwest::Body::as_bytes).unwrap_or_default();
+            let permit = limit.admit(request.url().path(), body).await?;
+            let answer = match inner.call(request).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    if let Some(permit) = permit {
+                        settle::failed(permit, &Error::from(&error), settle::LEAST_PAUSE).await;
+                    }
+                    return Err(error.into());
+                }
+            };
+            let (parts, body) = Response::<reqwest::Body>::from(answer).into_parts();
+            let body = limit.heeded(permit, parts.status.as_u16(), &parts.headers, body);
+            Ok(Response::from_parts(parts, reqwest::Body::wrap(body)).into())
+        })
+    }
+}
+
+impl<S: Clone> Limited<S> {
+    /// The service that was polled until it was ready; a clone of it may not be.
+    fn ready_one(&mut self) -> S {
+        let clone = self.inner.clone();
+        std::mem::replace(&mut self.inner, clone)
+    }
+}

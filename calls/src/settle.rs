@@ -1,0 +1,63 @@
+//! How a call ends: what the provider answered, in the limiter's terms.
+
+use std::time::Duration;
+
+use tidegate_providers::{Charged, Error, Kind, Observed};
+use tidegate_quota::{PerDimension, Permit, store::Meter};
+use tidegate_types::Usage;
+
+/// A spent account says when its day or month ends, or nothing. Then one call finds out again after
+/// this long, unless an operator opens the gate sooner.
+pub const UNKNOWN_RESET: Duration = Duration::from_secs(900);
+
+/// A 429 without a Retry-After closes the gate for so long, unless configured otherwise.
+pub const LEAST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The provider answered. Unknown use stays charged with what was reserved.
+pub async fn answered(mut permit: Permit, usage: Option<&Usage>, observed: &Observed) {
+    permit.observed(meter(observed));
+    match usage {
+        Some(usage) => permit.settle(usage).await,
+        None => permit.keep_charged().await,
+    }
+}
+
+/// The provider refused or failed. What that has cost, and what it means for the fleet, is settled in
+/// the same step: a 429 closes the gate, for at least `least_pause` where it names no wait; an
+/// overload lowers the number of calls in flight; a spent account or day closes the gate until its
+/// reset.
+pub async fn failed(mut permit: Permit, error: &Error, least_pause: Duration) {
+    permit.observed(meter(&error.observed));
+    match (error.kind, &error.charged) {
+        (Kind::RateLimited, _) => {
+            permit.refused(error.retry_after.unwrap_or(least_pause), "rate_limited").await;
+        }
+        (Kind::Overloaded, _) => permit.overloaded().await,
+        (Kind::QuotaExhausted, _) => {
+            permit.exhausted(error.retry_after.unwrap_or(UNKNOWN_RESET), &error.message).await;
+        }
+        (_, Charged::No) => permit.settle_unused().await,
+        (_, Charged::Usage(usage)) => permit.settle(usage).await,
+        (_, Charged::Unknown) => permit.keep_charged().await,
+    }
+}
+
+/// The provider's own count. Where input is told apart, Anthropic's `tokens` repeats the tightest of
+/// the others.
+#[must_use]
+pub fn meter(observed: &Observed) -> Meter {
+    let combined = if observed.input_tokens.is_some() { None } else { observed.tokens };
+    let windows = PerDimension {
+        requests: observed.requests,
+        input: observed.input_tokens,
+        output: observed.output_tokens,
+        combined,
+    };
+    Meter {
+        used: windows.map(|window| {
+            window.and_then(|window| Some(window.limit?.saturating_sub(window.remaining?)))
+        }),
+        limits: windows.map(|window| window.and_then(|window| window.limit)),
+        resets: windows.map(|window| window.and_then(|window| window.reset)),
+    }
+}
