@@ -14,7 +14,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test manifests simulate lint bench clean distclean
+.PHONY: help setup tools sdks demo test python manifests simulate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -38,6 +38,11 @@ demo: tools ## build, then process the sample documents through a simulated prov
 
 test: tools sdks lint ## formatting, lints and every test, on a real dev server and a real Redis
 	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked $(ARGS)
+
+python: tools ## build the Python package and run its tests, with tools that setup fetches
+	@scripts/setup.sh --python
+	@$(CARGO) build --locked --bin tidegate
+	@$(with_tools) scripts/python.sh
 
 manifests: ## render and check deploy/ and a release, offline, with tools that setup fetches
 	@scripts/setup.sh --deploy

@@ -5,10 +5,12 @@
 #   scripts/setup.sh --report        the same, and say where everything was found
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
 #   scripts/setup.sh --sdks          fetch the vendors' SDKs, which a test of the simulator uses
+#   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #
 # TIDEGATE_TEMPORAL_CLI     a Temporal CLI to use instead of the one on PATH or in .tools
 # TIDEGATE_SDKS             "no" leaves the vendors' SDKs out, and with them the test that uses them
+# TIDEGATE_PYTHON           "no" leaves the Python package out
 # TIDEGATE_DEPLOY_TOOLS     "no" leaves out what `make manifests` checks with
 # TIDEGATE_SYSTEM_PACKAGES  "no" keeps this script away from the system's package manager
 #
@@ -270,6 +272,24 @@ ensure_sdks() {
     mv "$TOOLS/sdks.partial" "$TOOLS/sdks"
 }
 
+# What clients/python is built and tested with: a virtual environment in .tools/python, since maturin installs into one.
+ensure_python() {
+    if [ "${TIDEGATE_PYTHON:-}" = no ]; then return; fi
+    wanted=clients/python/requirements-test.txt
+    if cmp -s "$wanted" "$TOOLS/python/requirements.txt" && "$TOOLS/python/bin/python" -c 'import pydantic_core' >/dev/null 2>&1; then return; fi
+    say "fetching what the Python package is built and tested with (from PyPI, 90 MB) into .tools"
+    mkdir -p "$TOOLS"
+    rm -rf "$TOOLS/python"
+    if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
+        quietly "$python" -m venv "$TOOLS/python" &&
+        quietly "$TOOLS/python/bin/python" -m pip install --disable-pip-version-check -r "$wanted"; then
+        cp "$wanted" "$TOOLS/python/requirements.txt"
+    else
+        say "$wanted could not be installed (see .tools/setup.log); on Debian the package python3-venv is needed, too"
+        rm -rf "$TOOLS/python"
+    fi
+}
+
 # What scripts/check-deploy.sh checks with, in .tools/deploy: the packages of deploy/requirements.txt, and promtool, which
 # Debian has in a package that would start a server. Nothing here is needed to build or to test: a failure is said, not fatal.
 ensure_deploy() {
@@ -324,6 +344,7 @@ report() {
 case ${1:-} in
 --temporal-cli) temporal_cli ;;
 --sdks) ensure_sdks ;;
+--python) ensure_python ;;
 --deploy) ensure_deploy ;;
 "" | --report)
     ensure_rust
@@ -332,5 +353,5 @@ case ${1:-} in
     ensure_temporal
     if [ "${1:-}" = --report ]; then report; fi
     ;;
-*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --deploy]" ;;
+*) fail "unknown argument: $1" "usage: scripts/setup.sh [--report | --temporal-cli | --sdks | --python | --deploy]" ;;
 esac

@@ -1,0 +1,135 @@
+"""tidegate's own batches: started, followed and read. The workers are tidegate's; the documents and
+the results lie where both can reach them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    import pandas
+    from temporalio.client import Client, WorkflowHandle
+
+
+class Batch:
+    """One batch."""
+
+    def __init__(self, handle: WorkflowHandle[Any, Any], output: str) -> None:
+        self._handle = handle
+        #: The workflow's id.
+        self.id = handle.id
+        #: Where its results lie.
+        self.output = output
+
+    async def progress(self) -> dict[str, Any]:
+        """How far it is: ``documents``, ``succeeded``, ``failed``, ``eta``, …"""
+        told: dict[str, Any] = await self._handle.query("progress")
+        return told
+
+    async def follow(self, every: float = 2.0) -> AsyncIterator[dict[str, Any]]:
+        """Its progress, every so many seconds, until it is done."""
+        done = asyncio.ensure_future(self.done())
+        try:
+            while not done.done():
+                yield await self.progress()
+                await asyncio.wait([done], timeout=every)
+            yield done.result()
+        finally:
+            done.cancel()
+
+    async def done(self) -> dict[str, Any]:
+        """What came of it, when it is done. Raises what the batch failed with."""
+        told: dict[str, Any] = await self._handle.result()
+        return told
+
+    async def pause(self) -> None:
+        """Begins no more calls until it is resumed."""
+        await self._handle.signal("pause")
+
+    async def resume(self) -> None:
+        """Goes on."""
+        await self._handle.signal("resume")
+
+    async def cancel(self) -> None:
+        """Ends it; what is done stays."""
+        await self._handle.cancel()
+
+    def results(self) -> Iterator[dict[str, Any]]:
+        """The results, one document at a time: of a batch that is done, in an output on this
+        machine. ``answer`` is the text, or the JSON where a schema was given."""
+        folder = _folder(self.output)
+        parts = sorted((folder / "results").glob("part-*.jsonl")) or [folder / "results.jsonl"]
+        for part in parts:
+            with part.open(encoding="utf-8") as lines:
+                yield from (json.loads(line) for line in lines if line.strip())
+
+    def failures(self) -> list[dict[str, Any]]:
+        """The documents that were given up, and why."""
+        file = _folder(self.output) / "failures.jsonl"
+        lines = file.read_text("utf-8").splitlines() if file.exists() else []
+        return [json.loads(line) for line in lines if line.strip()]
+
+    def frame(self) -> pandas.DataFrame:
+        """The results as a table; wants ``tidegate[pandas]``."""
+        import pandas
+
+        return pandas.DataFrame(list(self.results()))
+
+
+def _folder(output: str) -> Path:
+    address = urlparse(output)
+    if address.scheme != "file":
+        raise ValueError(f"{output} is not on this machine; read results/part-*.jsonl there with its own client")
+    return Path(unquote(address.path))
+
+
+def _uri(place: str | Path) -> str:
+    text = str(place)
+    return text if "://" in text else Path(text).absolute().as_uri()
+
+
+async def run(
+    source: str | Path,
+    *,
+    output: str | Path,
+    instructions: str,
+    model: str,
+    client: Client | None = None,
+    task_queue: str = "tidegate",
+    id: str | None = None,
+    **fields: Any,
+) -> Batch:
+    """Starts a batch over a folder, a file or an object store's prefix, and does not wait for it.
+
+    :param client: a connected ``temporalio`` client; without it, by Temporal's environment and
+        configuration file, as every SDK of it.
+    :param fields: the other fields of the batch's input: ``lane``, ``schema``, ``max_output_tokens``, …
+    """
+    from temporalio.client import Client
+    from temporalio.envconfig import ClientConfig
+
+    if client is None:
+        stated = ClientConfig.load_client_connect_config()
+        stated.setdefault("target_host", "127.0.0.1:7233")
+        client = await Client.connect(**stated)
+    place = str(source) if "://" in str(source) else _uri(source)
+    if "://" not in str(source) and Path(source).is_dir() and not place.endswith("/"):
+        place += "/"
+    target = _uri(output)
+    given = {"source": place, "output": target, "instructions": instructions, "model": model, **fields}
+    handle = await client.start_workflow(
+        "ProcessDocuments", given, id=id or f"batch-{uuid4().hex[:12]}", task_queue=task_queue
+    )
+    return Batch(handle, target)
+
+
+async def follow(id: str, *, client: Client) -> Batch:
+    """A batch that was started elsewhere."""
+    handle: WorkflowHandle[Any, Any] = client.get_workflow_handle(id)
+    told: dict[str, Any] = await handle.query("progress")
+    return Batch(handle, told["output"])

@@ -1,0 +1,50 @@
+"""What can go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ._tidegate import Failure, Refusal
+
+
+class Refused(Exception):
+    """A call was not admitted, and not made."""
+
+    def __init__(self, refusal: Refusal, model: str) -> None:
+        super().__init__(refusal.message)
+        self.model = model
+        #: ``QuotaWait``, ``QuotaExhausted``, ``TooLarge`` or ``InvalidInput``.
+        self.kind = refusal.kind
+        #: Whether it is worth asking again.
+        self.may_pass = refusal.may_pass
+        #: Seconds until then.
+        self.wait = refusal.wait
+        #: Seconds until the next attempt, where something else dispatches it.
+        self.delay = refusal.delay
+        #: Keeps the turn: to be shown when asking again, from whatever process.
+        self.ticket = refusal.ticket
+
+
+class CallFailed(Exception):
+    """A provider refused or failed, in its own words. Raised by ``tidegate.temporal`` and by
+    ``Permit.answered`` alone: elsewhere errors stay what they are."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        #: ``RateLimited``, ``Overloaded``, ``Transient``, ``QuotaExhausted``, ``Unauthorized``, …
+        self.kind = failure.kind
+        #: Whether the same call may succeed later.
+        self.may_pass = failure.may_pass
+        #: Seconds that the provider wants to be left alone.
+        self.retry_after = failure.retry_after
+        #: Seconds until the next attempt.
+        self.delay = failure.delay
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it was raised from: SDKs wrap what their transport raises."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,23 @@
+//! The extension module of the Python package `tidegate`: the limiter and what is known of vendors,
+//! as Python's own files (`python/tidegate`) want them. Nothing here knows of asyncio: what takes
+//! time is a [`pending::Pending`], which can be waited for or calls back.
+
+mod configured;
+mod listener;
+mod pending;
+mod permit;
+mod quota;
+mod runtime;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _tidegate {
+    #[pymodule_export]
+    use super::{
+        listener::{Asked, Listener},
+        pending::Pending,
+        permit::{Failure, Permit},
+        quota::{Quota, Refusal},
+    };
+}

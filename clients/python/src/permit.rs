@@ -1,0 +1,175 @@
+//! An admitted call.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pyo3::{IntoPyObjectExt as _, exceptions::PyValueError, prelude::*};
+use tidegate_calls::{Backoff, settle};
+use tidegate_providers::{Charged, Error};
+use tidegate_types::Usage;
+
+use crate::{
+    listener::{Listener, headers, vendor},
+    pending::{Made, Pending},
+    runtime::runtime,
+};
+
+/// Leave for one call. Dropped before it was sent, it is given back; dropped after that, what was
+/// reserved stays charged.
+#[pyclass(frozen, module = "tidegate._tidegate")]
+pub(crate) struct Permit {
+    permit: Mutex<Option<tidegate_quota::Permit>>,
+    backoff: Backoff,
+}
+
+impl Permit {
+    pub(crate) fn new(permit: tidegate_quota::Permit, backoff: Backoff) -> Self {
+        Self { permit: Mutex::new(Some(permit)), backoff }
+    }
+
+    fn end<F: Future<Output = Option<Failure>> + Send + 'static>(
+        &self,
+        end: impl FnOnce(tidegate_quota::Permit) -> F,
+    ) -> PyResult<Pending> {
+        let permit = self.permit.lock().take();
+        let permit = permit.ok_or_else(|| PyValueError::new_err("the call was settled before"))?;
+        let ended = end(permit);
+        Pending::start(async move {
+            let failure = ended.await;
+            Box::new(move |py: Python<'_>| failure.into_py_any(py)) as Made
+        })
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // It is settled by a task of the runtime, which this thread is not in.
+        if let (Some(permit), Ok(runtime)) = (self.permit.get_mut().take(), runtime()) {
+            let _inside = runtime.enter();
+            drop(permit);
+        }
+    }
+}
+
+#[pymethods]
+impl Permit {
+    /// The request is about to leave.
+    fn sent(&self) {
+        if let Some(permit) = &mut *self.permit.lock() {
+            permit.sent();
+        }
+    }
+
+    /// The call is over and used this much.
+    fn used(
+        &self,
+        uncached_input: u64,
+        cache_read: u64,
+        cache_write: u64,
+        output: u64,
+    ) -> PyResult<Pending> {
+        let usage = Usage { uncached_input, cache_read, cache_write, output };
+        self.end(async move |permit| {
+            permit.settle(&usage).await;
+            None
+        })
+    }
+
+    /// It was never sent.
+    fn release(&self) -> PyResult<Pending> {
+        self.end(async |permit| {
+            permit.release().await;
+            None
+        })
+    }
+
+    /// What it used cannot be known.
+    fn keep_charged(&self) -> PyResult<Pending> {
+        self.end(async |permit| {
+            permit.keep_charged().await;
+            None
+        })
+    }
+
+    /// The provider did no work for it.
+    fn unused(&self) -> PyResult<Pending> {
+        self.end(async |permit| {
+            permit.settle_unused().await;
+            None
+        })
+    }
+
+    /// Settles it by an answer that was listened to; what it failed with, if it did.
+    fn listened(&self, listener: &Listener, before: u32) -> PyResult<Pending> {
+        let (listener, backoff) = (listener.take(), self.backoff);
+        self.end(async move |permit| {
+            let Some(listener) = listener else {
+                permit.keep_charged().await;
+                return None;
+            };
+            match listener.ended() {
+                Ok(heard) => {
+                    settle::answered(permit, heard.usage.as_ref(), &heard.observed).await;
+                    None
+                }
+                Err(error) => {
+                    let failure = Failure::of(&error, backoff, before);
+                    settle::failed(permit, &error, backoff.base).await;
+                    Some(failure)
+                }
+            }
+        })
+    }
+}
+
+/// What a provider's error means, and when to come back.
+#[pyclass(frozen, get_all, module = "tidegate._tidegate")]
+pub(crate) struct Failure {
+    /// As in tidegate's workflows: `RateLimited`, `Overloaded`, …
+    kind: &'static str,
+    message: String,
+    /// Whether the same call may succeed later.
+    may_pass: bool,
+    /// Seconds that the provider wants to be left alone.
+    retry_after: Option<f64>,
+    /// Seconds until the next attempt.
+    delay: f64,
+}
+
+impl Failure {
+    fn of(error: &Error, backoff: Backoff, before: u32) -> Self {
+        let floor = error.retry_after.unwrap_or(Duration::ZERO);
+        Self {
+            kind: error.kind.failure(),
+            message: error.message.clone(),
+            may_pass: error.kind.is_retryable(),
+            retry_after: error.retry_after.map(|wait| wait.as_secs_f64()),
+            delay: backoff.jittered(before, floor).as_secs_f64(),
+        }
+    }
+}
+
+#[pymethods]
+impl Failure {
+    /// What a reply means; None for a success. For replies whose calls are settled already.
+    #[staticmethod]
+    #[pyo3(signature = (vendor, status, headers, body, before = 0))]
+    fn read(
+        vendor: &str,
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: &[u8],
+        before: u32,
+    ) -> PyResult<Option<Self>> {
+        let heard = self::vendor(vendor)?.heard(status, &self::headers(headers), body);
+        Ok(heard.err().map(|error| Self::of(&error, Backoff::default(), before)))
+    }
+
+    /// What it means that no reply came. `was_sent` says whether anything can have been asked.
+    #[staticmethod]
+    #[pyo3(signature = (message, was_sent, before = 0))]
+    fn no_reply(message: String, was_sent: bool, before: u32) -> Self {
+        let charged = if was_sent { Charged::Unknown } else { Charged::No };
+        Self::of(&Error::no_reply(message, charged), Backoff::default(), before)
+    }
+}

@@ -1,0 +1,84 @@
+"""Two languages at once on one limit: tidegate's own worker and Python's callers, at a provider that
+counts strictly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Simulator, ended
+
+import tidegate
+
+openai = pytest.importorskip("openai")
+pytest.importorskip("temporalio")
+from temporalio.client import Client  # noqa: E402
+
+DOCUMENTS = 25
+QUESTIONS = 25
+
+
+def test_a_batch_and_callers_of_python_keep_one_limit(
+    simulator: Callable[[str], Simulator], redis: str, prefix: str, temporal: str, program: Path, tmp_path: Path
+) -> None:
+    provider = simulator('mean-output-tokens = 20\n[models.m]\nrpm = 100\nalgorithm = "sliding-window"\n')
+    documents = tmp_path / "in"
+    documents.mkdir()
+    for number in range(DOCUMENTS):
+        (documents / f"{number:03}.md").write_text(f"# Report {number}\n\nThe tide was {number} feet high.\n")
+    config = tmp_path / "tidegate.toml"
+    config.write_text(
+        f'[temporal]\naddress = "{temporal}"\ntask-queue = "{prefix}"\n'
+        f'[redis]\nurl = "{redis}"\nkey-prefix = "{prefix}"\n'
+        f'[storage]\nroots = ["{tmp_path.as_uri()}"]\n'
+        '[worker]\nmetrics-listen = "off"\n'
+        f'[providers.openai]\nbase-url = "{provider.url}/v1"\napi-key-env = "SIMULATED_KEY"\n'
+        '[models."openai:m"]\nrpm = 100\n'
+    )
+    quota = tidegate.Quota.from_config(config)
+    with (tmp_path / "worker.log").open("wb") as log:
+        worker = subprocess.Popen(
+            [program, "worker", "--config", config],
+            env={**os.environ, "SIMULATED_KEY": "sk-x"},
+            stderr=log,
+        )
+
+    async def both() -> tuple[list[object], tidegate.Batch]:
+        client = await Client.connect(temporal)
+        batch = await tidegate.run(
+            documents,
+            output=tmp_path / "out",
+            instructions="Summarise in one sentence.",
+            model="openai:m",
+            max_output_tokens=64,
+            on_cut="keep",
+            client=client,
+            task_queue=prefix,
+        )
+        sdk = tidegate.limit(openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-x"), quota)
+
+        async def ask(number: int) -> object:
+            messages = [{"role": "user", "content": f"What is {number} times {number}?"}]
+            return await sdk.chat.completions.create(model="m", max_completion_tokens=64, messages=messages)
+
+        questions = asyncio.gather(*(ask(number) for number in range(QUESTIONS)))
+        last: dict[str, object] = {}
+        async for last in batch.follow(every=1.0):
+            pass
+        assert (last["succeeded"], last["done"]) == (DOCUMENTS, True), last
+        return await questions, batch
+
+    try:
+        answers, batch = asyncio.run(asyncio.wait_for(both(), 300))
+    finally:
+        ended(worker)
+    results = list(batch.results())
+    assert (len(answers), len(results), batch.failures()) == (QUESTIONS, DOCUMENTS, [])
+    assert all(result["answer"] for result in results)
+    account = provider.account("m")
+    assert account["ok"] == account["requests"] == DOCUMENTS + QUESTIONS, "one call for each"
+    assert provider.refused("m") == 0, "no window over the limit"

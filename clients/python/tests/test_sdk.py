@@ -1,0 +1,112 @@
+"""The vendors' own SDKs before the provider's stand-in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from conftest import Simulator
+
+import tidegate
+from tidegate._errors import causes
+
+openai = pytest.importorskip("openai")
+anthropic = pytest.importorskip("anthropic")
+
+LIMITS = {"openai:m": tidegate.Limits(rpm=240), "anthropic:m": tidegate.Limits(rpm=240)}
+#: As strict as a provider can be.
+STRICT = 'mean-output-tokens = 20\n[models.m]\nrpm = 240\nalgorithm = "sliding-window"\n'
+
+
+def asked(client: object, number: int, **options: object) -> object:
+    messages = [{"role": "user", "content": f"What is {number} times {number}?"}]
+    return client.chat.completions.create(model="m", max_completion_tokens=50, messages=messages, **options)  # type: ignore[attr-defined]
+
+
+def test_one_line_limits_openai(simulator: Callable[[str], Simulator], redis: str, prefix: str) -> None:
+    provider = simulator(STRICT)
+    quota = tidegate.Quota(redis, LIMITS, key_prefix=prefix)
+
+    async def all_at_once() -> list[object]:
+        client = tidegate.limit(openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="sk-x"), quota)
+        assert client.max_retries == 0
+        return await asyncio.gather(*(asked(client, number) for number in range(30)))
+
+    answers = asyncio.run(all_at_once())
+    account = provider.account("m")
+    assert (account["ok"], account["requests"], provider.refused("m")) == (30, 30, 0)
+    spent = sum(answer.usage.total_tokens for answer in answers)  # type: ignore[attr-defined]
+    assert quota.inspect("openai:m")["requests"] == 30
+    assert spent > 0
+
+
+def test_it_is_charged_by_the_answer(simulator: Callable[[str], Simulator]) -> None:
+    provider = simulator(STRICT)
+    quota = tidegate.Quota(None, {"anthropic:m": tidegate.Limits(rpm=240, itpm=100_000, otpm=100_000)})
+    client = tidegate.limit(anthropic.Anthropic(base_url=provider.url, api_key="sk-x"), quota)
+    answer = client.messages.create(
+        model="m", max_tokens=900, messages=[{"role": "user", "content": "A question. " * 400}]
+    )
+    seen = quota.inspect("anthropic:m")
+    assert (seen["input"], seen["output"]) == (answer.usage.input_tokens, answer.usage.output_tokens)
+
+
+def test_a_429_closes_the_gate_and_is_the_sdks_own_error(simulator: Callable[[str], Simulator]) -> None:
+    provider = simulator('[[faults]]\nkind = "rate-limited"\nretry-after = "30s"\n')
+    quota = tidegate.Quota(None, LIMITS, jitter=0)
+    client = tidegate.limit(openai.OpenAI(base_url=f"{provider.url}/v1", api_key="sk-x"), quota, max_wait=0)
+    with pytest.raises(openai.RateLimitError):
+        asked(client, 1)
+    assert provider.account("m")["requests"] == 1, "nobody asked again"
+    assert quota.inspect("openai:m")["reason"] == "rate_limited"
+    # Some versions of the SDKs wrap what their transport raises.
+    with pytest.raises((tidegate.Refused, openai.APIConnectionError)) as refused:
+        asked(client, 2)
+    assert any(isinstance(cause, tidegate.Refused) for cause in causes(refused.value))
+    assert provider.account("m")["requests"] == 1, "the second was not made"
+
+
+def test_what_asks_no_model_passes(simulator: Callable[[str], Simulator]) -> None:
+    provider = simulator("")
+    quota = tidegate.Quota(None, LIMITS)
+    client = tidegate.limit(openai.OpenAI(base_url=f"{provider.url}/v1", api_key="sk-x"), quota)
+    assert client.models.list() is not None
+    assert quota.inspect("openai:m")["requests"] == 0
+
+
+def test_any_httpx_client_can_have_the_transport(simulator: Callable[[str], Simulator]) -> None:
+    httpx = pytest.importorskip("httpx")
+    provider = simulator(STRICT)
+    quota = tidegate.Quota(None, {"mine:m": tidegate.Limits(rpm=240, tpm=100_000)})
+    body = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "Hello?"}]}
+    with httpx.Client(transport=tidegate.Transport(quota, "mine", httpx=httpx)) as client:
+        headers = {"authorization": "Bearer sk-x"}
+        reply = client.post(f"{provider.url}/v1/chat/completions", json=body, headers=headers)
+    assert reply.status_code == 200
+    assert quota.inspect("mine:m")["requests"] == 1
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_stream_is_charged_by_its_last_event(is_read: bool) -> None:
+    httpx = pytest.importorskip("httpx2")
+    events = (
+        'data: {"choices": [{"index": 0, "delta": {"content": "four"}}]}\n\n'
+        'data: {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 7, "total_tokens": 37}}\n\n'
+        "data: [DONE]\n\n"
+    )
+
+    def answer(request: object) -> object:
+        body = {"text": events} if is_read else {"stream": httpx.ByteStream(events.encode())}
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, **body)
+
+    quota = tidegate.Quota(None, {"mine:m": tidegate.Limits(rpm=240, itpm=100_000)}, vendors={"mine": "mistral"})
+    transport = tidegate.Transport(quota, "mine", httpx.MockTransport(answer), httpx=httpx)
+    client = openai.OpenAI(
+        base_url="http://h/v1", api_key="sk-x", http_client=httpx.Client(transport=transport), max_retries=0
+    )
+    text = "".join(
+        choice.delta.content or "" for chunk in asked(client, 2, stream=True) for choice in chunk.choices  # type: ignore[attr-defined]
+    )
+    assert text == "four"
+    assert quota.inspect("mine:m")["input"] == 30

@@ -1,0 +1,29 @@
+#!/bin/sh
+# Builds the Python package into .tools/python and runs its checks and tests: `make python`, after `scripts/setup.sh --python`.
+# TIDEGATE_PYTHON=no leaves it out; what cannot be had is said.
+
+set -eu
+
+cd "$(dirname "$0")/.."
+ROOT=$(pwd)
+VENV=$ROOT/.tools/python
+TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
+
+if [ "${TIDEGATE_PYTHON:-}" = no ] || [ ! -x "$VENV/bin/maturin" ]; then
+    echo "SKIPPED the Python package: what it is built and tested with is not in .tools/python (nothing of clients/python was tried)" >&2
+    exit 0
+fi
+
+TIDEGATE_PROGRAM=$TARGET/debug/tidegate
+VIRTUAL_ENV=$VENV
+PATH=$VENV/bin:$PATH
+# A folder of its own: other features than those of the program, and yet the same names.
+CARGO_TARGET_DIR=$TARGET/python
+export TIDEGATE_PROGRAM VIRTUAL_ENV PATH CARGO_TARGET_DIR
+
+cd clients/python
+cargo fmt -- --check
+cargo clippy --locked -- -D warnings
+maturin develop --locked --quiet
+python -m mypy python/tidegate
+exec python -m pytest -q -rs "$@"
