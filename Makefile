@@ -41,7 +41,8 @@ test: tools sdks lint ## formatting, lints and every test, on a real dev server 
 
 python: tools ## build the Python package and run its tests, with tools that setup fetches
 	@scripts/setup.sh --python
-	@$(CARGO) build --locked --bin tidegate
+	@# The program as `make test` builds it, so that what is there is not built in another way.
+	@$(CARGO) build --workspace --locked --test end_to_end
 	@$(with_tools) scripts/python.sh
 
 manifests: ## render and check deploy/ and a release, offline, with tools that setup fetches
