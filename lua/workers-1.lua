@@ -6,7 +6,7 @@ Guarantees
   * The hash ends with the fleet.
 
 Keys
-  KEYS[1] hash: worker → the server's time in whole seconds when it was said, a space, and the words
+  KEYS[1] hash: worker → the server's time in whole seconds when it was said, a space, the words
 
 Arguments: text
   ARGV[1] worker: a name that no other live worker has; empty to listen only

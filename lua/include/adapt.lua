@@ -33,7 +33,7 @@ local function raise_in_flight(tuning)
   end
 end
 
--- Differences of less than 3 % between a provider's meter and ours are rounding and calls in flight.
+-- Differences of less than 3 % between a provider's meter and ours are rounding.
 -- A provider's meter above ours is use by others on the same account; a limit below the configured
 -- one is the truth. The meter is of the time when the call was admitted: what was in our window
 -- then may have left it (as much as the limit gives in that time), and what is in flight may have
