@@ -281,8 +281,9 @@ ensure_python() {
     mkdir -p "$TOOLS"
     rm -rf "$TOOLS/python"
     if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
-        quietly "$python" -m venv "$TOOLS/python" &&
-        quietly "$TOOLS/python/bin/python" -m pip install --disable-pip-version-check -r "$wanted"; then
+        quietly "$python" -m venv --without-pip "$TOOLS/python" &&
+        quietly env PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 "$python" -m pip --python "$TOOLS/python/bin/python" \
+            install --no-input --only-binary :all: -r "$wanted"; then
         cp "$wanted" "$TOOLS/python/requirements.txt"
     else
         say "$wanted could not be installed (see .tools/setup.log); on Debian the package python3-venv is needed, too"
