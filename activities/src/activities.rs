@@ -256,7 +256,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         finish: Finish,
     ) -> Result<Option<Finished>, ActivityError> {
-        let work = finish::finish(&self.services.storage, &finish);
+        let work = Box::pin(finish::finish(&self.services.storage, &finish));
         let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
         ended(&batch(&ctx), &finish.progress, &finished);
         if finished.cancelled > 0 {

@@ -11,6 +11,8 @@
 
 #[path = "answers/pages.rs"]
 mod pages;
+#[path = "answers/said.rs"]
+mod said;
 #[path = "answers/sampled.rs"]
 mod sampled;
 #[path = "answers/scale.rs"]
@@ -44,7 +46,7 @@ use tidegate_activities::{
 use tidegate_documents::{Limits as DocumentLimits, Reader};
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Prices, Provider, Providers,
-    Request, StopReason,
+    Request, StopReason, prompt,
 };
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
 use tidegate_types::Usage;
@@ -60,6 +62,8 @@ const OTHER_MODEL: &str = "anthropic:claude-haiku-5-5";
 #[derive(Debug, Clone, Default)]
 struct Echo {
     asked: Arc<Mutex<Vec<String>>>,
+    /// The system prompt, the turns, and what the user says last.
+    said: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
 impl Provider for Echo {
@@ -69,6 +73,10 @@ impl Provider for Echo {
     ) -> BoxFuture<'a, Result<Completion, Error>> {
         let Document::Text(text) = request.document else { panic!("no text") };
         self.asked.lock().unwrap().push(text.to_owned());
+        let turns = request.turns.iter().map(|turn| turn.text.clone());
+        let own = prompt::turn(request.said, text);
+        let said = [request.instructions.to_owned()].into_iter().chain(turns).chain([own]);
+        self.said.lock().unwrap().push(said.collect());
         let answered = if text.contains("refuse this") {
             Err(Error {
                 kind: Kind::ContentRefused,

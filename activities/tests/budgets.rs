@@ -135,6 +135,8 @@ impl Rig {
         let call = Call {
             model: "model",
             instructions: "",
+            turns: &[],
+            said: tidegate_providers::Said::Nothing,
             document: Document::Text(""),
             max_output_tokens: 1_000,
             schema: None,
@@ -419,6 +421,11 @@ async fn a_budget_wants_a_price() {
     let mut job = Job {
         source: Source::Prefix("file:///in/".to_owned()),
         output: "file:///out/".to_owned(),
+        template: false,
+        system: None,
+        messages: Vec::new(),
+        examples: None,
+        shown: Vec::new(),
         instructions: "x".to_owned(),
         target: Target::Model("test:other".parse().unwrap()),
         lane: Default::default(),

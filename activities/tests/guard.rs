@@ -117,6 +117,8 @@ impl Rig {
         let call = Call {
             model: "model",
             instructions: "",
+            turns: &[],
+            said: tidegate_providers::Said::Nothing,
             document: Document::Text(""),
             max_output_tokens: 1,
             schema: None,

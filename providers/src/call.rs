@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_types::Usage;
 
-use crate::{observed::Observed, parameters::Parameters, picture::Picture};
+use crate::{
+    observed::Observed,
+    parameters::Parameters,
+    picture::Picture,
+    turn::{Said, Turn},
+};
 
 /// A future on the heap, so that providers can stand behind `dyn`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -18,6 +23,10 @@ pub struct Request<'a> {
     pub model: &'a str,
     /// What to do with the document; sent as the system prompt.
     pub instructions: &'a str,
+    /// Turns before the document's own: the first is the user's, and the last the model's.
+    pub turns: &'a [Turn],
+    /// What is said in the document's own turn.
+    pub said: Said<'a>,
     /// The document; sent as the user's message.
     pub document: Document<'a>,
     /// Most output tokens, reasoning included.
@@ -82,6 +91,8 @@ impl fmt::Debug for Request<'_> {
         f.debug_struct("Request")
             .field("model", &self.model)
             .field("instructions_bytes", &self.instructions.len())
+            .field("turns", &self.turns)
+            .field("said", &self.said)
             .field("document", &self.document)
             .field("max_output_tokens", &self.max_output_tokens)
             .field("has_schema", &self.schema.is_some())

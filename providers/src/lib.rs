@@ -10,7 +10,8 @@
 //!
 //! What every caller sees:
 //!
-//! * [`provider`]: the trait; [`call`]: one call and its completion
+//! * [`provider`]: the trait; [`call`]: one call and its completion; [`turn`]: what is said beside
+//!   the document; [`prompt`]: how it is wrapped
 //! * [`batch`]: many requests at once, answered within a day
 //! * [`error`]: a failed call
 //! * [`observed`]: limits and remaining quota, as response headers state them
@@ -34,8 +35,7 @@
 //! Completions, a row each.
 //!
 //! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
-//! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `prompt` (how a document is
-//! wrapped), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
+//! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
 //! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
 //! `message` (text that is safe to show), `json`.
 //!
@@ -60,11 +60,13 @@ pub mod parameters;
 pub mod picture;
 pub mod price;
 pub mod probe;
+pub mod prompt;
 pub mod provider;
 pub mod registry;
 pub mod schema;
 pub mod secret;
 pub mod settings;
+pub mod turn;
 
 mod anthropic;
 mod batch_endpoint;
@@ -81,7 +83,6 @@ mod json;
 mod message;
 mod openai;
 mod presets;
-mod prompt;
 mod refusal;
 mod vendors;
 mod wait_hint;
@@ -104,3 +105,4 @@ pub use provider::Provider;
 pub use registry::{Defaults, Providers};
 pub use secret::{Secret, SecretError};
 pub use settings::{Api, OutputCap, Settings, SetupError, Vendor};
+pub use turn::{Role, Said, Turn};

@@ -17,17 +17,19 @@ const ECHO_STEP: usize = 8;
 /// What a message must not show.
 pub(crate) struct Redactor<'a> {
     key: &'a Key,
-    texts: [&'a str; 2],
+    texts: Vec<&'a str>,
 }
 
 impl<'a> Redactor<'a> {
     pub(crate) fn new(key: &'a Key, request: &Request<'a>) -> Self {
-        Self { key, texts: [request.document.text(), request.instructions] }
+        let own = [request.document.text(), request.instructions, request.said.text()];
+        let turns = request.turns.iter().map(|turn| turn.text.as_str());
+        Self { key, texts: own.into_iter().chain(turns).collect() }
     }
 
     /// For requests without a document in them.
     pub(crate) fn of_key(key: &'a Key) -> Self {
-        Self { key, texts: [""; 2] }
+        Self { key, texts: Vec::new() }
     }
 
     /// One line of at most 500 characters, without key, control characters and quotations from the
@@ -66,7 +68,7 @@ impl<'a> Redactor<'a> {
         if pieces.is_empty() {
             return None;
         }
-        let texts = self.texts.map(one_line);
+        let texts: Vec<String> = self.texts.iter().map(|text| one_line(text)).collect();
         let (start, _) =
             pieces.into_iter().find(|(_, piece)| texts.iter().any(|text| text.contains(piece)))?;
         // The quotation began up to a step earlier.

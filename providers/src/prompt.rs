@@ -4,21 +4,50 @@ use std::borrow::Cow;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
-use crate::picture::Picture;
+use crate::{
+    call::{Document, Request},
+    picture::Picture,
+    turn::Said,
+};
 
 /// Wraps the document in tags, so that the model can tell it from the instructions.
 ///
 /// A closing tag inside the document is defused, so that its author cannot end the document early
 /// and go on as if he were the user.
-pub(crate) fn wrap(document: &str) -> String {
+fn wrap(document: &str) -> String {
     format!("<document>\n{}\n</document>", document.replace("</document", "&lt;/document"))
 }
 
+/// The text of the user's message: the document's, or what stands beside one that is attached, with
+/// what is said of it.
+pub(crate) fn text<'a>(request: &Request<'a>) -> Cow<'a, str> {
+    let document = || match request.document {
+        Document::Text(text) => Cow::Owned(wrap(text)),
+        Document::Pdf(_) => ATTACHED.into(),
+        Document::Pictures(text, _) => beside(text),
+    };
+    match request.said {
+        Said::Nothing => document(),
+        Said::Before(said) => format!("{said}\n\n{}", document()).into(),
+        Said::Instead(said) => said.into(),
+    }
+}
+
+/// The turn in which a document of this text is sent, as far as it is text.
+#[must_use]
+pub fn turn(said: Said<'_>, document: &str) -> String {
+    match said {
+        Said::Nothing => wrap(document),
+        Said::Before(said) => format!("{said}\n\n{}", wrap(document)),
+        Said::Instead(said) => said.to_owned(),
+    }
+}
+
 /// What stands beside a document that is attached as a file: some vendors want a text with it.
-pub(crate) const ATTACHED: &str = "The document is attached.";
+pub const ATTACHED: &str = "The document is attached.";
 
 /// What stands beside pictures: the text that belongs to them, if there is one.
-pub(crate) fn beside(text: &str) -> Cow<'static, str> {
+fn beside(text: &str) -> Cow<'static, str> {
     if text.is_empty() { ATTACHED.into() } else { wrap(text).into() }
 }
 

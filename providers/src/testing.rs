@@ -10,11 +10,14 @@ use crate::{
     parameters::Parameters,
     secret::Secret,
     settings::{Api, Settings, Setup, SetupError, Vendor},
+    turn::Said,
 };
 
 pub(crate) const REQUEST: Request<'static> = Request {
     model: "asked",
     instructions: "Sum up.",
+    turns: &[],
+    said: Said::Nothing,
     document: Document::Text("Text"),
     max_output_tokens: 100,
     schema: None,

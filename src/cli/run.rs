@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 use tidegate_workflows::{
-    contract::{Deadline, Job, LongHow, OnCut, Pack, Records, ResultsAs},
+    contract::{Deadline, Job, LongHow, Message, OnCut, Pack, Records, ResultsAs},
     input::{self, Attach, BatchInput, Mode, word},
 };
 
@@ -30,8 +30,24 @@ pub(super) struct Args {
     #[arg(long, short, value_name = "OUT")]
     output: String,
     /// What to do with each document; @FILE reads it from a file
-    #[arg(long, short, value_name = "TEXT|@FILE")]
-    instructions: String,
+    #[arg(long, short, value_name = "TEXT|@FILE", required_unless_present = "messages")]
+    instructions: Option<String>,
+    /// {{ document }}, {{ id }}, {{ name }} and a record's own fields in the instructions stand for
+    /// what they are of each document
+    #[arg(long)]
+    template: bool,
+    /// The system prompt; the instructions stand before the document then. @FILE reads it from a
+    /// file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    system: Option<String>,
+    /// Several turns in place of the instructions: a JSON list of {"role", "content"}, the last of
+    /// which is about the document
+    #[arg(long, value_name = "FILE", conflicts_with = "instructions")]
+    messages: Option<String>,
+    /// Documents with the answers that are wanted of them, shown to the model first: a JSONL file of
+    /// {"document", "answer"}, or its URI
+    #[arg(long, value_name = "FILE")]
+    examples: Option<String>,
     /// provider:model, such as anthropic:claude-sonnet-5
     #[arg(
         long,
@@ -196,17 +212,19 @@ fn detached(args: &Args, id: &str) -> anyhow::Result<Outcome> {
 
 /// The workflow's input; what is not given keeps the workflow's own default.
 fn input(args: &Args) -> anyhow::Result<BatchInput> {
-    let instructions = match args.instructions.strip_prefix('@') {
-        Some(file) => read("--instructions", file)?,
-        None => args.instructions.clone(),
-    };
+    let instructions = args.instructions.as_deref().map(|it| text("--instructions", it));
+    let system = args.system.as_deref().map(|it| text("--system", it)).transpose()?;
     let schema = args.schema.as_deref().map(schema).transpose()?;
     let records = Records { id: args.record_id.clone(), text: args.record_text.clone() };
     let pack = |documents| if documents == 0 { Pack::Fitting } else { Pack::Of(documents) };
     Ok(BatchInput {
         source: Some(place::source(&args.source)?),
         output: place::output(&args.output)?,
-        instructions,
+        instructions: instructions.transpose()?.unwrap_or_default(),
+        template: args.template.then_some(true),
+        system,
+        messages: args.messages.as_deref().map(messages).transpose()?,
+        examples: args.examples.as_deref().map(place::source).transpose()?,
         model: args.model.clone(),
         route: args.route.clone(),
         lane: args.lane.clone(),
@@ -234,12 +252,21 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
     })
 }
 
+/// As it is given, or what a file holds.
+fn text(option: &str, given: &str) -> anyhow::Result<String> {
+    given.strip_prefix('@').map_or_else(|| Ok(given.to_owned()), |file| read(option, file))
+}
+
+fn messages(file: &str) -> anyhow::Result<Vec<Message>> {
+    serde_json::from_str(&read("--messages", file)?).map_err(|error| {
+        usage(format!(
+            "--messages: {file} must hold a JSON list of {{\"role\", \"content\"}}: {error}"
+        ))
+    })
+}
+
 fn parameters(given: &str) -> anyhow::Result<Map<String, Value>> {
-    let text = match given.strip_prefix('@') {
-        Some(file) => read("--parameters", file)?,
-        None => given.to_owned(),
-    };
-    match serde_json::from_str(&text) {
+    match serde_json::from_str(&text("--parameters", given)?) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(_) => Err(usage("--parameters: write a JSON object, such as '{\"temperature\": 0}'")),
         Err(error) => Err(usage(format!("--parameters: this is not JSON: {error}"))),

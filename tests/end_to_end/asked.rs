@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use tidegate_providers::{
-    Api, Document, Kind, Parameters, Providers, Request, Secret, Settings, Vendor,
+    Api, Document, Kind, Parameters, Providers, Request, Said, Secret, Settings, Vendor,
 };
 use tidegate_simulator::{Config, Simulator};
 use tidegate_types::{Effort, ModelId};
@@ -65,6 +65,8 @@ async fn what_the_tables_let_through_the_vendors_take() {
         let request = Request {
             model,
             instructions: "List its parts.",
+            turns: &[],
+            said: Said::Nothing,
             document: Document::Text("The tide is high. The ferry waits."),
             max_output_tokens: 9_000,
             schema: Some(&schema),
@@ -98,6 +100,8 @@ async fn what_is_sent_past_the_tables_the_vendors_refuse() {
         let request = Request {
             model,
             instructions: "",
+            turns: &[],
+            said: Said::Nothing,
             document: Document::Text("The tide is high."),
             max_output_tokens: 100,
             schema: None,

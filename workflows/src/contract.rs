@@ -26,8 +26,8 @@ pub use document::{
 pub use failure::{FailureDetails, FailureType, WaitsFor};
 pub use failure_counts::FailureCounts;
 pub use job::{
-    AskedWith, Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, ResultsAs,
-    Source, Target,
+    AskedWith, Deadline, Example, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack,
+    Records, ResultsAs, Role, Source, Target,
 };
 pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use progress::{Progress, Totals};

@@ -13,16 +13,18 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 
 use crate::{
     contract::{
-        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, OnCut, Pack, Records, ResultsAs,
-        Source, Target,
+        Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack, Records,
+        ResultsAs, Source, Target,
     },
     payload,
 };
 
 mod fields;
 mod read;
+mod said;
 
 pub use read::{Attach, MAX_PACK, Mode, Word, word};
+use said::Said;
 
 const MAX_OUTPUT: u64 = 1_000_000;
 
@@ -48,8 +50,20 @@ pub struct BatchInput {
     #[serde(deserialize_with = "read::text")]
     pub output: String,
     /// What to do with each document.
-    #[serde(deserialize_with = "read::text")]
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "String::is_empty")]
     pub instructions: String,
+    /// `{{ … }}` in the instructions stands for what is known of the document.
+    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
+    pub template: Option<bool>,
+    /// The system prompt; the instructions stand before the document then.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Instead of `instructions`: several turns, the last of which is about the document.
+    #[serde(deserialize_with = "read::messages", skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Vec<Message>>,
+    /// A JSONL object of `{"document","answer"}` lines, shown to the model first.
+    #[serde(deserialize_with = "read::text", skip_serializing_if = "Option::is_none")]
+    pub examples: Option<String>,
     /// The model that answers; or
     #[serde(deserialize_with = "read::model", skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
@@ -191,8 +205,19 @@ impl BatchInput {
                 "output is missing: a prefix for the results, such as file:///data/out/".to_owned()
             );
         }
-        if self.instructions.is_empty() {
-            return Err("instructions is missing: what to do with each document".to_owned());
+        let Said { system, before, instructions } =
+            said::checked(self.system, self.messages, self.instructions)?;
+        let template = self.template == Some(true);
+        let of_its_own = [
+            ("template", template),
+            ("messages", !before.is_empty()),
+            ("examples", self.examples.is_some()),
+        ];
+        let of_its_own = of_its_own.iter().find(|(_, given)| *given);
+        if let (Some((field, _)), Some(_)) = (of_its_own, self.pack) {
+            return Err(format!(
+                "pack and {field} exclude each other: documents that share a call are asked in the same words, which are about several; leave out pack"
+            ));
         }
         let source = match (self.source, self.documents, self.manifest) {
             (Some(prefix), None, None) => Source::Prefix(prefix),
@@ -244,7 +269,12 @@ impl BatchInput {
         let job = Job {
             source,
             output: self.output,
-            instructions: self.instructions,
+            instructions,
+            template,
+            system,
+            messages: before,
+            examples: self.examples,
+            shown: Vec::new(),
             target,
             lane: self.lane.unwrap_or_default(),
             tenant: self.tenant.unwrap_or_default(),

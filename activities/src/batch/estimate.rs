@@ -18,7 +18,7 @@ use crate::{
         forecast::{Forecast, Range},
         job::Document,
     },
-    call::{attempt::Attempt, prompt, route::Route},
+    call::{attempt::Attempt, prompt, route::Route, wording::Wording},
     document::{
         content::{self, Care},
         pack,
@@ -97,17 +97,20 @@ pub async fn forecast(
     let mut tokens = Vec::new();
     let mut read = std::pin::pin!(
         stream::iter(sample)
-            .map(|document| content::read(services, document, job, route, care))
+            .map(|document| async move {
+                let about = Document { text: None, ..document.clone() };
+                let read = content::read(services, document, job, route, care).await;
+                read.map(|(content, _)| (about, content))
+            })
             .buffer_unordered(AT_ONCE)
     );
     while let Some(read) = read.next().await {
         match read {
-            Ok((content, _)) => {
-                tokens.push(float(prompt::input_tokens(
-                    &job.instructions,
-                    content.tokens(),
-                    job.schema.as_ref(),
-                )));
+            Ok((document, content)) => {
+                let wording = Wording::of(job, &document.about(content.text()));
+                let wording = wording.map_err(Failure::invalid_input)?;
+                let schema = job.schema.as_ref();
+                tokens.push(float(prompt::input_tokens(&wording, &content, "", schema)));
             }
             // One document that cannot be had fails by itself, when its turn comes.
             Err(failure) if failure.is_retried() && !failure.is_store_refusal() => {

@@ -5,11 +5,13 @@
 //! the shard leaves for the end: `failures-00000.jsonl`; its results are a part under `results/`.
 //! Documents that need nothing are in no shard, but in `settled-00000.jsonl`.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use jsonschema::Validator;
 use parking_lot::Mutex;
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
@@ -23,6 +25,7 @@ use crate::{
         prompt::{Content, Question},
         retries::RetryBudget,
         route::Route,
+        wording::{About, Wording},
     },
     document::{schema, version::Version},
     failure::{Failure, RETRIES_PER_DOCUMENT},
@@ -133,11 +136,53 @@ pub struct Document {
     /// because workers of earlier versions refuse a line that holds more than they know of.
     #[serde(skip)]
     pub version: Version,
+    /// A record's fields, but for its text. They lie beside its version, for the same reason.
+    #[serde(skip)]
+    pub fields: Map<String, Value>,
+}
+
+/// What lies beside a document's line of the manifest.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Beside<'a> {
+    #[serde(flatten)]
+    version: Cow<'a, Version>,
+    #[serde(default, skip_serializing_if = "no_fields")]
+    fields: Cow<'a, Map<String, Value>>,
+}
+
+fn no_fields(fields: &Map<String, Value>) -> bool {
+    fields.is_empty()
+}
+
+impl Beside<'_> {
+    /// The document with it.
+    pub(super) fn of(self, document: Document) -> Document {
+        let (version, fields) = (self.version.into_owned(), self.fields.into_owned());
+        Document { version, fields, ..document }
+    }
 }
 
 impl Document {
     pub(super) fn file(id: DocumentId, uri: String) -> Self {
-        Self { id, uri, text: None, unreadable: None, version: Version::default() }
+        let (version, fields) = (Version::default(), Map::new());
+        Self { id, uri, text: None, unreadable: None, version, fields }
+    }
+
+    /// What lies beside its line of the manifest.
+    pub(super) fn beside(&self) -> Beside<'_> {
+        Beside { version: Cow::Borrowed(&self.version), fields: Cow::Borrowed(&self.fields) }
+    }
+
+    /// What templates know of it, where this text of it is sent.
+    pub(crate) fn about<'a>(&'a self, text: &'a str) -> About<'a> {
+        let Self { id, uri, fields, .. } = self;
+        let (file, member) = uri.split_once('#').unwrap_or((uri, ""));
+        // Behind the sign stands a record's number, or what it is called in its archive.
+        let is_record = self.text.is_some() || !fields.is_empty();
+        let path = if member.is_empty() || is_record { file } else { member };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let name = percent_decode_str(name).decode_utf8_lossy();
+        About { id: id.as_str(), name, fields, text }
     }
 }
 
@@ -172,10 +217,21 @@ pub struct Shard {
 
 impl Shard {
     /// What is asked about one of its documents.
-    pub(crate) fn question<'a>(&'a self, content: &'a Content) -> Question<'a> {
-        let question = Question::of(&self.job, self.template, content);
+    ///
+    /// # Errors
+    /// `InvalidInput` where a template cannot be filled.
+    pub(crate) fn question<'a>(
+        &'a self,
+        document: &Document,
+        content: &'a Content,
+    ) -> Result<Question<'a>, Failure> {
+        let wording = Wording::of(&self.job, &document.about(content.text()));
+        let wording = wording.map_err(|why| {
+            Failure::invalid_input(format!("{why}; this is asked of {}", document.uri))
+        })?;
+        let question = Question::of(&self.job, self.template, wording, content);
         let asked_once = self.documents.len() == 1 && self.job.long.is_none();
-        if asked_once { question.uncached() } else { question }
+        Ok(if asked_once { question.uncached() } else { question })
     }
 }
 
@@ -242,9 +298,13 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     // Earlier versions wrote none.
     let object = versions(&folder, number);
     if let Some(bytes) = object.read_if_there().await? {
-        for (document, version) in documents.iter_mut().zip(lines(&bytes)) {
-            document.version = version.map_err(|error| damaged(&object, &error))?;
-        }
+        let besides: Vec<Beside<'_>> =
+            lines(&bytes).collect::<Result<_, _>>().map_err(|error| damaged(&object, &error))?;
+        let mut besides = besides.into_iter();
+        documents = documents
+            .into_iter()
+            .map(|document| besides.next().unwrap_or_default().of(document))
+            .collect();
     }
     let output = resolve(storage, "output", &job.output)?;
     let validator = job.schema.as_ref().map(schema::compile).transpose()?;
@@ -278,7 +338,11 @@ fn lines<T: DeserializeOwned>(bytes: &[u8]) -> impl Iterator<Item = serde_json::
 /// Of everything but the document, and the room for the answer, which says nothing about it.
 fn template(job: &Job) -> u64 {
     let schema = job.schema.as_ref().map(ToString::to_string).unwrap_or_default();
-    let known = hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()]);
+    let mut known = hash([job.instructions.as_bytes(), b"\0", schema.as_bytes()]);
+    if job.system.is_some() || !job.messages.is_empty() || !job.shown.is_empty() {
+        let said = serde_json::to_vec(&(&job.system, &job.messages, &job.shown));
+        known = hash([&known.to_le_bytes()[..], &said.unwrap_or_default()]);
+    }
     if job.asked_with.is_empty() {
         return known;
     }

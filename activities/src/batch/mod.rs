@@ -17,6 +17,7 @@ mod archives;
 mod asked_with;
 pub mod ended;
 pub mod estimate;
+mod examples;
 pub mod finish;
 pub mod forecast;
 pub mod ids;

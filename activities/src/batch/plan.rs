@@ -10,6 +10,7 @@ use crate::{
     batch::{
         actions, asked_with,
         estimate::{self, Sample},
+        examples,
         forecast::Forecast,
         in_flight,
         job::{Document, Stored, resolve},
@@ -71,6 +72,7 @@ where
 {
     let (route, output) = survey(services, job, &batch.workflow)?;
     let job = &asked_with::decided(services, job, &route)?;
+    let job = &examples::read(services, job).await?;
     lease::take(&output, batch, has_ended).await?;
     let recorded = output::check(&output, job).await?;
     let storage = &services.storage;
@@ -97,6 +99,7 @@ where
     let by_all = !job.in_pages || job.budget_usd.is_some() || job.deadline.is_some();
     let mut sample = Sample::default();
     loop {
+        examples::check(job, &page.documents)?;
         sample.add(&page.documents);
         match pages.write(page).await? {
             Some(cursor) if by_all => {
@@ -167,13 +170,21 @@ pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<P
 pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failure> {
     let (route, output) = survey(services, job, "")?;
     let job = &asked_with::decided(services, job, &route)?;
+    let job = &examples::read(services, job).await?;
     output::check(&output, job).await?;
-    let mut sample = Sample::default();
+    let (mut sample, mut unasked) = (Sample::default(), Ok(()));
+    let mut add = |documents: Vec<Document>| {
+        if unasked.is_ok() {
+            unasked = examples::check(job, &documents);
+        }
+        sample.add(&documents);
+    };
     if job.sample.is_some() {
-        sample.add(&first(&services.storage, job, &output, Room::page()).await?.documents);
+        add(first(&services.storage, job, &output, Room::page()).await?.documents);
     } else {
-        each_page(&services.storage, job, &output, |documents| sample.add(&documents)).await?;
+        each_page(&services.storage, job, &output, add).await?;
     }
+    unasked?;
     if sample.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
@@ -244,6 +255,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
             "attach \"auto\" draws pages, and this worker's program was built without that; build it with the feature \"pages\", which is on by default, or leave attach out",
         ));
     }
+    examples::check(job, [])?;
     services.budgets.check(job, &route.models, batch)?;
     let output = resolve(&services.storage, "output", &job.output)?;
     Ok((route, output))

@@ -56,6 +56,7 @@ impl StatedQuestion {
             asked_with,
             ..
         } = job;
+        let Job { template, system, messages, shown, .. } = job;
         let target = match target {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
@@ -68,6 +69,10 @@ impl StatedQuestion {
         let fields =
             |with: &AskedWith| (!with.parameters.is_empty()).then(|| json!(with.parameters));
         let optional = [
+            ("template", template.then(|| json!(true))),
+            ("system", system.as_ref().map(|system| json!(system))),
+            ("messages", (!messages.is_empty()).then(|| json!(messages))),
+            ("examples", (!shown.is_empty()).then(|| json!(shown))),
             ("parameters", of_models(fields)),
             ("effort", of_models(|with| with.effort.map(|effort| json!(effort)))),
             ("schema", schema.clone()),

@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Room {
     documents: usize,
-    /// Of records' texts.
+    /// Of records' texts and fields.
     bytes: usize,
     /// For so long, pages follow each other before the shards in them may start.
     pub(super) time: Duration,
@@ -52,7 +52,8 @@ impl Room {
     }
 
     fn take(&mut self, document: &Document) {
-        let bytes = document.text.as_ref().map_or(0, String::len);
+        let fields = document.fields.values().map(|value| value.as_str().map_or(8, str::len));
+        let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
         self.documents = self.documents.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }

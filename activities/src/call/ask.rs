@@ -66,7 +66,7 @@ impl Caller<'_> {
         let call = question.call(model, room);
         let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
         let first = if question.cache {
-            self.warmth.enter(model, question.template, &question.instructions).await
+            self.warmth.enter(model, question.template, question.system()).await
         } else {
             None
         };

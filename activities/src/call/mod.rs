@@ -2,7 +2,8 @@
 //! pays.
 //!
 //! * [`guard`]: admit → one call → settle; [`admission`]: a call from its leave to its settlement
-//! * `ask`: a question's way to its answer; `prompt`: what a call asks; [`route`]: which model
+//! * `ask`: a question's way to its answer; `prompt`: what a call asks; `wording`: in which words,
+//!   `template`: those with names in them; [`route`]: which model
 //!   answers; [`warm_cache`]: which call of a batch goes first, so that the others find the prompt
 //!   cached
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
@@ -31,6 +32,8 @@ pub mod recent;
 pub mod retries;
 pub mod route;
 pub mod spool;
+pub(crate) mod template;
 pub mod unwritten;
 pub mod waiting;
 pub mod warm_cache;
+pub(crate) mod wording;

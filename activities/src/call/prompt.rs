@@ -5,10 +5,13 @@ use std::{borrow::Cow, collections::BTreeMap};
 use bytes::Bytes;
 use serde_json::Value;
 use tidegate_documents::tokens;
-use tidegate_providers::{Document as Body, Parameters, Picture, Request as Call, picture};
+use tidegate_providers::{
+    Document as Body, Parameters, Picture, Request as Call, picture, prompt::ATTACHED,
+};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{AskedWith, Job};
 
+use super::wording::Wording;
 use crate::hash::hash;
 
 /// The cap is raised to so many times what it was; twice that is 16 times what the batch states.
@@ -46,6 +49,22 @@ impl Content {
         }
     }
 
+    /// Its text, as templates know it.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Pictures(text, _) if !text.is_empty() => text,
+            Self::Pictures(..) | Self::Pdf(..) => ATTACHED,
+        }
+    }
+
+    fn own_text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Pictures(text, _) => text,
+            Self::Pdf(..) => "",
+        }
+    }
+
     /// Estimated tokens of the document alone, whichever model it is for.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens_of("")
@@ -71,7 +90,7 @@ const TOKENS_PER_PAGE: u64 = 2_000;
 /// What a call asks.
 #[derive(Debug)]
 pub(crate) struct Question<'a> {
-    pub(super) instructions: Cow<'a, str>,
+    wording: Wording<'a>,
     content: &'a Content,
     schema: Option<Cow<'a, Value>>,
     max_output_tokens: u32,
@@ -91,9 +110,15 @@ pub(crate) struct Question<'a> {
 
 impl<'a> Question<'a> {
     /// What a batch asks about one document.
-    pub(crate) fn of(job: &'a Job, template: u64, content: &'a Content) -> Self {
+    pub(crate) fn of(
+        job: &'a Job,
+        template: u64,
+        wording: Wording<'a>,
+        content: &'a Content,
+    ) -> Self {
+        let cache = wording.is_shared;
         Self {
-            instructions: Cow::Borrowed(&job.instructions),
+            wording,
             content,
             schema: job.schema.as_ref().map(Cow::Borrowed),
             max_output_tokens: job.max_output_tokens,
@@ -101,7 +126,7 @@ impl<'a> Question<'a> {
             likely: job.default_output.then(|| job.likely_output_tokens()),
             asked_with: &job.asked_with,
             template,
-            cache: true,
+            cache,
             raises: 0,
             was_cut: false,
         }
@@ -109,7 +134,7 @@ impl<'a> Question<'a> {
 
     /// The same, with something said after the batch's instructions.
     pub(crate) fn with_note(mut self, note: &str) -> Self {
-        self.instructions = format!("{}\n\n{note}", self.instructions).into();
+        self.wording.add(note);
         // Other instructions have other answers.
         self.template ^= hash([note.as_bytes()]);
         self
@@ -149,11 +174,9 @@ impl<'a> Question<'a> {
     /// The same, after an answer that did not satisfy the schema. Documents so asked are few, and
     /// are not told apart from the others of their template.
     pub(crate) fn corrected(mut self, wrong: &str) -> Self {
-        self.instructions = format!(
-            "{}\n\nYour last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it.",
-            self.instructions
-        )
-        .into();
+        self.wording.add(&format!(
+            "Your last answer was refused, because it does not satisfy the JSON Schema: {wrong}. Answer again, with JSON that satisfies it."
+        ));
         self.uncached()
     }
 
@@ -172,20 +195,26 @@ impl<'a> Question<'a> {
 
     /// Estimated input tokens, where the model is not known.
     pub(crate) fn input_tokens(&self) -> u64 {
-        input_tokens(&self.instructions, self.content.tokens(), self.schema.as_deref())
+        input_tokens(&self.wording, self.content, "", self.schema.as_deref())
     }
 
     /// Estimated input tokens of a model.
     pub(crate) fn input_tokens_of(&self, model: &ModelId) -> u64 {
-        let document = self.content.tokens_of(model.model());
-        input_tokens(&self.instructions, document, self.schema.as_deref())
+        input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
+    }
+
+    /// The prompt that many calls begin with.
+    pub(super) fn system(&self) -> &str {
+        self.wording.system()
     }
 
     /// As a provider takes it.
     pub(crate) fn call(&'a self, model: &'a ModelId, room: u32) -> Call<'a> {
         Call {
             model: model.model(),
-            instructions: &self.instructions,
+            instructions: self.system(),
+            turns: &self.wording.turns,
+            said: self.wording.said(),
             document: match self.content {
                 Content::Text(text) => Body::Text(text),
                 Content::Pdf(bytes, _) => Body::Pdf(bytes),
@@ -203,10 +232,16 @@ impl<'a> Question<'a> {
 
 /// Estimated input tokens of one call, before any provider has counted.
 pub(crate) fn input_tokens(
-    instructions: &str,
-    document_tokens: u64,
+    wording: &Wording<'_>,
+    content: &Content,
+    model: &str,
     schema: Option<&Value>,
 ) -> u64 {
     let schema = schema.map_or(0, |schema| tokens::estimate(&schema.to_string()));
-    tokens::estimate(instructions) + document_tokens + schema + 2 * TOKENS_PER_MESSAGE
+    let (words, with_document) = wording.tokens();
+    // What is attached is counted in any case.
+    let counted = if with_document { tokens::estimate(content.own_text()) } else { 0 };
+    let document_tokens = content.tokens_of(model).saturating_sub(counted);
+    let messages = 2 + wording.turns.len() as u64;
+    words + document_tokens + schema + messages * TOKENS_PER_MESSAGE
 }

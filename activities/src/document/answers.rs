@@ -141,6 +141,7 @@ impl Answer {
         DocumentResult {
             id: document.id,
             uri: document.uri,
+            fields: document.fields,
             model: self.model,
             answer: self.answer,
             parts: self.parts,

@@ -136,8 +136,10 @@ pub async fn process(
     let output = each
         .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
         .saturating_add(FRAME_TOKENS);
+    let Some(first) = members.first() else { return Ok(outcome) };
+    // All are asked in the same words.
     let question = shard
-        .question(&content)
+        .question(&first.document, &content)?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
     let (model, completion) = services

@@ -146,7 +146,7 @@ pub(crate) async fn answer(
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let (job, cuts) = (&shard.job, &services.guard.cuts);
-    let mut question = shard.question(content);
+    let mut question = shard.question(&document, content)?;
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }

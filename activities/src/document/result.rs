@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{DocumentId, ModelId, Spend, Usage};
 use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, Reused};
@@ -23,6 +24,9 @@ pub struct DocumentResult {
     pub id: DocumentId,
     /// Where it lay.
     pub uri: String,
+    /// A record's own fields, but for its text.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
     /// The model that was asked.
     pub model: ModelId,
     /// The model's answer.
@@ -74,6 +78,7 @@ impl DocumentResult {
         Self {
             id: document.id,
             uri: document.uri,
+            fields: document.fields,
             model: model.clone(),
             answer,
             parts: None,

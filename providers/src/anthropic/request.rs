@@ -26,7 +26,7 @@ struct Body<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<System<'a>>,
-    messages: [Message; 1],
+    messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
 }
@@ -53,24 +53,24 @@ struct CacheControl {
 }
 
 #[derive(Serialize)]
-struct Message {
+struct Message<'a> {
     role: &'static str,
-    content: Content,
+    content: Content<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Content {
-    Text(String),
-    Attached(Vec<Block>),
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Attached(Vec<Block<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum Block<'a> {
     Document { source: FileSource },
     Image { source: FileSource },
-    Text { text: Cow<'static, str> },
+    Text { text: Cow<'a, str> },
 }
 
 #[derive(Serialize)]
@@ -96,7 +96,7 @@ pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, E
         model: request.model,
         max_tokens: request.max_output_tokens,
         system: system(request),
-        messages: [Message { role: "user", content: content(request.document) }],
+        messages: messages(request),
         output_config: request
             .schema
             .map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
@@ -125,20 +125,28 @@ fn system<'a>(request: &Request<'a>) -> Option<System<'a>> {
     })
 }
 
-fn content(document: Document<'_>) -> Content {
-    match document {
-        Document::Text(text) => Content::Text(prompt::wrap(text)),
+fn messages<'a>(request: &Request<'a>) -> Vec<Message<'a>> {
+    let before = request.turns.iter().map(|turn| Message {
+        role: turn.role.as_str(),
+        content: Content::Text(turn.text.as_str().into()),
+    });
+    before.chain([Message { role: "user", content: content(request) }]).collect()
+}
+
+fn content<'a>(request: &Request<'a>) -> Content<'a> {
+    let text = prompt::text(request);
+    match request.document {
+        Document::Text(_) => Content::Text(text),
         Document::Pdf(bytes) => {
             let source = FileSource {
                 r#type: "base64",
                 media_type: "application/pdf".to_owned(),
                 data: prompt::base64(bytes),
             };
-            let text = prompt::ATTACHED.into();
             Content::Attached(vec![Block::Document { source }, Block::Text { text }])
         }
         // Pictures before the text, as the vendor advises.
-        Document::Pictures(text, pictures) => {
+        Document::Pictures(_, pictures) => {
             let image = |picture: &Picture| Block::Image {
                 source: FileSource {
                     r#type: "base64",
@@ -146,8 +154,8 @@ fn content(document: Document<'_>) -> Content {
                     data: prompt::base64(&picture.bytes),
                 },
             };
-            let text = Block::Text { text: prompt::beside(text) };
-            Content::Attached(pictures.iter().map(image).chain([text]).collect())
+            let blocks = pictures.iter().map(image).chain([Block::Text { text }]);
+            Content::Attached(blocks.collect())
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     dialect::Dialect,
     error::{Error, Kind},
     prompt,
+    turn::Role,
 };
 
 /// The attached file's name: letters, digits, single spaces and few signs are allowed, a dot is
@@ -50,15 +51,23 @@ fn build(
     request: &Request<'_>,
     stated: &Value,
 ) -> Result<ConverseFluentBuilder, BuildError> {
-    let message = Message::builder()
-        .role(ConversationRole::User)
-        .set_content(Some(content(request.document)?))
-        .build()?;
+    let own = (ConversationRole::User, content(request)?);
+    let before = request.turns.iter().map(|turn| {
+        let role = match turn.role {
+            Role::User => ConversationRole::User,
+            Role::Assistant => ConversationRole::Assistant,
+        };
+        (role, vec![ContentBlock::Text(turn.text.clone())])
+    });
+    let messages = before
+        .chain([own])
+        .map(|(role, content)| Message::builder().role(role).set_content(Some(content)).build());
+    let messages: Vec<Message> = messages.collect::<Result<_, _>>()?;
     let bound = i32::try_from(request.max_output_tokens).unwrap_or(i32::MAX);
     let mut converse = sdk
         .converse()
         .model_id(request.model)
-        .messages(message)
+        .set_messages(Some(messages))
         .inference_config(inference(stated, bound));
     if !request.instructions.is_empty() {
         converse = converse.system(SystemContentBlock::Text(request.instructions.to_owned()));
@@ -133,9 +142,10 @@ fn fields(value: &Value) -> Fields {
     }
 }
 
-fn content(document: Document<'_>) -> Result<Vec<ContentBlock>, BuildError> {
-    Ok(match document {
-        Document::Text(text) => vec![ContentBlock::Text(prompt::wrap(text))],
+fn content(request: &Request<'_>) -> Result<Vec<ContentBlock>, BuildError> {
+    let text = ContentBlock::Text(prompt::text(request).into_owned());
+    Ok(match request.document {
+        Document::Text(_) => vec![text],
         Document::Pdf(bytes) => {
             let source = DocumentSource::Bytes(Blob::new(bytes));
             let file = DocumentBlock::builder()
@@ -143,9 +153,9 @@ fn content(document: Document<'_>) -> Result<Vec<ContentBlock>, BuildError> {
                 .name(FILE_NAME)
                 .source(source)
                 .build()?;
-            vec![ContentBlock::Document(file), ContentBlock::Text(prompt::ATTACHED.to_owned())]
+            vec![ContentBlock::Document(file), text]
         }
-        Document::Pictures(text, pictures) => {
+        Document::Pictures(_, pictures) => {
             let mut content = Vec::with_capacity(pictures.len() + 1);
             for picture in pictures {
                 let format = match picture.media_type.as_str() {
@@ -157,7 +167,7 @@ fn content(document: Document<'_>) -> Result<Vec<ContentBlock>, BuildError> {
                 let image = ImageBlock::builder().format(format).source(source).build()?;
                 content.push(ContentBlock::Image(image));
             }
-            content.push(ContentBlock::Text(prompt::beside(text).into_owned()));
+            content.push(text);
             content
         }
     })

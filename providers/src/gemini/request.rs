@@ -12,6 +12,7 @@ use crate::{
     error::Error,
     picture::Picture,
     prompt,
+    turn::Role,
 };
 
 /// No sampling parameters of our own: the models' own defaults are the advised ones.
@@ -20,7 +21,7 @@ use crate::{
 struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     system_instruction: Option<Content<'a>>,
-    contents: [Content<'a>; 1],
+    contents: Vec<Content<'a>>,
     generation_config: GenerationConfig<'a>,
 }
 
@@ -57,32 +58,40 @@ struct GenerationConfig<'a> {
 
 pub(super) fn body<'a>(request: &Request<'a>, dialect: Dialect) -> Result<Vec<u8>, Error> {
     let text = |text| Part::Text(Cow::Borrowed(text));
+    let own = Part::Text(prompt::text(request));
     let parts = match request.document {
-        Document::Text(document) => vec![Part::Text(prompt::wrap(document).into())],
+        Document::Text(_) => vec![own],
         Document::Pdf(bytes) => {
             vec![
                 Part::InlineData(Inline {
                     mime_type: "application/pdf".into(),
                     data: prompt::base64(bytes),
                 }),
-                text(prompt::ATTACHED),
+                own,
             ]
         }
-        Document::Pictures(text, pictures) => {
+        Document::Pictures(_, pictures) => {
             let image = |picture: &'a Picture| {
                 Part::InlineData(Inline {
                     mime_type: picture.media_type.as_str().into(),
                     data: prompt::base64(&picture.bytes),
                 })
             };
-            pictures.iter().map(image).chain([Part::Text(prompt::beside(text))]).collect()
+            pictures.iter().map(image).chain([own]).collect()
         }
     };
+    let before = request.turns.iter().map(|turn| Content {
+        role: Some(match turn.role {
+            Role::User => "user",
+            Role::Assistant => "model",
+        }),
+        parts: vec![text(turn.text.as_str())],
+    });
     let instructions = Some(request.instructions).filter(|text| !text.is_empty());
     let body = Body {
         system_instruction: instructions
             .map(|instructions| Content { role: None, parts: vec![text(instructions)] }),
-        contents: [Content { role: Some("user"), parts }],
+        contents: before.chain([Content { role: Some("user"), parts }]).collect(),
         generation_config: GenerationConfig {
             max_output_tokens: request.max_output_tokens,
             response_mime_type: request.schema.map(|_| "application/json"),

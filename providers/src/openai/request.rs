@@ -40,15 +40,15 @@ struct Message<'a> {
 #[serde(untagged)]
 enum Content<'a> {
     Text(Cow<'a, str>),
-    Attached(Vec<Part>),
+    Attached(Vec<Part<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
+enum Part<'a> {
     File { file: File },
     ImageUrl { image_url: ImageUrl },
-    Text { text: Cow<'static, str> },
+    Text { text: Cow<'a, str> },
 }
 
 /// `high`: else models of this year take large pictures whole, for many times the tokens.
@@ -82,12 +82,16 @@ pub(super) fn body(
     dialect: Dialect,
     cap: OutputCap,
 ) -> Result<Vec<u8>, Error> {
-    let mut messages = Vec::with_capacity(2);
+    let mut messages = Vec::with_capacity(request.turns.len() + 2);
     if !request.instructions.is_empty() {
         messages
             .push(Message { role: "system", content: Content::Text(request.instructions.into()) });
     }
-    messages.push(Message { role: "user", content: content(request.document) });
+    messages.extend(request.turns.iter().map(|turn| Message {
+        role: turn.role.as_str(),
+        content: Content::Text(turn.text.as_str().into()),
+    }));
+    messages.push(Message { role: "user", content: content(request) });
     let tokens = |field| (cap == field).then_some(request.max_output_tokens);
     let body = Body {
         model: request.model,
@@ -102,23 +106,21 @@ pub(super) fn body(
     body::written(dialect, &body, request)
 }
 
-fn content(document: Document<'_>) -> Content<'_> {
-    match document {
-        Document::Text(text) => Content::Text(prompt::wrap(text).into()),
+fn content<'a>(request: &Request<'a>) -> Content<'a> {
+    let text = prompt::text(request);
+    match request.document {
+        Document::Text(_) => Content::Text(text),
         Document::Pdf(bytes) => {
             let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
             let file = File { filename: prompt::FILE_NAME, file_data };
-            Content::Attached(vec![
-                Part::File { file },
-                Part::Text { text: prompt::ATTACHED.into() },
-            ])
+            Content::Attached(vec![Part::File { file }, Part::Text { text }])
         }
-        Document::Pictures(text, pictures) => {
+        Document::Pictures(_, pictures) => {
             let image = |picture: &Picture| Part::ImageUrl {
                 image_url: ImageUrl { url: prompt::data_url(picture), detail: "high" },
             };
-            let text = Part::Text { text: prompt::beside(text) };
-            Content::Attached(pictures.iter().map(image).chain([text]).collect())
+            let parts = pictures.iter().map(image).chain([Part::Text { text }]);
+            Content::Attached(parts.collect())
         }
     }
 }

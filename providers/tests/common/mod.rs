@@ -12,7 +12,8 @@ use std::{
 };
 
 use tidegate_providers::{
-    Api, Completion, Document, Error, Parameters, Providers, Request, Secret, Settings, Vendor,
+    Api, Completion, Document, Error, Parameters, Providers, Request, Said, Secret, Settings,
+    Vendor,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -84,6 +85,8 @@ impl Server {
 pub const REQUEST: Request<'static> = Request {
     model: "m",
     instructions: "Sum up.",
+    turns: &[],
+    said: Said::Nothing,
     document: Document::Text("Text"),
     max_output_tokens: 100,
     schema: None,

@@ -16,6 +16,22 @@ pub struct Job {
     pub output: String,
     /// What to do with each document.
     pub instructions: String,
+    /// `{{ … }}` in what is said stands for what is known of the document.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub template: bool,
+    /// The system prompt. Where it is stated, though it be empty, the instructions stand before the
+    /// document in the user's message; else they are the system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// Turns before the one of the instructions and the document.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
+    /// The URI of documents with the answers that are wanted of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub examples: Option<String>,
+    /// What lay there when the batch was planned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<Example>,
     /// The model or the route.
     #[serde(flatten)]
     pub target: Target,
@@ -225,6 +241,40 @@ pub struct Records {
     /// The field that is its text; without it all fields are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+}
+
+/// A turn of a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Message {
+    /// Whose it is.
+    pub role: Role,
+    /// What is said.
+    pub content: String,
+}
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Whoever sets the rules: the first turn alone.
+    System,
+    /// Whoever asks.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A document with the answer that is wanted of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Example {
+    /// The document's text.
+    pub document: String,
+    /// The answer.
+    pub answer: String,
+    /// What templates know of it beside.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
 }
 
 /// What answers: exactly one of the two in the input.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
-use crate::contract::{Deadline, LongHow, OnCut, Pack, Records, ResultsAs};
+use crate::contract::{Deadline, LongHow, Message, OnCut, Pack, Records, ResultsAs};
 
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
 /// it.
@@ -269,6 +269,24 @@ pub(super) fn parameters<'de, D: Deserializer<'de>>(
             let meaning = "an object with fields of the request, such as {\"temperature\": 0}";
             Err(D::Error::custom(must_be(meaning, &other)))
         }
+    }
+}
+
+pub(super) fn messages<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Message>>, D::Error> {
+    let meaning = "a list of turns, such as [{\"role\": \"user\", \"content\": \"…\"}]";
+    match Value::deserialize(deserializer)? {
+        Value::Array(turns) => turns
+            .into_iter()
+            .enumerate()
+            .map(|(place, turn)| {
+                serde_json::from_value(turn)
+                    .map_err(|error| D::Error::custom(format!("[{place}]: {error}")))
+            })
+            .collect::<Result<_, _>>()
+            .map(Some),
+        other => Err(D::Error::custom(must_be(meaning, &other))),
     }
 }
 

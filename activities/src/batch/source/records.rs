@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tidegate_documents::{
     Format, Position, Record, RecordFields, Records as RecordFile, Unreadable, records::Broken,
 };
@@ -181,19 +182,24 @@ impl Reading {
         let at = within.at.clone();
         if let Some(whole) = whole {
             let file = RecordFile::of_bytes(&whole, format, wanted, at)?;
-            return Ok(cut(file, within, room)?);
+            return Ok(cut(file, within, wanted.text, room)?);
         }
         let blocks = Blocks::new(location, runtime, size, 1);
         let open = |from| Ok(Blocks { at: from, ..blocks.clone() });
         let file = RecordFile::open(open, format, wanted, at)?;
-        Ok(cut(file, within, room)?)
+        Ok(cut(file, within, wanted.text, room)?)
     }
 }
 
-fn cut<R: io::Read>(mut file: RecordFile<R>, within: Within, mut room: Room) -> io::Result<Rows> {
+fn cut<R: io::Read>(
+    mut file: RecordFile<R>,
+    within: Within,
+    text: Option<&str>,
+    mut room: Room,
+) -> io::Result<Rows> {
     let (mut rows, mut at) = (Vec::new(), within.at.clone());
     while let Some(record) = file.read_next()? {
-        let (row, is_numbered) = document(&within, at.number + 1, record);
+        let (row, is_numbered) = document(&within, text, at.number + 1, record);
         at = file.position();
         room.take(&row);
         rows.push((row, is_numbered));
@@ -257,22 +263,29 @@ fn cut_table(
 
 fn document(
     file: &Within,
+    text_field: Option<&str>,
     number: u64,
     record: Result<Record, Unreadable>,
 ) -> (Document, IsNumbered) {
-    let mut is_numbered = true;
+    let (mut is_numbered, mut fields) = (true, Map::new());
     let (name, text, unreadable, version) = match record {
         Ok(record) => {
             is_numbered = record.is_numbered;
             let text = Some(record.text).filter(|text| !text.trim().is_empty());
             let unreadable = text.is_none().then(|| Unreadable::Empty.to_string());
-            (record.id, text, unreadable, Version::of_record(&record.json))
+            let version = Version::of_record(&record.json);
+            if let Value::Object(all) = record.json {
+                fields = all;
+                // A header may have spaces around its names.
+                fields.retain(|name, _| Some(name.trim()) != text_field);
+            }
+            (record.id, text, unreadable, version)
         }
         Err(error) => (format!("{number:07}"), None, Some(error.to_string()), Version::default()),
     };
     let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
     let uri = format!("{}#{name}", file.uri);
-    (Document { id, uri, text, unreadable, version }, IsNumbered(is_numbered))
+    (Document { id, uri, text, unreadable, version, fields }, IsNumbered(is_numbered))
 }
 
 /// An object's bytes from one on, asked for block by block by a thread that may wait.

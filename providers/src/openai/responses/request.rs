@@ -35,22 +35,29 @@ struct Body<'a> {
 #[serde(untagged)]
 enum Input<'a> {
     Text(Cow<'a, str>),
-    Messages([Message; 1]),
+    Messages(Vec<Message<'a>>),
 }
 
 #[derive(Serialize)]
-struct Message {
+struct Message<'a> {
     role: &'static str,
-    content: Vec<Part>,
+    content: Content<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Attached(Vec<Part<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[expect(clippy::enum_variant_names, reason = "the API's names")]
-enum Part {
+enum Part<'a> {
     InputFile { filename: &'static str, file_data: String },
     InputImage { image_url: String, detail: &'static str },
-    InputText { text: Cow<'static, str> },
+    InputText { text: Cow<'a, str> },
 }
 
 #[derive(Serialize)]
@@ -71,7 +78,7 @@ pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, E
     let body = Body {
         model: request.model,
         instructions: request.instructions,
-        input: input(request.document),
+        input: input(request),
         max_output_tokens: request.max_output_tokens.max(MIN_OUTPUT),
         store: false,
         text: request.schema.map(|schema| Text { format: format(schema) }),
@@ -79,27 +86,30 @@ pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, E
     body::written(dialect, &body, request)
 }
 
-fn input(document: Document<'_>) -> Input<'_> {
-    match document {
-        Document::Text(text) => Input::Text(prompt::wrap(text).into()),
+fn input<'a>(request: &Request<'a>) -> Input<'a> {
+    let text = prompt::text(request);
+    let content = match request.document {
+        Document::Text(_) if request.turns.is_empty() => return Input::Text(text),
+        Document::Text(_) => Content::Text(text),
         Document::Pdf(bytes) => {
             let file_data = format!("data:application/pdf;base64,{}", prompt::base64(bytes));
             let file = Part::InputFile { filename: prompt::FILE_NAME, file_data };
-            Input::Messages([Message {
-                role: "user",
-                content: vec![file, Part::InputText { text: prompt::ATTACHED.into() }],
-            }])
+            Content::Attached(vec![file, Part::InputText { text }])
         }
-        Document::Pictures(text, pictures) => {
+        Document::Pictures(_, pictures) => {
             let image = |picture: &Picture| Part::InputImage {
                 image_url: prompt::data_url(picture),
                 detail: "high",
             };
-            let text = Part::InputText { text: prompt::beside(text) };
-            let content = pictures.iter().map(image).chain([text]).collect();
-            Input::Messages([Message { role: "user", content }])
+            let parts = pictures.iter().map(image).chain([Part::InputText { text }]);
+            Content::Attached(parts.collect())
         }
-    }
+    };
+    let before = request.turns.iter().map(|turn| Message {
+        role: turn.role.as_str(),
+        content: Content::Text(turn.text.as_str().into()),
+    });
+    Input::Messages(before.chain([Message { role: "user", content }]).collect())
 }
 
 #[cfg(test)]

@@ -1,0 +1,132 @@
+//! Examples, and what templates ask of documents: looked at when a batch is planned.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tidegate_workflows::contract::{Example, Job};
+
+use crate::{
+    batch::job::{Document, resolve},
+    call::{
+        template::Text,
+        wording::{self, OF_ALL, Wording},
+    },
+    failure::Failure,
+    services::Services,
+};
+
+/// They are sent with each document.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A line of the object.
+#[derive(Deserialize)]
+struct Line {
+    document: String,
+    answer: Value,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+/// The job, with its examples.
+///
+/// # Errors
+/// `InvalidInput` says which line is none; `Transient` when the store fails.
+pub(super) async fn read(services: &Services, job: &Job) -> Result<Job, Failure> {
+    let Some(uri) = &job.examples else { return Ok(job.clone()) };
+    let of_field = |error| Failure::of_field("examples", error);
+    let place = resolve(&services.storage, "examples", uri)?;
+    let size = place.size().await.map_err(of_field)?;
+    let size = size.ok_or_else(|| {
+        Failure::invalid_input(format!("examples {place}: there is no such object"))
+    })?;
+    if size > MOST_BYTES {
+        return Err(Failure::invalid_input(format!(
+            "examples {place} has {size} bytes; at most {MOST_BYTES} are sent with each document"
+        )));
+    }
+    let bytes = place.read().await.map_err(of_field)?;
+    let shown = lines(&bytes).map_err(|(line, why)| {
+        Failure::invalid_input(format!(
+            "examples {place}, line {line}: {why}; write {{\"document\": \"…\", \"answer\": \"…\"}}"
+        ))
+    })?;
+    if shown.is_empty() {
+        return Err(Failure::invalid_input(format!("examples {place}: there is none")));
+    }
+    Ok(Job { shown, ..job.clone() })
+}
+
+fn lines(bytes: &[u8]) -> Result<Vec<Example>, (usize, String)> {
+    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim_ascii().is_empty());
+    lines
+        .map(|(number, line)| {
+            let line: Line =
+                serde_json::from_slice(line).map_err(|error| (number + 1, error.to_string()))?;
+            let Line { document, answer, fields } = line;
+            let answer = match answer {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            Ok(Example { document, answer, fields })
+        })
+        .collect()
+}
+
+/// Whether the templates can be filled for these documents.
+///
+/// # Errors
+/// `InvalidInput` says which name is not known, and of which document.
+pub(super) fn check<'a>(
+    job: &Job,
+    documents: impl IntoIterator<Item = &'a Document>,
+) -> Result<(), Failure> {
+    if !job.template {
+        return Ok(());
+    }
+    let mut names = BTreeSet::new();
+    for (place, text) in wording::texts(job) {
+        let found = Text { place: &place, text }.names().map_err(Failure::invalid_input)?;
+        names.extend(found.into_iter().map(|name| (name, place.clone())));
+    }
+    names.retain(|(name, _)| !OF_ALL.contains(&name.as_str()));
+    if names.is_empty() {
+        return Ok(());
+    }
+    for document in documents.into_iter().filter(|document| document.unreadable.is_none()) {
+        let fields = &document.fields;
+        let Some((name, place)) = names.iter().find(|(name, _)| !fields.contains_key(name)) else {
+            continue;
+        };
+        // It may be asked for where it is known alone.
+        let text = document.text.as_deref().unwrap_or_default();
+        if !fields.is_empty() && Wording::of(job, &document.about(text)).is_ok() {
+            continue;
+        }
+        let known = OF_ALL.into_iter().chain(fields.keys().map(String::as_str));
+        return Err(Failure::invalid_input(format!(
+            "{place}: {{{{ {name} }}}} is not known of {}; known: {}",
+            document.uri,
+            known.collect::<Vec<_>>().join(", ")
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_lines_with_a_document_and_an_answer() {
+        let read = lines(b"{\"document\":\"a\",\"answer\":{\"n\":1},\"city\":\"x\"}\n\n").unwrap();
+        assert_eq!(
+            (read[0].answer.as_str(), read[0].fields["city"].as_str()),
+            ("{\"n\":1}", Some("x"))
+        );
+        let (line, why) = lines(b"\n{\"document\":\"a\"}").unwrap_err();
+        assert!(line == 2 && why.contains("answer"), "{line} {why}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Templates: texts in which `{{ … }}` stands for what is known of a document.
+//!
+//! They are strict: a name that nothing is known of is a fault, and no empty text. Their work is
+//! bounded (fuel), and so is what they put out.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
+
+use minijinja::{
+    Environment, Error, ErrorKind, Template, UndefinedBehavior, Value, syntax::SyntaxConfig,
+};
+
+/// Steps of one text: some thousand turns of a loop.
+const FUEL: u64 = 50_000;
+
+/// Texts take fuel by their length: one for 64 bytes, and more where they are filtered.
+const BYTES_OF_FUEL: usize = 16;
+
+/// What a text may be longer than all that it can name together.
+const SPARE_BYTES: usize = 1 << 20;
+
+/// Values by their names.
+pub(crate) type Variables<'a> = BTreeMap<&'a str, Value>;
+
+/// A text with names in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Text<'a> {
+    /// Where its author wrote it, such as `instructions`.
+    pub(crate) place: &'a str,
+    pub(crate) text: &'a str,
+}
+
+impl Text<'_> {
+    /// The names that it uses, apart from those that it defines.
+    ///
+    /// # Errors
+    /// A sentence that says where it cannot be read as a template.
+    pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
+        let engine = engine(0);
+        let template = self.read(&engine)?;
+        let mut names: BTreeSet<String> =
+            template.undeclared_variables(false).into_iter().collect();
+        engine.globals().for_each(|(known, _)| {
+            names.remove(known);
+        });
+        Ok(names)
+    }
+
+    /// With the values in place of the names.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong, and in which line.
+    pub(crate) fn filled(self, with: &Variables<'_>) -> Result<String, String> {
+        let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
+        let room = self.text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES;
+        let engine = engine(room);
+        let template = self.read(&engine)?;
+        let mut written = Bounded { text: Vec::new(), room };
+        let values = Value::from_pairs(with.iter().map(|(name, value)| (*name, value.clone())));
+        template.render_captured_to(values, &mut written).map_err(|error| {
+            let known: Vec<&str> = with.keys().copied().collect();
+            self.fault(&error, &known.join(", "))
+        })?;
+        String::from_utf8(written.text).map_err(|_| format!("{} is no text", self.place))
+    }
+
+    fn read<'t>(&'t self, engine: &'t Environment<'t>) -> Result<Template<'t, 't>, String> {
+        engine
+            .template_from_named_str(self.place, self.text)
+            .map_err(|error| self.fault(&error, ""))
+    }
+
+    fn fault(&self, error: &Error, known: &str) -> String {
+        let line = error.line().map_or_else(String::new, |line| format!(", line {line}"));
+        let what = match error.kind() {
+            ErrorKind::UndefinedError => format!("a name is not known; known: {known}"),
+            ErrorKind::OutOfFuel => "the template takes too many steps".to_owned(),
+            ErrorKind::WriteFailure => "the template puts out too much text".to_owned(),
+            kind => match error.detail() {
+                Some(detail) => format!("{kind}: {detail}"),
+                None => kind.to_string(),
+            },
+        };
+        format!("{}{line}: {what}", self.place)
+    }
+}
+
+/// For a text of so many bytes.
+fn engine<'t>(bytes: usize) -> Environment<'t> {
+    let mut syntax = SyntaxConfig::builder();
+    syntax.keep_trailing_newline(true);
+    let mut engine = Environment::new();
+    engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    engine.set_fuel(Some(FUEL + (bytes / BYTES_OF_FUEL) as u64));
+    if let Ok(syntax) = syntax.build() {
+        engine.set_syntax(syntax);
+    }
+    // What is put out is no HTML, whatever it is called.
+    engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
+    engine
+}
+
+/// Takes no more than it has room for.
+struct Bounded {
+    text: Vec<u8>,
+    room: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.text.len() + bytes.len() > self.room {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    fn filled(text: &str) -> Result<String, String> {
+        let with = BTreeMap::from([("id", Value::from("a-1")), ("amount", Value::from(7))]);
+        Text { place: "instructions", text }.filled(&with)
+    }
+
+    #[test]
+    fn names_are_filled_in_and_nothing_is_escaped() {
+        assert_eq!(filled("{{ id }}: <{{ amount }}>\n").unwrap(), "a-1: <7>\n");
+        assert_eq!(filled("{% if total is defined %}{{ total }}{% endif %}-").unwrap(), "-");
+        let names = |text| Text { place: "x", text }.names().unwrap();
+        let text = "{% for n in range(amount) %}{{ n }}{{ id }}{% endfor %}";
+        assert_eq!(names(text).into_iter().collect::<Vec<_>>(), ["amount", "id"]);
+    }
+
+    #[test]
+    fn faults_say_where() {
+        let unknown = filled("Of {{ id }}:\n{{ total }}").unwrap_err();
+        assert_eq!(unknown, "instructions, line 2: a name is not known; known: amount, id");
+        let syntax = filled("{{ id").unwrap_err();
+        assert!(syntax.starts_with("instructions, line 1: syntax error"), "{syntax}");
+    }
+
+    #[test]
+    fn work_and_output_are_bounded() {
+        let ever = "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}";
+        assert!(filled(ever).unwrap_err().ends_with("too many steps"));
+        let with = BTreeMap::from([("document", Value::from("x".repeat(4 << 20)))]);
+        let much = "{% for a in range(99) %}{{ document }}{% endfor %}";
+        let fault = Text { place: "instructions", text: much }.filled(&with).unwrap_err();
+        assert!(fault.ends_with("too much text"), "{fault}");
+    }
+}
