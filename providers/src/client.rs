@@ -32,8 +32,8 @@ pub(crate) struct Protocol {
     pub(crate) path: &'static [&'static str],
     /// The body of a request.
     pub(crate) body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Error>,
-    /// The last segment of the path, for APIs with the model in it.
-    pub(crate) segment: Option<fn(&Request<'_>) -> String>,
+    /// The last segments of the path, for APIs with the model in it.
+    pub(crate) segments: Option<fn(&Request<'_>) -> Vec<String>>,
     /// The limits that headers tell.
     pub(crate) observed: fn(&HeaderMap) -> Observed,
     /// A success without an error inside, which is not always an answer.
@@ -141,8 +141,8 @@ impl Client {
     async fn call(&self, request: &Request<'_>) -> Result<Completion, Error> {
         let protocol = self.replies.protocol;
         let (body, redactor) = (self.replies.body(request)?, self.replies.redactor(request));
-        let reply = match protocol.segment {
-            Some(segment) => self.wire.post_below(&segment(request), body, &redactor).await?,
+        let reply = match protocol.segments {
+            Some(segments) => self.wire.post_below(&segments(request), body, &redactor).await?,
             None => self.wire.post(body, &redactor).await?,
         };
         let completion = self.replies.read(&reply, redactor)?;

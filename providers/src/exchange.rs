@@ -124,14 +124,15 @@ impl Wire {
         self.send(self.endpoint.clone(), body, redactor).await
     }
 
-    /// The same, one path segment further on: for APIs with the model in the URL.
+    /// The same, some path segments further on: for APIs with the model in the URL.
     pub(crate) async fn post_below(
         &self,
-        segment: &str,
+        segments: &[String],
         body: Vec<u8>,
         redactor: &Redactor<'_>,
     ) -> Result<Reply, Error> {
-        self.send(endpoint::below(&self.endpoint, segment), body, redactor).await
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        self.send(self.below(&segments), body, redactor).await
     }
 
     async fn send(&self, url: Url, body: Vec<u8>, redactor: &Redactor<'_>) -> Result<Reply, Error> {

@@ -1,8 +1,13 @@
 //! The key of one provider. It may be replaced while the program runs: keys rotate.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::secret::{Secret, SecretError};
 
@@ -21,7 +26,12 @@ pub enum KeySource {
         /// The variable.
         variable: String,
     },
+    /// What a program prints: a token, which lasts for an hour or so.
+    Command(Vec<String>),
 }
+
+/// A token is asked for so often: `az` and `gcloud` print one that lasts for five minutes at least.
+const TOKEN_EVERY: Duration = Duration::from_secs(240);
 
 impl KeySource {
     /// Reads the key; `None` where it cannot be read again.
@@ -33,6 +43,7 @@ impl KeySource {
             Self::Fixed => Ok(None),
             Self::File(path) => Secret::from_file(path).map(Some),
             Self::EnvFile { path, variable } => Secret::from_env_file(path, variable).map(Some),
+            Self::Command(command) => Secret::from_command(command).map(Some),
         }
     }
 }
@@ -44,6 +55,8 @@ pub struct Key(Arc<Inner>);
 struct Inner {
     source: KeySource,
     state: RwLock<State>,
+    /// When the program was asked for a token last.
+    asked: Mutex<Instant>,
 }
 
 #[derive(Default)]
@@ -57,7 +70,11 @@ struct State {
 impl Key {
     pub(crate) fn new(current: Option<Secret>, source: KeySource) -> Self {
         let state = State { current, ..State::default() };
-        Self(Arc::new(Inner { source, state: RwLock::new(state) }))
+        Self(Arc::new(Inner {
+            source,
+            state: RwLock::new(state),
+            asked: Mutex::new(Instant::now()),
+        }))
     }
 
     /// Another number after each time that another key was read.
@@ -72,15 +89,42 @@ impl Key {
     /// # Errors
     /// [`SecretError`] names the file, and holds nothing of the key.
     pub fn read_again(&self) -> Result<u64, SecretError> {
-        let read = self.0.source.read()?;
+        if self.is_token() {
+            self.ask_again();
+            return Ok(self.version());
+        }
+        if let Some(read) = self.0.source.read()? {
+            self.replace(read);
+        }
+        Ok(self.version())
+    }
+
+    /// Whether it is a token that a program prints, and goes as a bearer's.
+    pub(crate) fn is_token(&self) -> bool {
+        matches!(self.0.source, KeySource::Command(_))
+    }
+
+    /// The program takes seconds, for which nothing waits: the token is there later.
+    fn ask_again(&self) {
+        let mut asked = self.0.asked.lock();
+        if asked.elapsed() < TOKEN_EVERY {
+            return;
+        }
+        *asked = Instant::now();
+        let key = self.clone();
+        std::thread::spawn(move || match key.0.source.read() {
+            Ok(Some(token)) => key.replace(token),
+            Ok(None) => {}
+            Err(fault) => tracing::warn!(%fault, "no new token; the old one stays in use"),
+        });
+    }
+
+    fn replace(&self, read: Secret) {
         let mut state = self.0.state.write();
-        if let Some(read) = read
-            && state.current.as_ref() != Some(&read)
-        {
+        if state.current.as_ref() != Some(&read) {
             state.previous = state.current.replace(read);
             state.version += 1;
         }
-        Ok(state.version)
     }
 
     /// The key in use.
@@ -125,6 +169,25 @@ mod tests {
         assert!(key.read_again().unwrap_err().to_string().contains("cannot be read"));
         assert_eq!(key.current().unwrap().expose(), "second-key", "the old one stays in use");
         assert!(!format!("{key:?}").contains("second"));
+    }
+
+    #[test]
+    fn a_programs_token_is_read_and_its_faults_hold_nothing_of_it() {
+        let command = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+        let source = KeySource::Command(command("echo eyJ-token"));
+        let key = Key::new(source.read().unwrap(), source);
+        assert!(key.is_token() && key.current().unwrap().expose() == "eyJ-token");
+        assert_eq!(key.read_again().unwrap(), 0, "it was asked for just now");
+        for (script, expected) in [
+            ("echo eyJ-token; exit 3", "sh failed: it ended with exit status: 3"),
+            ("echo eyJ-token two", "holds spaces"),
+            (":", "is empty"),
+        ] {
+            let fault = KeySource::Command(command(script)).read().unwrap_err().to_string();
+            assert!(fault.contains(expected) && !fault.contains("eyJ"), "{fault}");
+        }
+        let fault = KeySource::Command(vec!["/no/such".to_owned()]).read().unwrap_err();
+        assert!(fault.to_string().starts_with("token-command: /no/such failed"), "{fault}");
     }
 
     #[test]

@@ -32,7 +32,7 @@
 //! `errors.rs` holds the names of the vendor's errors and reads
 //! its rate-limit headers, `prices.toml` its prices; `batches.rs`, where there is a batch API. No
 //! vendor type leaves its folder. `presets` are the vendors that are compatible with OpenAI's Chat
-//! Completions, a row each.
+//! Completions, a row each; `clouds` are other vendors' APIs at Azure and Google Cloud.
 //!
 //! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
 //! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
@@ -74,6 +74,7 @@ mod bedrock;
 mod body;
 mod classify;
 mod client;
+mod clouds;
 mod endpoint;
 mod envelope;
 mod exchange;

@@ -138,6 +138,16 @@ impl Prices {
         self
     }
 
+    /// The same, where calls of one model cost what those of another do.
+    #[must_use]
+    pub fn also_for(mut self, known: &str, other: &str) -> Self {
+        let rows = self.0.get(known).or_else(|| self.0.get(undated(known)?));
+        if let Some(rows) = rows.cloned() {
+            self.0.insert(other.to_owned(), rows);
+        }
+        self
+    }
+
     /// US dollars for one call on a day (UTC), or `None` for a model without a price.
     ///
     /// A model is found by its full name, else without a date at its end (`…-20261001`,

@@ -4,6 +4,7 @@ use std::{
     env::{self, VarError},
     fmt, fs, io,
     path::{Path, PathBuf},
+    process,
 };
 
 /// An API key. It has no `Display` and no `Serialize`, and its `Debug` shows nothing of it.
@@ -36,6 +37,14 @@ pub enum SecretError {
         path: PathBuf,
         /// The variable.
         variable: String,
+    },
+    /// The program that prints a token failed.
+    #[error("token-command: {program} failed: {why}")]
+    Command {
+        /// Its name.
+        program: String,
+        /// How.
+        why: String,
     },
     /// There is nothing but white space.
     #[error("{origin} is empty; put the API key into it")]
@@ -106,6 +115,28 @@ impl Secret {
         });
         let origin = || format!("{variable} in the environment file {}", path.display());
         Self::checked(quoted.unwrap_or(&value), origin)
+    }
+
+    /// Takes a token from what a program prints, such as `az account get-access-token`.
+    ///
+    /// # Errors
+    /// [`SecretError`] names the program, and holds nothing of what it printed.
+    pub fn from_command(command: &[String]) -> Result<Self, SecretError> {
+        let (program, arguments) = match command {
+            [program, arguments @ ..] => (program.as_str(), arguments),
+            [] => ("", command),
+        };
+        let fault = |why: String| SecretError::Command { program: program.to_owned(), why };
+        let mut asked = process::Command::new(program);
+        let ended = asked.args(arguments).stdin(process::Stdio::null()).output();
+        let ended = ended.map_err(|error| fault(error.to_string()))?;
+        if !ended.status.success() {
+            return Err(fault(format!("it ended with {}", ended.status)));
+        }
+        let origin = || format!("the output of token-command ({program})");
+        let text = std::str::from_utf8(&ended.stdout)
+            .map_err(|_| SecretError::Malformed { origin: origin() })?;
+        Self::checked(text, origin)
     }
 
     fn checked(text: &str, origin: impl Fn() -> String) -> Result<Self, SecretError> {

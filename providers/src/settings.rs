@@ -196,7 +196,8 @@ impl Vendor {
 
     /// Puts the key into a request's headers, if there is one.
     pub(crate) fn add_key(self, key: &Key, headers: &mut HeaderMap) {
-        let (name, before) = self.0.key_header;
+        let (name, before) =
+            if key.is_token() { ("authorization", "Bearer ") } else { self.0.key_header };
         let value = key.current();
         let value = value.map(|key| HeaderValue::from_str(&format!("{before}{}", key.expose())));
         // A key is ASCII (see `Secret`), so that this cannot fail.

@@ -20,7 +20,7 @@ use crate::{
 
 impl Vendor {
     /// Those with an API of their own; those that are compatible with OpenAI's are
-    /// [`Self::PRESETS`].
+    /// [`Self::PRESETS`], and those at clouds [`Self::CLOUDS`].
     pub const ALL: [Self; 4] = [Self::ANTHROPIC, Self::OPENAI, Self::GEMINI, Self::BEDROCK];
 
     /// Anthropic Messages.
@@ -220,10 +220,11 @@ impl FromStr for Vendor {
     type Err = SetupError;
 
     fn from_str(text: &str) -> Result<Self, SetupError> {
-        let mut known = Self::ALL.into_iter().chain(Self::PRESETS);
-        known.find(|vendor| vendor.as_str() == text).ok_or_else(|| SetupError::UnknownVendor {
-            given: text.to_owned(),
-            known: Self::ALL.into_iter().chain(Self::PRESETS).map(Self::as_str).collect(),
+        Self::known().find(|vendor| vendor.as_str() == text).ok_or_else(|| {
+            SetupError::UnknownVendor {
+                given: text.to_owned(),
+                known: Self::known().map(Self::as_str).collect(),
+            }
         })
     }
 }

@@ -11,7 +11,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/providers/featu
 
 fn all() -> Vec<(String, Dialect, Vendor)> {
     let mut all = Vec::new();
-    for vendor in Vendor::ALL.into_iter().chain(Vendor::PRESETS) {
+    for vendor in Vendor::known() {
         let named = |api| (vendor.to_string(), Dialect::new(vendor, api), vendor);
         all.push(named(Api::ChatCompletions));
         if vendor == Vendor::OPENAI {

@@ -45,6 +45,7 @@ mod admission;
 pub mod amounts;
 mod answer;
 mod anthropic;
+mod azure;
 mod batch;
 mod bedrock;
 mod bucket;
@@ -77,6 +78,7 @@ mod strict;
 mod tokens;
 mod value;
 mod vendor;
+mod vertex;
 mod wire;
 mod worst;
 

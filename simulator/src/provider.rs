@@ -39,7 +39,8 @@ pub(crate) async fn call<V: Vendor>(
 ) -> Response {
     let number = state.number();
     let exchange = Exchange::begin(&state, rng::draw(&[state.config.seed, number, 0x1d]));
-    let named = named.iter().next().map(|(_, named)| named);
+    // Behind projects and places stands the model.
+    let named = named.iter().last().map(|(_, named)| named);
     let call = match V::read(named, &headers, &body) {
         Ok(call) => call,
         Err(problem) => return exchange.rejected::<V>(&problem),

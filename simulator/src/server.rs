@@ -17,6 +17,7 @@ use tokio::{
 use crate::{
     account::Account,
     anthropic::Anthropic,
+    azure::{self, Azure},
     batch,
     bedrock::Bedrock,
     config::Config,
@@ -26,6 +27,7 @@ use crate::{
     provider,
     responses::Responses,
     state::State,
+    vertex::Claude,
     wire::{Listener, Wire},
 };
 
@@ -97,6 +99,8 @@ fn router(state: Arc<State>) -> Router {
     Router::new()
         .route("/v1/messages", post(provider::call::<Anthropic>))
         .route("/v1/chat/completions", post(provider::call::<OpenAi>))
+        .merge(azure())
+        .merge(vertex())
         .route("/v1/responses", post(provider::call::<Responses>))
         .route("/v1/models", get(models::of_v1))
         .route("/v1beta/models", get(models::of_gemini))
@@ -111,6 +115,20 @@ fn router(state: Arc<State>) -> Router {
         .route("/healthz", get(|| async { "ok" }))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(state)
+}
+
+fn azure() -> Router<Arc<State>> {
+    Router::new()
+        .route("/openai/deployments/{deployment}/chat/completions", post(provider::call::<Azure>))
+        .route("/openai/models", get(models::of_v1))
+        .layer(axum::middleware::from_fn(azure::versioned))
+}
+
+fn vertex() -> Router<Arc<State>> {
+    let at = "/v1/projects/{project}/locations/{location}/publishers";
+    Router::new()
+        .route(&format!("{at}/google/models/{{method}}"), post(provider::call::<Gemini>))
+        .route(&format!("{at}/anthropic/models/{{method}}"), post(provider::call::<Claude>))
 }
 
 fn batches() -> Router<Arc<State>> {

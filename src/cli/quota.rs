@@ -22,7 +22,7 @@ use super::{
 /// Limits, use, headroom, waiting and pauses of each model
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which model, such as anthropic:claude-sonnet-5 [default: all]
+    /// Which model, such as anthropic:claude-sonnet-5, or which pool's members [default: all]
     model: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -31,10 +31,18 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let quota = config.quota()?;
-    let wanted = args.model.as_deref().map(|name| known(&quota, name)).transpose()?;
+    let wanted = match args.model.as_deref() {
+        None => None,
+        Some(name) => match config.pool_members(name) {
+            [] => Some(vec![known(&quota, name)?.to_string()]),
+            members => Some(members.to_vec()),
+        },
+    };
     let models: Vec<ModelQuota> = quota
         .models()
-        .filter(|model| wanted.as_ref().is_none_or(|id| *id == model.id))
+        .filter(|model| {
+            wanted.as_ref().is_none_or(|ids| ids.iter().any(|id| id == model.id.as_str()))
+        })
         .cloned()
         .collect();
     let cards = cards(&quota).await.unwrap_or_default();

@@ -192,6 +192,11 @@ impl Config {
                 Prices::parse(&text).with_context(|| format!("prices.file: {}", file.display()))?,
             );
         }
+        for (model, members) in self.pool_routes() {
+            for member in members {
+                prices = prices.also_for(model, member);
+            }
+        }
         let own = self.models.iter().filter_map(|(name, model)| Some(model.price?.entry(name)));
         let own = toml::Table::from_iter([(
             "price".to_owned(),
@@ -215,13 +220,22 @@ impl Config {
                 equivalent,
                 after_refusals: route.after_refusals,
                 downgrade: route.downgrade,
+                by_room: false,
             })
         };
+        let pool = |members: &[String]| {
+            let members = ids(members)?;
+            anyhow::Ok(Route::pool(members))
+        };
+        let pools = self.pool_routes().map(|(model, members)| {
+            Ok((model.clone(), pool(members).with_context(|| format!("models.\"{model}\""))?))
+        });
         self.routes
             .iter()
             .map(|(name, given)| {
                 Ok((name.clone(), route(given).with_context(|| format!("routes.{name}"))?))
             })
+            .chain(pools)
             .collect()
     }
 

@@ -222,6 +222,9 @@ impl Faults<'_> {
                 }
                 Some(_) => {}
             }
+            if let Some(what) = provider.pool_fault() {
+                self.add(&key("pool"), what);
+            }
             if provider.timeout().is_zero() {
                 self.add(&key("request-timeout"), "is 0; write a length of time above 0");
             }

@@ -52,6 +52,7 @@ impl Config {
         let (mut config, mut faults) = read(path, variables)?;
         config.yield_shares();
         config.add_presets();
+        config.spread_pools();
         // Where a key was refused already, its absence is no further fault.
         let further = check::all(&config)
             .into_iter()

@@ -3,13 +3,14 @@
 //! # Layout
 //!
 //! * [`sections`]: [`Config`] and its sections; those of [`provider`], [`model`], [`group`],
-//!   [`host`] and [`documents`] beside it
+//!   [`pool`], [`host`] and [`documents`] beside it
 //! * [`layers`]: defaults, then the file, then the environment; [`sources`]: where each key comes
 //!   from
 //! * [`fault`]: what is wrong, where, and what to do; `check` finds what types cannot
 //! * `build`: the configuration as the other crates want it; `fingerprint`: what a fleet has in common
 //! * [`show`]: the configuration in force with the source of each key; [`mask`] takes the secrets
 //!   out
+//! * `spread`: the members of pools among providers and models
 //! * [`span`]: lengths of time; [`size`]: numbers of bytes
 
 mod build;
@@ -22,12 +23,14 @@ pub mod host;
 pub mod layers;
 pub mod mask;
 pub mod model;
+pub mod pool;
 pub mod provider;
 pub mod sections;
 pub mod show;
 pub mod size;
 pub mod sources;
 pub mod span;
+mod spread;
 #[cfg(test)]
 mod tests;
 pub mod version;

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 use tidegate_providers::{Api, Dialect, KeySource, OutputCap, Secret, Settings, Vendor};
 
-use super::{mask, span::Span};
+use super::{mask, pool::Member, span::Span};
 
 /// One provider. A section named after a vendor needs nothing; any other needs `kind` and
 /// `base-url`.
@@ -24,6 +24,10 @@ pub struct Provider {
     /// is read again every few seconds, and when the key is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key_file: Option<PathBuf>,
+    /// The program that prints a token in place of a key, with its arguments, such as `["az", "account",
+    /// "get-access-token", …]`. It is asked again every four minutes; the token goes as a bearer's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub token_command: Vec<String>,
     /// As in the vendor's own SDK: `openai` (and anything compatible) ends in `/v1`, the others
     /// name the host alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +52,9 @@ pub struct Provider {
     /// `["engine_busy", "418"]`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retry_codes: Vec<String>,
+    /// Several keys, accounts, regions or endpoints behind this one name, each with its own limits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pool: Vec<Member>,
 }
 
 /// Headers that calls have anyway, and that carry keys.
@@ -74,6 +81,8 @@ pub enum Key {
     EnvFile(PathBuf, String),
     /// In the vendor's own environment variable, if it is set.
     Usual(&'static str),
+    /// What this program prints.
+    Command(Vec<String>),
     /// None: a server that is self-hosted, for which no key is named.
     None,
 }
@@ -93,7 +102,7 @@ impl Provider {
             // Hosts that are told by their region are the vendor's own, whatever the section is
             // called.
             let own = vendor.has_regions() || vendor.is_preset() || vendor.as_str() == name;
-            own.then(|| vendor.base_url(&self.region()))
+            own.then(|| vendor.base_url(&self.region())).filter(|url| !url.is_empty())
         };
         self.base_url.clone().or_else(usual)
     }
@@ -117,6 +126,9 @@ impl Provider {
     /// Where the key is.
     #[must_use]
     pub fn key(&self, name: &str) -> Key {
+        if !self.token_command.is_empty() {
+            return Key::Command(self.token_command.clone());
+        }
         match (&self.api_key_file, &self.api_key_env) {
             (Some(file), Some(variable)) => Key::EnvFile(file.clone(), variable.clone()),
             (Some(file), None) => Key::File(file.clone()),
@@ -203,10 +215,11 @@ impl Provider {
         let key_source = match self.key(name) {
             Key::File(path) => KeySource::File(path),
             Key::EnvFile(path, variable) => KeySource::EnvFile { path, variable },
+            Key::Command(command) => KeySource::Command(command),
             Key::Env(_) | Key::Usual(_) | Key::None => KeySource::Fixed,
         };
         let key = match self.key(name) {
-            Key::File(_) | Key::EnvFile(..) => key_source.read().transpose(),
+            Key::File(_) | Key::EnvFile(..) | Key::Command(_) => key_source.read().transpose(),
             Key::Env(variable) => Some(Secret::from_env(&variable)),
             // A self-hosted server may need none; the registry asks for a key where one is needed.
             Key::Usual(variable) => env::var_os(variable)
@@ -234,7 +247,7 @@ impl Provider {
 
 /// Every value of `kind`.
 pub(super) fn known() -> impl Iterator<Item = Vendor> {
-    Vendor::ALL.into_iter().chain(Vendor::PRESETS)
+    Vendor::known()
 }
 
 /// The values of `kind` as a sentence has them, quoted: `"a", "b" or "c"`.
@@ -265,6 +278,9 @@ impl fmt::Display for Key {
             Self::File(path) if path.is_file() => write!(f, "set from {}", path.display()),
             Self::File(path) | Self::EnvFile(path, _) => {
                 write!(f, "not set ({} is absent)", path.display())
+            }
+            Self::Command(command) => {
+                write!(f, "printed by {}", command.first().map_or("", String::as_str))
             }
             Self::None => f.write_str("none"),
         }

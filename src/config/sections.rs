@@ -7,8 +7,8 @@ use tidegate_activities::failure::Backoff;
 use tidegate_quota::{LimitError, Share};
 
 use super::{
-    documents::Documents, group::Group, host::Host, mask, model::Model, provider::Provider,
-    size::Size, sources::Sources, span::Span, version::Versioning,
+    documents::Documents, group::Group, host::Host, mask, model::Model, pool::Pools,
+    provider::Provider, size::Size, sources::Sources, span::Span, version::Versioning,
 };
 
 /// The configuration in force.
@@ -44,6 +44,9 @@ pub struct Config {
     /// Where each key comes from.
     #[serde(skip)]
     pub(crate) sources: Sources,
+    /// What is written of pools, whose members stand among providers and models.
+    #[serde(skip)]
+    pub(super) pools: Pools,
 }
 
 impl Default for Config {
@@ -67,6 +70,7 @@ impl Default for Config {
             routes: BTreeMap::new(),
             prices: Prices::default(),
             sources: Sources::default(),
+            pools: Pools::new(),
         }
     }
 }

@@ -24,6 +24,7 @@ pub struct Shown {
 #[must_use]
 pub fn keys(config: &Config) -> Vec<Shown> {
     let mut shown = config.clone();
+    shown.gather_pools();
     shown.redis.url = mask::url(&shown.redis.url);
     for (name, provider) in &mut shown.providers {
         *provider = provider.resolved(name);
@@ -55,6 +56,7 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
             let source = match &key {
                 Key::Env(name) => format!("environment {name}"),
                 Key::Usual(name) => format!("environment {name}"),
+                Key::Command(_) => "token-command".to_owned(),
                 Key::File(path) | Key::EnvFile(path, _) => path.display().to_string(),
                 Key::None => DEFAULT.to_owned(),
             };

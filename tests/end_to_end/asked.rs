@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 use tidegate_providers::{
-    Api, Document, Kind, Parameters, Providers, Request, Said, Secret, Settings, Vendor,
+    Api, Document, KeySource, Kind, Parameters, Providers, Request, Role, Said, Secret, Settings,
+    Turn, Vendor,
 };
 use tidegate_simulator::{Config, Simulator};
 use tidegate_types::{Effort, ModelId};
@@ -113,6 +114,89 @@ async fn what_is_sent_past_the_tables_the_vendors_refuse() {
             error.kind == Kind::InvalidRequest && error.message.contains(field),
             "{vendor}: {error}"
         );
+    }
+    simulator.shutdown().await;
+}
+
+/// A deployment with a key, and with a token that a program prints; the wrong version is refused.
+#[tokio::test]
+async fn azures_deployments_take_a_key_or_a_token() {
+    let simulator = Simulator::start(Config::default()).await.unwrap();
+    let ask = async |settings: Settings| {
+        let providers = Providers::new([("mine".to_owned(), settings)]).unwrap();
+        let id: ModelId = "mine:summaries".parse().unwrap();
+        let turns = [(Role::User, "Who are you?"), (Role::Assistant, "A pilot.")];
+        let turns = turns.map(|(role, text)| Turn { role, text: text.to_owned() });
+        let request = Request {
+            model: "summaries",
+            instructions: "Sum up.",
+            turns: &turns,
+            said: Said::Before("The log:"),
+            document: Document::Text("The tide is high."),
+            max_output_tokens: 100,
+            schema: None,
+            cache_instructions: false,
+            parameters: Parameters { effort: None, fields: None },
+        };
+        providers.get(&id).unwrap().complete(&request).await
+    };
+    let at = |query: &str| {
+        let url = format!("{}{query}", simulator.base_url());
+        Settings::new(Vendor::AZURE, url.parse().unwrap())
+    };
+    let key = || Secret::new("a-key").unwrap();
+    assert!(!ask(at("").api_key(key())).await.unwrap().answer.is_empty());
+    assert!(
+        !ask(at("?api-version=2025-01-01-preview").api_key(key())).await.unwrap().answer.is_empty()
+    );
+    let command = KeySource::Command(["sh", "-c", "echo eyJ-token"].map(str::to_owned).to_vec());
+    let token = command.read().unwrap().unwrap();
+    let with_token = Settings { key_source: command, ..at("").api_key(token) };
+    assert!(!ask(with_token).await.unwrap().answer.is_empty());
+    assert_eq!(ask(at("")).await.unwrap_err().kind, Kind::Unauthorized);
+    let error = ask(at("?api-version=x").api_key(key())).await.unwrap_err();
+    assert!(error.message.contains("Resource not found"), "{error}");
+    assert_eq!(simulator.account().model("summaries").requests, 3);
+    simulator.shutdown().await;
+}
+
+/// Gemini and Claude at Vertex AI, with a token that a program prints.
+#[tokio::test]
+async fn vertex_serves_two_vendors_models() {
+    let simulator = Simulator::start(Config::default()).await.unwrap();
+    for (vendor, model) in
+        [(Vendor::VERTEX, "gemini-2.5-flash"), (Vendor::VERTEX_ANTHROPIC, "claude-sonnet-5-5")]
+    {
+        let url = format!("{}/v1/projects/p/locations/europe-west1", simulator.base_url());
+        let command =
+            KeySource::Command(["sh", "-c", "echo ya29-token"].map(str::to_owned).to_vec());
+        let token = command.read().unwrap().unwrap();
+        let settings = Settings::new(vendor, url.parse().unwrap()).api_key(token);
+        let settings = Settings { key_source: command, ..settings };
+        let providers = Providers::new([("mine".to_owned(), settings)]).unwrap();
+        let id: ModelId = format!("mine:{model}").parse().unwrap();
+        let dialect = providers.dialect(&id).unwrap();
+        let given = json!({"temperature": 1, "stop": "END"});
+        let fields = dialect.check(model, None, given.as_object().unwrap(), Some(9_000));
+        // Claude's newest take no sampling.
+        let fields = fields.unwrap_or_default();
+        let schema = schema();
+        let request = Request {
+            model,
+            instructions: "List its parts.",
+            turns: &[],
+            said: Said::Nothing,
+            document: Document::Text("The tide is high. The ferry waits."),
+            max_output_tokens: 9_000,
+            schema: Some(&schema),
+            cache_instructions: false,
+            parameters: Parameters { effort: None, fields: Some(&fields) },
+        };
+        let answered = providers.get(&id).unwrap().complete(&request).await;
+        let answer = answered.unwrap_or_else(|error| panic!("{vendor}: {error}")).answer;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert!(answer["title"].is_string(), "{vendor}: {answer}");
+        assert_eq!(simulator.account().model(model).requests, 1, "{vendor}");
     }
     simulator.shutdown().await;
 }

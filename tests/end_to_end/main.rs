@@ -31,6 +31,7 @@ mod outage;
 mod own_activity;
 mod pack;
 mod paused;
+mod pool;
 mod providers;
 mod reference;
 mod tls;

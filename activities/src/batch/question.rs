@@ -61,8 +61,15 @@ impl StatedQuestion {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
         };
+        // The members of a pool are asked alike, and their number is no part of the question.
+        let one = match &job.target {
+            Target::Model(model) => Some(model),
+            Target::Route(_) => None,
+        };
         let of_models = |part: fn(&AskedWith) -> Option<Value>| {
-            let parts = asked_with.iter().filter_map(|(model, with)| Some((model, part(with)?)));
+            let parts = asked_with
+                .iter()
+                .filter_map(|(model, with)| Some((one.unwrap_or(model), part(with)?)));
             let parts: BTreeMap<&ModelId, Value> = parts.collect();
             (!parts.is_empty()).then(|| json!(parts))
         };

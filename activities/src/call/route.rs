@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tidegate_quota::Quota;
+use tidegate_quota::{Quota, Snapshot};
 use tidegate_types::{Lane, ModelId};
 use tidegate_workflows::contract::Target;
 
@@ -38,9 +38,25 @@ pub struct Route {
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,
+    /// Of those that can take a document equally soon, one with much room left is likelier than one
+    /// with little; else the first is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_room: bool,
 }
 
 impl Route {
+    /// Models that are one to those who ask: a pool's members.
+    #[must_use]
+    pub fn pool(members: Vec<ModelId>) -> Self {
+        Self {
+            equivalent: members.clone(),
+            models: members,
+            after_refusals: u32::MAX,
+            downgrade: false,
+            by_room: true,
+        }
+    }
+
     /// One model and no other.
     #[must_use]
     pub fn single(model: ModelId) -> Self {
@@ -49,6 +65,7 @@ impl Route {
             equivalent: Vec::new(),
             after_refusals: u32::MAX,
             downgrade: false,
+            by_room: false,
         }
     }
 
@@ -58,7 +75,11 @@ impl Route {
     /// `InvalidInput`, which names the configured routes.
     pub fn of(target: &Target, routes: &Routes) -> Result<Self, Failure> {
         match target {
-            Target::Model(model) => Ok(Self::single(model.clone())),
+            // A pool's model is a route under its own name.
+            Target::Model(model) => Ok(match routes.get(model.as_str()) {
+                Some(pool) => pool.clone(),
+                None => Self::single(model.clone()),
+            }),
             Target::Route(name) => routes.get(name).cloned().ok_or_else(|| {
                 let known: Vec<&str> = routes.keys().map(String::as_str).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
@@ -115,7 +136,9 @@ impl Route {
                     None => step += 1,
                 },
                 [only] => break Some(*only),
-                several => break queues.soonest(&guard.quota, several, lane).await,
+                several => {
+                    break queues.soonest(&guard.quota, several, lane, self.by_room).await;
+                }
             }
         };
         if let Some(place) = self.models.iter().position(|model| Some(model) == chosen) {
@@ -148,36 +171,61 @@ impl Route {
 
 /// How long each model's queue is, as last seen.
 #[derive(Debug, Default)]
-pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Duration)>>);
+pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Queue)>>);
+
+/// One model's queue.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Queue {
+    wait: Duration,
+    /// What is left of the tightest of its limits.
+    room: f64,
+}
 
 impl Queues {
-    /// The model whose queue is the shortest, the first of several. A queue that is not known
-    /// counts as empty.
+    /// The model whose queue is the shortest; of several the first, or by their room any. A queue
+    /// that is not known counts as empty.
+    ///
+    /// What is known is a second old at most: were all that come in it sent to the one with most
+    /// room, the others would stand empty.
     async fn soonest<'a>(
         &self,
         quota: &Quota,
         models: &[&'a ModelId],
         lane: &Lane,
+        by_room: bool,
     ) -> Option<&'a ModelId> {
-        let mut best: Option<(&ModelId, Duration)> = None;
+        let mut seen = Vec::with_capacity(models.len());
         for model in models {
-            let wait = self.wait(quota, model, lane).await;
-            if best.is_none_or(|(_, shortest)| wait < shortest) {
-                best = Some((model, wait));
+            seen.push((*model, self.queue(quota, model, lane).await));
+        }
+        let shortest = seen.iter().map(|(_, queue)| queue.wait).min()?;
+        // Nearer than what is known is old, no wait is shorter than another.
+        let near = if by_room { FRESH } else { Duration::ZERO };
+        seen.retain(|(_, queue)| queue.wait <= shortest + near);
+        let all: f64 = seen.iter().map(|(_, queue)| queue.room).sum();
+        if by_room && all > 0.0 {
+            let mut lot = rand::random::<f64>() * all;
+            let chosen = seen.iter().find(|(_, queue)| {
+                lot -= queue.room;
+                lot < 0.0
+            });
+            if let Some((model, _)) = chosen {
+                return Some(model);
             }
         }
-        best.map(|(model, _)| model)
+        let (model, _) = seen.first()?;
+        Some(model)
     }
 
-    async fn wait(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> Duration {
+    async fn queue(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> Queue {
         let key = (model.clone(), lane.clone());
         let known = self.0.lock().get(&key).copied();
-        if let Some((seen, wait)) = known
+        if let Some((seen, queue)) = known
             && seen.elapsed() < FRESH
         {
-            return wait;
+            return queue;
         }
-        let wait = match quota.inspect(model).await {
+        let queue = match quota.inspect(model).await {
             Ok(seen) => {
                 let queue = seen
                     .lanes
@@ -186,13 +234,25 @@ impl Queues {
                     .map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
                 let ahead =
                     seen.dimensions.iter().map(|(_, seen)| seen.ahead).max().unwrap_or_default();
-                seen.pause.max(queue).max(ahead)
+                Queue { wait: seen.pause.max(queue).max(ahead), room: room(&seen) }
             }
-            Err(_) => Duration::ZERO,
+            Err(_) => Queue { wait: Duration::ZERO, room: 1.0 },
         };
-        self.0.lock().insert(key, (Instant::now(), wait));
-        wait
+        self.0.lock().insert(key, (Instant::now(), queue));
+        queue
     }
+}
+
+/// What is left of the tightest limit, in amounts of it. Members of a pool have limits of the same
+/// kinds.
+#[expect(clippy::cast_precision_loss, reason = "limits lie far below 2^53")]
+fn room(seen: &Snapshot) -> f64 {
+    let limits = seen.dimensions.iter().filter(|(_, seen)| seen.limit > 0);
+    let left = limits.map(|(_, seen)| {
+        let left = seen.limit.saturating_sub(seen.used) as f64;
+        (left / seen.limit as f64, left)
+    });
+    left.min_by(|one, other| one.0.total_cmp(&other.0)).map_or(1.0, |(_, left)| left)
 }
 
 #[cfg(test)]
@@ -209,7 +269,8 @@ mod tests {
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
         let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
-        Route { models: ids(models), equivalent: ids(equivalent), after_refusals: 2, downgrade }
+        let (models, equivalent) = (ids(models), ids(equivalent));
+        Route { models, equivalent, after_refusals: 2, downgrade, by_room: false }
     }
 
     fn steps(route: &Route) -> Vec<Vec<String>> {

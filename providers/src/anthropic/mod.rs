@@ -22,14 +22,19 @@ pub(crate) use response::usage;
 /// compatible servers may not know it.
 pub(crate) const VERSION: &str = "2023-06-01";
 
-static MESSAGES: Protocol = Protocol {
-    path: &["v1", "messages"],
-    body: request::body,
-    segment: None,
-    observed: errors::observed,
-    read: response::read,
-    refused: |error, _| error,
-};
+static MESSAGES: Protocol = messages();
+
+/// What is sent to the vendor's own host.
+pub(crate) const fn messages() -> Protocol {
+    Protocol {
+        path: &["v1", "messages"],
+        body: request::body,
+        segments: None,
+        observed: errors::observed,
+        read: response::read,
+        refused: |error, _| error,
+    }
+}
 
 /// From Claude 4.5 on.
 pub(crate) fn schemas(model: &str) -> Keeps {

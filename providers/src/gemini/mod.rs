@@ -15,14 +15,19 @@ use crate::{
 pub(crate) use errors::{NAMES, observed, with_reset};
 pub(crate) use response::usage;
 
-static GENERATE_CONTENT: Protocol = Protocol {
-    path: &["v1beta", "models"],
-    body: request::body,
-    segment: Some(|request| format!("{}:generateContent", request.model)),
-    observed: errors::observed,
-    read: response::read,
-    refused: errors::with_reset,
-};
+static GENERATE_CONTENT: Protocol = generate_content();
+
+/// What is sent to the vendor's own host.
+pub(crate) const fn generate_content() -> Protocol {
+    Protocol {
+        path: &["v1beta", "models"],
+        body: request::body,
+        segments: Some(|request| vec![format!("{}:generateContent", request.model)]),
+        observed: errors::observed,
+        read: response::read,
+        refused: errors::with_reset,
+    }
+}
 
 pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
     Client::new(setup, ReplyReader::new(setup, &GENERATE_CONTENT), HeaderMap::new())

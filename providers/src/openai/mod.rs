@@ -37,11 +37,37 @@ const fn chat_completions(body: fn(&Request<'_>, Dialect) -> Result<Vec<u8>, Err
     Protocol {
         path: &["chat", "completions"],
         body,
-        segment: None,
+        segments: None,
         observed: errors::observed,
         read: response::read,
         refused: |error, _| error,
     }
+}
+
+/// Azure's deployments: their names stand in the path.
+static AZURE: Protocol = Protocol {
+    path: &["openai", "deployments"],
+    segments: Some(|request| {
+        vec![request.model.to_owned(), "chat".to_owned(), "completions".to_owned()]
+    }),
+    ..chat_completions(|request, dialect| {
+        request::body(request, dialect, OutputCap::MaxCompletionTokens)
+    })
+};
+
+/// The newest version of that API that is not a preview, and the last.
+const AZURE_VERSION: &str = "2024-10-21";
+
+/// Azure OpenAI: `POST {base-url}/openai/deployments/{model}/chat/completions?api-version=…`.
+pub(crate) fn azure(setup: &Setup<'_>) -> Result<Client, SetupError> {
+    let mut settings = setup.settings.clone();
+    let is_stated = settings.base_url.query_pairs().any(|(name, _)| name == "api-version");
+    if !is_stated {
+        settings.base_url.query_pairs_mut().append_pair("api-version", AZURE_VERSION);
+    }
+    let (classifier, key) = (setup.classifier.clone(), setup.key.clone());
+    let setup = Setup { name: setup.name, settings: &settings, classifier, key };
+    Client::new(&setup, ReplyReader::new(&setup, &AZURE), HeaderMap::new())
 }
 
 pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {

@@ -23,7 +23,7 @@ use crate::{
 const NO_CAPS: Caps = &[];
 
 /// What all of them have in common.
-const COMPATIBLE: Profile = Profile {
+pub(crate) const COMPATIBLE: Profile = Profile {
     name: "",
     base_url: "",
     base_path: BasePath::Any,

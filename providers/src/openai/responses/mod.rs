@@ -12,7 +12,7 @@ use crate::client::Protocol;
 pub(super) static RESPONSES: Protocol = Protocol {
     path: &["responses"],
     body: request::body,
-    segment: None,
+    segments: None,
     observed: errors::observed,
     read: response::read,
     refused: |error, _| error,

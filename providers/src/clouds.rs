@@ -1,0 +1,111 @@
+//! Vendors' models at clouds: the APIs of vendors that have a folder here, at endpoints that are each
+//! customer's own, so that `base-url` must be stated. Prices and limits are the account's: a
+//! model's section states them.
+
+use serde_json::Value;
+
+use crate::{
+    anthropic,
+    call::Request,
+    client::{Client, Protocol, ReplyReader},
+    dialect::Dialect,
+    error::{Error, Kind},
+    gemini, openai,
+    presets::COMPATIBLE,
+    settings::{BasePath, ModelsList, OutputCap, Profile, Setup, SetupError, Vendor},
+};
+
+impl Vendor {
+    /// Vendors' models at clouds.
+    pub const CLOUDS: [Self; 3] = [Self::AZURE, Self::VERTEX, Self::VERTEX_ANTHROPIC];
+
+    /// All that are known by name.
+    pub fn known() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::CLOUDS).chain(Self::PRESETS)
+    }
+
+    /// Azure OpenAI's deployments, by their names: learn.microsoft.com/azure/ai-foundry/openai/reference.
+    /// A key goes in `api-key`, a token of Entra as a bearer's. Held is the prompt with `max_tokens`
+    /// (how-to/quota). Its v1 API is OpenAI's own (`kind = "openai"`).
+    pub const AZURE: Self = Self(&Profile {
+        name: "azure",
+        base_path: BasePath::HostAlone {
+            versions: &["v1", "openai"],
+            remedy: "names the host alone for this kind; for the v1 API write kind = \"openai\"",
+        },
+        key_variable: "AZURE_OPENAI_API_KEY",
+        key_header: ("api-key", ""),
+        output_cap: Some(OutputCap::MaxCompletionTokens),
+        models: ModelsList { path: &["openai", "models"], ..COMPATIBLE.models },
+        parameters: openai::parameters,
+        schemas: openai::schemas,
+        preset: false,
+        connect: |setup| Ok(Box::new(openai::azure(setup)?)),
+        ..COMPATIBLE
+    });
+
+    /// Gemini at Vertex AI: docs.cloud.google.com/vertex-ai/generative-ai/docs/reference/rest,
+    /// projects.locations.publishers.models.generateContent. What counts towards its limits is not
+    /// documented for all models: everything is taken to.
+    pub const VERTEX: Self = Self(&Profile {
+        name: "vertex",
+        key_variable: VERTEX_TOKEN,
+        error_names: gemini::NAMES,
+        models: MODELS_OF_GOOGLE,
+        parameters: |_| &gemini::parameters::TABLE,
+        schemas: Self::GEMINI.0.schemas,
+        json_mode: Self::GEMINI.0.json_mode,
+        output_cap: None,
+        preset: false,
+        connect: |setup| Ok(Box::new(client(setup, &GENERATE_CONTENT)?)),
+        ..COMPATIBLE
+    });
+
+    /// Claude at Vertex AI: docs.anthropic.com/en/api/claude-on-vertex-ai. The model stands in the
+    /// path, and the version in the body.
+    pub const VERTEX_ANTHROPIC: Self = Self(&Profile {
+        name: "vertex-anthropic",
+        key_variable: VERTEX_TOKEN,
+        error_names: anthropic::NAMES,
+        models: MODELS_OF_GOOGLE,
+        parameters: |_| &anthropic::parameters::TABLE,
+        schemas: anthropic::schemas,
+        json_mode: None,
+        output_cap: None,
+        preset: false,
+        connect: |setup| Ok(Box::new(client(setup, &RAW_PREDICT)?)),
+        ..COMPATIBLE
+    });
+}
+
+/// A token that somebody else keeps fresh; else there is `token-command`.
+const VERTEX_TOKEN: &str = "VERTEX_ACCESS_TOKEN";
+
+/// Nothing lists them below an endpoint: a 404 says that the host is reached.
+const MODELS_OF_GOOGLE: ModelsList = ModelsList { path: &["publishers"], ..COMPATIBLE.models };
+
+static GENERATE_CONTENT: Protocol =
+    Protocol { path: &["publishers", "google", "models"], ..gemini::generate_content() };
+
+static RAW_PREDICT: Protocol = Protocol {
+    path: &["publishers", "anthropic", "models"],
+    body: body_of_claude,
+    segments: Some(|request| vec![format!("{}:rawPredict", request.model)]),
+    ..anthropic::messages()
+};
+
+fn client(setup: &Setup<'_>, protocol: &'static Protocol) -> Result<Client, SetupError> {
+    Client::new(setup, ReplyReader::new(setup, protocol), http::HeaderMap::new())
+}
+
+fn body_of_claude(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
+    let unwritable =
+        |_| Error::unsent(Kind::InvalidRequest, "the request cannot be written as JSON");
+    let body = (anthropic::messages().body)(request, dialect)?;
+    let mut body: Value = serde_json::from_slice(&body).map_err(unwritable)?;
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("model");
+        fields.insert("anthropic_version".to_owned(), "vertex-2023-10-16".into());
+    }
+    serde_json::to_vec(&body).map_err(unwritable)
+}

@@ -1,0 +1,99 @@
+//! Azure OpenAI's deployments: `POST /openai/deployments/{deployment}/chat/completions?api-version=…`,
+//! as learn.microsoft.com/azure/ai-foundry/openai/reference describes it. Bodies are OpenAI's; key,
+//! version and errors are not.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, StatusCode},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    answer::Answer,
+    call::Call,
+    limiter::LimitStatus,
+    openai::OpenAi,
+    problem::Problem,
+    vendor::{self, Vendor, set},
+};
+
+#[derive(Debug)]
+pub(crate) struct Azure;
+
+/// Without a version nothing is found.
+pub(crate) async fn versioned(request: Request, next: Next) -> Response {
+    let query = request.uri().query().unwrap_or_default();
+    let versions = query.split('&').filter_map(|pair| pair.strip_prefix("api-version="));
+    let versions: Vec<&str> = versions.collect();
+    if matches!(versions.as_slice(), [version] if version.len() >= 10) {
+        return next.run(request).await;
+    }
+    let body = json!({"error": {"code": "404", "message": "Resource not found"}});
+    (StatusCode::NOT_FOUND, Json(body)).into_response()
+}
+
+impl Vendor for Azure {
+    fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+        let key = headers.get("api-key").filter(|key| !key.is_empty());
+        if key.is_none() && !vendor::has_bearer(headers) {
+            return Err(Problem::NoKey);
+        }
+        let mut body = vendor::json(body)?;
+        // The deployment answers, whatever the body says.
+        body["model"] = named.unwrap_or_default().into();
+        let mut bearer = HeaderMap::new();
+        bearer.insert("authorization", HeaderValue::from_static("Bearer taken"));
+        OpenAi::read(None, &bearer, body.to_string().as_bytes())
+    }
+
+    fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
+        OpenAi::answer(call, answer, id)
+    }
+
+    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
+        let (status, body) = OpenAi::problem(problem, model, id);
+        let (code, message) = match problem {
+            Problem::NoKey | Problem::WrongKey => (
+                "401",
+                "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key for an active subscription and use a correct regional API endpoint for your resource.".to_owned(),
+            ),
+            Problem::NoAccess => {
+                ("PermissionDenied", "The principal lacks the required data action.".to_owned())
+            }
+            Problem::NotFound { .. } => (
+                "DeploymentNotFound",
+                "The API deployment for this resource does not exist.".to_owned(),
+            ),
+            Problem::Refused(refusal) => (
+                "429",
+                format!(
+                    "Requests to the ChatCompletions_Create Operation under Azure OpenAI API have exceeded the rate limit of your current pricing tier. Please retry after {} seconds.",
+                    refusal.wait.as_secs() + 1
+                ),
+            ),
+            _ => return (status, body),
+        };
+        (status, json!({"error": {"code": code, "message": message}}))
+    }
+
+    fn headers(headers: &mut HeaderMap, _model: &str, id: u64, _took: Duration) {
+        set(headers, "apim-request-id", format!("{id:016x}"));
+        set(headers, "x-ms-region", "Sweden Central");
+    }
+
+    /// What is left, and no limit.
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
+        let mut all = HeaderMap::new();
+        OpenAi::limits(&mut all, statuses);
+        for (name, value) in &all {
+            if name.as_str().contains("remaining") {
+                headers.insert(name, value.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `[[providers.<name>.pool]]`: several keys, accounts, regions or endpoints behind one name.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::model::Model;
+
+/// One member. What is absent is as in the provider's own section, or the model's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Member {
+    /// What it is called, such as `eu`; else it is numbered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The environment variable that holds its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_env: Option<String>,
+    /// The file that holds its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<PathBuf>,
+    /// Its endpoint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Its region, where the vendor has an endpoint for each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Its requests a minute, for each of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpm: Option<u64>,
+    /// Its input and output tokens a minute, for each of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpm: Option<u64>,
+    /// Its input tokens a minute, for each of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub itpm: Option<u64>,
+    /// Its output tokens a minute, for each of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otpm: Option<u64>,
+    /// Its requests a day, for each of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpd: Option<u64>,
+    /// Its requests at once, for each of the models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrent: Option<u64>,
+}
+
+/// The pools' models as they are written, each with the models of its members.
+pub(super) type Pools = BTreeMap<String, (Model, Vec<String>)>;
