@@ -80,3 +80,22 @@ async fn a_document_that_the_provider_quotes_is_not_passed_on() {
         providers.get(&"mine:m".parse().unwrap()).unwrap().complete(&request).await.unwrap_err();
     assert!(!error.message.contains("Jane") && error.message.contains("422"), "{error}");
 }
+
+#[tokio::test]
+async fn headers_of_the_configuration_are_sent_once_and_shown_to_nobody() {
+    for api in common::APIS {
+        let server = Server::start(Act::Send(common::answer(api))).await;
+        let name = http::HeaderName::from_static("x-gateway");
+        let mut settings = common::settings(api, &server.base_url(api.0));
+        settings.headers.insert(name, http::HeaderValue::from_static("gateway-secret"));
+        assert!(!format!("{settings:?}").contains("gateway-secret"));
+        let providers = Providers::new([("mine".to_owned(), settings)]).unwrap();
+        let answered = common::call(&providers).await.unwrap();
+        assert!(!format!("{providers:?}{answered:?}").contains("gateway-secret"));
+        let requests = server.requests.lock().unwrap().clone();
+        let sent: Vec<_> = requests.iter().flat_map(|request| request.lines()).collect();
+        let lines = sent.iter().filter(|line| line.to_lowercase().starts_with("x-gateway:"));
+        assert_eq!(lines.count(), 1, "{api:?}: {sent:?}");
+        assert!(sent.iter().any(|line| line.ends_with("gateway-secret")), "{api:?}");
+    }
+}

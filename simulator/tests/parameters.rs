@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Stage;
+use common::{Reply, Stage};
 use serde_json::{Value, json};
 
 fn with(mut body: Value, more: Value) -> Value {
@@ -20,6 +20,16 @@ fn claude(model: &str, more: Value) -> Value {
 fn gpt(model: &str, more: Value) -> Value {
     let messages = json!([{"role": "user", "content": "<document>The tide is high.</document>"}]);
     with(json!({"model": model, "messages": messages}), more)
+}
+
+/// Taken, or refused in these words.
+fn judged(reply: &Reply, expected: Option<&str>, of: &str) {
+    match expected {
+        None => assert_eq!(reply.status, 200, "{of}: {}", reply.text),
+        Some(why) => {
+            assert!(reply.status == 400 && reply.text.contains(why), "{of}: {}", reply.text);
+        }
+    }
 }
 
 #[tokio::test]
@@ -48,16 +58,7 @@ async fn anthropic_refuses_sampling_and_thinking_by_model() {
     ];
     for (model, more, expected) in cases {
         let reply = stage.anthropic(&claude(model, more.clone())).await.unwrap();
-        match expected {
-            None => assert_eq!(reply.status, 200, "{model} {more}: {}", reply.text),
-            Some(why) => {
-                assert!(
-                    reply.status == 400 && reply.text.contains(why),
-                    "{model} {more}: {}",
-                    reply.text
-                );
-            }
-        }
+        judged(&reply, expected, &format!("{model} {more}"));
     }
 }
 
@@ -87,16 +88,7 @@ async fn openai_refuses_by_model_and_leaves_other_servers_alone() {
     ];
     for (model, more, expected) in cases {
         let reply = stage.openai(&gpt(model, more.clone())).await.unwrap();
-        match expected {
-            None => assert_eq!(reply.status, 200, "{model} {more}: {}", reply.text),
-            Some(why) => {
-                assert!(
-                    reply.status == 400 && reply.text.contains(why),
-                    "{model} {more}: {}",
-                    reply.text
-                );
-            }
-        }
+        judged(&reply, expected, &format!("{model} {more}"));
     }
     let newer = json!({"model": "gpt-5.4", "input": "x", "seed": 1});
     let reply = stage.responses(&newer).await.unwrap();
@@ -145,15 +137,6 @@ async fn gemini_and_bedrock_refuse_what_they_do_not_know() {
     ];
     for (model, more, expected) in cases {
         let reply = stage.bedrock(model, &converse(more.clone())).await.unwrap();
-        match expected {
-            None => assert_eq!(reply.status, 200, "{model} {more}: {}", reply.text),
-            Some(why) => {
-                assert!(
-                    reply.status == 400 && reply.text.contains(why),
-                    "{model} {more}: {}",
-                    reply.text
-                );
-            }
-        }
+        judged(&reply, expected, &format!("{model} {more}"));
     }
 }

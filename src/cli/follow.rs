@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tidegate_workflows::contract::Progress;
+use tidegate_workflows::contract::{Job, Progress};
 
 use crate::{
     config::Config,
@@ -17,7 +17,7 @@ use crate::{
     temporal::{Ending, NoProgress, Temporal},
 };
 
-use super::{cause, exit::Outcome, figures, output, summary};
+use super::{cause, exit::Outcome, figures, output, sampled, summary};
 
 /// How often a batch is asked: at first, and in the end of one that takes long. Each question is an
 /// action, which Temporal Cloud charges for.
@@ -50,15 +50,16 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let temporal = Temporal::open(config).await?;
-    to_its_end(config, &temporal, &args.workflow_id, args.json, |_| None).await
+    to_its_end(config, &temporal, &args.workflow_id, args.json, None, |_| None).await
 }
 
-/// Follows a batch and shows how it ended. `hint` says what to do about a batch that broke.
+/// Follows a batch and shows how it ended; of a `sample`, what it tells of the whole. `hint` says what to do about a batch that broke.
 pub(super) async fn to_its_end(
     config: &Config,
     temporal: &Temporal,
     id: &str,
     as_json: bool,
+    sample: Option<&Job>,
     hint: impl Fn(&str) -> Option<String>,
 ) -> anyhow::Result<Outcome> {
     match follow(config, temporal, id, signal::stop()).await? {
@@ -69,7 +70,11 @@ pub(super) async fn to_its_end(
             Ok(Outcome::Done)
         }
         Followed::Ended(Ending::Completed(progress)) => {
-            summary::completed(config, id, &progress, as_json).await
+            let outcome = summary::completed(config, id, &progress, as_json).await?;
+            if let Some(job) = sample.filter(|_| !as_json) {
+                sampled::show(config, job).await?;
+            }
+            Ok(outcome)
         }
         Followed::Ended(Ending::Broken(why)) => {
             let hint = hint(&why).unwrap_or_default();

@@ -32,6 +32,7 @@ mod pause;
 mod place;
 mod quota;
 mod run;
+mod sampled;
 mod serve;
 mod shell;
 mod status;

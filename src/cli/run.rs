@@ -183,7 +183,8 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         temporal.address()
     ));
     let hint = |why: &str| place::roots_hint(why, config, &source, &input.output);
-    follow::to_its_end(config, &temporal, &id, args.json, hint).await
+    let sample = batch.job.sample.map(|_| &batch.job);
+    follow::to_its_end(config, &temporal, &id, args.json, sample, hint).await
 }
 
 /// On this machine and with its configuration, which should be the workers' too.

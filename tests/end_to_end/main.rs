@@ -34,6 +34,7 @@ mod paused;
 mod pool;
 mod providers;
 mod reference;
+mod samples;
 mod tls;
 mod versions;
 mod why;
