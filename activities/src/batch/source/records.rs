@@ -224,7 +224,7 @@ fn cut_table(
     let (mut rows, mut number) = (Vec::new(), within.at.number);
     let each = |record| {
         number += 1;
-        let (row, is_numbered) = document(&within, number, record);
+        let (row, is_numbered) = document(&within, wanted.text, number, record);
         room.take(&row);
         rows.push((row, is_numbered));
         !room.is_full()
