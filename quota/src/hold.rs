@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use tidegate_types::ModelId;
+use tracing::info;
 
 use crate::{
+    dimension::{Change, PerLimit},
     error::Error,
-    holds::{BATCH, EVERY, Held, MODEL},
+    holds::{BATCH, EVERY, Held, LIMITS, MODEL},
     key,
     quota::Quota,
     redis_store,
@@ -61,6 +63,25 @@ impl Quota {
         Some(Duration::from_secs(seconds_since_1970().saturating_sub(since)))
     }
 
+    /// When limits that are set by [`Self::set_limits`] end: `after` so long, or never. To be said
+    /// before they are set. Some worker then gives the configured ones back; while none runs, nobody
+    /// calls.
+    ///
+    /// # Errors
+    /// [`Error::Away`].
+    pub async fn limits_end(&self, model: &ModelId, after: Option<Duration>) -> Result<(), Error> {
+        let until = after.map(|after| seconds_since_1970() + after.as_secs());
+        {
+            let mut held = self.shared.holds.held.lock();
+            match until {
+                Some(until) => drop(held.limits.insert(model.clone(), until)),
+                None => drop(held.limits.remove(model)),
+            }
+        }
+        let until = until.map(|until| until.to_string());
+        self.write(&format!("{LIMITS}{model}"), until.as_deref()).await
+    }
+
     /// Everything that is held.
     ///
     /// # Errors
@@ -94,6 +115,7 @@ impl Quota {
             if let Ok(held) = self.held().await {
                 *self.shared.holds.held.lock() = held.clone();
                 self.close_again(&held).await;
+                self.end_limits(&held).await;
             }
         }
     }
@@ -123,6 +145,26 @@ impl Quota {
         }
         if let Some(redis) = &self.shared.redis {
             let _ = lives(redis).await;
+        }
+    }
+
+    /// Gives back the configured limits of models whose time is over.
+    async fn end_limits(&self, held: &Held) {
+        let now = seconds_since_1970();
+        let over =
+            |held: &Held, model: &ModelId| held.limits.get(model).is_some_and(|it| *it <= now);
+        if !held.limits.keys().any(|model| over(held, model)) {
+            return;
+        }
+        // An operator may have set others in between.
+        let Ok(still) = self.held().await else { return };
+        for model in still.limits.keys().filter(|model| over(&still, model)) {
+            // A model of another fleet's configuration is that fleet's.
+            if self.set_limits(model, &PerLimit::from_fn(|_| Change::Clear)).await.is_ok()
+                && self.limits_end(model, None).await.is_ok()
+            {
+                info!(%model, "the limits that were set have ended; the configured ones are in force again");
+            }
         }
     }
 

@@ -1,10 +1,10 @@
-//! What operators hold until they say otherwise: batches that are paused, and models that are paused
-//! without an end. Both lie in one small hash beside the quota, which every worker reads every
+//! What operators hold until they say otherwise: batches that are paused, models that are paused
+//! without an end, and when limits end that were set for some time. All lie in one small hash beside the quota, which every worker reads every
 //! [`EVERY`]; nothing of it is asked with a call.
 
 use std::{
     collections::BTreeMap,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
@@ -17,6 +17,7 @@ pub const EVERY: Duration = Duration::from_secs(2);
 /// What stands before the names in the hash.
 pub(crate) const BATCH: &str = "batch:";
 pub(crate) const MODEL: &str = "model:";
+pub(crate) const LIMITS: &str = "limits:";
 
 /// Everything that is held.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Held {
     pub batches: BTreeMap<String, u64>,
     /// Models, with the reason that was given.
     pub models: BTreeMap<ModelId, String>,
+    /// Models with limits that were set for some time, and until when, in seconds since 1970.
+    pub limits: BTreeMap<ModelId, u64>,
 }
 
 /// What this process knows to be held.
@@ -43,8 +46,17 @@ impl Held {
                 held.batches.insert(batch.to_owned(), reason.parse().unwrap_or_default());
             } else if let Some(Ok(model)) = name.strip_prefix(MODEL).map(str::parse) {
                 held.models.insert(model, reason);
+            } else if let Some(Ok(model)) = name.strip_prefix(LIMITS).map(str::parse) {
+                held.limits.insert(model, reason.parse().unwrap_or_default());
             }
         }
         held
+    }
+
+    /// How long the limits that were set for a model still hold; `None` where they do not end.
+    #[must_use]
+    pub fn limit_left(&self, model: &ModelId) -> Option<Duration> {
+        let until = UNIX_EPOCH + Duration::from_secs(*self.limits.get(model)?);
+        Some(until.duration_since(SystemTime::now()).unwrap_or_default())
     }
 }

@@ -1,6 +1,6 @@
 //! The only file that spells a Redis key.
 
-use tidegate_types::Tenant;
+use tidegate_types::{ModelId, Tenant};
 
 use crate::layout::KEYS as LAYOUT;
 
@@ -35,6 +35,12 @@ impl ModelKeys {
     #[must_use]
     pub fn burst(&self) -> String {
         format!("{}:burst", self.stem)
+    }
+
+    /// A model's last hour and days.
+    #[must_use]
+    pub fn history(&self, model: &ModelId) -> String {
+        format!("{}:history:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
 
     /// The ends of the tenants' queues in a lane, counted from 1.
@@ -136,6 +142,7 @@ mod tests {
         let keys = ModelKeys::new("tidegate", "openai:gpt-6-mini");
         let mut all = keys.common().to_vec();
         all.extend([keys.learned(7), keys.gate(), keys.tenants(1), keys.burst()]);
+        all.push(keys.history(&"openai:gpt-6-mini".parse().unwrap()));
         assert!(
             all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")),
             "{all:?}"

@@ -43,7 +43,8 @@
 //! * [`call_stats`]: how many calls in flight a limit can use
 //! * [`counted`]: what a provider counts of the output that it holds; [`unused`]: what that costs
 //! * [`holds`]: what operators hold until they say otherwise; `hold`: how they do
-//! * `changes`: changes of state, each a line of the log
+//! * `changes`: changes of state, each a line of the log; [`history`]: the last hour, for people;
+//!   `hour`: how it is read
 //! * [`metrics`]: every metric of this crate, by name
 
 mod breaker;
@@ -56,8 +57,10 @@ pub mod counted;
 pub mod dimension;
 pub mod error;
 mod fleet;
+pub mod history;
 mod hold;
 pub mod holds;
+mod hour;
 pub mod key;
 pub mod lanes;
 pub mod layout;

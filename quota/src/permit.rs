@@ -131,6 +131,9 @@ impl Permit {
     ) {
         self.state = State::Settled;
         metrics::ended(&self.model.id, &self.lane);
+        if used.is_some() {
+            self.shared.history.ended(&self.model.id, sample.is_some(), signal);
+        }
         let (reservation, meter) = (std::mem::take(&mut self.reservation), self.meter);
         let (template, cached) = (self.template, self.cached);
         let settlement =

@@ -364,6 +364,8 @@ impl Quota {
                     metrics::seen(model, &snapshot);
                     shared.counted.seen(&model.id, snapshot.counted);
                     shared.changes.seen(&model.id, &snapshot);
+                    shared.history.seen(&model.id, &snapshot);
+                    shared.history.write(redis, model).await;
                     shared.watch.seen(&model.id, &snapshot);
                 }
                 Err(error @ Error::Outdated(_)) => return Err(error),
@@ -452,7 +454,7 @@ impl Quota {
         self.shared.breaker.is_open()
     }
 
-    fn model(&self, model: &ModelId) -> Result<&Arc<ModelQuota>, Error> {
+    pub(crate) fn model(&self, model: &ModelId) -> Result<&Arc<ModelQuota>, Error> {
         self.shared.models.get(model).ok_or_else(|| Error::UnknownModel(model.clone()))
     }
 }

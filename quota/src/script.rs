@@ -65,6 +65,7 @@ scripts! {
     beat: "beat-1",
     workers: "workers-1",
     retries: "retries-1",
+    history: "history-1",
     budget_reserve: "budget-reserve-1",
     budget_settle: "budget-settle-1",
     budget_open: "budget-open-1",

@@ -4,8 +4,12 @@ mod common;
 
 use std::{sync::Arc, time::Duration};
 
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
+use tidegate_quota::{
+    Change, Charge, Dimension, Lanes, Limited, Limits, ModelQuota, Options, PerLimit, Quota,
+    Request, history::History,
+};
 use tidegate_testkit::{Redis, unique};
+use tidegate_types::{ModelId, Usage};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
@@ -54,4 +58,122 @@ async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     keeping.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
+    let Some(redis) = Redis::shared() else { return };
+    let prefix = unique("test");
+    let quota = || {
+        let limits = Limits::default().with(Dimension::Requests, 100);
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), lanes);
+        let options = Options { key_prefix: prefix.clone(), ..Options::default() };
+        Quota::with_redis(&redis.url, [model.unwrap()], options).unwrap()
+    };
+    let (operator, worker, model) = (quota(), quota(), "a:b".parse().unwrap());
+    let set_to = |value| {
+        PerLimit::from_fn(move |limited| match limited {
+            Limited::Window(Dimension::Requests) => Change::Set(value),
+            _ => Change::Keep,
+        })
+    };
+    let set = async || operator.inspect(&model).await.unwrap().get(Dimension::Requests).set;
+    operator.limits_end(&model, Some(Duration::from_secs(3))).await.unwrap();
+    operator.set_limits(&model, &set_to(50)).await.unwrap();
+    let left = operator.held().await.unwrap().limit_left(&model).unwrap();
+    assert!(left <= Duration::from_secs(3), "{left:?}");
+    // While no worker runs, nobody calls, and it stays.
+    assert_eq!(set().await, Some(50));
+    let keeping = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.keep_holds().await }
+    });
+    let began = std::time::Instant::now();
+    while set().await.is_some() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it does not end");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(operator.held().await.unwrap().limits.is_empty());
+    // One without an end outlives the time of the one before.
+    operator.limits_end(&model, Some(Duration::from_secs(2))).await.unwrap();
+    operator.set_limits(&model, &set_to(50)).await.unwrap();
+    operator.limits_end(&model, None).await.unwrap();
+    operator.set_limits(&model, &set_to(70)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(set().await, Some(70));
+    keeping.abort();
+}
+
+/// Each worker tells what it has seen: gauges do not add up, calls do, and what nobody saw costs
+/// nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_hour_is_told_by_all_workers_together_and_is_bounded() {
+    let Some(redis) = Redis::shared() else { return };
+    let prefix = unique("test");
+    let model: ModelId = "a:b".parse().unwrap();
+    let quota = || {
+        let limits = Limits::default().with(Dimension::Requests, 100);
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new(model.clone(), limits, Charge::default(), lanes).unwrap();
+        let options = Options { key_prefix: prefix.clone(), ..Options::default() };
+        Quota::with_redis(&redis.url, [model], options).unwrap()
+    };
+    let key = format!("{prefix}:v1:{{a:b}}:history:a:b");
+    let mut connection = redis.connection();
+    let idle = quota();
+    assert_eq!(idle.history(&model).await.unwrap(), History::default());
+    let beats = |quota: Quota, name: &'static str| {
+        tokio::spawn(async move { quota.keep_alive(name, std::future::pending()).await })
+    };
+    let workers = [quota(), quota()];
+    for (number, worker) in workers.iter().enumerate() {
+        for call in 0..3 {
+            let request = Request::new(model.clone(), format!("{number}-{call}"));
+            let mut permit = worker.admit(&request).await.unwrap();
+            permit.sent();
+            match call {
+                0 => permit.keep_charged().await,
+                _ => permit.settle(&Usage::default()).await,
+            }
+        }
+    }
+    let tasks = [beats(workers[0].clone(), "w-0"), beats(workers[1].clone(), "w-1")];
+    let began = std::time::Instant::now();
+    let history = loop {
+        let history = idle.history(&model).await.unwrap();
+        if history.points.iter().map(|point| point.calls.answered).sum::<u64>() == 4 {
+            break history;
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{history:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    let calls = history.days.last().unwrap().calls;
+    assert_eq!((calls.answered, calls.failed, calls.rate_limited), (4, 2, 0));
+    let used = history.points.iter().map(|point| point.used).fold(0.0, f64::max);
+    assert!((0.05..0.08).contains(&used), "six of 98, seen by both: {history:?}");
+    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+    let ttl: i64 = redis::cmd("TTL").arg(&key).query(&mut connection).unwrap();
+    assert!(ttl > 86_400, "{ttl}");
+
+    // However long it goes on, there are 120 half minutes and 14 days.
+    let text = std::fs::read_to_string("../lua/history-1.lua").unwrap();
+    let clock = std::fs::read_to_string("../lua/include/clock.lua").unwrap();
+    for minutes in 0..3_000_u64 {
+        let at = (1_700_000_000 + minutes * 600) * 1_000_000;
+        let mut eval = redis::cmd("EVAL");
+        eval.arg(format!("{clock}{text}")).arg(1).arg(&key).arg(&[500, 1, 0, 0, 1, 0, 0]).arg(at);
+        let _: Vec<i64> = eval.query(&mut connection).unwrap();
+    }
+    let fields: usize = redis::cmd("HLEN").arg(&key).query(&mut connection).unwrap();
+    assert!((14..=134).contains(&fields), "{fields}");
+    for bad in
+        [vec!["1"; 7], vec!["1"; 9], vec!["1", "1", "-1", "1", "1", "1", "1", "0"], vec!["nan"; 8]]
+    {
+        let mut eval = redis::cmd("EVAL");
+        eval.arg(format!("{clock}{text}")).arg(1).arg("never").arg(bad);
+        let error = eval.query::<redis::Value>(&mut connection).unwrap_err().to_string();
+        assert!(error.contains("TIDEGATE"), "{error}");
+    }
+    assert!(!redis::cmd("EXISTS").arg("never").query::<bool>(&mut connection).unwrap());
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tidegate_quota::{Change, Limited, ModelQuota, PerLimit, Quota, Snapshot, store::LimitChanges};
 use tidegate_types::ModelId;
 
-use crate::config::Config;
+use crate::config::{Config, span::Span};
 
 use super::{
     exit::{Outcome, usage},
-    figures::count,
+    figures::{count, span},
     output::{self, Table},
     quota,
 };
@@ -49,6 +49,10 @@ struct Set {
     model: String,
     #[command(flatten)]
     flags: Flags,
+    /// For how long, such as 1h; then the configured limits come back [default: until `tidegate
+    /// limits clear`]
+    #[arg(long = "for", value_name = "TIME")]
+    length: Option<Span>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -95,6 +99,9 @@ impl Set {
                 "--{key} is 0, which would admit nothing; use `tidegate pause {model}` to stop the calls"
             )));
         }
+        if self.length.is_some_and(|length| length.is_zero()) {
+            return Err(usage("--for is 0; write a length of time such as 1h"));
+        }
         Ok(given.map(|limit| limit.map_or(Change::Keep, Change::Set)))
     }
 }
@@ -106,11 +113,22 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         Some(Action::Set(set)) => {
             let limits = set.check()?;
             let model = quota::known(&limiter, &set.model)?;
+            let length = set.length.map(|length| *length);
+            // Said first: one that is set and does not end would stay.
+            limiter.limits_end(&model, length).await.with_context(|| not_set(&model))?;
             change(&limiter, &model, &limits, set.json).await?;
             if !set.json {
+                let ends = match length {
+                    Some(length) => {
+                        let length = span(length);
+                        format!("A worker gives the configured limits back after {length}")
+                    }
+                    None => format!(
+                        "Redis keeps it for 30 days after its last use: write it into [models.\"{model}\"] of tidegate.toml if it is to stay"
+                    ),
+                };
                 output::say(&format!(
-                    "set for the whole fleet at once; use in the window stays. Redis keeps it for 30 days after its last use: \
-                     write it into [models.\"{model}\"] of tidegate.toml if it is to stay"
+                    "set for the whole fleet at once; use in the window stays. {ends}"
                 ));
             }
             Ok(Outcome::Done)
@@ -118,6 +136,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         Some(Action::Clear { model, json }) => {
             let model = quota::known(&limiter, &model)?;
             change(&limiter, &model, &PerLimit::from_fn(|_| Change::Clear), json).await?;
+            limiter.limits_end(&model, None).await.with_context(|| not_set(&model))?;
             if !json {
                 output::say(
                     "the configured limits are in force again, for the whole fleet at once; use in the window stays",
@@ -134,11 +153,12 @@ async fn change(
     changes: &LimitChanges,
     json: bool,
 ) -> anyhow::Result<()> {
-    limiter
-        .set_limits(model, changes)
-        .await
-        .with_context(|| format!("the limits of {model} could not be set"))?;
+    limiter.set_limits(model, changes).await.with_context(|| not_set(model))?;
     show(limiter, Some(model.as_str()), json).await.map(|_| ())
+}
+
+fn not_set(model: &ModelId) -> String {
+    format!("the limits of {model} could not be set")
 }
 
 async fn show(limiter: &Quota, model: Option<&str>, json: bool) -> anyhow::Result<Outcome> {
@@ -215,7 +235,10 @@ mod tests {
         );
         let zero = set(&["--itpm", "0"]).unwrap_err().to_string();
         assert!(zero.starts_with("--itpm is 0, which would admit nothing"), "{zero}");
-        let changes = set(&["--rpm", "5", "--concurrent", "2"]).unwrap();
+        assert!(
+            set(&["--rpm", "5", "--for", "0s"]).unwrap_err().to_string().contains("--for is 0")
+        );
+        let changes = set(&["--rpm", "5", "--concurrent", "2", "--for", "1h"]).unwrap();
         assert_eq!(
             (changes.window.requests, changes.window.input, changes.in_flight),
             (Change::Set(5), Change::Keep, Change::Set(2))

@@ -68,7 +68,9 @@ async fn look(
 
 async fn set(quota: &Quota) -> anyhow::Result<Settings> {
     let mut settings = Settings::new();
-    for model in quota.models() {
+    let held = quota.held().await?;
+    // Those that end by themselves are not kept: nobody would know when.
+    for model in quota.models().filter(|model| !held.limits.contains_key(&model.id)) {
         let seen = quota.inspect(&model.id).await?;
         let set = Limited::ALL
             .into_iter()

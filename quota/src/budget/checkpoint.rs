@@ -4,6 +4,8 @@
 //! first, and then in force; no call is held beyond it. So the newest one never says less than was
 //! spent.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use super::{
     Budget, Budgets, Payer,
     ledger::{MAX_NANOS, daily, dollars, key, nanos},
@@ -45,6 +47,21 @@ impl Budgets {
     /// Redis is away.
     pub async fn set_spent(&self, payer: &Payer, spent_usd: f64) -> Result<(), Error> {
         self.write(payer, nanos(spent_usd), MAX_NANOS, true).await.map(drop)
+    }
+
+    /// US dollars of the budget that are spent, or held by calls under way; a tenant's of today.
+    ///
+    /// # Errors
+    /// Redis is away.
+    pub async fn spent(&self, payer: &Payer) -> Result<f64, Error> {
+        let store = &self.ledger()?.store;
+        let mut get = redis::cmd("HMGET");
+        get.arg(key(store, payer)).arg("spent").arg("day");
+        let (spent, day): (Option<i64>, Option<u64>) = store.connection().command(&get).await?;
+        let today = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        // What was spent on another day is not of today.
+        let is_past = daily(payer) == 1 && day.unwrap_or_default() < today / 86_400;
+        Ok(if is_past { 0.0 } else { dollars(spent.unwrap_or_default()) })
     }
 
     async fn write(

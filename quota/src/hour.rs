@@ -1,0 +1,29 @@
+//! Reading a model's last hour: see [`crate::history`].
+
+use std::{
+    collections::BTreeMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tidegate_types::ModelId;
+
+use crate::{error::Error, history::History, key::ModelKeys, quota::Quota};
+
+impl Quota {
+    /// A model's last hour and days, as its fleet has told them; empty without a Redis.
+    ///
+    /// # Errors
+    /// [`Error::UnknownModel`] or [`Error::Away`].
+    pub async fn history(&self, model: &ModelId) -> Result<History, Error> {
+        let model = self.model(model)?;
+        let Some(redis) = &self.shared.redis else { return Ok(History::default()) };
+        let mut all = redis::cmd("HGETALL");
+        all.arg(ModelKeys::new(redis.prefix(), &model.quota_name()).history(&model.id));
+        let fields: BTreeMap<String, String> = redis.connection().command(&all).await?;
+        let now = match redis.clock() {
+            0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
+            clock => clock / 1_000_000,
+        };
+        Ok(History::read(&fields, now))
+    }
+}
