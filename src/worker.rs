@@ -399,6 +399,7 @@ fn about(config: &Config) -> About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: started.as_secs(),
         slots: config.worker.max_concurrent_documents as u64,
+        fingerprint: config.fingerprint(),
     }
 }
 

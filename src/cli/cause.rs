@@ -5,7 +5,7 @@ mod waits;
 
 use serde_json::Value;
 use tidegate_activities::call::keys::{Card, cards};
-use tidegate_quota::{ModelQuota, Snapshot};
+use tidegate_quota::{ModelQuota, Quota, Snapshot, holds::Held};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{Progress, WaitsFor};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) use self::waits::Waits;
-use super::{advice, figures::count, follow, keys, quota, trouble::Trouble};
+use super::{advice, figures::count, follow, keys, snapshot, trouble::Trouble};
 
 /// The class of a batch's calls.
 #[derive(Debug, Clone, Default)]
@@ -56,12 +56,14 @@ pub(super) struct Look {
     pub(super) quota: Option<(ModelQuota, Snapshot)>,
     pub(super) troubles: Vec<Trouble>,
     pub(super) cards: Vec<(String, Card)>,
+    pub(super) held: Held,
     pub(super) cause: Cause,
 }
 
 /// Looks at a running batch.
 pub(super) async fn look(
     config: &Config,
+    limiter: &Quota,
     temporal: &Temporal,
     batch: &Batch,
 ) -> anyhow::Result<Look> {
@@ -74,7 +76,6 @@ pub(super) async fn look(
         matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(temporal))
     });
     let progress = progress.ok();
-    let limiter = config.quota()?;
     let (mut quota, mut redis_away) = (None, None);
     for id in &class.models {
         let Some(model) = limiter.models().find(|model| model.id == *id) else { continue };
@@ -91,13 +92,13 @@ pub(super) async fn look(
             Err(error) => redis_away = Some(error.to_string()),
         }
     }
-    let (cards, queue) = (cards(&limiter).await.unwrap_or_default(), temporal.queue());
+    let (cards, queue) = (cards(limiter).await.unwrap_or_default(), temporal.queue());
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
     let troubles: Vec<Trouble> =
         class.models.iter().filter_map(|model| Trouble::of(&of_queue, model)).collect();
     let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
     let (most_failed, away) = (waits.of_keys(), redis_away.map(|error| away(config, &error)));
-    let cause = match refused {
+    let mut cause = match refused {
         // Where others go on, documents that are handed back are the cause of nothing else.
         Some(refused) if no_worker.is_none() && most_failed => {
             let stands =
@@ -109,7 +110,10 @@ pub(super) async fn look(
             answer(&class, &waits, progress.as_ref(), no_worker, (quota, away, &troubles))
         }
     };
-    Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, cause })
+    let held = limiter.held().await.unwrap_or_default();
+    // Nobody knows when it is resumed.
+    cause.stands |= quota.as_ref().is_some_and(|(model, _)| held.models.contains_key(&model.id));
+    Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
 }
 
 /// What it means that Redis is away.
@@ -201,7 +205,7 @@ fn answer(
         ));
     }
     if waits.turn > 0 {
-        let bound = quota::binds(model, snapshot)
+        let bound = snapshot::binds(model, snapshot)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
         let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));
         return Cause::slows(format!("it waits for quota{bound}{}", counts(model, snapshot)));
@@ -211,7 +215,7 @@ fn answer(
             "its documents wait for a free slot: start more workers, or raise worker.max-concurrent-documents",
         );
     }
-    Cause::slows(match quota::binds(model, snapshot) {
+    Cause::slows(match snapshot::binds(model, snapshot) {
         Some(binds) => {
             let counts = counts(model, snapshot);
             format!("it goes on as fast as the quota allows: {binds}{counts}")
@@ -225,7 +229,7 @@ fn answer(
 
 /// That the bound on output takes part of the quota, where it does.
 fn counts(model: &ModelQuota, snapshot: &Snapshot) -> String {
-    quota::unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
+    snapshot::unused(model, snapshot).map_or_else(String::new, |unused| format!("; {unused}"))
 }
 
 fn not_configured(what: &str) -> String {
@@ -243,7 +247,7 @@ fn paused(waits: &Waits) -> String {
 
 /// The gate, with what the provider said when it was closed.
 fn gate(model: &ModelQuota, snapshot: &Snapshot, troubles: &[Trouble]) -> Cause {
-    let binds = quota::binds(model, snapshot).unwrap_or_default();
+    let binds = snapshot::binds(model, snapshot).unwrap_or_default();
     let opens = format!("`tidegate resume {}` opens it now", model.id);
     if snapshot.exhausted {
         let next = advice::next("QuotaExhausted", Some(&model.id));

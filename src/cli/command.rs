@@ -10,8 +10,10 @@ use crate::{
     version,
 };
 
+#[cfg(feature = "top")]
+use super::top;
 use super::{
-    budget, config, demo, doctor,
+    budget, config, dashboard, demo, doctor,
     exit::{self, Outcome},
     follow, limits, pause, quota, run, serve, shell, status, why, workers,
 };
@@ -52,12 +54,15 @@ enum Command {
     Status(status::Args),
     Follow(follow::Args),
     Why(why::Args),
+    #[cfg(feature = "top")]
+    Top(top::Args),
     Workers(workers::Args),
     Quota(quota::Args),
     Limits(limits::Args),
     Budget(budget::Args),
     Pause(pause::PauseArgs),
     Resume(pause::ResumeArgs),
+    Dashboard(dashboard::Args),
     Doctor(doctor::Args),
     Config(config::Args),
     Simulator(serve::SimulatorArgs),
@@ -78,7 +83,7 @@ impl Cli {
     #[must_use]
     pub fn usual_log(&self) -> &'static str {
         match self.command {
-            Command::Worker | Command::Simulator(_) => telemetry::WORKER,
+            Command::Worker | Command::Simulator(_) | Command::Dashboard(_) => telemetry::WORKER,
             Command::Dev(_) => telemetry::OURS,
             _ => "error",
         }
@@ -103,12 +108,15 @@ impl Cli {
             Command::Status(args) => status::run(args, &config()?).await,
             Command::Follow(args) => follow::run(args, &config()?).await,
             Command::Why(args) => why::run(args, &config()?).await,
+            #[cfg(feature = "top")]
+            Command::Top(args) => top::run(args, &config()?).await,
             Command::Workers(args) => workers::run(args, &config()?).await,
             Command::Quota(args) => quota::run(args, &config()?).await,
             Command::Limits(args) => limits::run(args, &config()?).await,
             Command::Budget(args) => budget::run(args, &config()?).await,
             Command::Pause(args) => pause::pause(args, &config()?).await,
             Command::Resume(args) => pause::resume(args, &config()?).await,
+            Command::Dashboard(args) => dashboard::run(args, config()?).await,
             // The one command that goes on when the configuration is at fault.
             Command::Doctor(args) => doctor::run(args, config()).await,
             Command::Config(args) => config::run(args, &config()?),

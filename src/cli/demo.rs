@@ -17,7 +17,7 @@ use tidegate_workflows::{contract::Progress, input::BatchInput};
 use super::{
     exit::Outcome,
     follow::{Followed, follow},
-    output, place,
+    output, page, place,
 };
 use crate::{
     config::Config,
@@ -106,7 +106,11 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
         DEMO.id(),
         DEMO.tpm
     ));
-    output::say(&format!("watch it in Temporal's UI: {page}"));
+    let ours = page::start_for_one(&config).await;
+    if let Some(ours) = &ours {
+        output::say(&format!("watch it: {}", ours.url_with_token()));
+    }
+    output::say(&format!("or in Temporal's UI: {page}"));
     let began = Instant::now();
     if !temporal.start(&id, &input(samples, folder)?).await? {
         bail!("a batch called {id} runs already");

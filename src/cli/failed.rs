@@ -18,11 +18,16 @@ const READ: u64 = 256 << 10;
 /// The failures of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failed {
-    kind: String,
-    documents: u64,
+    pub(super) kind: String,
+    pub(super) documents: u64,
     /// What was said of one of them.
-    words: Option<String>,
+    pub(super) words: Option<String>,
+    /// The first of them, by their ids.
+    pub(super) samples: Vec<String>,
 }
+
+/// So many documents of a type are named.
+const SAMPLES: usize = 3;
 
 /// Of a batch, the most frequent first. The words are in the output of one that has ended, where
 /// this machine can read it.
@@ -46,11 +51,16 @@ async fn read(config: &Config, output: &str) -> String {
 
 fn gathered(progress: &Progress, lines: &str) -> Vec<Failed> {
     let (mut words, mut seen) = (BTreeMap::<String, String>::new(), BTreeMap::<String, u64>::new());
+    let mut samples = BTreeMap::<String, Vec<String>>::new();
     // The last line may be cut.
     for line in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
         *seen.entry(text("error_type")).or_default() += 1;
         words.entry(text("error_type")).or_insert_with(|| text("message"));
+        let samples = samples.entry(text("error_type")).or_default();
+        if samples.len() < SAMPLES {
+            samples.push(text("id"));
+        }
     }
     let counted = progress.totals.failures.by_count();
     // A batch of an earlier version counts none by type.
@@ -61,7 +71,8 @@ fn gathered(progress: &Progress, lines: &str) -> Vec<Failed> {
     };
     let failed = counts.into_iter().map(|(kind, documents)| {
         let words = words.remove(&kind);
-        Failed { kind, documents, words }
+        let samples = samples.remove(&kind).unwrap_or_default();
+        Failed { kind, documents, words, samples }
     });
     failed.collect()
 }
@@ -95,6 +106,7 @@ pub(super) fn value(failed: &[Failed], model: Option<&ModelId>) -> Value {
             "error_type": failed.kind,
             "documents": failed.documents,
             "message": failed.words,
+            "samples": failed.samples,
             "next": advice::next(&failed.kind, model),
         })
     });
@@ -118,6 +130,7 @@ mod tests {
         let lines = "{\"id\":\"a\",\"error_type\":\"Unauthorized\",\"message\":\"invalid x-api-key\"}\n{\"id\":\"b\",\"err";
         let failed = gathered(&progress, lines);
         assert_eq!(failed[0].sentence(), "2 × Unauthorized: invalid x-api-key");
+        assert_eq!((failed[0].samples.join(" "), failed[1].samples.len()), ("a".to_owned(), 0));
         assert_eq!(failed[1].sentence(), "1 × TooLarge");
         let rows = rows(&failed, None);
         assert!(rows[1].1.contains("api-key-file") && rows[3].1.contains("--long"), "{rows:?}");

@@ -139,7 +139,7 @@ async fn show(
 /// Why nothing goes on, if that is so.
 async fn why(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
     let batch = temporal.describe(id).await.ok()?;
-    let cause = cause::look(config, temporal, &batch).await.ok()?.cause;
+    let cause = cause::look(config, &config.quota().ok()?, temporal, &batch).await.ok()?.cause;
     cause.stands.then_some(cause.sentence)
 }
 

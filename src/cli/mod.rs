@@ -3,8 +3,9 @@
 //! # Layout
 //!
 //! * `command`: the command line, and which command answers
-//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `follow`, `status`, `why`, `workers`; `quota`,
-//!   `limits`, `pause` (and `resume`); `doctor`, `config`
+//! * the commands: `demo`; `serve` (`dev`, `worker`, `simulator`); `run`, `follow`, `status`, `why`, `top`, `workers`; `quota`,
+//!   `limits`, `pause` (and `resume`); `dashboard`; `doctor`, `config`
+//! * `snapshot`: what the fleet is doing, for whoever shows it; `page`: in a browser
 //! * `shell`: `completions` and `man`
 //! * `exit`: exit codes, and what deserves which
 //! * `output`: stdout and stderr, colour and columns
@@ -19,6 +20,7 @@ mod budget;
 mod cause;
 mod command;
 mod config;
+mod dashboard;
 mod demo;
 mod doctor;
 mod exit;
@@ -28,6 +30,7 @@ mod follow;
 mod keys;
 mod limits;
 mod output;
+mod page;
 mod pause;
 mod place;
 mod quota;
@@ -35,8 +38,11 @@ mod run;
 mod sampled;
 mod serve;
 mod shell;
+mod snapshot;
 mod status;
 mod summary;
+#[cfg(feature = "top")]
+mod top;
 mod trouble;
 mod why;
 mod workers;

@@ -1,22 +1,19 @@
 //! `tidegate quota`.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use serde_json::{Value, json};
 use tidegate_activities::call::keys::cards;
-use tidegate_quota::{
-    DayLimit, Limited, ModelQuota, Quota, Snapshot, call_stats, snapshot::DimensionSnapshot, unused,
-};
+use tidegate_quota::{DayLimit, ModelQuota, Quota};
 use tidegate_types::ModelId;
 
 use crate::config::Config;
 
 use super::{
     exit::{Outcome, usage},
-    figures::{self, count, percent, ratio, span},
+    figures::{self, count, percent, span},
     output::{self, BAD, DOUBTFUL, FAINT, GOOD, STRONG, Table, styled},
-    trouble::Trouble,
+    snapshot::{Beside, ModelSeen},
 };
 
 /// Limits, use, headroom, waiting and pauses of each model
@@ -53,32 +50,16 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
             .inspect(&model.id)
             .await
             .context("the quota cannot be seen; `tidegate doctor` looks closer")?;
-        let trouble = Trouble::of(&cards, &model.id);
-        let hold = held.models.contains_key(&model.id);
-        seen.push((model, snapshot, trouble, hold));
+        seen.push(ModelSeen::new(&model, &snapshot, Beside { cards: &cards, held: &held }));
     }
     if args.json {
-        output::json(
-            &seen
-                .iter()
-                .map(|(model, snapshot, trouble, hold)| {
-                    let hold = *hold;
-                    let mut value = value(model, snapshot);
-                    value["paused_until_resume"] = hold.into();
-                    value["fault"] = trouble.as_ref().map(Trouble::value).into();
-                    value
-                })
-                .collect::<Vec<_>>(),
-        )?;
+        output::json(&seen)?;
     } else if seen.is_empty() {
         output::say(
             "no model is configured; add a [models.\"provider:model\"] section with its limits",
         );
     } else {
-        let texts: Vec<String> = seen
-            .iter()
-            .map(|(model, seen, trouble, hold)| text(model, seen, trouble.as_ref(), *hold))
-            .collect();
+        let texts: Vec<String> = seen.iter().map(text).collect();
         output::data(&texts.join("\n"))?;
     }
     Ok(Outcome::Done)
@@ -96,236 +77,101 @@ pub(super) fn known(quota: &Quota, name: &str) -> anyhow::Result<ModelId> {
     Err(usage(format!("no limits are configured for {id}; configured: {names}")))
 }
 
-/// One row: a dimension of the window, or calls at once.
-struct Row {
-    limited: Limited,
-    configured: Option<u64>,
-    seen: DimensionSnapshot,
-}
-
-impl Row {
-    fn free(&self) -> u64 {
-        self.seen.limit.saturating_sub(self.seen.used)
-    }
-
-    /// How full it is; nothing without a limit.
-    fn part(&self) -> f64 {
-        ratio(self.seen.used, self.seen.limit)
-    }
-}
-
-/// Every limit that is configured or in force: the four of the window, then calls at once.
-fn rows(model: &ModelQuota, snapshot: &Snapshot) -> Vec<Row> {
-    let row = |limited| Row {
-        limited,
-        configured: model.limits.get(limited),
-        seen: *snapshot.of(limited),
-    };
-    let all = Limited::ALL.into_iter().map(row);
-    all.filter(|row| row.configured.is_some() || row.seen.limit > 0).collect()
-}
-
-/// Why the limit in force is not the configured one.
-fn reasons(model: &ModelQuota, snapshot: &Snapshot, row: &Row) -> Vec<String> {
-    let mut reasons = Vec::new();
-    let at_once = row.limited == Limited::InFlight;
-    if let Some(set) = row.seen.set {
-        reasons.push(format!("set to {} by an operator", count(set)));
-    }
-    if !at_once && model.limits.margin < 1.0 {
-        reasons.push(format!("margin {}", model.limits.margin));
-    }
-    if let Some(stated) = row.seen.stated {
-        reasons.push(format!("the provider states {}", count(stated)));
-    }
-    if !at_once && snapshot.factor < 1.0 {
-        reasons.push(format!("after refusals × {:.2}", snapshot.factor));
-    }
-    if at_once && let Some(cap) = snapshot.cap {
-        reasons.push(format!("capped at {} after overloads", count(cap)));
-    }
-    if row.seen.others > 0 {
-        reasons.push(format!("others on this account use {}", count(row.seen.others)));
-    }
-    reasons
-}
-
-/// From here on a limit is said to bind: pacing keeps the last part free.
-const FULL: f64 = 0.9;
-
-/// One sentence: what holds documents back, if anything does.
-pub(super) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
-    if snapshot.exhausted || !snapshot.pause.is_zero() {
-        return Some(format!("the gate: {}", gate(snapshot)));
-    }
-    let spent =
-        |day: &DayLimit| model.limits.day(*day).is_some_and(|limit| snapshot.day(*day) >= limit);
-    if let Some(day) = DayLimit::ALL.into_iter().find(spent) {
-        return Some(format!("{day}: spent; a new day begins in {}", span(snapshot.day_left)));
-    }
-    let fullest = rows(model, snapshot).into_iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
-    let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
-    let is_full = fullest.part() >= FULL || waiting > 0;
-    is_full.then(|| {
-        format!(
-            "{}: {} used, {} free",
-            fullest.limited.name(),
-            percent(fullest.part()),
-            count(fullest.free())
-        )
-    })
-}
-
-/// What the bound on output costs where it counts, and what a smaller one would give.
-pub(super) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
-    unused::unused(model, snapshot).map(|unused| unused.sentence())
-}
-
-/// `paused for 1m 0s (until …): reason`.
-fn gate(snapshot: &Snapshot) -> String {
-    let state = if snapshot.exhausted { "exhausted" } else { "paused" };
-    let why =
-        if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
-    format!("{state} for {}{why}", span(snapshot.pause))
-}
-
-/// `held`: it is paused until an operator resumes it.
-fn text(model: &ModelQuota, snapshot: &Snapshot, trouble: Option<&Trouble>, held: bool) -> String {
-    let closed = snapshot.exhausted || !snapshot.pause.is_zero();
-    let state = if closed { styled(BAD, gate(snapshot)) } else { styled(GOOD, "open") };
-    let mut text = format!("{}  {state}\n", styled(STRONG, model.id.as_str()));
-    if closed && held {
-        text += &format!("  until `tidegate resume {}`\n", model.id);
+fn text(seen: &ModelSeen) -> String {
+    let closed = seen.is_closed();
+    let state = if closed { styled(BAD, seen.gate()) } else { styled(GOOD, "open") };
+    let mut text = format!("{}  {state}\n", styled(STRONG, seen.model.as_str()));
+    if closed && seen.paused_until_resume {
+        text += &format!("  until `tidegate resume {}`\n", seen.model);
     } else if closed {
-        let end = figures::stamp(SystemTime::now() + snapshot.pause);
-        text += &format!("  until {end}; `tidegate resume {}` opens it now\n", model.id);
-    } else if let Some(binds) = binds(model, snapshot) {
+        let end = figures::stamp(SystemTime::now() + seconds(seen.paused_seconds));
+        text += &format!("  until {end}; `tidegate resume {}` opens it now\n", seen.model);
+    } else if let Some(binds) = &seen.binds {
         text += &format!("  {} {binds}\n", styled(DOUBTFUL, "binds"));
     }
-    if let Some(trouble) = trouble {
-        let (style, words) = if trouble.is_down() {
-            (BAD, trouble.with_advice())
-        } else {
-            (DOUBTFUL, trouble.sentence())
-        };
-        text += &format!("  {} {words}\n", styled(style, "fault"));
+    if let Some(trouble) = &seen.trouble {
+        let style = if seen.is_down { BAD } else { DOUBTFUL };
+        text += &format!("  {} {trouble}\n", styled(style, "fault"));
     }
     let mut limits = Table::new(&["  PER MINUTE", "LIMIT", "IN USE", "OF", "FREE", "USED", "HELD"]);
-    let rows = rows(model, snapshot);
-    for row in &rows {
+    for limit in &seen.limits {
         limits.row(vec![
-            format!("  {}", row.limited.title()),
-            row.configured.map_or_else(|| "-".to_owned(), count),
-            count(row.seen.used),
-            count(row.seen.limit),
-            count(row.free()),
-            percent(row.part()),
-            count(row.seen.held),
+            format!("  {}", limit.limited.title()),
+            limit.limit.map_or_else(|| "-".to_owned(), count),
+            count(limit.used),
+            count(limit.effective_limit),
+            count(limit.headroom),
+            percent(limit.part()),
+            count(limit.reserved),
         ]);
     }
     text += &limits.text();
-    for row in &rows {
-        let reasons = reasons(model, snapshot, row);
-        if row.configured != Some(row.seen.limit) && !reasons.is_empty() {
-            text +=
-                &styled(FAINT, format_args!("  {}: {}", row.limited.name(), reasons.join("; ")));
+    for limit in &seen.limits {
+        if limit.limit != Some(limit.effective_limit) && !limit.why.is_empty() {
+            let (name, why) = (limit.limited.name(), limit.why.join("; "));
+            text += &styled(FAINT, format_args!("  {name}: {why}"));
             text.push('\n');
         }
     }
-    if let Some(unused) = unused(model, snapshot) {
+    if let Some(left) = seen.set_for_seconds {
+        let left = span(Duration::from_secs(left));
+        text += &format!("  what is set ends by itself in {left}\n");
+    }
+    if let Some(unused) = &seen.unused_output {
         text += &format!("  {} {unused}\n", styled(DOUBTFUL, "output"));
     }
-    text += &format!("  in flight {}", count(snapshot.in_flight.used));
-    if !snapshot.latency.is_zero() {
-        text += &format!(", a call takes {}", span(snapshot.latency));
+    text += &format!("  in flight {}", count(seen.in_flight));
+    if seen.call_seconds > 0.0 {
+        text += &format!(", a call takes {}", span(seconds(seen.call_seconds)));
     }
-    if let Some(useful) = call_stats::kept_busy(model.limits.window, snapshot) {
+    if let Some(useful) = seen.useful_in_flight {
         text += &format!("; the quota keeps {} busy", count(useful));
     }
     text.push('\n');
-    for day in DayLimit::ALL {
-        if let Some(limit) = model.limits.day(day) {
-            let (used, limit, left) =
-                (count(snapshot.day(day)), count(limit), span(snapshot.day_left));
-            let counts = day.counts();
-            text += &format!("  {counts} today {used} of {limit}; a new day begins in {left}\n");
-        }
+    let day = seen.day;
+    let days = [
+        (DayLimit::Requests, day.requests_limit, day.requests),
+        (DayLimit::Tokens, day.tokens_limit, day.tokens),
+    ];
+    for (which, limit, used) in days {
+        let Some(limit) = limit else { continue };
+        let (used, limit, left) = (count(used), count(limit), span(seconds(day.left_seconds)));
+        let counts = which.counts();
+        text += &format!("  {counts} today {used} of {limit}; a new day begins in {left}\n");
     }
     let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING", "NEXT"]);
-    for (lane, (_, share)) in snapshot.lanes.iter().zip(model.lanes.iter()) {
+    for lane in &seen.lanes {
         lanes.row(vec![
             format!("  {}", lane.lane),
-            percent(share.guaranteed),
+            percent(lane.share),
             count(lane.in_flight),
-            span(lane.queue),
+            span(seconds(lane.queue_seconds)),
             count(lane.waiting),
-            span(lane.next),
+            span(seconds(lane.next_grant_seconds)),
         ]);
     }
     text + &lanes.text()
 }
 
-pub(super) fn value(model: &ModelQuota, snapshot: &Snapshot) -> Value {
-    let limits = rows(model, snapshot).into_iter().map(|row| {
-        let figures = json!({
-            "limit": row.configured,
-            "effective_limit": row.seen.limit,
-            "why": reasons(model, snapshot, &row),
-            "set": row.seen.set,
-            "stated": row.seen.stated,
-            "used": row.seen.used,
-            "reserved": row.seen.held,
-            "others": row.seen.others,
-            "headroom": row.free(),
-            "pace_ahead_seconds": row.seen.ahead.as_secs_f64(),
-        });
-        (row.limited.name().to_owned(), figures)
-    });
-    let lanes = snapshot.lanes.iter().zip(model.lanes.iter()).map(|(lane, (_, share))| {
-        let figures = json!({
-            "share": share.guaranteed,
-            "burst": share.ceiling,
-            "in_flight": lane.in_flight,
-            "queue_seconds": lane.queue.as_secs_f64(),
-            "waiting": lane.waiting,
-            "next_grant_seconds": lane.next.as_secs_f64(),
-        });
-        (lane.lane.to_string(), figures)
-    });
-    json!({
-        "model": model.id,
-        "window_seconds": model.limits.window.as_secs_f64(),
-        "paused_seconds": snapshot.pause.as_secs_f64(),
-        "pause_reason": Some(&snapshot.reason).filter(|reason| !reason.is_empty()),
-        "exhausted": snapshot.exhausted,
-        "binds": binds(model, snapshot),
-        "counts": snapshot.counted,
-        "unused_output": unused(model, snapshot),
-        "factor": snapshot.factor,
-        "overload_cap": snapshot.cap,
-        "in_flight": snapshot.in_flight.used,
-        "call_seconds": snapshot.latency.as_secs_f64(),
-        "useful_in_flight": call_stats::kept_busy(model.limits.window, snapshot),
-        "day": {
-            "requests_limit": model.limits.requests_per_day,
-            "requests": snapshot.day_requests,
-            "tokens_limit": model.limits.tokens_per_day,
-            "tokens": snapshot.day_tokens,
-            "left_seconds": snapshot.day_left.as_secs_f64(),
-        },
-        "reservations": snapshot.reservations,
-        "limits": limits.collect::<serde_json::Map<_, _>>(),
-        "lanes": lanes.collect::<serde_json::Map<_, _>>(),
-    })
+fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
+    use std::sync::Arc;
 
-    use tidegate_quota::{Charge, Counted, Dimension, Lanes, Limits, Options};
+    use tidegate_quota::{
+        Charge, Counted, Dimension, Lanes, Limits, Options, Snapshot, holds::Held,
+        snapshot::DimensionSnapshot,
+    };
 
     use super::*;
+    use crate::cli::snapshot::binds;
+
+    fn seen(model: &ModelQuota, snapshot: &Snapshot) -> ModelSeen {
+        ModelSeen::new(model, snapshot, Beside { cards: &[], held: &Held::default() })
+    }
 
     #[tokio::test]
     async fn a_paused_model_in_a_table_and_as_json() {
@@ -343,7 +189,7 @@ mod tests {
         let mut snapshot = quota.inspect(&model.id).await.unwrap();
         snapshot.dimensions.requests.used = 49;
         snapshot.lanes[0].queue = Duration::ZERO;
-        let text = output::plain(&text(&model, &snapshot, None, false));
+        let text = output::plain(&text(&seen(&model, &snapshot)));
         assert!(text.starts_with("a:b  paused for 1m 0s: holiday\n  until "), "{text}");
         assert!(text.contains("`tidegate resume a:b` opens it now"), "{text}");
         assert!(
@@ -353,7 +199,7 @@ mod tests {
         assert!(text.contains("  requests: margin 0.98\n"), "{text}");
         assert!(text.contains("  batch  100.0 %          0   0.0s        0  0.0s\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-        let value = value(&model, &snapshot);
+        let value = serde_json::to_value(seen(&model, &snapshot)).unwrap();
         assert_eq!(value["limits"]["requests"]["headroom"], 49);
         assert_eq!(value["pause_reason"], "holiday");
         assert!(known(&quota, "a:c").unwrap_err().to_string().contains("configured: a:b"));
@@ -374,14 +220,14 @@ mod tests {
         snapshot.dimensions.combined =
             DimensionSnapshot { limit: 2_000_000, ..of(62 * 10_400, 2 * 10_400) };
         let cautious = model(Charge::CAUTIOUS);
-        let text = output::plain(&text(&cautious, &snapshot, None, false));
+        let text = output::plain(&text(&seen(&cautious, &snapshot)));
         let words = "  output the provider counts max_output_tokens, used or not, by its headers: ";
         assert!(text.contains(words), "{text}");
         assert!(text.contains("with max_output_tokens = 640 it would be"), "{text}");
-        let seen = value(&cautious, &snapshot);
-        assert_eq!(seen["counts"], "both");
-        assert!(seen["unused_output"].as_str().unwrap().contains("640"), "{seen}");
-        assert!(value(&model(Charge::default()), &snapshot)["unused_output"].is_null());
+        let value = serde_json::to_value(seen(&cautious, &snapshot)).unwrap();
+        assert_eq!(value["counts"], "both");
+        assert!(value["unused_output"].as_str().unwrap().contains("640"), "{value}");
+        assert_eq!(seen(&model(Charge::default()), &snapshot).unused_output, None);
     }
 
     #[test]
@@ -397,18 +243,18 @@ mod tests {
             Arc::new(Lanes::single()),
         )
         .unwrap();
-        let seen = |limit, used| DimensionSnapshot { limit, used, ..DimensionSnapshot::default() };
+        let of = |limit, used| DimensionSnapshot { limit, used, ..DimensionSnapshot::default() };
         let mut snapshot = Snapshot {
             factor: 0.9,
             cap: Some(8),
             latency: Duration::from_secs(5),
             ..Snapshot::default()
         };
-        snapshot.dimensions.requests = DimensionSnapshot { set: Some(300), ..seen(264, 10) };
+        snapshot.dimensions.requests = DimensionSnapshot { set: Some(300), ..of(264, 10) };
         snapshot.dimensions.combined =
-            DimensionSnapshot { stated: Some(50_000), others: 700, ..seen(44_100, 44_000) };
-        snapshot.in_flight = seen(8, 3);
-        let text = output::plain(&text(&model, &snapshot, None, false));
+            DimensionSnapshot { stated: Some(50_000), others: 700, ..of(44_100, 44_000) };
+        snapshot.in_flight = of(8, 3);
+        let text = output::plain(&text(&seen(&model, &snapshot)));
         for part in [
             "binds tokens: 99.8 % used, 100 free",
             "requests: set to 300 by an operator; margin 0.98; after refusals × 0.90",

@@ -14,11 +14,18 @@ use crate::{
 
 use super::{
     exit::{Outcome, usage},
-    output, place,
+    output,
+    page::{self, Page},
+    place,
 };
 
 pub(super) async fn worker(config: &Config) -> anyhow::Result<Outcome> {
     let telemetry = telemetry::start(config.worker.metrics_address()).await;
+    // Without a page the work goes on.
+    let _page = page::start(config).await.unwrap_or_else(|error| {
+        tracing::warn!("no page: {error:#}");
+        None
+    });
     let (told, stop) = oneshot::channel();
     let stop = async {
         let _ = stop.await;
@@ -60,7 +67,8 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     output::say("starting …");
     let mut stack =
         Box::pin(Stack::start(Options { config, simulated, roots: Vec::new() })).await?;
-    let shown = show_addresses(&stack);
+    let page = page::start_for_one(stack.config()).await;
+    let shown = show_addresses(&stack, page.as_ref());
     let ended = match shown {
         Ok(()) => {
             tokio::select! {
@@ -75,11 +83,11 @@ pub(super) async fn dev(args: DevArgs, mut config: Config) -> anyhow::Result<Out
     ended.and(stopped).map(|()| Outcome::Done)
 }
 
-fn show_addresses(stack: &Stack) -> anyhow::Result<()> {
+fn show_addresses(stack: &Stack, page: Option<&Page>) -> anyhow::Result<()> {
     let file = stack.folder().join("tidegate.toml");
     std::fs::write(&file, show::toml(stack.config()))
         .with_context(|| format!("writing {}", file.display()))?;
-    output::data(&output::pairs(&addresses(stack)))?;
+    output::data(&output::pairs(&addresses(stack, page)))?;
     let example = stack.config().models.keys().next().map_or("provider:model", String::as_str);
     output::say(&format!(
         "\nIn another terminal:\n\n  export TIDEGATE_CONFIG={}\n  tidegate run DOCUMENTS --output out/ --instructions \"Summarise in three points.\" --model {example}\n  tidegate status\n\nCtrl-C ends everything; nothing is kept.",
@@ -88,13 +96,15 @@ fn show_addresses(stack: &Stack) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn addresses(stack: &Stack) -> Vec<(&'static str, String)> {
+fn addresses(stack: &Stack, page: Option<&Page>) -> Vec<(&'static str, String)> {
     let config = stack.config();
-    let mut rows = vec![
+    let mut rows: Vec<_> =
+        page.map(|page| ("the page", page.url_with_token())).into_iter().collect();
+    rows.extend([
         ("Temporal UI", stack.temporal().ui()),
         ("Temporal", stack.temporal().address()),
         ("Redis", stack.redis().url()),
-    ];
+    ]);
     if let Some(simulator) = stack.simulator() {
         let url = simulator.base_url();
         rows.push(("anthropic", url.clone()));

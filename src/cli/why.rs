@@ -17,7 +17,8 @@ use super::{
     exit::Outcome,
     failed,
     figures::{self, count, span},
-    keys, output, quota,
+    keys, output,
+    snapshot::{Beside, ModelSeen},
     trouble::Trouble,
 };
 
@@ -41,7 +42,7 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         ended(config, &temporal, &batch, args.json).await?;
         return Ok(Outcome::Done);
     }
-    let look = cause::look(config, &temporal, &batch).await?;
+    let look = cause::look(config, &config.quota()?, &temporal, &batch).await?;
     if args.json {
         let mut value = value(&batch, &look);
         value["refused_keys"] = keys::value(&look.cards, &temporal.queue());
@@ -169,6 +170,8 @@ fn value(batch: &Batch, look: &Look) -> Value {
         "last_attempt": waits.next.map(|(_, last)| figures::stamp(last)),
         "faults": look.troubles.iter().map(Trouble::value).collect::<Vec<_>>(),
         "failures": look.progress.as_ref().map(|progress| progress.totals.failures),
-        "quota": look.quota.as_ref().map(|(model, seen)| quota::value(model, seen)),
+        "quota": look.quota.as_ref().map(|(model, seen)| {
+            ModelSeen::new(model, seen, Beside { cards: &look.cards, held: &look.held })
+        }),
     })
 }

@@ -114,6 +114,14 @@ impl Faults<'_> {
             );
             self.add(&["worker", "metrics-listen"], what);
         }
+        let page = &self.config.dashboard;
+        if page.address().is_some_and(|listen| listen.parse::<SocketAddr>().is_err()) {
+            let what = format!(
+                "is \"{}\"; write an address and a port such as 127.0.0.1:9465, or off",
+                page.listen
+            );
+            self.add(&["dashboard", "listen"], what);
+        }
         if worker.memory.is_some_and(|memory| memory.0 < 64 << 20) {
             self.add(
                 &["worker", "memory"],

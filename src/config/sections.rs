@@ -1,6 +1,6 @@
 //! The sections of `tidegate.toml`; those of providers and models have files of their own.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, env, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_activities::failure::Backoff;
@@ -25,6 +25,8 @@ pub struct Config {
     pub worker: Worker,
     /// How much is read of a document, and by what.
     pub documents: Documents,
+    /// What the fleet is doing, in a browser.
+    pub dashboard: Dashboard,
     /// What may be read and written.
     pub storage: Storage,
     /// How each provider is reached.
@@ -58,6 +60,7 @@ impl Default for Config {
             gate: Gate::default(),
             worker: Worker::default(),
             documents: Documents::default(),
+            dashboard: Dashboard::default(),
             storage: Storage::default(),
             providers: vendors
                 .into_iter()
@@ -135,6 +138,47 @@ impl std::fmt::Debug for Redis {
             .field("url", &mask::url(&self.url))
             .field("key_prefix", &self.key_prefix)
             .finish()
+    }
+}
+
+/// The page: what the fleet is doing, in a browser. A worker serves it, `tidegate dev` and `tidegate
+/// demo` do anyway, and `tidegate dashboard` does nothing else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Dashboard {
+    /// An address and a port, such as 127.0.0.1:9465, or off. Reading is open on loopback alone;
+    /// elsewhere it wants the token, as the password that a browser asks for.
+    pub listen: String,
+    /// The variable that holds the token which actions want; without one there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+}
+
+impl Default for Dashboard {
+    fn default() -> Self {
+        Self { listen: "off".to_owned(), token_env: None }
+    }
+}
+
+impl Dashboard {
+    /// Where the page is served, if anywhere.
+    #[must_use]
+    pub fn address(&self) -> Option<&str> {
+        Some(self.listen.as_str()).filter(|listen| !listen.is_empty() && *listen != "off")
+    }
+
+    /// What actions want; `None` where none is named.
+    ///
+    /// # Errors
+    /// It is named and not there.
+    pub fn token(&self) -> anyhow::Result<Option<String>> {
+        let Some(name) = &self.token_env else { return Ok(None) };
+        match env::var(name) {
+            Ok(token) if !token.trim().is_empty() => Ok(Some(token.trim().to_owned())),
+            _ => anyhow::bail!(
+                "dashboard.token-env names {name}, which is not set; set it, or remove the key"
+            ),
+        }
     }
 }
 

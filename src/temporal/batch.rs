@@ -6,8 +6,9 @@ use anyhow::{Context, anyhow};
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
-    UntypedQuery, UntypedWorkflow, WorkflowDescribeOptions, WorkflowExecutionStatus,
-    WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions, WorkflowStartOptions,
+    UntypedQuery, UntypedSignal, UntypedWorkflow, WorkflowCancelOptions, WorkflowDescribeOptions,
+    WorkflowExecutionStatus, WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions,
+    WorkflowSignalOptions, WorkflowStartOptions,
     errors::{
         WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
     },
@@ -176,6 +177,42 @@ impl Temporal {
         .boxed()
     }
 
+    /// Sends a batch a signal: `pause` or `resume`.
+    ///
+    /// # Errors
+    /// No such batch runs, or the server is away.
+    pub fn signal<'a>(
+        &'a self,
+        id: &'a str,
+        name: &'static str,
+    ) -> BoxFuture<'a, anyhow::Result<()>> {
+        async move {
+            let options = WorkflowSignalOptions::builder().build();
+            let signal = UntypedSignal::new(name);
+            match self.handle(id).signal(signal, RawValue::default(), options).await {
+                Ok(()) => Ok(()),
+                Err(WorkflowInteractionError::NotFound(_)) => Err(not_running(id)),
+                Err(error) => Err(self.refused(&error.to_string())),
+            }
+        }
+        .boxed()
+    }
+
+    /// Asks a batch to stop: what is under way ends, and its report is written.
+    ///
+    /// # Errors
+    /// No such batch runs, or the server is away.
+    pub fn cancel<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<()>> {
+        async move {
+            match self.handle(id).cancel(WorkflowCancelOptions::builder().build()).await {
+                Ok(()) => Ok(()),
+                Err(WorkflowInteractionError::NotFound(_)) => Err(not_running(id)),
+                Err(error) => Err(self.refused(&error.to_string())),
+            }
+        }
+        .boxed()
+    }
+
     /// Waits for a batch's end.
     ///
     /// # Errors
@@ -252,6 +289,10 @@ impl Temporal {
 
 pub(super) fn unknown(id: &str) -> anyhow::Error {
     anyhow!("there is no batch called {id}; `tidegate status` lists them")
+}
+
+fn not_running(id: &str) -> anyhow::Error {
+    anyhow!("no batch called {id} runs; `tidegate status` lists them")
 }
 
 /// The server says that no poller was seen, or gives up waiting for one.

@@ -5,12 +5,13 @@ use std::time::{Duration, SystemTime};
 use futures::{FutureExt, StreamExt, TryStreamExt, future::BoxFuture, stream};
 use serde_json::Value;
 use temporalio_client::{
-    WorkflowDescribeOptions, WorkflowFetchHistoryOptions, errors::WorkflowInteractionError,
+    Client, UntypedWorkflowHandle, WorkflowDescribeOptions, WorkflowFetchHistoryOptions,
+    errors::WorkflowInteractionError,
 };
 use temporalio_common::protos::temporal::api::{
     enums::v1::PendingActivityState,
     failure::v1::{Failure, failure::FailureInfo},
-    history::v1::history_event::Attributes,
+    history::v1::{WorkflowExecutionStartedEventAttributes, history_event::Attributes},
     workflow::v1::PendingActivityInfo,
     workflowservice::v1::DescribeWorkflowExecutionResponse,
 };
@@ -77,25 +78,41 @@ impl Temporal {
     /// # Errors
     /// There is no such batch, or the server is away.
     pub fn input<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Value>> {
+        async move { Ok(input_of(self.started(self.handle(id), id).await?)) }.boxed()
+    }
+
+    /// What a batch was started with, whichever of its runs is the newest.
+    ///
+    /// # Errors
+    /// As [`Self::input`].
+    pub fn first_input<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Value>> {
         async move {
-            let mut history =
-                self.handle(id).fetch_history(WorkflowFetchHistoryOptions::builder().build());
-            let first = match history.next().await {
-                Some(Ok(event)) => event,
-                Some(Err(WorkflowInteractionError::NotFound(_))) | None => return Err(unknown(id)),
-                Some(Err(error)) => return Err(self.refused(&error.to_string())),
-            };
-            let Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) =
-                first.attributes
-            else {
-                return Ok(Value::Null);
-            };
-            let payload = started.input.and_then(|input| input.payloads.into_iter().next());
-            Ok(payload
-                .and_then(|payload| serde_json::from_slice(&payload.data).ok())
-                .unwrap_or_default())
+            let newest = self.started(self.handle(id), id).await?;
+            let first = newest.map(|event| event.first_execution_run_id).unwrap_or_default();
+            let mut run = self.handle(id).info().clone();
+            run.run_id = Some(first).filter(|run| !run.is_empty());
+            let first = self.started(run.bind_untyped(self.client().clone()), id).await?;
+            Ok(input_of(first))
         }
         .boxed()
+    }
+
+    /// The first event of a run.
+    async fn started(
+        &self,
+        run: UntypedWorkflowHandle<Client>,
+        id: &str,
+    ) -> anyhow::Result<Option<WorkflowExecutionStartedEventAttributes>> {
+        let mut history = run.fetch_history(WorkflowFetchHistoryOptions::builder().build());
+        let first = match history.next().await {
+            Some(Ok(event)) => event,
+            Some(Err(WorkflowInteractionError::NotFound(_))) | None => return Err(unknown(id)),
+            Some(Err(error)) => return Err(self.refused(&error.to_string())),
+        };
+        Ok(match first.attributes {
+            Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => Some(started),
+            _ => None,
+        })
     }
 
     async fn description(
@@ -108,6 +125,13 @@ impl Temporal {
             Err(error) => Err(self.refused(&error.to_string())),
         }
     }
+}
+
+/// A run's input, as JSON; null for anything else.
+fn input_of(started: Option<WorkflowExecutionStartedEventAttributes>) -> Value {
+    let input = started.and_then(|started| started.input);
+    let payload = input.and_then(|input| input.payloads.into_iter().next());
+    payload.and_then(|payload| serde_json::from_slice(&payload.data).ok()).unwrap_or_default()
 }
 
 impl From<PendingActivityInfo> for Pending {

@@ -30,6 +30,7 @@ mod money;
 mod outage;
 mod own_activity;
 mod pack;
+mod page;
 mod paused;
 mod pool;
 mod providers;

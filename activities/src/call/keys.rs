@@ -69,6 +69,9 @@ pub struct About {
     pub started: u64,
     /// Documents at once, at most.
     pub slots: u64,
+    /// Of the limits that it was configured with: workers of one fleet have the same.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fingerprint: String,
 }
 
 /// A key that a provider does not accept.

@@ -1,0 +1,93 @@
+//! Who may read the page, and who may act from it.
+
+use std::net::SocketAddr;
+
+use axum::http::{HeaderMap, header};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+
+/// This machine's own names.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// What a page lets in.
+#[derive(Clone)]
+pub(super) struct Access {
+    pub(super) bound: SocketAddr,
+    /// Without one there are no actions.
+    pub(super) token: Option<String>,
+}
+
+impl Access {
+    /// On loopback a name that is not this machine's own is somebody else's page.
+    pub(super) fn is_own_host(&self, headers: &HeaderMap) -> bool {
+        let host =
+            headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+        let name = host.rsplit_once(':').filter(port).map_or(host, |(name, _)| name);
+        !self.bound.ip().is_loopback() || OWN.contains(&name)
+    }
+
+    /// Whether the page may be read.
+    pub(super) fn may_read(&self, headers: &HeaderMap) -> bool {
+        self.bound.ip().is_loopback() || self.knows(headers)
+    }
+
+    /// Whether an action is meant by somebody who may: what a browser adds by itself (a password
+    /// that it remembers) is no proof of that, a bearer's token that a script has set is.
+    pub(super) fn may_act(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        given.is_some_and(|value| value.starts_with("Bearer ")) && self.knows(headers)
+    }
+
+    /// Whether the token is there: as a bearer's, or as the password that a browser asks for.
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (Some(token), Some(given)) = (&self.token, given) else { return false };
+        if let Some(basic) = given.strip_prefix("Basic ") {
+            let decoded = STANDARD.decode(basic).ok();
+            let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
+            let password = decoded.as_deref().and_then(|pair| pair.split_once(':'));
+            return password.is_some_and(|(_, password)| same(password, token));
+        }
+        given.strip_prefix("Bearer ").is_some_and(|given| same(given, token))
+    }
+}
+
+/// In a time that tells nothing of where they differ.
+fn same(given: &str, token: &str) -> bool {
+    let differs = given.bytes().zip(token.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));
+    given.len() == token.len() && differs == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: header::HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn loopback_is_read_by_its_own_names_and_others_want_the_token() {
+        let token = Some("tide".to_owned());
+        let local = Access { bound: "127.0.0.1:80".parse().unwrap(), token };
+        let host = |name: &str| local.is_own_host(&with(header::HOST, name));
+        assert!(
+            ["localhost:8080", "127.0.0.1:1", "[::1]:80", "[::1]", "localhost"].map(host)
+                == [true; 5]
+        );
+        assert!(["evil.example", "localhost.evil.example:80", ""].map(host) == [false; 3]);
+        assert!(local.may_read(&HeaderMap::new()));
+        let open = Access { bound: "10.0.0.1:80".parse().unwrap(), ..local.clone() };
+        assert!(open.is_own_host(&with(header::HOST, "fleet.example")));
+        let reads = |value: &str| open.may_read(&with(header::AUTHORIZATION, value));
+        // `:tide`, `ops:tide`, `:ebb`
+        assert!(["Bearer tide", "Basic OnRpZGU=", "Basic b3BzOnRpZGU="].map(reads) == [true; 3]);
+        assert!(["Bearer tid", "Bearer tidex", "Basic OmViYg==", "tide"].map(reads) == [false; 4]);
+        let acts = |value: &str| local.may_act(&with(header::AUTHORIZATION, value));
+        assert!(acts("Bearer tide"));
+        assert!(!acts("Basic OnRpZGU="), "a browser adds it by itself");
+        assert!(!local.may_act(&HeaderMap::new()));
+        let none = Access { token: None, ..local };
+        assert!(!none.may_act(&with(header::AUTHORIZATION, "Bearer ")));
+    }
+}

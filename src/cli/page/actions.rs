@@ -1,0 +1,194 @@
+//! What can be done from the page: what `tidegate pause`, `resume` and `limits set` do, and what
+//! signals and a cancellation do to a batch.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde::Deserialize;
+use tidegate_quota::{Change, Limited, PerLimit, Quota};
+use tidegate_types::ModelId;
+
+use crate::cli::{quota, snapshot::Eye};
+
+/// No override ends later than this.
+const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+
+/// One action.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub(super) struct Action {
+    action: What,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    batch: Option<String>,
+    /// Why: it is logged, and shown with a model's pause.
+    #[serde(default)]
+    why: String,
+    /// How long a pause or a limit holds; until it is taken back without one.
+    #[serde(default)]
+    seconds: Option<u64>,
+    /// Which limit is set, by its key: `rpm`, `tpm` and so on.
+    #[serde(default)]
+    limit: Option<String>,
+    /// What it is set to.
+    #[serde(default)]
+    value: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Pause,
+    Resume,
+    Cancel,
+    /// Starts a batch that has ended again: what failed is asked again, and nothing else.
+    Retry,
+    SetLimit,
+    ClearLimits,
+}
+
+impl Action {
+    /// Does it.
+    ///
+    /// # Errors
+    /// A sentence for who asked: what is unknown, or does not answer.
+    pub(super) async fn carry_out(&self, eye: &Eye) -> anyhow::Result<()> {
+        match (&self.model, &self.batch) {
+            (Some(model), None) => {
+                self.on_model(&eye.quota, &quota::known(&eye.quota, model)?).await
+            }
+            (None, Some(batch)) => self.on_batch(eye, batch).await,
+            _ => bail!("name a model or a batch, and one of them"),
+        }
+    }
+
+    async fn on_model(&self, limiter: &Quota, model: &ModelId) -> anyhow::Result<()> {
+        let length = self.length()?;
+        match self.action {
+            What::Pause => {
+                let why = self.why.split_whitespace().collect::<Vec<_>>().join(" ");
+                let why = if why.is_empty() { "paused from the page".to_owned() } else { why };
+                match length {
+                    Some(length) => drop(limiter.pause(model, length, &why).await?),
+                    None => limiter.hold_model(model, &why).await?,
+                }
+                Ok(())
+            }
+            What::Resume => Ok(limiter.resume(model).await?),
+            What::SetLimit => {
+                let (wanted, value) = self.limit()?;
+                let changes = PerLimit::from_fn(|limited| {
+                    if limited == wanted { Change::Set(value) } else { Change::Keep }
+                });
+                // Said first: one that is set and does not end would stay.
+                limiter.limits_end(model, length).await?;
+                Ok(limiter.set_limits(model, &changes).await?)
+            }
+            What::ClearLimits => {
+                limiter.set_limits(model, &PerLimit::from_fn(|_| Change::Clear)).await?;
+                Ok(limiter.limits_end(model, None).await?)
+            }
+            What::Cancel | What::Retry => bail!("that is done to batches"),
+        }
+    }
+
+    async fn on_batch(&self, eye: &Eye, batch: &str) -> anyhow::Result<()> {
+        let temporal = eye.temporal().await?;
+        match self.action {
+            What::Pause => temporal.signal(batch, "pause").await,
+            What::Resume => temporal.signal(batch, "resume").await,
+            // The server takes that of a batch that has ended too, in silence.
+            What::Cancel if !temporal.describe(batch).await?.is_running() => {
+                bail!("{batch} has ended")
+            }
+            What::Cancel => temporal.cancel(batch).await,
+            What::Retry => {
+                let input = temporal.first_input(batch).await?;
+                let input = serde_json::from_value(input)
+                    .context("this version does not understand what the batch was started with")?;
+                match temporal.start(batch, &input).await? {
+                    true => Ok(()),
+                    false => bail!("{batch} runs; what fails is asked again when it has ended"),
+                }
+            }
+            What::SetLimit | What::ClearLimits => bail!("that is done to models"),
+        }
+    }
+
+    fn length(&self) -> anyhow::Result<Option<Duration>> {
+        match self.seconds.map(Duration::from_secs) {
+            Some(length) if length.is_zero() || length > LONGEST => {
+                bail!("seconds must be from 1 to {}", LONGEST.as_secs())
+            }
+            length => Ok(length),
+        }
+    }
+
+    fn limit(&self) -> anyhow::Result<(Limited, u64)> {
+        let name = self.limit.as_deref().unwrap_or_default();
+        let limited = Limited::ALL.into_iter().find(|limited| limited.key() == name);
+        let keys = Limited::ALL.map(Limited::key).join(", ");
+        let limited = limited.with_context(|| format!("limit must be one of {keys}"))?;
+        match self.value {
+            None => bail!("value is missing: what {name} is to be"),
+            Some(0) => bail!("{name} of 0 would admit nothing; pause the model instead"),
+            Some(value) => Ok((limited, value)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn models_are_paused_and_their_limits_set_for_some_time() {
+        let limits = Limits::default().with(Dimension::Combined, 1_000);
+        let lanes = Arc::new(Lanes::single());
+        let id: ModelId = "a:b".parse().unwrap();
+        let model = ModelQuota::new(id.clone(), limits, Charge::default(), lanes).unwrap();
+        let quota = Quota::in_memory([model], Options::default());
+        let act = async |action: serde_json::Value| {
+            let action: Action = serde_json::from_value(action).unwrap();
+            action.on_model(&quota, &id).await.map_err(|error| error.to_string())
+        };
+        act(json!({"action": "pause", "why": "a \n holiday"})).await.unwrap();
+        let seen = quota.inspect(&id).await.unwrap();
+        assert_eq!((seen.reason.as_str(), seen.pause.is_zero()), ("a holiday", false));
+        assert!(quota.held().await.unwrap().models.contains_key(&id), "until it is resumed");
+        act(json!({"action": "resume"})).await.unwrap();
+        assert!(quota.inspect(&id).await.unwrap().pause.is_zero());
+        act(json!({"action": "pause", "seconds": 60})).await.unwrap();
+        assert!(!quota.held().await.unwrap().models.contains_key(&id), "for a minute");
+
+        let set = json!({"action": "set_limit", "limit": "tpm", "value": 500, "seconds": 3600});
+        act(set).await.unwrap();
+        let tokens = Limited::Window(Dimension::Combined);
+        assert_eq!(quota.inspect(&id).await.unwrap().of(tokens).set, Some(500));
+        assert!(quota.held().await.unwrap().limit_left(&id).unwrap().as_secs() > 3_500);
+        act(json!({"action": "clear_limits"})).await.unwrap();
+        assert_eq!(quota.inspect(&id).await.unwrap().of(tokens).set, None);
+        assert_eq!(quota.held().await.unwrap().limit_left(&id), None);
+
+        for (bad, why) in [
+            (
+                json!({"action": "set_limit", "limit": "tpx", "value": 5}),
+                "limit must be one of rpm",
+            ),
+            (json!({"action": "set_limit", "limit": "tpm"}), "value is missing"),
+            (json!({"action": "set_limit", "limit": "tpm", "value": 0}), "would admit nothing"),
+            (json!({"action": "pause", "seconds": 0}), "from 1 to"),
+            (json!({"action": "cancel"}), "done to batches"),
+        ] {
+            let error = act(bad).await.unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(serde_json::from_value::<Action>(json!({"action": "sink"})).is_err());
+    }
+}

@@ -1,0 +1,163 @@
+//! A batch: how far it is or how it ended, what holds it back, what has failed and why.
+
+use std::time::{Duration, SystemTime};
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use tidegate_quota::Quota;
+use tidegate_workflows::contract::Progress;
+
+use crate::{
+    cli::{
+        cause::{self, Cause},
+        failed::{self, Failed},
+        figures, follow, place, summary,
+    },
+    config::Config,
+    temporal::{Batch, Ending, NoProgress, Temporal},
+};
+
+/// How far a batch is.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::cli) enum Known {
+    Progress(Box<Progress>),
+    /// Why that is not known, or how it ended without a result.
+    Nothing(String),
+}
+
+/// A batch.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::cli) struct BatchSeen {
+    pub(in crate::cli) batch: Batch,
+    pub(in crate::cli) known: Known,
+    /// Of one that runs: what holds it back.
+    pub(in crate::cli) cause: Option<Cause>,
+    /// The most frequent first.
+    pub(in crate::cli) failed: Vec<Failed>,
+}
+
+/// A running batch is asked; of one that has ended, the result is read.
+pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
+    if batch.is_running() {
+        return match temporal.progress(&batch.id).await {
+            Ok(progress) => Known::Progress(Box::new(progress)),
+            Err(NoProgress::NoWorker) => Known::Nothing(follow::no_worker(temporal)),
+            Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
+            Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
+        };
+    }
+    match temporal.ending(&batch.id).await {
+        Ok(Ending::Completed(progress)) => Known::Progress(progress),
+        Ok(Ending::Broken(why)) => Known::Nothing(why),
+        Err(error) => Known::Nothing(format!("{error:#}")),
+    }
+}
+
+/// All that is to be known of it.
+pub(in crate::cli) async fn seen(
+    config: &Config,
+    limiter: &Quota,
+    temporal: &Temporal,
+    batch: Batch,
+) -> BatchSeen {
+    let known = known(temporal, &batch).await;
+    let cause = match batch.is_running() {
+        true => cause::look(config, limiter, temporal, &batch).await.map(|look| look.cause).ok(),
+        false => None,
+    };
+    let failed = match &known {
+        Known::Progress(progress) => failed::of(config, progress).await,
+        Known::Nothing(_) => Vec::new(),
+    };
+    BatchSeen { batch, known, cause, failed }
+}
+
+impl BatchSeen {
+    /// Without a look at what holds it back.
+    pub(in crate::cli) fn listed(batch: Batch, known: Known) -> Self {
+        Self { batch, known, cause: None, failed: Vec::new() }
+    }
+
+    pub(in crate::cli) fn id(&self) -> &str {
+        &self.batch.id
+    }
+
+    pub(in crate::cli) fn progress(&self) -> Option<&Progress> {
+        match &self.known {
+            Known::Progress(progress) => Some(progress),
+            Known::Nothing(_) => None,
+        }
+    }
+
+    pub(in crate::cli) fn is_paused(&self) -> bool {
+        self.batch.is_running() && self.progress().is_some_and(|progress| progress.paused)
+    }
+
+    /// As it is shown: one that is paused says so.
+    pub(in crate::cli) fn status(&self) -> &'static str {
+        if self.is_paused() { "paused" } else { self.batch.status.as_str() }
+    }
+
+    pub(in crate::cli) fn took(&self) -> Option<Duration> {
+        let until = self.batch.closed.unwrap_or_else(SystemTime::now);
+        until.duration_since(self.batch.started?).ok()
+    }
+
+    /// Until it is done; none where nobody knows: it is paused, or stands.
+    pub(in crate::cli) fn eta(&self) -> Option<Duration> {
+        let progress = self.progress().filter(|progress| !progress.paused)?;
+        if !self.batch.is_running() || self.cause.as_ref().is_some_and(|cause| cause.stands) {
+            return None;
+        }
+        figures::time(progress.eta.as_deref()).and_then(figures::until)
+    }
+
+    /// Documents a minute that were worked on to their end, since it was started.
+    pub(in crate::cli) fn per_minute(&self) -> f64 {
+        let minutes = self.took().unwrap_or_default().as_secs_f64() / 60.0;
+        let worked = self.progress().map_or(0, |progress| progress.totals.worked());
+        if minutes > 0.0 { figures::ratio(worked, 1) / minutes } else { 0.0 }
+    }
+
+    /// What holds it back, or why nothing is known of it.
+    pub(in crate::cli) fn why(&self) -> Option<&str> {
+        match (&self.cause, &self.known) {
+            (Some(cause), _) => Some(&cause.sentence),
+            (None, Known::Nothing(why)) => Some(why),
+            (None, Known::Progress(_)) => None,
+        }
+    }
+
+    /// The contract's fields, and what was found out beside them.
+    pub(in crate::cli) fn value(&self) -> anyhow::Result<Value> {
+        let mut value = match &self.known {
+            Known::Progress(progress) => summary::with_id(&self.batch.id, progress)?,
+            Known::Nothing(why) => json!({ "workflow_id": self.batch.id, "message": why }),
+        };
+        value["status"] = self.batch.status.as_str().into();
+        value["closed_at"] = self.batch.closed.map(figures::stamp).into();
+        if value["started_at"].is_null() {
+            value["started_at"] = self.batch.started.map(figures::stamp).into();
+        }
+        if let Known::Progress(progress) = &self.known {
+            value["results"] = place::shown(&progress.output).into();
+            value["documents_per_minute"] = self.per_minute().into();
+        }
+        if let Some(cause) = &self.cause {
+            value["why"] = cause.sentence.as_str().into();
+            if cause.stands {
+                value["eta"] = Value::Null;
+            }
+        }
+        if !self.failed.is_empty() {
+            value["failures_by_type"] = failed::value(&self.failed, None);
+        }
+        Ok(value)
+    }
+}
+
+impl Serialize for BatchSeen {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.value().map_err(serde::ser::Error::custom)?.serialize(to)
+    }
+}

@@ -1,0 +1,293 @@
+//! All of it, and how it is looked at: seldom, however many want to see it.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use futures::{StreamExt, stream};
+use serde::Serialize;
+use tidegate_activities::call::keys::cards;
+use tidegate_quota::Quota;
+use tokio::sync::Mutex;
+
+use super::{
+    batch::{self, BatchSeen},
+    budget::{self, BudgetSeen},
+    model::{Beside, ModelSeen},
+    verdict,
+    worker::WorkerSeen,
+};
+use crate::{
+    cli::figures,
+    config::{Config, mask},
+    temporal::{Batch, Temporal},
+};
+
+/// The quota is looked at as often as this; each look is a question to Redis for each model.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Batches are asked as often as this: each question is an action, which Temporal Cloud charges for.
+const BATCHES_EVERY: Duration = Duration::from_secs(5);
+
+/// So many batches are looked at, the newest first.
+const BATCHES: usize = 20;
+
+/// Batches are asked so many at a time.
+const AT_ONCE: usize = 4;
+
+/// A fleet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(in crate::cli) struct Snapshot {
+    /// RFC 3339.
+    pub(in crate::cli) at: String,
+    /// How it goes, in one sentence.
+    pub(in crate::cli) verdict: String,
+    pub(in crate::cli) models: Vec<ModelSeen>,
+    pub(in crate::cli) batches: Vec<BatchSeen>,
+    pub(in crate::cli) workers: Vec<WorkerSeen>,
+    pub(in crate::cli) budgets: Vec<BudgetSeen>,
+    /// What could not be seen, and why.
+    pub(in crate::cli) away: Vec<String>,
+}
+
+/// Looks at a fleet for everybody who wants to see it.
+pub(in crate::cli) struct Eye {
+    pub(in crate::cli) config: Config,
+    pub(in crate::cli) quota: Quota,
+    /// Connected at the first look, and again while that fails.
+    temporal: Mutex<Option<Temporal>>,
+    last: Mutex<Option<(Instant, Arc<Snapshot>)>>,
+    batches: Mutex<Batches>,
+}
+
+#[derive(Debug, Default)]
+struct Batches {
+    asked: Option<Instant>,
+    seen: Vec<BatchSeen>,
+    /// Those that have ended stay as they are.
+    ended: HashMap<(String, Option<SystemTime>), BatchSeen>,
+    away: Option<String>,
+}
+
+impl std::fmt::Debug for Eye {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Eye").finish_non_exhaustive()
+    }
+}
+
+impl Eye {
+    pub(in crate::cli) fn new(config: &Config) -> anyhow::Result<Self> {
+        Ok(Self {
+            config: config.clone(),
+            quota: config.quota()?,
+            temporal: Mutex::default(),
+            last: Mutex::default(),
+            batches: Mutex::default(),
+        })
+    }
+
+    /// What is to be seen now. What cannot be is named, and the rest is there.
+    pub(in crate::cli) async fn look(&self) -> Arc<Snapshot> {
+        // Who comes while another looks waits, and finds what was seen.
+        let mut last = self.last.lock().await;
+        if let Some((at, seen)) = &*last
+            && at.elapsed() < EVERY
+        {
+            return Arc::clone(seen);
+        }
+        let seen = Arc::new(Box::pin(self.take()).await);
+        *last = Some((Instant::now(), Arc::clone(&seen)));
+        seen
+    }
+
+    /// Something was changed: the next look is a new one.
+    pub(in crate::cli) async fn forget(&self) {
+        *self.last.lock().await = None;
+        self.batches.lock().await.asked = None;
+    }
+
+    pub(in crate::cli) async fn temporal(&self) -> anyhow::Result<Temporal> {
+        let mut temporal = self.temporal.lock().await;
+        if let Some(temporal) = &*temporal {
+            return Ok(temporal.clone());
+        }
+        let opened = Temporal::open(&self.config).await?;
+        *temporal = Some(opened.clone());
+        Ok(opened)
+    }
+
+    async fn take(&self) -> Snapshot {
+        let mut away = Vec::new();
+        let quota = &self.quota;
+        let cards = cards(quota).await.unwrap_or_else(|error| {
+            let at = mask::url(&self.config.redis.url);
+            away.push(format!(
+                "Redis does not answer at {at}: {error}; next: start it, or correct redis.url"
+            ));
+            Vec::new()
+        });
+        let held = quota.held().await.unwrap_or_default();
+        let mut models = Vec::new();
+        // Where Redis is away, that has been said, and each further question would take its time.
+        let is_there = away.is_empty();
+        for model in quota.models().filter(|_| is_there) {
+            match quota.inspect(&model.id).await {
+                Ok(seen) => {
+                    let mut seen =
+                        ModelSeen::new(model, &seen, Beside { cards: &cards, held: &held });
+                    seen.history = quota.history(&model.id).await.ok();
+                    models.push(seen);
+                }
+                Err(error) => away.push(format!("{} cannot be seen: {error}", model.id)),
+            }
+        }
+        let budgets = budget::all(&self.config, &quota.budgets()).await;
+        let (batches, of_batches) = Box::pin(self.batches()).await;
+        away.extend(of_batches);
+        let mut seen = Snapshot {
+            at: figures::stamp(SystemTime::now()),
+            verdict: String::new(),
+            models,
+            batches,
+            workers: WorkerSeen::all(&cards),
+            budgets,
+            away,
+        };
+        seen.verdict = verdict::of(&seen.models, &seen.batches, seen.workers.len(), &seen.away);
+        seen
+    }
+
+    async fn batches(&self) -> (Vec<BatchSeen>, Option<String>) {
+        let mut batches = self.batches.lock().await;
+        if batches.asked.is_none_or(|asked| asked.elapsed() >= BATCHES_EVERY) {
+            match Box::pin(self.ask(&batches.ended)).await {
+                Ok(seen) => {
+                    let ended = seen.iter().filter(|seen| !seen.batch.is_running());
+                    batches.ended = ended.map(|seen| (key(&seen.batch), seen.clone())).collect();
+                    (batches.seen, batches.away) = (seen, None);
+                }
+                Err(error) => {
+                    (batches.seen, batches.away) = (Vec::new(), Some(format!("{error:#}")))
+                }
+            }
+            batches.asked = Some(Instant::now());
+        }
+        (batches.seen.clone(), batches.away.clone())
+    }
+
+    async fn ask(
+        &self,
+        ended: &HashMap<(String, Option<SystemTime>), BatchSeen>,
+    ) -> anyhow::Result<Vec<BatchSeen>> {
+        let temporal = &self.temporal().await?;
+        let listed = temporal.list(BATCHES).await?;
+        let asked = listed.into_iter().map(|batch| async move {
+            match ended.get(&key(&batch)) {
+                Some(seen) if !batch.is_running() => seen.clone(),
+                _ => batch::seen(&self.config, &self.quota, temporal, batch).await,
+            }
+        });
+        Ok(stream::iter(asked).buffered(AT_ONCE).collect().await)
+    }
+}
+
+fn key(batch: &Batch) -> (String, Option<SystemTime>) {
+    (batch.id.clone(), batch.started)
+}
+
+#[cfg(test)]
+pub(in crate::cli) mod tests {
+    use tidegate_activities::call::keys::Card;
+    use tidegate_quota::{
+        Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota, holds::Held,
+        snapshot::LaneSnapshot,
+    };
+    use tidegate_workflows::contract::{Progress, Totals};
+
+    use super::*;
+    use crate::{
+        cli::{cause::Cause, failed::Failed, snapshot::Known},
+        temporal::Status,
+    };
+
+    /// A fleet of one worker with a batch on its way and one that has ended.
+    pub(in crate::cli) fn busy() -> Snapshot {
+        let limits =
+            Limits::default().with(Dimension::Requests, 5_000).with(Dimension::Combined, 400_000);
+        let id = "openai:gpt-4.1-mini".parse().unwrap();
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new(id, limits, Charge::default(), lanes).unwrap();
+        let mut quota = Quota { factor: 1.0, latency: Duration::from_secs(3), ..Quota::default() };
+        (quota.dimensions.combined.limit, quota.dimensions.combined.used) = (392_000, 380_240);
+        (quota.dimensions.requests.limit, quota.dimensions.requests.used) = (4_900, 312);
+        quota.in_flight.used = 42;
+        quota.lanes = vec![LaneSnapshot {
+            lane: "batch".to_owned().try_into().unwrap(),
+            waiting: 120,
+            queue: Duration::from_secs(17),
+            next: Duration::from_secs(1),
+            in_flight: 42,
+            used: Default::default(),
+        }];
+        let held = Held::default();
+        let model = ModelSeen::new(&model, &quota, Beside { cards: &[], held: &held });
+        let batch = |id: &str, status, totals, documents| {
+            let now = SystemTime::now();
+            let started = now - Duration::from_secs(600);
+            let eta =
+                (status == Status::Running).then(|| figures::stamp(now + Duration::from_secs(937)));
+            let progress = Progress { documents, totals, eta, ..Progress::default() };
+            let closed = (status != Status::Running).then_some(now);
+            let batch = Batch { id: id.to_owned(), status, started: Some(started), closed };
+            BatchSeen::listed(batch, Known::Progress(Box::new(progress)))
+        };
+        let mut totals =
+            Totals { succeeded: 1_247, failed: 3, in_flight: 162, ..Totals::default() };
+        totals.spend.cost_usd = 4.25;
+        let mut night = batch("contracts-20261120-184530-03f9a", Status::Running, totals, 5_000);
+        night.cause = Some(Cause {
+            sentence: "it waits for quota: tokens: 97.0 % used, 11,760 free".to_owned(),
+            stands: false,
+        });
+        night.failed = vec![Failed {
+            kind: "TooLarge".to_owned(),
+            documents: 3,
+            words: Some("the document is too long".to_owned()),
+            samples: vec!["annex-b.pdf".to_owned()],
+        }];
+        let totals = Totals { succeeded: 800, ..Totals::default() };
+        let done = batch("invoices-20261119-010000-1b2c3", Status::Completed, totals, 800);
+        let models = vec![model];
+        let batches = vec![night, done];
+        Snapshot {
+            at: "2026-11-20T18:50:00Z".to_owned(),
+            verdict: verdict::of(&models, &batches, 1, &[]),
+            models,
+            batches,
+            workers: vec![WorkerSeen::new("tidegate-a-1", &Card::default())],
+            budgets: vec![BudgetSeen {
+                tenant: "acme".to_owned().try_into().unwrap(),
+                budget_usd: 10.0,
+                spent_usd: 7.5,
+            }],
+            away: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn its_names_are_those_of_the_other_commands() {
+        let value = serde_json::to_value(busy()).unwrap();
+        let limit = &value["models"][0]["limits"]["tokens"];
+        assert_eq!(
+            (&limit["limit"], &limit["effective_limit"], &limit["headroom"]),
+            (&400_000.into(), &392_000.into(), &11_760.into())
+        );
+        assert_eq!(value["models"][0]["lanes"]["batch"]["waiting"], 120);
+        assert_eq!(value["batches"][0]["succeeded"], 1_247);
+        assert_eq!(value["batches"][0]["failures_by_type"][0]["error_type"], "TooLarge");
+        assert_eq!(value["workers"][0]["worker"], "tidegate-a-1");
+        assert_eq!(value["budgets"][0]["spent_usd"], 7.5);
+    }
+}

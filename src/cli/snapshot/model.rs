@@ -1,0 +1,301 @@
+//! A model's quota at one moment: its limits and who set them, its gate, what binds, who waits.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use tidegate_activities::call::keys::Card;
+use tidegate_quota::{
+    Counted, DayLimit, Limited, ModelQuota, Snapshot, call_stats, history::History, holds::Held,
+    snapshot::DimensionSnapshot, unused,
+};
+use tidegate_types::ModelId;
+
+use crate::cli::{
+    figures::{count, percent, ratio, span},
+    trouble::Trouble,
+};
+
+/// From here on a limit is said to bind: pacing keeps the last part free.
+const FULL: f64 = 0.9;
+
+/// A model's quota.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::cli) struct ModelSeen {
+    pub(in crate::cli) model: ModelId,
+    pub(in crate::cli) window_seconds: f64,
+    /// Until the gate opens; 0 when it is open.
+    pub(in crate::cli) paused_seconds: f64,
+    pub(in crate::cli) pause_reason: Option<String>,
+    /// An operator has paused it, and nothing but a resume ends that.
+    pub(in crate::cli) paused_until_resume: bool,
+    pub(in crate::cli) exhausted: bool,
+    /// What holds calls back, in a sentence, if anything does.
+    pub(in crate::cli) binds: Option<String>,
+    /// What the provider counts of `max_output_tokens`, where its headers have shown it.
+    pub(in crate::cli) counts: Option<Counted>,
+    /// What the bound on output costs where it counts, and what a smaller one would give.
+    pub(in crate::cli) unused_output: Option<String>,
+    /// What its calls have met lately.
+    pub(in crate::cli) fault: Option<Value>,
+    /// The same in a sentence, with what to do.
+    #[serde(skip)]
+    pub(in crate::cli) trouble: Option<String>,
+    /// Whether no call is answered at all.
+    #[serde(skip)]
+    pub(in crate::cli) is_down: bool,
+    pub(in crate::cli) factor: f64,
+    pub(in crate::cli) overload_cap: Option<u64>,
+    pub(in crate::cli) in_flight: u64,
+    pub(in crate::cli) call_seconds: f64,
+    /// Calls in flight that keep the quota busy.
+    pub(in crate::cli) useful_in_flight: Option<u64>,
+    pub(in crate::cli) day: DaySeen,
+    pub(in crate::cli) reservations: u64,
+    /// When the limits that are set end by themselves, in seconds from now; none where they do not.
+    pub(in crate::cli) set_for_seconds: Option<u64>,
+    #[serde(serialize_with = "limits_by_name")]
+    pub(in crate::cli) limits: Vec<LimitSeen>,
+    #[serde(serialize_with = "lanes_by_name")]
+    pub(in crate::cli) lanes: Vec<LaneSeen>,
+    /// The last hour; only where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::cli) history: Option<History>,
+}
+
+/// Limits of the day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub(in crate::cli) struct DaySeen {
+    pub(in crate::cli) requests_limit: Option<u64>,
+    pub(in crate::cli) requests: u64,
+    pub(in crate::cli) tokens_limit: Option<u64>,
+    pub(in crate::cli) tokens: u64,
+    pub(in crate::cli) left_seconds: f64,
+}
+
+/// One limit: who set it, and how much of it is used.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::cli) struct LimitSeen {
+    #[serde(skip)]
+    pub(in crate::cli) limited: Limited,
+    /// As configured.
+    pub(in crate::cli) limit: Option<u64>,
+    /// In force, margin and all.
+    pub(in crate::cli) effective_limit: u64,
+    /// Why it is not the configured one.
+    pub(in crate::cli) why: Vec<String>,
+    pub(in crate::cli) set: Option<u64>,
+    pub(in crate::cli) stated: Option<u64>,
+    pub(in crate::cli) used: u64,
+    pub(in crate::cli) reserved: u64,
+    pub(in crate::cli) others: u64,
+    pub(in crate::cli) headroom: u64,
+    pub(in crate::cli) pace_ahead_seconds: f64,
+}
+
+/// One lane.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(in crate::cli) struct LaneSeen {
+    #[serde(skip)]
+    pub(in crate::cli) lane: String,
+    pub(in crate::cli) share: f64,
+    pub(in crate::cli) burst: f64,
+    pub(in crate::cli) in_flight: u64,
+    pub(in crate::cli) queue_seconds: f64,
+    pub(in crate::cli) waiting: u64,
+    pub(in crate::cli) next_grant_seconds: f64,
+}
+
+/// What there is to know beside the quota itself.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct Beside<'a> {
+    pub(in crate::cli) cards: &'a [(String, Card)],
+    pub(in crate::cli) held: &'a Held,
+}
+
+impl ModelSeen {
+    pub(in crate::cli) fn new(
+        model: &ModelQuota,
+        snapshot: &Snapshot,
+        Beside { cards, held }: Beside<'_>,
+    ) -> Self {
+        let trouble = Trouble::of(cards, &model.id);
+        let lanes =
+            snapshot.lanes.iter().zip(model.lanes.iter()).map(|(lane, (_, share))| LaneSeen {
+                lane: lane.lane.to_string(),
+                share: share.guaranteed,
+                burst: share.ceiling,
+                in_flight: lane.in_flight,
+                queue_seconds: lane.queue.as_secs_f64(),
+                waiting: lane.waiting,
+                next_grant_seconds: lane.next.as_secs_f64(),
+            });
+        Self {
+            model: model.id.clone(),
+            window_seconds: model.limits.window.as_secs_f64(),
+            paused_seconds: snapshot.pause.as_secs_f64(),
+            pause_reason: Some(snapshot.reason.clone()).filter(|reason| !reason.is_empty()),
+            paused_until_resume: held.models.contains_key(&model.id),
+            exhausted: snapshot.exhausted,
+            binds: binds(model, snapshot),
+            counts: snapshot.counted,
+            unused_output: unused(model, snapshot),
+            is_down: trouble.as_ref().is_some_and(Trouble::is_down),
+            fault: trouble.as_ref().map(Trouble::value),
+            trouble: trouble.as_ref().map(|trouble| {
+                if trouble.is_down() { trouble.with_advice() } else { trouble.sentence() }
+            }),
+            factor: snapshot.factor,
+            overload_cap: snapshot.cap,
+            in_flight: snapshot.in_flight.used,
+            call_seconds: snapshot.latency.as_secs_f64(),
+            useful_in_flight: call_stats::kept_busy(model.limits.window, snapshot),
+            day: DaySeen {
+                requests_limit: model.limits.requests_per_day,
+                requests: snapshot.day_requests,
+                tokens_limit: model.limits.tokens_per_day,
+                tokens: snapshot.day_tokens,
+                left_seconds: snapshot.day_left.as_secs_f64(),
+            },
+            reservations: snapshot.reservations,
+            set_for_seconds: held.limit_left(&model.id).map(|left| left.as_secs()),
+            limits: limits(model, snapshot),
+            lanes: lanes.collect(),
+            history: None,
+        }
+    }
+
+    /// Whether nobody is admitted.
+    pub(in crate::cli) fn is_closed(&self) -> bool {
+        self.exhausted || self.paused_seconds > 0.0
+    }
+
+    /// `open`, or why it is closed and for how long.
+    pub(in crate::cli) fn gate(&self) -> String {
+        if !self.is_closed() {
+            return "open".to_owned();
+        }
+        let what = if self.exhausted { "exhausted" } else { "paused" };
+        let length = if self.paused_until_resume {
+            "until it is resumed".to_owned()
+        } else {
+            format!("for {}", span(Duration::from_secs_f64(self.paused_seconds)))
+        };
+        let why = self.pause_reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+        format!("{what} {length}{why}")
+    }
+
+    pub(in crate::cli) fn waiting(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.waiting).sum()
+    }
+
+    /// The fullest limit, by which the model is as busy as it is.
+    pub(in crate::cli) fn fullest(&self) -> Option<&LimitSeen> {
+        self.limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))
+    }
+}
+
+impl LimitSeen {
+    /// How full it is; nothing without a limit.
+    pub(in crate::cli) fn part(&self) -> f64 {
+        ratio(self.used, self.effective_limit)
+    }
+}
+
+fn limits_by_name<S: Serializer>(limits: &[LimitSeen], to: S) -> Result<S::Ok, S::Error> {
+    let by_name: BTreeMap<_, _> = limits.iter().map(|it| (it.limited.name(), it)).collect();
+    to.collect_map(by_name)
+}
+
+fn lanes_by_name<S: Serializer>(lanes: &[LaneSeen], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(lanes.iter().map(|lane| (&lane.lane, lane)))
+}
+
+/// Every limit that is configured or in force: the four of the window, then calls at once.
+fn limits(model: &ModelQuota, snapshot: &Snapshot) -> Vec<LimitSeen> {
+    let seen = |limited| {
+        let (limit, seen) = (model.limits.get(limited), *snapshot.of(limited));
+        LimitSeen {
+            limited,
+            limit,
+            effective_limit: seen.limit,
+            why: reasons(model, snapshot, limited, &seen),
+            set: seen.set,
+            stated: seen.stated,
+            used: seen.used,
+            reserved: seen.held,
+            others: seen.others,
+            headroom: seen.limit.saturating_sub(seen.used),
+            pace_ahead_seconds: seen.ahead.as_secs_f64(),
+        }
+    };
+    let all = Limited::ALL.into_iter().map(seen);
+    all.filter(|it| it.limit.is_some() || it.effective_limit > 0).collect()
+}
+
+/// Why the limit in force is not the configured one.
+fn reasons(
+    model: &ModelQuota,
+    snapshot: &Snapshot,
+    limited: Limited,
+    seen: &DimensionSnapshot,
+) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let at_once = limited == Limited::InFlight;
+    if let Some(set) = seen.set {
+        reasons.push(format!("set to {} by an operator", count(set)));
+    }
+    if !at_once && model.limits.margin < 1.0 {
+        reasons.push(format!("margin {}", model.limits.margin));
+    }
+    if let Some(stated) = seen.stated {
+        reasons.push(format!("the provider states {}", count(stated)));
+    }
+    if !at_once && snapshot.factor < 1.0 {
+        reasons.push(format!("after refusals × {:.2}", snapshot.factor));
+    }
+    if at_once && let Some(cap) = snapshot.cap {
+        reasons.push(format!("capped at {} after overloads", count(cap)));
+    }
+    if seen.others > 0 {
+        reasons.push(format!("others on this account use {}", count(seen.others)));
+    }
+    reasons
+}
+
+/// One sentence: what holds documents back, if anything does.
+pub(in crate::cli) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
+    if snapshot.exhausted || !snapshot.pause.is_zero() {
+        return Some(format!("the gate: {}", gate(snapshot)));
+    }
+    let spent =
+        |day: &DayLimit| model.limits.day(*day).is_some_and(|limit| snapshot.day(*day) >= limit);
+    if let Some(day) = DayLimit::ALL.into_iter().find(spent) {
+        return Some(format!("{day}: spent; a new day begins in {}", span(snapshot.day_left)));
+    }
+    let limits = limits(model, snapshot);
+    let fullest = limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
+    let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
+    let is_full = fullest.part() >= FULL || waiting > 0;
+    is_full.then(|| {
+        format!(
+            "{}: {} used, {} free",
+            fullest.limited.name(),
+            percent(fullest.part()),
+            count(fullest.headroom)
+        )
+    })
+}
+
+/// What the bound on output costs where it counts, and what a smaller one would give.
+pub(in crate::cli) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
+    unused::unused(model, snapshot).map(|unused| unused.sentence())
+}
+
+/// `paused for 1m 0s: reason`.
+fn gate(snapshot: &Snapshot) -> String {
+    let state = if snapshot.exhausted { "exhausted" } else { "paused" };
+    let why =
+        if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
+    format!("{state} for {}{why}", span(snapshot.pause))
+}

@@ -1,0 +1,120 @@
+//! How it goes, in one sentence: the gravest thing first.
+
+use super::{batch::BatchSeen, model::ModelSeen};
+use crate::cli::figures::{count, percent, span};
+
+/// A limit that is so full holds calls back.
+const BINDS: f64 = 0.9;
+
+pub(super) fn of(
+    models: &[ModelSeen],
+    batches: &[BatchSeen],
+    workers: usize,
+    away: &[String],
+) -> String {
+    if let Some(away) = away.first() {
+        return away.clone();
+    }
+    let running: Vec<&BatchSeen> =
+        batches.iter().filter(|batch| batch.batch.is_running()).collect();
+    if let Some(trouble) = grave(models, &running, workers) {
+        return trouble;
+    }
+    let workers = workers_of(workers);
+    if running.is_empty() {
+        return format!("nothing runs; {workers}");
+    }
+    let paused = running.iter().filter(|batch| batch.is_paused()).count();
+    if paused == running.len() {
+        return format!("{} paused", batches_of(paused));
+    }
+    let etas: Vec<_> = running.iter().filter(|batch| !batch.is_paused()).map(|b| b.eta()).collect();
+    let done = if etas.iter().any(Option::is_none) {
+        "; nobody knows yet when they are done".to_owned()
+    } else {
+        etas.into_iter()
+            .max()
+            .flatten()
+            .map_or_else(String::new, |left| format!("; done in {}", span(left)))
+    };
+    let fullest = models
+        .iter()
+        .filter_map(|model| Some((model, model.fullest()?)))
+        .max_by(|(_, a), (_, b)| a.part().total_cmp(&b.part()));
+    let waiting: u64 = models.iter().map(ModelSeen::waiting).sum();
+    match fullest {
+        Some((model, limit)) if limit.part() >= BINDS || waiting > 0 => {
+            let (part, name) = (percent(limit.part()), limit.limited.title());
+            format!("running at {part} of {}; {name} bind{done}", model.model)
+        }
+        Some((model, limit)) => {
+            let part = percent(limit.part());
+            format!("running at {part} of {}; no limit binds{done}", model.model)
+        }
+        None => format!("{} running{done}", batches_of(running.len())),
+    }
+}
+
+/// What stops work that there is.
+fn grave(models: &[ModelSeen], running: &[&BatchSeen], workers: usize) -> Option<String> {
+    if workers == 0 && !running.is_empty() {
+        let batches = batches_of(running.len());
+        return Some(format!(
+            "{batches} waiting: no worker is alive; next: start one with `tidegate worker`"
+        ));
+    }
+    if let Some(down) = models.iter().find(|model| model.is_down) {
+        return down.trouble.clone();
+    }
+    let closed = models.iter().find(|model| model.is_closed())?;
+    Some(format!("{} is {}", closed.model, closed.gate()))
+}
+
+fn batches_of(number: usize) -> String {
+    let number = number as u64;
+    if number == 1 { "1 batch is".to_owned() } else { format!("{} batches are", count(number)) }
+}
+
+fn workers_of(number: usize) -> String {
+    match number {
+        0 => "no worker is alive".to_owned(),
+        1 => "1 worker is ready".to_owned(),
+        _ => format!("{} workers are ready", count(number as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::snapshot::busy;
+
+    #[test]
+    fn one_sentence_says_how_it_goes_the_gravest_thing_first() {
+        let mut seen = busy();
+        let said = |seen: &crate::cli::snapshot::Snapshot| {
+            super::of(&seen.models, &seen.batches, seen.workers.len(), &seen.away)
+        };
+        let fine = said(&seen);
+        assert!(
+            fine.starts_with(
+                "running at 97.0 % of openai:gpt-4.1-mini; tokens bind; done in 15m 3"
+            ),
+            "{fine}"
+        );
+        let waits = &mut seen.batches[0].cause.as_mut().unwrap().stands;
+        *waits = true;
+        assert!(said(&seen).ends_with("; nobody knows yet when they are done"), "{}", said(&seen));
+        seen.models[0].paused_seconds = 30.0;
+        seen.models[0].pause_reason = Some("rate_limited".to_owned());
+        assert_eq!(said(&seen), "openai:gpt-4.1-mini is paused for 30s: rate_limited");
+        (seen.models[0].is_down, seen.models[0].trouble) =
+            (true, Some("openai does not answer, for 1m 0s".to_owned()));
+        assert_eq!(said(&seen), "openai does not answer, for 1m 0s");
+        seen.workers.clear();
+        assert!(said(&seen).starts_with("1 batch is waiting: no worker is alive"));
+        seen.batches.remove(0);
+        seen.models.clear();
+        assert_eq!(said(&seen), "nothing runs; no worker is alive");
+        seen.away.push("Redis does not answer".to_owned());
+        assert_eq!(said(&seen), "Redis does not answer");
+    }
+}

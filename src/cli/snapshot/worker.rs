@@ -1,0 +1,64 @@
+//! A live worker, as it says itself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, SystemTime},
+};
+
+use serde::Serialize;
+use tidegate_activities::call::{
+    keys::{Card, RefusedKey},
+    recent::RecentCalls,
+};
+use tidegate_types::ModelId;
+
+/// A worker.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub(in crate::cli) struct WorkerSeen {
+    pub(in crate::cli) worker: String,
+    pub(in crate::cli) version: String,
+    /// Of the limits that it was configured with; those of one fleet are the same.
+    pub(in crate::cli) configuration: String,
+    pub(in crate::cli) queue: String,
+    /// For how long it has worked.
+    pub(in crate::cli) seconds: u64,
+    pub(in crate::cli) slots: u64,
+    pub(in crate::cli) providers: BTreeSet<String>,
+    pub(in crate::cli) refused_keys: Vec<RefusedKey>,
+    /// What its calls have come to in the last minutes, by model.
+    pub(in crate::cli) calls: BTreeMap<ModelId, RecentCalls>,
+}
+
+impl WorkerSeen {
+    pub(in crate::cli) fn new(worker: &str, card: &Card) -> Self {
+        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(card.about.started);
+        Self {
+            worker: worker.to_owned(),
+            version: card.about.version.clone(),
+            configuration: card.about.fingerprint.clone(),
+            queue: card.queue.clone(),
+            seconds: started.elapsed().unwrap_or_default().as_secs(),
+            slots: card.about.slots,
+            providers: card.providers.clone(),
+            refused_keys: card.refused.clone(),
+            calls: card.calls.clone(),
+        }
+    }
+
+    /// By name.
+    pub(in crate::cli) fn all(cards: &[(String, Card)]) -> Vec<Self> {
+        let mut all: Vec<Self> = cards.iter().map(|(name, card)| Self::new(name, card)).collect();
+        all.sort_by(|a, b| a.worker.cmp(&b.worker));
+        all
+    }
+
+    /// Calls of the last minutes that were answered.
+    pub(in crate::cli) fn answered(&self) -> u64 {
+        self.calls.values().map(|calls| calls.answered).sum()
+    }
+
+    /// Calls of the last minutes that failed.
+    pub(in crate::cli) fn failed(&self) -> u64 {
+        self.calls.values().flat_map(|calls| calls.failed.values()).sum()
+    }
+}
