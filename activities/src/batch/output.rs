@@ -37,7 +37,8 @@ impl Recorded {
     }
 }
 
-fn location(output: &Location) -> Location {
+/// What says which question the results answer: where it lies, there is an output.
+pub(super) fn location(output: &Location) -> Location {
     output.child(FOLDER).child("question.json")
 }
 

@@ -1,5 +1,6 @@
 //! Which documents a batch has, page by page: memory does not grow with their number.
 
+mod earlier;
 mod manifest;
 mod records;
 
@@ -10,13 +11,15 @@ use serde::{Deserialize, Serialize};
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
-use self::records::{Within, has_records};
+use self::{
+    earlier::{EarlierOutputs, is_ours},
+    records::{Within, has_records},
+};
 use crate::{
     batch::{
         archives,
         job::{Document, resolve},
         names::{File, Names},
-        places,
         rows::Known,
     },
     document::version::Version,
@@ -206,8 +209,8 @@ async fn next_files(
     }
 }
 
-/// A folder, a single file, a glob, or an object-store prefix. Hidden files and the batch's own
-/// output are left out.
+/// A folder, a single file, a glob, or an object-store prefix. Hidden files, the batch's own output
+/// and those of earlier batches in the folder are left out.
 async fn under(
     storage: &Storage,
     uri: &str,
@@ -257,6 +260,7 @@ async fn under(
         }
     };
     let (mut files, mut behind) = (Vec::new(), after.map(str::to_owned));
+    let mut earlier = EarlierOutputs::default();
     let mut more = true;
     // Past what is left out.
     while files.is_empty() && more {
@@ -266,8 +270,18 @@ async fn under(
             .map_err(|error| Failure::of_field("source", error))?;
         more = listed.more;
         behind = listed.entries.last().map(|(key, _)| key.clone()).or(behind);
-        let found = listed.entries.into_iter();
-        files.extend(found.filter_map(|(key, entry)| Some((wanted(entry)?, After::Key(key)))));
+        for (key, entry) in listed.entries {
+            let is_earlier = match &entry {
+                // A pattern says what is wanted.
+                Entry::Object(location, _) if pattern.is_none() => {
+                    earlier.wrote(&base, &location.relative_to(&base)).await?
+                }
+                _ => false,
+            };
+            if let Some(document) = wanted(entry).filter(|_| !is_earlier) {
+                files.push((document, After::Key(key)));
+            }
+        }
     }
     if after.is_none() && files.is_empty() {
         if pattern.is_some() || base.size().await?.is_none() {
@@ -297,18 +311,7 @@ async fn over_http(uri: &str, base: &Location, pattern: bool) -> Result<Files, F
 
 /// What the batch itself writes: by its place in the output, if it lies there.
 fn is_own(in_output: &str, inside: bool, apart: bool) -> bool {
-    let ours = [
-        "results",
-        places::FOLDER,
-        "results.jsonl",
-        "results.parquet",
-        "failures.jsonl",
-        "report.json",
-    ];
-    let first = in_output.split('/').next().unwrap_or_default();
-    // Behind a # stands the number of an upload that was broken off.
-    let name = first.split('#').next().unwrap_or_default();
-    inside && (apart || ours.contains(&name))
+    inside && (apart || in_output.split('/').next().is_some_and(is_ours))
 }
 
 fn is_hidden(relative: &FilePath) -> bool {

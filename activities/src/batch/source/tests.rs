@@ -421,3 +421,36 @@ async fn a_file_of_records_is_cut_while_it_is_read() {
     let refused = refused.unwrap_err();
     assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
 }
+
+/// An output is known by what says which question it answers; a folder that only looks like one is
+/// a folder of documents.
+#[tokio::test]
+async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let files = [
+        "a.md",
+        "yesterday/_tidegate/question.json",
+        "yesterday/_tidegate/batch-1/shard-00000.jsonl",
+        "yesterday/results/a.md.json",
+        "yesterday/results.jsonl",
+        "yesterday/report.html",
+        "yesterday/notes.md",
+        "measured/results/table.md",
+        "measured/report.json",
+    ];
+    for file in files {
+        let file = path.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "x").unwrap();
+    }
+    let prefix = |uri: &str| Source::Prefix(format!("file://{}/{uri}", path.display()));
+    let found = ids(&path, prefix("")).await.unwrap();
+    assert_eq!(found.len(), 4, "{found:?}");
+    for name in ["a.md", "notes.md", "table.md", "report.json"] {
+        assert!(found.iter().any(|id| id.ends_with(name)), "{name}: {found:?}");
+    }
+    // Who names an output, or says what is wanted, gets it.
+    assert_eq!(ids(&path, prefix("yesterday/results/")).await.unwrap().len(), 1);
+    assert_eq!(ids(&path, prefix("*/results/*")).await.unwrap().len(), 2);
+}

@@ -1,0 +1,58 @@
+//! What earlier batches have written, where it lies in the source: `tidegate run . --output out/`
+//! again with another output must not take yesterday's answers for documents.
+
+use std::collections::HashMap;
+
+use crate::{
+    batch::{output, places},
+    failure::Failure,
+    storage::Location,
+};
+
+/// What a batch leaves in its output, by the first part of the name.
+const OURS: [&str; 7] = [
+    "results",
+    places::FOLDER,
+    "results.jsonl",
+    "results.parquet",
+    "failures.jsonl",
+    "report.json",
+    "report.html",
+];
+
+/// Folders of the source, and whether each is the output of a batch.
+#[derive(Debug, Default)]
+pub(super) struct EarlierOutputs(HashMap<String, bool>);
+
+impl EarlierOutputs {
+    /// Whether a batch has written this object, by its path in the source. The source itself may be
+    /// an output: who names it wants what is in it.
+    pub(super) async fn wrote(&mut self, base: &Location, path: &str) -> Result<bool, Failure> {
+        let parts: Vec<&str> = path.split('/').collect();
+        for (at, part) in parts.iter().enumerate().skip(1) {
+            if !is_ours(part) {
+                continue;
+            }
+            let Some(folders) = parts.get(..at) else { continue };
+            let folder = folders.join("/");
+            let is_output = match self.0.get(&folder) {
+                Some(known) => *known,
+                None => {
+                    let place = folders.iter().fold(base.clone(), |place, part| place.child(part));
+                    let marked = output::location(&place).size().await?.is_some();
+                    self.0.insert(folder, marked);
+                    marked
+                }
+            };
+            if is_output {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Behind a `#` stands the number of an upload that was broken off.
+pub(super) fn is_ours(name: &str) -> bool {
+    OURS.contains(&name.split('#').next().unwrap_or_default())
+}
