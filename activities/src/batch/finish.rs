@@ -1,9 +1,12 @@
 //! The end of a batch: the shards' parts become `results.jsonl`, `failures.jsonl` and
-//! `report.json`.
+//! `report.json`, and `report.html` for people.
 
 mod checkpoint;
 mod counted;
+mod course;
 mod gather;
+mod given_up;
+mod page;
 mod together;
 
 use std::collections::BTreeMap;
@@ -130,8 +133,8 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         finished_at,
         temporal_actions: actions::taken(&finish.plan, &spend, duration_seconds),
         forecast: stored.and_then(|stored| stored.forecast),
-        models: answered.models.into_iter().map(|(model, sum)| (model, sum.into())).collect(),
-        unknown_stop_reasons: answered.unknown_stop_reasons,
+        models: answered.models.iter().map(|(id, sum)| (id.clone(), (*sum).into())).collect(),
+        unknown_stop_reasons: answered.unknown_stop_reasons.clone(),
         missing: finished.missing,
         first_missing: finished.first_missing.clone(),
         progress: Progress {
@@ -142,6 +145,8 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     };
     let json = serde_json::to_vec_pretty(&report)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
+    let html = page::page(&report, &answered.course, &answered.given_up);
+    output.child("report.html").write(html.into_bytes()).await?;
     output.child("report.json").write(json).await?;
     Checkpoint::forget(&folder).await;
     Ok(finished)

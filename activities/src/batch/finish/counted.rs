@@ -7,6 +7,7 @@ use tidegate_providers::Finish as Ending;
 use tidegate_types::{DocumentId, ModelId, Spend};
 use tidegate_workflows::contract::{Finished, Progress};
 
+use super::{course::Course, given_up::GivenUp};
 use crate::document::result::DocumentResult;
 
 /// So many missing documents are named.
@@ -60,6 +61,12 @@ pub(super) struct Answered {
     pub(super) models: BTreeMap<ModelId, (u64, Spend)>,
     /// Results with an unknown reason for their end, by the provider's word.
     pub(super) unknown_stop_reasons: BTreeMap<String, u64>,
+    /// When the answers of this batch came.
+    #[serde(default)]
+    pub(super) course: Course,
+    /// What was given up.
+    #[serde(default)]
+    pub(super) given_up: GivenUp,
 }
 
 impl Answered {

@@ -239,12 +239,15 @@ impl<'a> Gathering<'a> {
         }
         let takes = self.takes;
         let line = line.filter(|line| takes.question(&line.result));
-        let is_new =
-            line.as_ref().is_some_and(|line| time(&line.result.completed_at) >= self.began);
-        if is_new {
+        let answered_at = line.as_ref().and_then(|line| time(&line.result.completed_at));
+        if line.is_some() && answered_at >= self.began {
             self.counted.new += 1;
+            if let (Some(began), Some(at)) = (self.began, answered_at) {
+                self.answered.course.add(began, at);
+            }
         } else if let Some(line) = failed {
             self.counted.failed += 1;
+            self.answered.given_up.add(&line);
             has_new_part |= append(self.folder, &mut self.failures, &line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;

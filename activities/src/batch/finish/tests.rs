@@ -108,6 +108,13 @@ async fn a_batch_that_is_done_has_everything_and_can_be_finished_again() {
         (&json!(true), &json!(3), &json!(2))
     );
     assert!(report.get("missing").is_none(), "{report}");
+    let html = std::fs::read_to_string(rig.folder.path().join("report.html")).unwrap();
+    assert!(
+        html.contains("<h1>1 of 3 documents failed</h1>") && html.contains("TooLarge"),
+        "{html}"
+    );
+    // One answer of this run, half a second after it began.
+    assert!(html.contains("Answers in each 1s, at most 1"), "{html}");
 
     // A crash in between leaves an upload that was broken off and no report.
     std::fs::remove_file(rig.folder.path().join("report.json")).unwrap();

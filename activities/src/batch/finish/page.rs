@@ -1,0 +1,222 @@
+//! `report.html`: the report for people, in one file that can be mailed. It loads nothing and runs
+//! nothing.
+
+use std::fmt::Write as _;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{Report, course::Course, given_up::GivenUp};
+
+const STYLE: &str = include_str!("page.css");
+
+/// Nothing is loaded, whoever opens it and wherever.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+const HEIGHT: f64 = 60.0;
+
+/// The whole file.
+pub(super) fn page(report: &Report, course: &Course, given_up: &GivenUp) -> String {
+    let progress = &report.progress;
+    let (totals, spend) = (&progress.totals, &progress.totals.spend);
+    let verdict = verdict(report);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                title { "tidegate: " (verdict) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (verdict) }
+                p .faint { (progress.output) " · finished " (report.finished_at) }
+                dl {
+                    (pair("documents", &count(progress.documents)))
+                    (pair("succeeded", &count(totals.succeeded)))
+                    (pair("failed", &count(totals.failed)))
+                    (pair("done before", &count(totals.skipped)))
+                    @if totals.cancelled > 0 { (pair("not asked any more", &count(totals.cancelled))) }
+                    @if totals.cuts.cut > 0 { (pair("cut, and kept", &count(totals.cuts.cut))) }
+                    @if report.missing > 0 { (pair("missing", &count(report.missing))) }
+                    (pair("took", &span(report.duration_seconds)))
+                    (pair("cost", &cost(report)))
+                    (pair("calls", &count(spend.provider_calls)))
+                    (pair("429s", &count(spend.rate_limited)))
+                    (pair("waits in Temporal", &count(spend.deferrals)))
+                    (pair("tokens in", &count(spend.input_tokens)))
+                    (pair("of them from caches", &format!("{:.1} %", report.cache_hit_ratio * 100.0)))
+                    (pair("tokens out", &count(spend.output_tokens)))
+                    (pair("Temporal actions, about", &count(report.temporal_actions)))
+                    (pair("tokens a minute", &format!("{:.0}", report.tokens_per_minute)))
+                }
+                @if !course.answers.is_empty() { (chart(course)) }
+                @if !given_up.0.is_empty() { (failures(given_up)) }
+                (models(report))
+                p .faint { "The same for programs: report.json; every failure: failures.jsonl." }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn verdict(report: &Report) -> String {
+    let (progress, totals) = (&report.progress, &report.progress.totals);
+    let documents = count(progress.documents);
+    if report.missing > 0 {
+        return format!("{} of {documents} documents are missing", count(report.missing));
+    }
+    if !progress.done {
+        let ended = count(totals.ended());
+        return format!("ended early: {ended} of {documents} documents were worked on");
+    }
+    if totals.failed > 0 {
+        return format!("{} of {documents} documents failed", count(totals.failed));
+    }
+    format!("all {documents} documents are done")
+}
+
+fn pair(name: &str, value: &str) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
+fn cost(report: &Report) -> String {
+    let spend = &report.progress.totals.spend;
+    let expected = report.forecast.as_ref().and_then(|forecast| forecast.cost_usd);
+    let expected = expected.map_or_else(String::new, |range| {
+        format!(" (expected ${:.2} to ${:.2})", range.from, range.to)
+    });
+    if spend.cost_usd > 0.0 || spend.provider_calls == 0 {
+        format!("${:.4}{expected}", spend.cost_usd)
+    } else {
+        "unknown: no price for this model".to_owned()
+    }
+}
+
+fn chart(course: &Course) -> Markup {
+    let most = course.answers.iter().copied().max().unwrap_or(1).max(1);
+    let width = course.answers.len();
+    let mut path = String::new();
+    for (place, answers) in course.answers.iter().enumerate() {
+        let high = super::ratio(*answers, most) * (HEIGHT - 2.0);
+        let _ = write!(path, "M{place} {HEIGHT}v-{high:.1}h.9v{high:.1}z");
+    }
+    let step = span(super::float(course.step));
+    let title = format!("Answers in each {step}, at most {}", count(most));
+    html! {
+        figure {
+            figcaption { (title) }
+            svg viewBox=(format!("0 0 {width} {HEIGHT}")) preserveAspectRatio="none" role="img"
+                aria-label=(title) { path d=(path) {} }
+            div .axis { span { "begun" } span { (span(super::float(course.step) * super::float(width as u64))) " later" } }
+        }
+    }
+}
+
+fn failures(given_up: &GivenUp) -> Markup {
+    let mut kinds: Vec<_> = given_up.0.iter().collect();
+    kinds.sort_by_key(|(_, kind)| std::cmp::Reverse(kind.documents));
+    html! {
+        h2 { "What failed" }
+        div .scroll { table {
+            thead { tr { th { "type" } th .number { "documents" } th { "in whose words" } th { "such as" } } }
+            tbody { @for (name, kind) in kinds { tr {
+                td { (name) } td .number { (count(kind.documents)) }
+                td { (kind.words) } td .faint { (kind.samples.join(", ")) }
+            } } }
+        } }
+    }
+}
+
+fn models(report: &Report) -> Markup {
+    html! {
+        h2 { "Who answered" }
+        div .scroll { table {
+            thead { tr {
+                th { "model" } th .number { "documents" } th .number { "calls" } th .number { "tokens in" }
+                th .number { "cached" } th .number { "tokens out" } th .number { "cost" }
+            } }
+            tbody { @for (model, sum) in &report.models { tr {
+                td { (model) } td .number { (count(sum.documents)) } td .number { (count(sum.provider_calls)) }
+                td .number { (count(sum.input_tokens)) } td .number { (count(sum.cached_input_tokens)) }
+                td .number { (count(sum.output_tokens)) } td .number { (format!("${:.4}", sum.cost_usd)) }
+            } } }
+        } }
+        @if !report.unknown_stop_reasons.is_empty() {
+            p { "Answers that ended for a reason that is not known here: "
+                @for (reason, answers) in &report.unknown_stop_reasons { (reason) " × " (count(*answers)) " " } }
+        }
+    }
+}
+
+/// `1,234,567`.
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn span(seconds: f64) -> String {
+    let whole = std::time::Duration::try_from_secs_f64(seconds.round()).unwrap_or_default();
+    humantime::format_duration(whole).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tidegate_workflows::contract::{Progress, Totals};
+
+    use super::*;
+
+    #[test]
+    fn the_report_is_one_file_that_loads_nothing() {
+        let mut totals = Totals { succeeded: 1_200, failed: 2, ..Totals::default() };
+        totals.spend.cost_usd = 4.25;
+        let report = Report {
+            progress: Progress { documents: 1_202, totals, done: true, ..Progress::default() },
+            finished_at: "2026-11-22T10:10:00Z".to_owned(),
+            duration_seconds: 605.0,
+            cache_hit_ratio: 0.5,
+            tokens_per_minute: 1_234.0,
+            temporal_actions: 2_500,
+            forecast: None,
+            missing: 0,
+            first_missing: Vec::new(),
+            models: BTreeMap::from([("a:b".parse().unwrap(), Default::default())]),
+            unknown_stop_reasons: BTreeMap::new(),
+        };
+        let mut given_up = GivenUp::default();
+        for id in ["a.pdf", "<b>.pdf"] {
+            let line =
+                serde_json::json!({"id": id, "error_type": "TooLarge", "message": "<script>"});
+            given_up.add(line.to_string().as_bytes());
+        }
+        let course = Course { step: 10, answers: vec![600, 0, 602] };
+        let text = page(&report, &course, &given_up);
+        for part in [
+            "<h1>2 of 1,202 documents failed</h1>",
+            "<dt>took</dt><dd>10m 5s</dd>",
+            "<dt>cost</dt><dd>$4.2500</dd>",
+            "Answers in each 10s, at most 602",
+            "M1 60v-0.0h.9",
+            "&lt;script&gt;",
+            "a.pdf, &lt;b&gt;.pdf",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        for loaded in ["http://", "https://", "src=", "href=", "<script"] {
+            assert!(!text.contains(loaded), "{loaded}: {text}");
+        }
+        let early =
+            Report { progress: Progress { done: false, ..report.progress.clone() }, ..report };
+        assert!(page(&early, &course, &given_up).contains("ended early: 1,202 of 1,202"));
+    }
+}
