@@ -14,7 +14,7 @@ with_tools = TIDEGATE_TEMPORAL_CLI="$$(scripts/setup.sh --temporal-cli)"
 scripts := scripts/*.sh deploy/image/*.sh .ci/run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools sdks demo test python manifests simulate lint bench clean distclean
+.PHONY: help setup tools sdks demo test python manifests browser simulate lint bench clean distclean
 # The steps of a target are meant to run one after the other, under `make -j` too.
 .NOTPARALLEL:
 
@@ -48,6 +48,9 @@ python: tools ## build the Python package and run its tests, with tools that set
 manifests: ## render and check deploy/ and a release, offline, with tools that setup fetches
 	@scripts/setup.sh --deploy
 	@scripts/check-deploy.sh
+
+browser: tools ## the page in headless Chromium, if there is one; leaves pictures in target/pictures
+	@$(with_tools) TIDEGATE_REQUIRE_SERVICES=1 $(CARGO) test --workspace --locked --test end_to_end -- --nocapture browser:: $(ARGS)
 
 simulate: tools ## the limiter in virtual time under faults, a thousand seeds (SEEDS=…)
 	@TIDEGATE_REQUIRE_SERVICES=1 TIDEGATE_SEEDS=$(SEEDS) $(CARGO) test --locked -p tidegate-quota --test simulation -- --nocapture $(ARGS)

@@ -14,6 +14,7 @@ mod answers;
 mod asked;
 mod attached;
 mod batch;
+mod browser;
 mod content;
 mod crash;
 mod cut;

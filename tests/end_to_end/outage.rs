@@ -1,5 +1,5 @@
-//! Six faults, and whether an operator who looks is told the cause: by `why`, by `status`, and by
-//! the log.
+//! Six faults, and whether an operator who looks is told the cause: by `why`, by `status`, by the page
+//! and `top`, and by the log.
 
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,9 @@ const SIMULATOR: &str = "[[faults]]\nkind = \"overloaded\"\nmatching = \"The pha
     [[faults]]\nkind = \"spend-limit\"\nmatching = \"The phase is spent.\"\n\
     [[faults]]\nkind = \"rate-limited\"\nretry-after = \"20s\"\nmatching = \"The phase is storm.\"\n\
     [[refused-keys]]\nkey = \"sk-simulated-secret\"\nmodels = [\"refused\"]\n";
+
+/// What the page and `tidegate top` show, and all that they show.
+const SNAPSHOT: [&str; 2] = ["top", "--json"];
 
 async fn said(fleet: &Fleet, arguments: &[&str]) -> String {
     let output = tidegate(fleet, arguments).await;
@@ -66,6 +69,7 @@ async fn whatever_the_provider_does_each_face_names_it() {
     for face in ["why", "status"] {
         says(&fleet, &[face, "down"], &["no worker answers on the task queue \"tidegate\""]).await;
     }
+    says(&fleet, &SNAPSHOT, &["no worker is alive; next: start one with `tidegate worker`"]).await;
 
     fleet.worker();
     let words =
@@ -74,6 +78,7 @@ async fn whatever_the_provider_does_each_face_names_it() {
         println!("{}", says(&fleet, &[face, "down"], &words).await);
     }
     println!("{}", says(&fleet, &["quota", "anthropic:down"], &words[..2]).await);
+    says(&fleet, &SNAPSHOT, &words).await;
     let status: Value =
         serde_json::from_str(&said(&fleet, &["status", "down", "--json"]).await).unwrap();
     assert_eq!(status["eta"], Value::Null, "nobody knows when: {status}");
@@ -88,6 +93,7 @@ async fn whatever_the_provider_does_each_face_names_it() {
     for face in ["why", "status"] {
         println!("{}", says(&fleet, &[face, "storm"], &words).await);
     }
+    says(&fleet, &SNAPSHOT, &words).await;
     logs(&fleet, &["WARN", "anthropic:storm", "the gate is closed"]).await;
 
     // These end: what cannot be done fails.
@@ -103,6 +109,8 @@ async fn whatever_the_provider_does_each_face_names_it() {
         for face in ["why", "status"] {
             println!("{}", says(&fleet, &[face, phase], &[&twelve, next]).await);
         }
+        let (kind, message) = (json!(kind).to_string(), json!(words).to_string());
+        says(&fleet, &SNAPSHOT, &[&kind, &message, next, "report-0000.md"]).await;
     }
     logs(&fleet, &["WARN", "anthropic:spent", "the model is exhausted"]).await;
     logs(&fleet, &["ERROR", "anthropic:refused", "a key is refused (403)"]).await;
@@ -128,6 +136,7 @@ async fn a_redis_that_is_away_is_named() {
             says(&fleet, &[face, "away"], &["Redis does not answer at", "start it"]).await
         );
     }
+    says(&fleet, &SNAPSHOT, &["\"verdict\": \"Redis does not answer at", "start it"]).await;
     logs(&fleet, &["WARN", "Redis is away"]).await;
     says(&fleet, &["doctor"], &["FAIL  redis"]).await;
     fleet.stop().await;
