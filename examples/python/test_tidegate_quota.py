@@ -15,16 +15,16 @@ class Packing(unittest.TestCase):
     def test_seconds_are_whole_microseconds(self) -> None:
         self.assertEqual((micros(60.5), micros(0.1 + 0.2)), (60_500_000, 300_000))
 
-    def test_a_model_is_thirteen_numbers_and_two_for_each_lane_by_name(self) -> None:
+    def test_a_model_is_thirteen_numbers_and_two_for_each_lane(self) -> None:
         limits = Limits(requests=500, combined=200_000, concurrent=40, tokens_per_day=7)
-        block = limits.pack({"standard": (0.25, 0.5), "batch": (0.75, 1.0)})
+        block = limits.pack([(0.75, 1.0), (0.25, 0.5)])
         self.assertEqual(
             struct.unpack("<17d", block),
             (60_500_000, 1_000_000, 120_000_000, 490, 0, 0, 196_000, 40, 0, 7, 0, 0, 0, 0.75, 1.0, 0.25, 0.5),
         )
 
     def test_a_limit_is_never_rounded_to_none_and_a_lease_outlives_the_window(self) -> None:
-        numbers = struct.unpack("<15d", Limits(requests=1, window=100.0).pack({"batch": (1.0, 1.0)}))
+        numbers = struct.unpack("<15d", Limits(requests=1, window=100.0).pack([(1.0, 1.0)]))
         self.assertEqual((numbers[2], numbers[3]), (150_000_000, 1))
 
     def test_a_call_counts_in_four_dimensions(self) -> None:

@@ -16,9 +16,9 @@ import re
 import struct
 import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Mapping, NamedTuple, Optional
+from typing import Any, Mapping, NamedTuple, Optional, Sequence
 
 from resp import Redis
 
@@ -50,15 +50,15 @@ class Limits:
     """The limits are those of token buckets as deep as a window."""
     lease: float = 120.0
 
-    def pack(self, lanes: Mapping[str, tuple[float, float]]) -> bytes:
-        """The model block: these limits, then share and ceiling of each lane in the order of the lanes' names."""
+    def pack(self, shares: Sequence[tuple[float, float]]) -> bytes:
+        """The model block: these limits, then share and ceiling of each lane in the order of the lanes' numbers."""
         stated = (self.requests, self.input, self.output, self.combined)
         return pack(
             *map(micros, (self.window, self.burst, max(self.lease, 1.5 * self.window))),
             *(max(1, int(limit * self.margin)) if limit else 0 for limit in stated),
             *(self.concurrent, self.requests_per_day, self.tokens_per_day, micros(self.day_offset)),
             *(micros(self.burst_max), int(self.token_bucket)),
-            *(part for lane in sorted(lanes) for part in lanes[lane]),
+            *(part for share in shares for part in share),
         )
 
 
@@ -110,12 +110,11 @@ class Quota:
         jitter: float = 30.0,
         pause_ttl: float = 300.0,
     ) -> None:
-        lanes = lanes or {"batch": (1.0, 1.0)}
         self.clock = 0  # for tests: microseconds that the scripts take for the time; 0 for the server's
         self.jitter, self.pause_ttl = jitter, pause_ttl
-        self._lanes, self._model = {name: number for number, name in enumerate(sorted(lanes), 1)}, limits.pack(lanes)
         self._lease, self._stem = micros(max(limits.lease, 1.5 * limits.window)), f"{prefix}:v1:{{{model}}}:"
         self._redis, self._expected = Redis(url), {}  # template -> (real over estimated input, expected output)
+        self._limits, self._stated, self._numbers_key = limits, lanes or {"batch": (1.0, 1.0)}, f"{prefix}:v1:lanes"
 
     def admit(self, reservation: str, *, lane: str = "batch", tenant: str = "default", input_tokens: int = 0,
               max_output_tokens: int = 0, template: int = 0, ticket: Optional[Ticket] = None, max_wait: float = 10.0) -> Permit:
@@ -173,6 +172,25 @@ class Quota:
     def _run(self, name: str, more: tuple[str, ...], *arguments: Any) -> list[Any]:
         keys = [self._stem + key for key in ("ledger", "entries", "state", "leases", "tuning", *more)]
         return self._redis.script(script(name), keys, arguments)
+
+    @cached_property
+    def _lanes(self) -> dict[str, int]:
+        """The number that each lane keeps in Redis."""
+        return {name: int(kept[0]) for name, kept in self._known.items()}
+
+    @cached_property
+    def _model(self) -> bytes:
+        shares = [(0.0, 1.0)] * max(self._lanes.values())
+        for name, (number, share, ceiling) in self._known.items():
+            shares[int(number) - 1] = self._stated.get(name, (float(share), float(ceiling)))
+        return self._limits.pack(shares)
+
+    @cached_property
+    def _known(self) -> dict[str, list[str]]:
+        """Number, share and ceiling of each lane, of other programs' lanes too."""
+        words = [str(word) for name in sorted(self._stated) for word in (name, *self._stated[name], 0)]
+        reply = self._redis.script(script("lanes-1"), [self._numbers_key], [str(30 * 86_400), *words])
+        return {name.decode(): kept.decode().split() for name, kept in zip(reply[::2], reply[1::2])}
 
     def _amounts(self, known: Optional[tuple[float, int]], input_tokens: int, bound: int) -> tuple[int, int, int, int]:
         if known:

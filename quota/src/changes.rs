@@ -140,6 +140,8 @@ mod tests {
     fn a_lane_starves_while_others_are_served() {
         let lane = |name: &str, waiting, in_flight| LaneSnapshot {
             lane: name.to_owned().try_into().unwrap(),
+            share: crate::Share::ALL,
+            elsewhere: false,
             waiting,
             queue: Duration::ZERO,
             next: Duration::ZERO,

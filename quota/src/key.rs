@@ -45,7 +45,7 @@ impl ModelKeys {
 
     /// The ends of the tenants' queues in a lane, counted from 1.
     #[must_use]
-    pub fn tenants(&self, lane: usize) -> String {
+    pub fn tenants(&self, lane: u64) -> String {
         format!("{}:tenants:{lane}", self.stem)
     }
 
@@ -72,6 +72,12 @@ pub fn words(prefix: &str) -> String {
 #[must_use]
 pub fn mark(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:mark")
+}
+
+/// The numbers of lanes.
+#[must_use]
+pub fn lanes(prefix: &str) -> String {
+    format!("{prefix}:{LAYOUT}:lanes")
 }
 
 /// What operators hold until they say otherwise.

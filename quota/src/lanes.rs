@@ -23,7 +23,8 @@ impl Share {
     pub(crate) const BORROWED: Self = Self { guaranteed: 0.0, ceiling: 1.0 };
 }
 
-/// The lanes of all models, ordered by name: a lane's place in that order is its number in Redis.
+/// The lanes of all models, ordered by name. In Redis a lane has a number of its own, which it keeps
+/// whatever other lanes there are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lanes(Vec<(Lane, Share)>);
 

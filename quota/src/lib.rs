@@ -29,6 +29,7 @@
 //! * [`stated`]: limits as a configuration states them
 //! * [`dimension`]: what limits count, and a value for each of it
 //! * [`limits`], [`lanes`], [`model`]: what a provider allows, and to which class of traffic
+//! * `lane_numbers`: which number a lane has in Redis
 //! * [`request`], [`permit`], [`refused`]: what callers ask and get
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`run`]: [`Quota::run`], one call with all that belongs to it
@@ -62,6 +63,7 @@ mod hold;
 pub mod holds;
 mod hour;
 pub mod key;
+mod lane_numbers;
 pub mod lanes;
 pub mod layout;
 pub mod limits;

@@ -33,6 +33,9 @@ const MAX_SLEEP: Duration = Duration::from_mins(1);
 /// before it opens.
 const MAX_PAUSE_IN_PLACE: Duration = Duration::from_secs(1);
 
+/// Lanes are named again with each so many-th beat, for a Redis that has lost their numbers.
+const LANES_EVERY: u64 = 12;
+
 /// As long as what operators set, and twice that: it must not end before.
 const MARK_LIVES: Duration = Duration::from_secs(60 * 86_400);
 
@@ -333,10 +336,18 @@ impl Quota {
         };
         tokio::pin!(stop);
         let mut beat = tokio::time::interval(fleet::BEAT);
+        let mut beats = 0_u64;
         let ended = loop {
             tokio::select! {
                 () = &mut stop => break Ok(()),
                 _ = beat.tick() => {
+                    if beats.is_multiple_of(LANES_EVERY)
+                        && let Some(model) = self.models().next()
+                    {
+                        // Where it fails, a later beat names them again.
+                        let _ = redis.name_lanes(&model.lanes).await;
+                    }
+                    beats += 1;
                     if let Err(error) = self.beat(redis, worker).await {
                         break Err(error);
                     }

@@ -9,13 +9,16 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tidegate_types::Tenant;
 
 use crate::{
     connection::{ANSWER_WITHIN, Connection},
     dimension::Amounts,
     error::Error,
-    key::ModelKeys,
+    key::{self, ModelKeys},
+    lane_numbers::Numbered,
+    lanes::Lanes,
     model::ModelQuota,
     script::{Script, Scripts},
     snapshot::Snapshot,
@@ -28,6 +31,8 @@ use crate::{
 pub struct Store {
     connection: Arc<Connection>,
     scripts: Arc<Scripts>,
+    /// The numbers of lanes, as Redis last told them.
+    numbers: Arc<Mutex<Arc<Numbered>>>,
     prefix: String,
     pause_ttl: Duration,
     clock: Arc<AtomicU64>,
@@ -69,6 +74,7 @@ impl Store {
         Ok(Self {
             connection: Arc::new(Connection::open(url, answer_within)?),
             scripts: Arc::new(Scripts::new()),
+            numbers: Arc::default(),
             prefix: prefix.to_owned(),
             pause_ttl,
             clock: Arc::default(),
@@ -112,6 +118,41 @@ impl Store {
         ModelKeys::new(&self.prefix, &model.quota_name())
     }
 
+    /// Names the lanes again: where Redis has lost their numbers it gets those of this process.
+    ///
+    /// # Errors
+    /// [`Error::Away`].
+    #[doc(hidden)]
+    pub async fn name_lanes(&self, lanes: &Lanes) -> Result<(), Error> {
+        self.number_lanes(lanes).await.map(drop)
+    }
+
+    async fn number_lanes(&self, lanes: &Lanes) -> Result<Arc<Numbered>, Error> {
+        let words = Arc::clone(&self.numbers.lock()).words(lanes);
+        let reply = self.run(&self.scripts.lanes, &[key::lanes(&self.prefix)], &words).await?;
+        let numbered = Arc::new(Numbered::read(wire::pairs(&reply)?)?);
+        *self.numbers.lock() = Arc::clone(&numbered);
+        Ok(numbered)
+    }
+
+    /// The numbers of a model's lanes; Redis is asked the first time that one of them is named.
+    async fn numbers(&self, model: &ModelQuota) -> Result<Arc<Numbered>, Error> {
+        let known = Arc::clone(&self.numbers.lock());
+        if known.knows(&model.lanes) { Ok(known) } else { self.number_lanes(&model.lanes).await }
+    }
+
+    /// The number of the lane in this place, and all numbers.
+    async fn number(
+        &self,
+        model: &ModelQuota,
+        place: usize,
+    ) -> Result<(u64, Arc<Numbered>), Error> {
+        let numbers = self.numbers(model).await?;
+        let lane = model.lanes.iter().nth(place).and_then(|(lane, _)| numbers.number(lane));
+        let lane = lane.ok_or_else(|| Error::Protocol(format!("lane {place} has no number")))?;
+        Ok((lane, numbers))
+    }
+
     async fn end(
         &self,
         model: &ModelQuota,
@@ -129,7 +170,7 @@ impl Store {
         let arguments = [
             settlement.reservation.clone().into_bytes(),
             outcome,
-            wire::model(model),
+            wire::model(model, &*self.numbers(model).await?),
             reason.as_bytes().to_vec(),
         ];
         wire::settled(&self.run(&self.scripts.settle, &eight, &arguments).await?)
@@ -142,17 +183,17 @@ impl crate::store::Store for Store {
         model: &ModelQuota,
         ask: &Ask,
     ) -> Result<(Decision, Option<Expectation>), Error> {
-        let keys = self.keys(model);
+        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, ask.lane).await?);
         let mut eight = keys.common().to_vec();
         eight.extend([
             keys.learned(model.learns_as(ask.template)),
-            keys.tenants(ask.lane + 1),
+            keys.tenants(lane),
             keys.burst(),
         ]);
         let arguments = [
             ask.reservation.clone().into_bytes(),
-            wire::ask(ask, self.clock()),
-            wire::model(model),
+            wire::ask(ask, lane, self.clock()),
+            wire::model(model, &numbers),
             ask.tenant.as_str().as_bytes().to_vec(),
         ];
         wire::decision(&self.run(&self.scripts.reserve, &eight, &arguments).await?)
@@ -181,6 +222,7 @@ impl crate::store::Store for Store {
         used: Amounts,
     ) -> Result<(), Error> {
         let settlement = Settlement::used(name, used);
+        let (lane, _) = self.number(model, lane).await?;
         let outcome = wire::outcome(
             model,
             &settlement,
@@ -200,7 +242,8 @@ impl crate::store::Store for Store {
             .micros(self.pause_ttl)
             .number(self.clock())
             .done();
-        let arguments = [pause.reason.clone().into_bytes(), call, wire::model(model)];
+        let numbers = self.numbers(model).await?;
+        let arguments = [pause.reason.clone().into_bytes(), call, wire::model(model, &numbers)];
         let [left] = wire::integers(&self.run(&self.scripts.pause, &six, &arguments).await?)?;
         Ok(Duration::from_micros(wire::unsigned(left)))
     }
@@ -211,7 +254,8 @@ impl crate::store::Store for Store {
     }
 
     async fn set_limits(&self, model: &ModelQuota, changes: &LimitChanges) -> Result<(), Error> {
-        let arguments = [wire::limits(&model.limits, changes, self.clock()), wire::model(model)];
+        let block = wire::model(model, &*self.numbers(model).await?);
+        let arguments = [wire::limits(&model.limits, changes, self.clock()), block];
         self.run(&self.scripts.limits, &self.keys(model).common(), &arguments).await.map(drop)
     }
 
@@ -224,11 +268,11 @@ impl crate::store::Store for Store {
     }
 
     async fn leave(&self, model: &ModelQuota, lane: usize, tenant: &Tenant) -> Result<(), Error> {
-        let keys = self.keys(model);
+        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, lane).await?);
         let mut six = keys.common().to_vec();
-        six.push(keys.tenants(lane + 1));
-        let call = wire::Packed::default().number(lane as u64 + 1).number(self.clock()).done();
-        let arguments = [tenant.as_str().as_bytes().to_vec(), call, wire::model(model)];
+        six.push(keys.tenants(lane));
+        let call = wire::Packed::default().number(lane).number(self.clock()).done();
+        let arguments = [tenant.as_str().as_bytes().to_vec(), call, wire::model(model, &numbers)];
         self.run(&self.scripts.leave, &six, &arguments).await.map(drop)
     }
 
@@ -236,7 +280,15 @@ impl crate::store::Store for Store {
         let keys = self.keys(model);
         let mut seven = keys.common().to_vec();
         seven.extend([keys.gate(), keys.burst()]);
-        let arguments = [wire::Packed::default().number(self.clock()).done(), wire::model(model)];
-        wire::snapshot(model, &self.run(&self.scripts.inspect, &seven, &arguments).await?)
+        let numbers = self.numbers(model).await?;
+        let arguments =
+            [wire::Packed::default().number(self.clock()).done(), wire::model(model, &numbers)];
+        let reply = self.run(&self.scripts.inspect, &seven, &arguments).await?;
+        // Another program has come with a lane of its own.
+        let numbers = match wire::lanes(&reply) > numbers.iter().count() as u64 {
+            true => self.number_lanes(&model.lanes).await?,
+            false => numbers,
+        };
+        wire::snapshot(model, &numbers, &reply)
     }
 }

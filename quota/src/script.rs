@@ -61,6 +61,7 @@ scripts! {
     limits: "limits-5",
     inspect: "inspect-7",
     leave: "leave-6",
+    lanes: "lanes-1",
     renew: "renew-1",
     beat: "beat-1",
     workers: "workers-1",

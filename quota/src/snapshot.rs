@@ -7,6 +7,7 @@ use tidegate_types::Lane;
 use crate::{
     counted::Counted,
     dimension::{Amounts, DayLimit, Dimension, Limited, PerDimension},
+    lanes::Share,
 };
 
 /// One model's quota at one moment.
@@ -39,7 +40,7 @@ pub struct Snapshot {
     /// What the provider counts of a call whose `max_output_tokens` it holds, where its headers have
     /// shown it.
     pub counted: Option<Counted>,
-    /// Each lane, in the order of [`crate::Lanes`].
+    /// Each lane, in the order of [`crate::Lanes`]; then those of other programs that are in use.
     pub lanes: Vec<LaneSnapshot>,
 }
 
@@ -114,6 +115,10 @@ pub struct DimensionSnapshot {
 pub struct LaneSnapshot {
     /// The lane.
     pub lane: Lane,
+    /// Its part of each limit.
+    pub share: Share,
+    /// It is none of this program's: another is configured with it.
+    pub elsewhere: bool,
     /// Callers with a ticket that have not been admitted, about: those who died are counted until
     /// the queue is empty.
     pub waiting: u64,

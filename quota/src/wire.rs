@@ -8,6 +8,7 @@ use crate::{
     counted::Counted,
     dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension},
     error::Error,
+    lane_numbers::Numbered,
     limits::Limits,
     model::ModelQuota,
     number::float,
@@ -50,7 +51,7 @@ impl Packed {
     }
 }
 
-pub(crate) fn model(model: &ModelQuota) -> Vec<u8> {
+pub(crate) fn model(model: &ModelQuota, lanes: &Numbered) -> Vec<u8> {
     let limits = &model.limits;
     let packed = Packed::default()
         .micros(limits.window)
@@ -63,17 +64,16 @@ pub(crate) fn model(model: &ModelQuota) -> Vec<u8> {
         .micros(limits.day_offset)
         .micros(limits.burst_max.unwrap_or_default())
         .number(u64::from(limits.token_bucket));
-    model
-        .lanes
-        .iter()
-        .fold(packed, |packed, (_, share)| packed.float(share.guaranteed).float(share.ceiling))
+    lanes
+        .shares(&model.lanes)
+        .fold(packed, |packed, share| packed.float(share.guaranteed).float(share.ceiling))
         .done()
 }
 
-pub(crate) fn ask(ask: &Ask, clock: u64) -> Vec<u8> {
+pub(crate) fn ask(ask: &Ask, lane: u64, clock: u64) -> Vec<u8> {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
     Packed::default()
-        .number(ask.lane as u64 + 1)
+        .number(lane)
         .number(ticket.epoch)
         .number(ticket.position)
         .each(&ask.amounts)
@@ -87,8 +87,8 @@ pub(crate) fn ask(ask: &Ask, clock: u64) -> Vec<u8> {
 pub(crate) enum Mode {
     Released,
     Settled,
-    /// Nothing was reserved; in this lane, counted from 0.
-    Charged(usize),
+    /// Nothing was reserved; in the lane of this number.
+    Charged(u64),
 }
 
 pub(crate) fn outcome(
@@ -101,7 +101,7 @@ pub(crate) fn outcome(
     let (mode, lane) = match mode {
         Mode::Released => (0, 0),
         Mode::Settled => (1, 0),
-        Mode::Charged(lane) => (2, lane as u64 + 1),
+        Mode::Charged(lane) => (2, lane),
     };
     let sample = settlement.sample;
     let signal = match settlement.signal {
@@ -195,11 +195,20 @@ pub(crate) fn settled(reply: &[Value]) -> Result<(Settled, Option<Expectation>, 
     Ok((settled, expectation(ratio, output, cached), Duration::from_micros(unsigned(room))))
 }
 
-pub(crate) fn snapshot(model: &ModelQuota, reply: &[Value]) -> Result<Snapshot, Error> {
-    read_snapshot(model, reply).ok_or_else(|| unknown(reply))
+/// How many lanes a snapshot tells of.
+pub(crate) fn lanes(snapshot: &[Value]) -> u64 {
+    snapshot.get(10).and_then(integer).map_or(0, unsigned)
 }
 
-fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
+pub(crate) fn snapshot(
+    model: &ModelQuota,
+    lanes: &Numbered,
+    reply: &[Value],
+) -> Result<Snapshot, Error> {
+    read_snapshot(model, lanes, reply).ok_or_else(|| unknown(reply))
+}
+
+fn read_snapshot(model: &ModelQuota, numbered: &Numbered, reply: &[Value]) -> Option<Snapshot> {
     let (reason, numbers) = reply.split_last()?;
     let numbers: Vec<u64> =
         numbers.iter().map(|value| integer(value).map(unsigned)).collect::<Option<_>>()?;
@@ -239,7 +248,8 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
         snapshot.dimensions[slot] = dimension(Limited::Window(slot))?;
     }
     snapshot.in_flight = dimension(Limited::InFlight)?;
-    let mut all = Vec::new();
+    let mut seen = Vec::new();
+    let mut names = numbered.iter();
     for _ in 0..lanes {
         let (waiting, queue, head) =
             (next()?, Duration::from_micros(next()?), Duration::from_micros(next()?));
@@ -247,20 +257,28 @@ fn read_snapshot(model: &ModelQuota, reply: &[Value]) -> Option<Snapshot> {
         for dimension in Dimension::ALL {
             used[dimension] = next()?;
         }
-        all.push((waiting, queue, head, used, next()?));
-    }
-    snapshot.counted = Counted::from_code(next()?);
-    let lanes = model.lanes.iter().zip(all);
-    snapshot.lanes = lanes
-        .map(|((lane, _), (waiting, queue, next, used, in_flight))| LaneSnapshot {
+        let in_flight = next()?;
+        let Some((lane, said)) = names.next().flatten() else { continue };
+        let own = model.lanes.share(lane);
+        seen.push(LaneSnapshot {
             lane: lane.clone(),
+            share: own.unwrap_or(*said),
+            elsewhere: own.is_none(),
             waiting,
             queue,
-            next,
+            next: head,
             in_flight,
             used,
-        })
-        .collect();
+        });
+    }
+    // Its own in their order, and of the others those that are in use.
+    let is_used = |lane: &LaneSnapshot| {
+        lane.waiting > 0 || lane.in_flight > 0 || lane.used != Amounts::default()
+    };
+    seen.retain(|lane| !lane.elsewhere || is_used(lane));
+    seen.sort_by_key(|lane| model.lanes.index(&lane.lane).unwrap_or(usize::MAX));
+    snapshot.lanes = seen;
+    snapshot.counted = Counted::from_code(next()?);
     let reason: String = redis::from_redis_value_ref(reason).ok()?;
     snapshot.reason = reason.split_once('|').map_or(String::new(), |(_, reason)| reason.to_owned());
     Some(snapshot)

@@ -141,8 +141,9 @@ fn text(seen: &ModelSeen) -> String {
     }
     let mut lanes = Table::new(&["  LANE", "SHARE", "IN FLIGHT", "QUEUE", "WAITING", "NEXT"]);
     for lane in &seen.lanes {
+        let elsewhere = if lane.elsewhere { " (of other workers)" } else { "" };
         lanes.row(vec![
-            format!("  {}", lane.lane),
+            format!("  {}{elsewhere}", lane.lane),
             percent(lane.share),
             count(lane.in_flight),
             span(seconds(lane.queue_seconds)),

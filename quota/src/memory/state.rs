@@ -20,6 +20,7 @@ use tidegate_types::{Lane, Tenant};
 
 use crate::{
     dimension::{Amounts, Dimension, Limited, PerDimension, PerLimit},
+    lanes::Share,
     model::ModelQuota,
     number::{duration, micros, whole},
     snapshot::{DimensionSnapshot, LaneSnapshot, Snapshot},
@@ -427,10 +428,12 @@ impl State {
             ahead: duration(self.pace[dimension] - now),
             ..limited(Limited::Window(dimension))
         };
-        let lane = |(name, state): (&Lane, &LaneState)| {
+        let lane = |((name, share), state): (&(Lane, Share), &LaneState)| {
             let queue = (state.tail + state.shift - now).max(0.0);
             LaneSnapshot {
                 lane: name.clone(),
+                share: *share,
+                elsewhere: false,
                 waiting: if queue > 0.0 { state.waiting } else { 0 },
                 queue: duration(queue),
                 next: duration(state.head - now),
@@ -452,7 +455,7 @@ impl State {
             dimensions: PerDimension::from_fn(dimension),
             in_flight: limited(Limited::InFlight),
             counted: self.counting.known(),
-            lanes: model.lanes.iter().map(|(name, _)| name).zip(&self.lanes).map(lane).collect(),
+            lanes: model.lanes.iter().zip(&self.lanes).map(lane).collect(),
         }
     }
 

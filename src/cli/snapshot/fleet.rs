@@ -224,6 +224,8 @@ pub(in crate::cli) mod tests {
         (quota.dimensions.requests.limit, quota.dimensions.requests.used) = (4_900, 312);
         quota.in_flight.used = 42;
         quota.lanes = vec![LaneSnapshot {
+            share: tidegate_quota::Share::ALL,
+            elsewhere: false,
             lane: "batch".to_owned().try_into().unwrap(),
             waiting: 120,
             queue: Duration::from_secs(17),

@@ -100,6 +100,8 @@ pub(in crate::cli) struct LaneSeen {
     pub(in crate::cli) lane: String,
     pub(in crate::cli) share: f64,
     pub(in crate::cli) burst: f64,
+    /// Other workers have it, and this program does not.
+    pub(in crate::cli) elsewhere: bool,
     pub(in crate::cli) in_flight: u64,
     pub(in crate::cli) queue_seconds: f64,
     pub(in crate::cli) waiting: u64,
@@ -120,16 +122,16 @@ impl ModelSeen {
         Beside { cards, held }: Beside<'_>,
     ) -> Self {
         let trouble = Trouble::of(cards, &model.id);
-        let lanes =
-            snapshot.lanes.iter().zip(model.lanes.iter()).map(|(lane, (_, share))| LaneSeen {
-                lane: lane.lane.to_string(),
-                share: share.guaranteed,
-                burst: share.ceiling,
-                in_flight: lane.in_flight,
-                queue_seconds: lane.queue.as_secs_f64(),
-                waiting: lane.waiting,
-                next_grant_seconds: lane.next.as_secs_f64(),
-            });
+        let lanes = snapshot.lanes.iter().map(|lane| LaneSeen {
+            lane: lane.lane.to_string(),
+            share: lane.share.guaranteed,
+            burst: lane.share.ceiling,
+            elsewhere: lane.elsewhere,
+            in_flight: lane.in_flight,
+            queue_seconds: lane.queue.as_secs_f64(),
+            waiting: lane.waiting,
+            next_grant_seconds: lane.next.as_secs_f64(),
+        });
         Self {
             model: model.id.clone(),
             window_seconds: model.limits.window.as_secs_f64(),
