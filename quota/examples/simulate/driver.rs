@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use tidegate_quota::{
-    Amounts, Decision, Dimension, Error, ModelQuota, PerDimension, Store, Ticket, redis_store,
+    Amounts, Change, Decision, Dimension, Error, ModelQuota, PerDimension, PerLimit, Store, Ticket,
+    redis_store,
     store::{Ask, Expectation, Meter, Pause, ProviderSignal, Settlement, UsageSample},
 };
 use tidegate_testkit::Redis;
@@ -105,13 +106,15 @@ impl Limiter {
         held: Held,
         document: &Document,
         told: Option<(u64, Option<Micros>)>,
+        cached: u64,
     ) -> Micros {
         let sample = UsageSample {
             estimated_input: document.estimated_input,
             input: document.input,
             output: document.output,
         };
-        let used = self.model.amounts(document.input, document.output);
+        let used = self.model.amounts(document.input - cached, document.output);
+        let cached = (!self.model.charge.cached_input).then_some(cached);
         let combined = told.and(self.model.limits.per_minute.combined);
         let reset = told.and_then(|(_, reset)| Some(Duration::from_micros(reset?)));
         let meter = Meter {
@@ -120,7 +123,7 @@ impl Limiter {
             resets: PerDimension { combined: reset, ..PerDimension::default() },
         };
         let settled = Settlement::used(held.id, used);
-        self.end(now, Settlement { sample: Some(sample), meter, ..settled })
+        self.end(now, Settlement { sample: Some(sample), meter, cached, ..settled })
     }
 
     /// `Limits::pace_of` in `quota/src/limits.rs`.
@@ -152,6 +155,19 @@ impl Limiter {
         self.at(now, async |store, model| store.pause(model, &pause).await);
     }
 
+    /// An operator sets the limit on tokens.
+    pub(crate) fn set_limit(&mut self, now: Micros, combined: u64) {
+        let window = PerDimension { combined: Change::Set(combined), ..PerDimension::default() };
+        let changes = PerLimit { window, ..PerLimit::default() };
+        self.at(now, async |store, model| store.set_limits(model, &changes).await);
+    }
+
+    /// The callers of a tenant come no more.
+    pub(crate) fn leave(&mut self, now: Micros, lane: usize, tenant: u64) {
+        let tenant = Tenant::new(format!("tenant-{tenant}")).expect("a name");
+        self.at(now, async |store, model| store.leave(model, lane, &tenant).await);
+    }
+
     /// Redis loses everything.
     pub(crate) fn flush(&mut self) {
         redis::cmd("FLUSHALL").exec(&mut self.commands).expect("FLUSHALL");
@@ -172,7 +188,9 @@ impl Limiter {
         let estimate = document.estimated_input;
         let (input, output) = match self.known {
             Some(known) => {
-                ((estimate as f64 * known.input_ratio).ceil() as u64, known.output.min(MAX_OUTPUT))
+                let all = (estimate as f64 * known.input_ratio).ceil() as u64;
+                let input = all.saturating_sub(known.cached).max(all.min(1));
+                (input, known.output.min(MAX_OUTPUT))
             }
             None => (estimate, MAX_OUTPUT.div_ceil(UNKNOWN_OUTPUT)),
         };

@@ -38,6 +38,8 @@ pub(crate) const INTERACTIVE: usize = 1;
 pub(crate) enum Disturbance {
     Pause(Micros),
     Flush,
+    /// An operator raises the limit, and the batch of tenant 1 is cancelled.
+    Raise(u64),
 }
 
 /// One run of the simulation.
@@ -120,6 +122,8 @@ struct Client {
     held: Option<Held>,
     /// What the headers of the answer will say of use and reset.
     told: Option<(u64, Option<Micros>)>,
+    /// What was read from the provider's cache.
+    cached: u64,
     waiting: bool,
 }
 
@@ -222,6 +226,7 @@ impl Fleet<'_> {
             in_place: false,
             held: None,
             told: None,
+            cached: 0,
             waiting: true,
         });
         self.clients.len() - 1
@@ -253,6 +258,7 @@ impl Fleet<'_> {
             in_place: false,
             held: None,
             told: None,
+            cached: 0,
             waiting: true,
             ..*client
         };
@@ -342,6 +348,7 @@ impl Fleet<'_> {
 
     fn arrive(&mut self, now: Micros, at: usize) {
         let client = &mut self.clients[at];
+        client.cached = self.provider.cached(&client.document);
         match self.provider.admit(now, &client.document) {
             Ok(()) => {
                 client.waiting = false;
@@ -386,7 +393,7 @@ impl Fleet<'_> {
         if let (Some(limiter), Some(held)) = (&mut self.limiter, settled)
             && self.chance.part() >= self.plan.lost
         {
-            let room = limiter.settle(now, held, &client.document, client.told);
+            let room = limiter.settle(now, held, &client.document, client.told, client.cached);
             self.wake(now, room);
         }
         self.report.finished = now;
@@ -405,6 +412,17 @@ impl Fleet<'_> {
         match disturbance {
             Disturbance::Pause(length) => limiter.pause(now, length),
             Disturbance::Flush => limiter.flush(),
+            Disturbance::Raise(limit) => {
+                limiter.set_limit(now, limit);
+                limiter.leave(now, BATCH, 1);
+                for client in self.clients.iter_mut().filter(|client| client.tenant == 1) {
+                    if client.waiting && client.held.is_none() {
+                        client.waiting = false;
+                    } else {
+                        client.endless = false;
+                    }
+                }
+            }
         }
     }
 }

@@ -12,7 +12,7 @@
 //! * `provider`: nine ways in which providers count; they know nothing of the limiter
 //! * `documents`, `event`: what is worked on, and virtual time
 //! * `fleet`: the clients: who asks, waits, calls, comes back, or dies
-//! * `scenario`, `bursts`, `tenants`: what is shown, and the bounds
+//! * `scenario`, `bursts`, `changes`, `tenants`: what is shown, and the bounds
 //! * `report`, `table`, `plot`: what is measured, and how it is told
 
 #![allow(
@@ -24,6 +24,7 @@
 )]
 
 mod bursts;
+mod changes;
 mod documents;
 mod driver;
 mod event;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     let all: Vec<Scenario> = scenario::ALL
         .into_iter()
         .chain([("bursts", bursts::bursts as fn(&mut Bench<'_>) -> _)])
+        .chain(changes::ALL)
         .chain([("tenants", tenants::tenants as fn(&mut Bench<'_>) -> _)])
         .collect();
     if let Some(unknown) = names.iter().find(|name| !all.iter().any(|(known, _)| known == **name)) {

@@ -94,6 +94,11 @@ pub(crate) trait Provider {
     /// A call that was taken is over.
     fn complete(&mut self, _now: Micros, _document: &Document) {}
 
+    /// What of a call's input it would read from a cache now, and not count.
+    fn cached(&self, _document: &Document) -> u64 {
+        0
+    }
+
     /// What its headers say is used.
     fn used(&mut self, _now: Micros) -> u64 {
         0
@@ -234,6 +239,64 @@ impl Provider for Split {
 
     fn complete(&mut self, now: Micros, document: &Document) {
         self.output.charge(now, document.output as f64);
+    }
+}
+
+/// A bucket of input tokens. The prefix is in a cache after the first answer, and what is read from
+/// there does not count.
+pub(crate) struct Caching {
+    input: Bucket,
+    warm: bool,
+}
+
+impl Caching {
+    pub(crate) fn new(input: u64) -> Self {
+        Self { input: Bucket::new(input, 60.0), warm: false }
+    }
+}
+
+impl Provider for Caching {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        self.input.take(now, document.input - self.cached(document))
+    }
+
+    fn complete(&mut self, _now: Micros, _document: &Document) {
+        self.warm = true;
+    }
+
+    fn cached(&self, document: &Document) -> u64 {
+        if self.warm { document.prefix } else { 0 }
+    }
+}
+
+/// A bucket whose limit becomes another part of what it was at some time; its headers, where it has
+/// any, go on telling the old one.
+pub(crate) struct Changing {
+    bucket: Bucket,
+    at: Micros,
+    part: f64,
+}
+
+impl Changing {
+    pub(crate) fn new(limit: u64, at: Micros, part: f64) -> Self {
+        Self { bucket: Bucket::new(limit, 60.0), at, part }
+    }
+
+    fn change(&mut self, now: Micros) {
+        if now >= self.at && self.at > 0 {
+            self.bucket.refill(now);
+            self.bucket.rate *= self.part;
+            self.bucket.depth *= self.part;
+            self.bucket.level = self.bucket.level.min(self.bucket.depth);
+            self.at = 0;
+        }
+    }
+}
+
+impl Provider for Changing {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        self.change(now);
+        self.bucket.take(now, document.tokens())
     }
 }
 

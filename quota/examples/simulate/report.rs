@@ -24,6 +24,8 @@ pub(crate) struct Report {
     waits: Vec<Wait>,
     refusals: Vec<Micros>,
     calls: u64,
+    /// Calls of the steady state that the provider took.
+    taken: usize,
     /// When the last call ended.
     pub(crate) finished: Micros,
     /// The same when each batch began.
@@ -52,6 +54,7 @@ impl Report {
             waits: Vec::new(),
             refusals: Vec::new(),
             calls: 0,
+            taken: 0,
             finished: 0,
             ended: Vec::new(),
             series: vec![0; (end / BIN) as usize + 1],
@@ -79,6 +82,7 @@ impl Report {
         self.calls += 1;
         self.series[(now / BIN) as usize] += document.tokens();
         if now >= self.steady {
+            self.taken += 1;
             self.tokens[0] += document.input as f64;
             self.tokens[1] += document.output as f64;
             self.tokens[2] += document.tokens() as f64;
@@ -104,6 +108,23 @@ impl Report {
     fn part(&self, kind: usize, limit: u64) -> f64 {
         let minutes = (self.end - self.steady) as f64 / (60 * SECOND) as f64;
         self.tokens[kind] / minutes / limit as f64
+    }
+
+    /// The same of a limit of input tokens that does not count so many of each call.
+    pub(crate) fn used_input(&self, uncounted: u64, limit: u64) -> f64 {
+        let minutes = (self.end - self.steady) as f64 / (60 * SECOND) as f64;
+        (self.tokens[0] - self.taken as f64 * uncounted as f64) / minutes / limit as f64
+    }
+
+    /// Tokens that the provider took between these times, which are whole [`BIN`]s.
+    pub(crate) fn tokens_between(&self, from: Micros, to: Micros) -> u64 {
+        self.series[(from / BIN) as usize..(to / BIN) as usize].iter().sum()
+    }
+
+    /// Of the steady state: refused calls, and all.
+    pub(crate) fn refused_calls(&self) -> (usize, usize) {
+        let refused = self.refusals.iter().filter(|at| **at >= self.steady).count();
+        (refused, refused + self.taken)
     }
 
     pub(crate) fn asks_per_admission(&self) -> f64 {

@@ -19,11 +19,11 @@ use crate::{
 };
 
 /// The limits of the scenarios, in tokens a minute.
-const LARGE: u64 = 2_000_000;
+pub(crate) const LARGE: u64 = 2_000_000;
 const SMALL: u64 = 400_000;
 
 /// The fleet of most scenarios.
-const WORKERS: usize = 200;
+pub(crate) const WORKERS: usize = 200;
 
 /// What the scenarios run on.
 pub(crate) struct Bench<'a> {
@@ -59,6 +59,20 @@ impl Bench<'_> {
         let model =
             ModelQuota::new(id, limits, Charge::default(), Arc::new(lanes)).expect("good limits");
         Limiter::new(self.server, model)
+    }
+
+    /// Of a provider with rules of its own.
+    pub(crate) fn run_with(
+        &self,
+        plan: &Plan,
+        provider: Box<dyn Provider>,
+        limits: Limits,
+        charge: Charge,
+    ) -> Report {
+        let id = "simulated:model".parse().expect("a model id");
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new(id, limits, charge, lanes).expect("good limits");
+        run(plan, provider, Some(Limiter::new(self.server, model)))
     }
 
     pub(crate) fn run(
@@ -248,7 +262,7 @@ fn asks_row(
     }
 }
 
-fn two_lanes() -> Lanes {
+pub(crate) fn two_lanes() -> Lanes {
     let lane = |name: &str, guaranteed| {
         (Lane::new(name).expect("a lane"), Share { guaranteed, ceiling: 1.0 })
     };
