@@ -15,11 +15,12 @@ use crate::{
 pub(super) async fn expanded(
     storage: &Storage,
     files: Vec<Document>,
+    limits: &Limits,
 ) -> Result<Vec<Document>, Failure> {
     let mut documents = Vec::with_capacity(files.len());
     for file in files {
         match is_archive(&file) {
-            true => documents.extend(of_archive(storage, file).await?),
+            true => documents.extend(of_archive(storage, file, *limits).await?),
             false => documents.push(file),
         }
     }
@@ -32,9 +33,12 @@ fn is_archive(file: &Document) -> bool {
 }
 
 /// An archive that cannot be read is a document that says why.
-async fn of_archive(storage: &Storage, file: Document) -> Result<Vec<Document>, Failure> {
+async fn of_archive(
+    storage: &Storage,
+    file: Document,
+    limits: Limits,
+) -> Result<Vec<Document>, Failure> {
     let location = resolve(storage, "source", &file.uri)?;
-    let limits = Limits::default();
     let failed = |error| Failure::of_field("source", error);
     let size = match location.special() {
         Some(_) => None,

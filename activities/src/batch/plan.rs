@@ -70,6 +70,7 @@ where
     F: Fn(Holder) -> Fut,
     Fut: Future<Output = Result<bool, Failure>>,
 {
+    let room = room.within(services.reader.limits());
     let (route, output) = survey(services, job, &batch.workflow)?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
@@ -142,6 +143,7 @@ where
 /// As [`plan`].
 pub async fn plan_more(services: &Services, plan: &Plan, room: Room) -> Result<Plan, Failure> {
     let (storage, began) = (&services.storage, Instant::now());
+    let room = room.within(services.reader.limits());
     let folder = resolve(storage, "job", &plan.job)?;
     let mut stored = Stored::read(&folder).await?;
     let output = resolve(storage, "output", &stored.job.output)?;
@@ -179,10 +181,11 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
         }
         sample.add(&documents);
     };
+    let room = Room::page().within(services.reader.limits());
     if job.sample.is_some() {
-        add(first(&services.storage, job, &output, Room::page()).await?.documents);
+        add(first(&services.storage, job, &output, room).await?.documents);
     } else {
-        each_page(&services.storage, job, &output, add).await?;
+        each_page(&services.storage, job, &output, &room, add).await?;
     }
     unasked?;
     if sample.is_empty() {
@@ -203,7 +206,7 @@ async fn first(
         return source::page(storage, job, output, from, &none, room).await;
     };
     let mut documents = Vec::new();
-    each_page(storage, job, output, |page| documents.extend(page)).await?;
+    each_page(storage, job, output, &room, |page| documents.extend(page)).await?;
     let seed = StatedQuestion::of(job).fingerprint();
     let documents = sample::drawn(documents, usize::try_from(count).unwrap_or(usize::MAX), seed);
     Ok(Page { documents, files: Vec::new(), next: None })
@@ -214,11 +217,12 @@ async fn each_page(
     storage: &Storage,
     job: &Job,
     output: &Location,
+    room: &Room,
     mut each: impl FnMut(Vec<Document>),
 ) -> Result<(), Failure> {
     let (mut cursor, mut names) = (Some(Cursor::default()), Names::default());
     while let Some(from) = cursor {
-        let page = source::page(storage, job, output, from, &names, Room::page()).await?;
+        let page = source::page(storage, job, output, from, &names, room.clone()).await?;
         let (documents, _, added) = names.give(page.documents, page.files);
         names.add(&added);
         each(documents);

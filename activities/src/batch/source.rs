@@ -8,6 +8,7 @@ use std::{collections::HashSet, path::Path as FilePath, time::Duration};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
+use tidegate_documents::Limits;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
@@ -35,13 +36,26 @@ pub struct Room {
     bytes: usize,
     /// For so long, pages follow each other before the shards in them may start.
     pub(super) time: Duration,
+    /// How much of an archive is read.
+    limits: Limits,
 }
 
 impl Room {
     /// A page: some 50 MB. A batch of one page is ordered by id as a whole.
     #[must_use]
     pub fn page() -> Self {
-        Self { documents: 100_000, bytes: 6 << 20, time: Duration::from_secs(10) }
+        Self {
+            documents: 100_000,
+            bytes: 6 << 20,
+            time: Duration::from_secs(10),
+            limits: Limits::default(),
+        }
+    }
+
+    /// The same, with the bounds of whoever reads the documents later.
+    #[must_use]
+    pub fn within(self, limits: &Limits) -> Self {
+        Self { limits: *limits, ..self }
     }
 
     /// A page of so many documents, and one at a time, for tests.
@@ -51,7 +65,7 @@ impl Room {
     }
 
     fn endless() -> Self {
-        Self { documents: usize::MAX, bytes: usize::MAX, time: Duration::ZERO }
+        Self { documents: usize::MAX, bytes: usize::MAX, time: Duration::ZERO, ..Self::page() }
     }
 
     fn take(&mut self, document: &Document) {
@@ -170,7 +184,7 @@ pub async fn page(
                     within = next;
                 }
                 None => {
-                    let files = archives::expanded(storage, vec![file]).await?;
+                    let files = archives::expanded(storage, vec![file], &room.limits).await?;
                     files.iter().for_each(|file| room.take(file));
                     documents.extend(files);
                 }

@@ -454,3 +454,20 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
     assert_eq!(ids(&path, prefix("yesterday/results/")).await.unwrap().len(), 1);
     assert_eq!(ids(&path, prefix("*/results/*")).await.unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn archives_have_the_bounds_of_whoever_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = url::Url::from_directory_path(folder.path().canonicalize().unwrap()).unwrap();
+    std::fs::write(folder.path().join("all.zip"), [b'x'; 100]).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let job = job(Source::Prefix(root.to_string()), None);
+    for (archive_bytes, why) in [(99, "99"), (100, "damaged")] {
+        let room = Room::page().within(&Limits { archive_bytes, ..Limits::default() });
+        let found = in_pages(&storage, &job, &output, room).await.unwrap();
+        let [archive] = found.documents.as_slice() else { panic!("{found:?}") };
+        let unreadable = archive.unreadable.as_ref().unwrap();
+        assert!(unreadable.contains(why), "{archive_bytes}: {unreadable}");
+    }
+}
