@@ -209,11 +209,13 @@ local function credits(burst, state, model, limits, now)
   return credit
 end
 
--- How much may go at once now, of pace, if that has just been learned: who waits may be woken for
--- it. In whole milliseconds; 0 for less than a second's worth, which turns bring by themselves.
+-- How much may go at once now, of pace, if that has just been learned, or is a bucket's: who waits
+-- may be woken for it. In whole milliseconds; 0 for less than a second's worth, which turns bring
+-- by themselves.
 local function room_now(burst, state, model, limits, now)
   local WORTH_WAKING = 1000000
-  if not burst or (burst.widened or 0) < WORTH_WAKING or state[GATE] > now then
+  local known = is_bucket(burst, model) or (burst and (burst.widened or 0) >= WORTH_WAKING)
+  if not known or state[GATE] > now then
     return 0
   end
   local credit = credits(burst, state, model, limits, now)

@@ -198,10 +198,13 @@ impl State {
         credit
     }
 
-    /// How much may go at once now, of pace, if that has just been learned.
+    /// How much may go at once now, of pace, if that has just been learned or is a bucket's.
     pub(in crate::memory) fn room_now(&self, model: &ModelQuota, now: f64) -> Duration {
-        let learned = |burst: &&Burst| burst.widened >= WORTH_WAKING && self.closed_for(now) <= 0.0;
-        let Some(burst) = self.burst.as_ref().filter(learned) else { return Duration::ZERO };
+        let known = |burst: &&Burst| self.is_bucket(model) || burst.widened >= WORTH_WAKING;
+        let Some(burst) = self.burst.as_ref().filter(known) else { return Duration::ZERO };
+        if self.closed_for(now) > 0.0 {
+            return Duration::ZERO;
+        }
         let (limits, window) = (self.in_force(model).limits.window, micros(model.limits.window));
         let credit = self.credits(model, &limits, now);
         let mut room = burst.allowance - self.pace_ahead(&limits, now);
