@@ -25,7 +25,7 @@ Arguments: whole numbers below 2^53 as decimal text
 Reply: 1
 ]]
 --- @include "include/clock"
-local SLOT, SLOTS, A_DAY, DAYS, GAUGES = 30, 120, 86400, 14, 4
+local SLOT, SLOTS, SECONDS_A_DAY, DAYS, GAUGES = 30, 120, 86400, 14, 4
 
 if #ARGV ~= 8 then
   return redis.error_reply('TIDEGATE wants 8 arguments, not ' .. #ARGV)
@@ -59,9 +59,9 @@ local function merged(field, time, from)
 end
 
 local now = math.floor(clock(given[8]) / 1000000)
-local slot, day = math.floor(now / SLOT), math.floor(now / A_DAY)
+local slot, day = math.floor(now / SLOT), math.floor(now / SECONDS_A_DAY)
 local of_slot, of_day = 'slot:' .. slot % SLOTS, 'day:' .. day % DAYS
 local hour, days = merged(of_slot, slot, 1), merged(of_day, day, GAUGES + 1)
 redis.call('HSET', KEYS[1], of_slot, hour, of_day, days)
-redis.call('EXPIRE', KEYS[1], DAYS * A_DAY)
+redis.call('EXPIRE', KEYS[1], DAYS * SECONDS_A_DAY)
 return { 1 }

@@ -52,7 +52,7 @@ if not quota then
   return outdated
 end
 local state, tuning, now = quota.state, quota.tuning, quota.now
-end_leases(keys, state, now)
+end_leases(keys, state, model, now)
 save_quota(quota)
 local pause, lanes, limits = closed_for(state, now), state[LANES], limits_now(model, tuning)
 local all = tuning or new_tuning(now)

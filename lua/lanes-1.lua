@@ -17,7 +17,7 @@ Arguments: text
 
 Reply: each lane that is known and what is kept of it, in turn, in no order
 ]]
-local MOST, NUMBERED = 200, '^(%d+) '
+local MOST_LANES, NUMBERED = 200, '^(%d+) '
 local life = tonumber(ARGV[1])
 if #ARGV < 5 or (#ARGV - 1) % 4 ~= 0 or not life or life < 1 then
   return redis.error_reply('TIDEGATE wants a life of at least 1 second, then 4 words for each lane')
@@ -27,9 +27,9 @@ for index = 2, #ARGV, 4 do
   local number = tonumber(ARGV[index + 3])
   local fits = share and ceiling and number and share >= 0 and share <= 1
   fits = fits and ceiling >= 0 and ceiling <= 1
-  fits = fits and number >= 0 and number <= MOST and number == math.floor(number)
+  fits = fits and number >= 0 and number <= MOST_LANES and number == math.floor(number)
   if ARGV[index] == '' or not fits then
-    local wanted = 'a name, share and ceiling from 0 to 1, and a number from 0 to ' .. MOST
+    local wanted = 'a name, share and ceiling from 0 to 1, and a number from 0 to ' .. MOST_LANES
     return redis.error_reply('TIDEGATE argument ' .. index .. ' and the next must be ' .. wanted)
   end
 end
@@ -42,8 +42,8 @@ end
 for index = 2, #ARGV, 4 do
   count = count + (known[ARGV[index]] and 0 or 1)
 end
-if count > MOST then
-  return redis.error_reply('TIDEGATE knows at most ' .. MOST .. ' lanes')
+if count > MOST_LANES then
+  return redis.error_reply('TIDEGATE knows at most ' .. MOST_LANES .. ' lanes')
 end
 local function lowest_free()
   local number = 1

@@ -1,6 +1,7 @@
 --[[
 Reserves what one provider call will use, or says when to come back. All or nothing over every
-dimension.
+dimension. Several calls of one lane, tenant and template may be asked about together: they are
+answered in their order, as if each had been asked about by itself at one time.
 
 Guarantees
   * In any window the admitted amounts stay within each limit, and no faster than the pace clock
@@ -25,16 +26,18 @@ Keys, all with the hash tag {provider:model}
 
 Arguments (numbers packed as little-endian doubles, times in microseconds)
   ARGV[1]  reservation id, unique to one attempt
-  ARGV[2]  the call, 9 numbers:
-             1      lane, counted from 1
+  ARGV[2]  the call, 9 numbers, and of each further call as many (the first's clock counts):
+             1      lane, counted from 1; the same for all
              2, 3   ticket: epoch and position, 0 without a ticket
              4..7   amounts to reserve: requests, input, output, combined tokens
-             8      1 to be told what is expected of such calls, 0 if it is known
+             8      1 to be told what is expected of such calls, 2 also where it is not known what
+                    a cache gives and the provider does not count, 0 if it is known
              9      clock for tests, 0 for the server's
   ARGV[3]  the model, see include/arguments.lua
   ARGV[4]  tenant
+  ARGV[5]… reservation ids of further calls
 
-Reply: integers
+Reply: integers, of each call
   1 outcome      1 granted, 2 wait, 3 paused, 4 never fits, 5 exhausted
   2 wait         microseconds until it is worth asking again (rounded up); for 5 until the end
   3 dimension    the one that binds: 1 requests, 2 input, 3 output, 4 combined, 5 calls at once;
@@ -54,6 +57,7 @@ Reply: integers
 --- @include "include/ledger"
 --- @include "include/tuning"
 --- @include "include/gate"
+--- @include "include/company"
 --- @include "include/lanes"
 --- @include "include/shift"
 --- @include "include/burst"
@@ -61,36 +65,63 @@ Reply: integers
 --- @include "include/queue"
 --- @include "include/learned"
 --- @include "include/obstacles"
+--- @include "include/haste"
 --- @include "include/starving"
 --- @include "include/counted"
-local GRANTED, WAIT, CLOSED, NEVER, OUT = 1, 2, 3, 4, 5
+local GRANTED, OUT = 1, 5
 
-local call, model = read_arguments(4, 2, 9)
-if not call then
+local count = math.max(1, #ARGV - 3)
+local calls, model = read_arguments(count + 3, 2, 9 * count)
+if not calls then
   return model
 end
-local id, tenant, tenants_key, learned_key = ARGV[1], ARGV[4], KEYS[7], KEYS[6]
-if id == '' then
-  return bad_argument(1, 'a reservation id')
+local tenant, tenants_key = ARGV[4], KEYS[7]
+local lane, lanes = calls[1], (#model - LANE_SHARES) / 2
+
+local function id_at(place)
+  return ARGV[place == 1 and 1 or place + 3]
 end
-local lane, lanes = call[1], (#model - LANE_SHARES) / 2
-if lane < 1 or lane > lanes or lane ~= math.floor(lane) then
-  return bad_argument(2, 'a call in a lane from 1 to ' .. lanes)
+
+-- What is wrong with one of the calls, as an error reply, else nil.
+local function wrong_call()
+  if lane < 1 or lane > lanes or lane ~= math.floor(lane) then
+    return bad_argument(2, 'a call in a lane from 1 to ' .. lanes)
+  end
+  for place = 1, count do
+    if id_at(place) == '' then
+      return bad_argument(place == 1 and 1 or place + 3, 'a reservation id')
+    end
+    if calls[9 * place - 8] ~= lane then
+      return bad_argument(2, 'calls in one lane')
+    end
+  end
+end
+
+local refusal, quota = wrong_call(), nil
+if refusal then
+  return refusal
 end
 local keys = common_keys()
 keys.burst = KEYS[8]
-local quota, outdated = load_quota(keys, model, call[9])
+quota, refusal = load_quota(keys, model, calls[9])
 if not quota then
-  return outdated
+  return refusal
 end
 local state, now, burst, lane_at = quota.state, quota.now, quota.burst, lane_slot(lane)
+-- The call that is asked about now.
+local id, call
+
+-- What is known of such calls, read once.
+local function learned_now()
+  quota.learned = quota.learned or load_learned(KEYS[6])
+  return quota.learned
+end
 
 local function reply(outcome, wait, dimension, deficit, ticket)
   local ratio, expected_output, cached = 0, 0, 0
   if call[8] > 0 then
-    ratio, expected_output, cached = expectation(load_learned(learned_key), now)
+    ratio, expected_output, cached = expectation(learned_now(), now)
   end
-  save_quota(quota)
   return {
     outcome,
     math.ceil(wait),
@@ -124,6 +155,7 @@ end
 
 -- Read: the question and what of the limits it may use, or nil and an answer that needs no more.
 local function read()
+  local CLOSED, NEVER = 3, 4
   local amounts = { call[4], call[5], call[6], call[7], 1 }
   if state[lane_at + SEEN_AT] == 0 then
     redis.call('DEL', tenants_key)
@@ -161,8 +193,9 @@ local function read()
   end
   local speed, tolerance = PACE_SPEEDUP, model[TOLERANCE]
   local credit, roomy = credits(burst, state, model, limits, now), {}
+  local kept = kept_for_others(state, model, lane, lanes, limits, now)
   if burst then
-    grow(burst, state, model, limits, credit, now)
+    grow(burst, state, model, limits, credit, kept, now)
     speed, tolerance = pace_speed(burst, model), burst.allowance
   end
   for dimension = 1, IN_FLIGHT do
@@ -171,7 +204,7 @@ local function read()
   end
   local capacity, usual = lane_capacity(state, model, lane, lanes, roomy, amounts, now)
   if limits[IN_FLIGHT] > 0 and over_in_flight(state, lane_at, limits, capacity) > 0 then
-    end_leases(keys, state, now)
+    end_leases(keys, state, model, now)
   end
   if state[CANARY] > WANTED and now >= state[CANARY] + CANARY_PATIENCE then
     state[CANARY] = 0
@@ -184,6 +217,7 @@ local function read()
     amounts = amounts,
     limits = limits,
     credit = credit,
+    kept = kept,
     roomy = roomy,
     capacity = capacity,
     usual = usual,
@@ -198,7 +232,7 @@ end
 -- lane's virtual time; `shift` moves every turn of the lane at once. Each tenant has a queue of its
 -- own in that time, so that one tenant's thousand documents do not stand before another's first.
 local function decide(asked)
-  local GONE, NEARLY = 60000000, 5000000
+  local GONE, NEARLY, ASKS_CACHED = 60000000, 10000000, 2
   local shift, tail, head = state[lane_at + SHIFT], state[lane_at + TAIL], state[lane_at + HEAD]
   local queued = tail > now - shift
   local verdict = { queued = queued, shift = shift, position = asked.position }
@@ -212,6 +246,9 @@ local function decide(asked)
     verdict.forgets = not queued and tail < verdict.position - GONE
   end
   verdict.due = verdict.position + shift
+  if verdict.due > now then
+    verdict.due = now + hastened(asked, verdict.due - now)
+  end
   local obstacle = { wait = 0, binding = 0, deficit = 0 }
   local idle = keep_pace(asked, obstacle)
   local over = window_over(asked)
@@ -231,7 +268,11 @@ local function decide(asked)
     -- the longer wait, a tenant with few calls would come late and lose its part.
     local wait = verdict.due - now
     if burst and not over.any then
-      wait = wait_in_burst(burst, state, model, asked.limits, asked.credit, head, wait, now)
+      local credit, kept = asked.credit, asked.kept
+      wait = wait_in_burst(burst, state, model, asked.limits, credit, kept, head, wait, now)
+    end
+    if call[8] == ASKS_CACHED then
+      wait = math.min(wait, longest_unknowing(learned_now(), now))
     end
     verdict.obstacle = { wait = wait, binding = BY_TURN, deficit = 0 }
   else
@@ -283,6 +324,7 @@ end
 -- Write: a turn. A caller that is due and blocked holds the lane: none behind it goes first, so
 -- large documents do not starve.
 local function give_turn(asked, verdict)
+  local WAIT = 2
   local position, wait = verdict.position, verdict.obstacle.wait
   local shift = verdict.shift
   if verdict.due <= now then
@@ -302,12 +344,29 @@ local function give_turn(asked, verdict)
   return reply(WAIT, wait, verdict.obstacle.binding, verdict.obstacle.deficit, position)
 end
 
-local asked, answer = read()
-if not asked then
-  return answer
+local function answer()
+  local asked, known = read()
+  if not asked then
+    return known
+  end
+  local verdict = decide(asked)
+  if verdict.forgets then
+    state[lane_at + WAITING] = 0
+  end
+  return (verdict.goes and admit or give_turn)(asked, verdict)
 end
-local verdict = decide(asked)
-if verdict.forgets then
-  state[lane_at + WAITING] = 0
+
+-- One reply after the other.
+local function answers()
+  local all = {}
+  for place = 1, count do
+    id, call = id_at(place), { unpack(calls, 9 * place - 8, 9 * place) }
+    for _, number in ipairs(answer()) do
+      all[#all + 1] = number
+    end
+  end
+  save_quota(quota)
+  return all
 end
-return (verdict.goes and admit or give_turn)(asked, verdict)
+
+return answers()

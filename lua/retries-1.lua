@@ -18,7 +18,7 @@ Reply: integers
   1 spent  the calls counted so far, this one included
   2 added  what documents have added to the budget
 ]]
-local A_WEEK = 604800
+local RETRIES_TTL = 604800
 
 if #ARGV ~= 2 then
   return redis.error_reply('TIDEGATE wants 2 arguments, not ' .. #ARGV)
@@ -28,5 +28,5 @@ if document ~= '' and redis.call('HSETNX', retries, 'of:' .. document, adds) == 
   redis.call('HINCRBY', retries, 'added', adds)
 end
 local spent = redis.call('HINCRBY', retries, 'spent', 1)
-redis.call('EXPIRE', retries, A_WEEK)
+redis.call('EXPIRE', retries, RETRIES_TTL)
 return { spent, tonumber(redis.call('HGET', retries, 'added') or 0) }

@@ -59,6 +59,7 @@ Reply: integers
 --- @include "include/gate"
 --- @include "include/shift"
 --- @include "include/closing"
+--- @include "include/company"
 --- @include "include/burst"
 --- @include "include/quota"
 --- @include "include/headers"
@@ -125,11 +126,13 @@ local function move_pace(reserved)
 end
 
 local function learn_yield(reserved)
+  local LEAST_YIELD, MOST_YIELD = 0.1, 3
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 and reserved[dimension] > 0 then
       local yield = yield_of(state, dimension)
-      local seen = math.max(0.1, math.min(used[dimension] / reserved[dimension], 3))
-      state[dimension_slot(dimension) + YIELD] = yield + EWMA_ALPHA * (seen - yield)
+      local seen = math.min(used[dimension] / reserved[dimension], MOST_YIELD)
+      state[dimension_slot(dimension) + YIELD] = yield
+        + EWMA_ALPHA * (math.max(LEAST_YIELD, seen) - yield)
     end
   end
 end
@@ -223,7 +226,7 @@ if signal == REFUSED then
     local credit = credits(burst, state, model, limits, now)
     learn_refusal(burst, state, model, limits, credit, now)
   end
-  lower_limits(tuning, now)
+  lower_limits(keys, state, tuning, admitted_then, now)
 end
 quota.tuning =
   observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, admitted_then, now)
@@ -236,5 +239,5 @@ else
 end
 save_quota(quota)
 local ratio, output, cached = expectation(learned or load_learned(KEYS[6]), now)
-local room = room_now(burst, state, model, limits_now(model, quota.tuning), now)
+local room = room_now(burst, state, model, limits_now(model, quota.tuning), lanes, now)
 return { outcome, math.ceil(pause), ratio, output, cached, room }

@@ -1,13 +1,34 @@
 -- What answers of the provider change: limits, calls in flight, use by others.
 
--- A refusal takes 2 % off, at most once in ten seconds and down to half; it begins to come back
--- after a quiet minute.
-local function lower_limits(tuning, now)
+-- A refusal takes 2 % off, at most once in ten seconds and down to half. Where a quarter of the
+-- calls that were admitted since is refused as well the limit is another one than was thought: what
+-- part went well is about what there is, at most half goes at once, and it may go below half; there
+-- 2 % of the calls must be refused for 2 % to go. It begins to come back after a quiet minute.
+local function lower_limits(keys, state, tuning, admitted, now)
   local STEP, LOWEST, ONCE_IN, QUIET = 0.02, 0.5, 10000000, 60000000
-  if now >= tuning[RECOVERED_TO] - QUIET + ONCE_IN or tuning[FACTOR] == 1 then
-    tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - STEP)
-    tuning[RECOVERED_TO] = now + QUIET
+  local ENOUGH_REFUSED, CLEARLY, MOST_AT_ONCE, LEAST = 3, 0.25, 0.5, 0.02
+  local slot, lowered = refusals_slot(state), math.max(tuning[RECOVERED_TO], now) - QUIET
+  local whole, part = tuning[FACTOR] == 1, 0
+  if whole or now >= tuning[RECOVERED_TO] then
+    state[slot] = 0
   end
+  if admitted and admitted > lowered and not whole then
+    local after = '(' .. string.format('%.0f', lowered)
+    state[slot] = state[slot] + 1
+    part = state[slot] / math.max(1, redis.call('ZCOUNT', keys.ledger, after, '+inf'))
+  end
+  if state[slot] >= ENOUGH_REFUSED and part >= CLEARLY then
+    tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * math.max(MOST_AT_ONCE, 1 - part))
+  elseif whole or now >= lowered + ONCE_IN then
+    if tuning[FACTOR] > LOWEST then
+      tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - STEP)
+    elseif part >= STEP then
+      tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * (1 - STEP))
+    end
+  else
+    return
+  end
+  tuning[RECOVERED_TO], state[slot] = now + QUIET, 0
 end
 
 -- An overload cuts the calls in flight to 70 %, at most once in two seconds; successes add 5 % of

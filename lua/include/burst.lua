@@ -1,41 +1,65 @@
 -- How far calls may run ahead of an even pace, where that is learned (the model's number 12 is more
 -- than its tolerance): what a provider lets through at once. A key of its own, packed doubles: the
--- fields below in their order, then for each dimension its credit, which is what is still in our
--- window, but by the provider's own meter no longer in its, and what that meter told last. Times
--- and the allowance (of pace) are in microseconds; a ceiling of 0 is none. `lowest` is the least
--- part of a bucket at which the provider's resets were those of a token bucket (0: they were not,
--- or are not told), `refilling` is 1 when that has proved to be one.
-local BURST_FIELDS = {
-  'allowance', 'grew_at', 'steady_until', 'ceiling', 'ceiling_at', 'of_epoch', 'born_at', 'used_at',
-  'told_at', 'looked_at', 'refused_at', 'lowest', 'refilling',
-}
+-- fields of `pack_burst` in their order. A dimension's credit is what is still in our window, but
+-- by the provider's own meter no longer in its; `told` is what that meter told last. Times and the
+-- allowance (of pace) are in microseconds; a ceiling of 0 is none. `lowest` is the least part of a
+-- bucket at which the provider's resets were those of a token bucket (0: they were not, or are not
+-- told), `refilling` is 1 when that has proved to be one.
+local BURST_FORMAT = '<ddddddddddddddddddddd'
 -- A window fuller than this says nothing about bursts.
 local TOO_FULL = 0.9
+
+local function new_burst(state, model, now)
+  return {
+    allowance = model[TOLERANCE],
+    grew_at = now,
+    steady_until = 0,
+    ceiling = 0,
+    ceiling_at = 0,
+    of_epoch = state[EPOCH],
+    born_at = now,
+    used_at = now,
+    told_at = 0,
+    looked_at = 0,
+    refused_at = 0,
+    lowest = 0,
+    refilling = 0,
+    credit = { 0, 0, 0, 0 },
+    told = { 0, 0, 0, 0 },
+  }
+end
+
+-- The clock may have been set back; only steadiness lies ahead.
+local function unpack_burst(packed, model, now)
+  local kept = { struct.unpack(BURST_FORMAT, packed) }
+  return {
+    packed = packed,
+    allowance = kept[1],
+    grew_at = math.min(kept[2], now),
+    steady_until = math.min(kept[3], now + model[WINDOW]),
+    ceiling = kept[4],
+    ceiling_at = math.min(kept[5], now),
+    of_epoch = kept[6],
+    born_at = math.min(kept[7], now),
+    used_at = math.min(kept[8], now),
+    told_at = math.min(kept[9], now),
+    looked_at = math.min(kept[10], now),
+    refused_at = math.min(kept[11], now),
+    lowest = kept[12],
+    refilling = kept[13],
+    credit = { kept[14], kept[15], kept[16], kept[17] },
+    told = { kept[18], kept[19], kept[20], kept[21] },
+  }
+end
 
 -- nil where the tolerance is as configured.
 local function load_burst(keys, state, model, now)
   if model[BURST_MAX] <= model[TOLERANCE] then
     return nil
   end
-  local packed, count = redis.call('GET', keys.burst), #BURST_FIELDS + 2 * WINDOWED
-  local burst = { packed = packed, credit = { 0, 0, 0, 0 }, told = { 0, 0, 0, 0 } }
-  for _, field in ipairs(BURST_FIELDS) do
-    burst[field] = 0
-  end
-  if packed and #packed == count * 8 then
-    local told = { struct.unpack('<' .. string.rep('d', count), packed) }
-    for index, field in ipairs(BURST_FIELDS) do
-      -- The clock may have been set back; only steadiness lies ahead.
-      local ahead = field == 'steady_until' and model[WINDOW] or 0
-      local is_time = field:find('_at$') or ahead > 0
-      burst[field] = is_time and math.min(told[index], now + ahead) or told[index]
-    end
-    burst.credit = { unpack(told, #BURST_FIELDS + 1, #BURST_FIELDS + WINDOWED) }
-    burst.told = { unpack(told, #BURST_FIELDS + WINDOWED + 1, count) }
-  else
-    burst.allowance, burst.grew_at, burst.born_at, burst.used_at = model[TOLERANCE], now, now, now
-    burst.of_epoch = state[EPOCH]
-  end
+  local packed = redis.call('GET', keys.burst)
+  local whole = packed and #packed == struct.size(BURST_FORMAT)
+  local burst = whole and unpack_burst(packed, model, now) or new_burst(state, model, now)
   if burst.of_epoch ~= state[EPOCH] then
     -- A new state. After a silence the provider's bucket is full, and what was learned holds; a
     -- state that was lost begins with nothing known.
@@ -49,16 +73,31 @@ local function load_burst(keys, state, model, now)
 end
 
 local function pack_burst(burst)
-  local kept = {}
-  for index, field in ipairs(BURST_FIELDS) do
-    kept[index] = burst[field]
-  end
-  for _, amounts in ipairs({ burst.credit, burst.told }) do
-    for dimension = 1, WINDOWED do
-      kept[#kept + 1] = amounts[dimension]
-    end
-  end
-  return struct.pack('<' .. string.rep('d', #kept), unpack(kept))
+  local credit, told = burst.credit, burst.told
+  return struct.pack(
+    BURST_FORMAT,
+    burst.allowance,
+    burst.grew_at,
+    burst.steady_until,
+    burst.ceiling,
+    burst.ceiling_at,
+    burst.of_epoch,
+    burst.born_at,
+    burst.used_at,
+    burst.told_at,
+    burst.looked_at,
+    burst.refused_at,
+    burst.lowest,
+    burst.refilling,
+    credit[1],
+    credit[2],
+    credit[3],
+    credit[4],
+    told[1],
+    told[2],
+    told[3],
+    told[4]
+  )
 end
 
 -- Lives for thirty days after its last use, which is noted every quarter of a window.
@@ -81,7 +120,8 @@ end
 local function most_allowed(burst, model, now)
   local most = model[BURST_MAX]
   if burst.ceiling > 0 then
-    local weeks = math.floor((now - burst.ceiling_at) / 604800000000)
+    local A_WEEK = 604800000000
+    local weeks = math.floor((now - burst.ceiling_at) / A_WEEK)
     most = math.min(most, math.max(model[TOLERANCE], burst.ceiling * (1 + weeks)))
   end
   return most
@@ -119,18 +159,18 @@ local function widen(burst, state, to)
 end
 
 -- Slow start: grows by 40 % a second (it doubles in two) while the pace is as far ahead as it may
--- be.
-local function grow(burst, state, model, limits, credit, now)
-  local GROWS_AT_MOST = 1000000
+-- be, but for what is kept for other lanes.
+local function grow(burst, state, model, limits, credit, kept, now)
+  local GROWTH, GROWS_AT_MOST, UNPROVEN = 0.0000004, 1000000, 10000000
   local elapsed = math.min(now - burst.grew_at, GROWS_AT_MOST)
-  if pace_ahead(state, limits, now) < burst.allowance then
+  if pace_ahead(state, limits, now) < burst.allowance * (1 - kept.most) then
     return
   end
   burst.grew_at = now
   if now >= burst.steady_until and fullness(state, limits, credit) < TOO_FULL then
-    local to = burst.allowance * (1 + elapsed * 0.0000004)
+    local to = burst.allowance * (1 + elapsed * GROWTH)
     -- Until a call has come back ten seconds' worth is the most.
-    local unproven = state[LATENCY] == 0 and 10000000 or math.huge
+    local unproven = state[LATENCY] == 0 and UNPROVEN or math.huge
     widen(burst, state, math.min(to, unproven, most_allowed(burst, model, now)))
   end
 end
@@ -140,21 +180,18 @@ local function is_bucket(burst, model)
   return burst and (model[BUCKET] > 0 or burst.refilling > 0) and burst.ceiling == 0
 end
 
--- When a call comes again whose turn is `wait` away: while a burst has room, those who are within
--- it come in order and up to twelve times sooner. Not while the window is full (a bucket's level is
--- its pace) or the head of the queue is held up for a second more than the pace holds it up, which
--- a burst may lift.
-local function wait_in_burst(burst, state, model, limits, credit, head, wait, now)
-  local room, ahead, to = 0, pace_ahead(state, limits, now), burst.allowance
-  local held_up = head - now - math.max(0, ahead - to)
-  local bucket = is_bucket(burst, model)
-  if held_up <= 1000000 and (bucket or fullness(state, limits, credit) < TOO_FULL) then
-    if now >= burst.steady_until and not bucket then
-      to = math.max(to, most_allowed(burst, model, now))
+-- What the fullest limit has left, but for what is kept for other lanes: as the time that it takes
+-- at an even pace.
+local function left_of(state, model, limits, credit, kept)
+  local left = math.huge
+  for dimension = 1, WINDOWED do
+    local limit, total = limits[dimension], state[dimension_slot(dimension) + TOTAL]
+    if limit > 0 then
+      local part = (limit + credit[dimension] - total) / limit - kept[dimension]
+      left = math.min(left, part * model[WINDOW])
     end
-    room = math.max(0, to - ahead)
   end
-  return math.min(wait, math.max(200000, wait / 12, wait - room))
+  return left
 end
 
 -- How much faster than the limits the pace clock runs. A bucket's is its level; and one that has
@@ -164,33 +201,11 @@ local function pace_speed(burst, model)
   return (refused or is_bucket(burst, model)) and 1 or PACE_SPEEDUP
 end
 
--- Whether room comes back evenly, and not as calls leave our window: a bucket's, or where headers
--- tell of it.
-local function refills(burst, model)
-  return burst and (is_bucket(burst, model) or burst.told_at > 0)
-end
-
--- How far ahead the pace is at least while the window is full and callers wait: nothing is saved up
--- for another burst but three seconds' worth, so that what leaves the window in a lump comes back
--- evenly. 0 where a meter refills evenly by itself.
-local function spent_burst(burst, model)
-  return burst and not refills(burst, model) and math.max(0, burst.allowance - 3000000) or 0
-end
-
-local function spend_burst(burst, state, model, over, now)
-  for dimension = 1, burst and WINDOWED or 0 do
-    local pace = dimension_slot(dimension) + PACE
-    if over[dimension] > 0 then
-      state[pace] = math.max(state[pace], now + spent_burst(burst, model))
-    end
-  end
-end
-
 -- What is left of a bucket for what is not reckoned right, such as calls in flight that were
 -- estimated too low. It costs depth once, and no rate.
 local function cushion(state, dimension, limit)
-  local CUSHION = 0.04
-  return CUSHION * limit + 0.1 * state[dimension_slot(dimension) + HELD]
+  local CUSHION, CUSHION_OF_HELD = 0.04, 0.1
+  return CUSHION * limit + CUSHION_OF_HELD * state[dimension_slot(dimension) + HELD]
 end
 
 -- What each limit may be exceeded by in our window, because the provider has forgotten as much of
@@ -212,32 +227,32 @@ end
 -- How much may go at once now, of pace, if that has just been learned, or is a bucket's: who waits
 -- may be woken for it. In whole milliseconds; 0 for less than a second's worth, which turns bring
 -- by themselves.
-local function room_now(burst, state, model, limits, now)
+local function room_now(burst, state, model, limits, lanes, now)
   local WORTH_WAKING = 1000000
   local known = is_bucket(burst, model) or (burst and (burst.widened or 0) >= WORTH_WAKING)
   if not known or state[GATE] > now then
     return 0
   end
   local credit = credits(burst, state, model, limits, now)
-  local room = burst.allowance - pace_ahead(state, limits, now)
-  for dimension = 1, WINDOWED do
-    local limit, total = limits[dimension], state[dimension_slot(dimension) + TOTAL]
-    if limit > 0 then
-      room = math.min(room, (limit + credit[dimension] - total) / limit * model[WINDOW])
-    end
-  end
+  local kept = kept_for_others(state, model, nil, lanes, limits, now)
+  local room = burst.allowance * (1 - kept.most) - pace_ahead(state, limits, now)
+  room = math.min(room, left_of(state, model, limits, credit, kept))
   return room < WORTH_WAKING and 0 or math.floor(room / 1000) * 1000
 end
 
 -- Takes what has left the window out of the totals, and its credit with it.
 local function expire_with_credit(keys, state, model, burst, now)
-  local before = {}
+  if not burst then
+    expire(keys, state, model, now)
+    return
+  end
+  local before, credit = {}, burst.credit
   for dimension = 1, WINDOWED do
     before[dimension] = state[dimension_slot(dimension) + TOTAL]
   end
   expire(keys, state, model, now)
-  for dimension = 1, burst and WINDOWED or 0 do
+  for dimension = 1, WINDOWED do
     local left = math.max(0, before[dimension] - state[dimension_slot(dimension) + TOTAL])
-    burst.credit[dimension] = math.max(0, burst.credit[dimension] - left)
+    credit[dimension] = math.max(0, credit[dimension] - left)
   end
 end

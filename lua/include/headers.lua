@@ -6,10 +6,11 @@ local TOGETHER = 1000000
 -- What a meter that was told with a call of `told_at` cannot have counted: of the calls that were
 -- admitted together with it those under way, of later ones all. nil where they are a thousand.
 local function uncounted(keys, told_at)
+  local COUNTED_SINCE = 1000
   local sums = { 0, 0, 0, 0 }
   local after = '(' .. string.format('%.0f', told_at - TOGETHER)
-  local ids = redis.call('ZRANGEBYSCORE', keys.ledger, after, '+inf', 'LIMIT', 0, 1000)
-  if #ids == 1000 then
+  local ids = redis.call('ZRANGEBYSCORE', keys.ledger, after, '+inf', 'LIMIT', 0, COUNTED_SINCE)
+  if #ids == COUNTED_SINCE then
     return nil
   end
   local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
@@ -49,6 +50,7 @@ end
 -- of our window is credit, and what it has left may go at once. Every limit must be told: one that
 -- is not might be spent. To look twice a second is enough, and when nothing is in flight any more.
 local function believe(keys, state, burst, model, limits, call, observed_at, admitted, now)
+  local HEADERS_EVERY = 500000
   if admitted < burst.told_at - TOGETHER or now - burst.refused_at < model[WINDOW] then
     return
   end
@@ -64,7 +66,7 @@ local function believe(keys, state, burst, model, limits, call, observed_at, adm
   end
   burst.told_at = later and admitted or burst.told_at
   local idle = state[dimension_slot(IN_FLIGHT) + TOTAL] == 0
-  if now - burst.looked_at < 500000 and not idle then
+  if now - burst.looked_at < HEADERS_EVERY and not idle then
     return
   end
   local since = uncounted(keys, burst.told_at)
@@ -98,17 +100,23 @@ end
 
 -- A refusal ends all credit. If the window was less than 80 % full it was the burst that was
 -- refused, and half of it goes well; at most once in ten seconds, because a burst is refused often.
+-- Else a bucket is emptier than was thought: nothing is left of it now.
 local function learn_refusal(burst, state, model, limits, credit, now)
+  local FULL, LESSON_ONCE_IN, WENT_WELL = 0.8, 10000000, 0.5
   for dimension = 1, WINDOWED do
     burst.credit[dimension] = 0
   end
   burst.refused_at, burst.steady_until = now, now + model[WINDOW]
   local was = math.min(burst.allowance, pace_ahead(state, limits, now))
-  if now - burst.ceiling_at < 10000000 or fullness(state, limits, credit) >= 0.8 then
-    return
-  end
-  if burst.allowance > model[TOLERANCE] then
-    burst.ceiling, burst.ceiling_at = math.max(model[TOLERANCE], was * 0.5), now
+  if fullness(state, limits, credit) >= FULL then
+    for dimension = 1, is_bucket(burst, model) and WINDOWED or 0 do
+      local slot, limit = dimension_slot(dimension), limits[dimension]
+      if limit > 0 and state[slot + TOTAL] - credit[dimension] >= FULL * limit then
+        state[slot + PACE] = math.max(state[slot + PACE], now + model[WINDOW])
+      end
+    end
+  elseif now - burst.ceiling_at >= LESSON_ONCE_IN and burst.allowance > model[TOLERANCE] then
+    burst.ceiling, burst.ceiling_at = math.max(model[TOLERANCE], was * WENT_WELL), now
     burst.allowance = burst.ceiling
   end
 end

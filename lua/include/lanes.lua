@@ -2,7 +2,7 @@
 -- each other lane its use and a small stand-by, its whole share only while it is backlogged (it
 -- found no room in the last two seconds, and a caller still waits in it), and nothing while it has
 -- not been seen for five minutes.
-local BACKLOGGED, FORGOTTEN = 2000000, 300000000
+local BACKLOGGED = 2000000
 
 -- The part of each limit that `lane` may use now, and the part that it can count on while the
 -- others' use stays as it is: its turns are spaced by that, because backlogs of the others come and
@@ -46,7 +46,8 @@ local function over_in_flight(state, lane_at, limits, capacity)
   return math.max(total, state[lane_at + USED + IN_FLIGHT] + 1 - own)
 end
 
--- Whether a lane above its share is in company: then it leaves the pace's tolerance to the others.
+-- Whether a lane above its share is in company: then it leaves what is kept, and the pace's
+-- tolerance, to the others.
 local function borrows_in_company(state, model, lane, lanes, limits, now)
   local share, used = model[LANE_SHARES + 2 * lane - 1], lane_slot(lane) + USED
   for dimension = 1, WINDOWED do

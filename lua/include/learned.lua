@@ -1,7 +1,8 @@
 -- What past calls teach about the next: real over estimated input, and the mean output weighted by
 -- the call's latency. A plain mean under-reserves 1.7 times, because what is in flight is longer
--- than what has completed. Four sums, each fading by 1 % a call, and the number of calls. Then, if
--- there is any, input that a cache gave and the provider did not count, and when that was last.
+-- than what has completed. Four sums, each fading by 1 % a call, and the number of calls: as its
+-- fraction the minute (see tuning.lua) since which nothing of a cache has been seen. Then, if there
+-- is any, input that a cache gave and the provider did not count, and when that was last.
 
 local function load_learned(learned_key)
   local packed = redis.call('GET', learned_key)
@@ -15,11 +16,13 @@ local function load_learned(learned_key)
   return learned
 end
 
+-- Caches forget what nobody reads for five minutes.
+local CACHE_LIVES = 240000000
+
 -- Three integers for a reply: the input ratio in millionths, the expected output in tokens, and the
--- input tokens that a cache gives; 0 while too little is known. Caches forget what nobody reads for
--- five minutes.
+-- input tokens that a cache gives; 0 while too little is known.
 local function expectation(learned, now)
-  local ENOUGH, CACHE_LIVES = 3, 240000000
+  local ENOUGH = 3
   if learned[5] < ENOUGH or learned[2] <= 0 or learned[4] <= 0 then
     return 0, 0, 0
   end
@@ -30,12 +33,15 @@ end
 -- What a cache gives is taken back at once when a call gets less, and comes back by halves.
 -- `cached` is nil where it is not known.
 local function learn(learned_key, estimated_input, input, output, cached, latency, now)
-  local DECAY, A_DAY, HALF = 0.99, 86400000, 0.5
+  local DECAY, LEARNED_TTL, HALF = 0.99, 86400000, 0.5
   local learned = load_learned(learned_key)
   local weight = math.max(latency, 1)
   local seen = { input, estimated_input, output * weight, weight }
   for index = 1, 4 do
     learned[index] = learned[index] * DECAY + seen[index]
+  end
+  if learned[5] == 0 or (cached == 0 and learned[6] > 0) then
+    learned[5] = math.floor(learned[5]) + minute_of(now) / MINUTES_KEPT
   end
   learned[5] = learned[5] + 1
   if cached then
@@ -44,6 +50,6 @@ local function learn(learned_key, estimated_input, input, output, cached, latenc
   end
   local count = learned[6] > 0 and 7 or 5
   local packed = struct.pack('<' .. string.rep('d', count), unpack(learned, 1, count))
-  redis.call('SET', learned_key, packed, 'PX', A_DAY)
+  redis.call('SET', learned_key, packed, 'PX', LEARNED_TTL)
   return learned
 end

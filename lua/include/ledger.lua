@@ -41,23 +41,6 @@ local function refresh_oldest(keys, state)
   state[OLDEST] = admitted_at(keys, redis.call('ZRANGE', keys.ledger, 0, 0)[1])
 end
 
--- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
--- became of them.
-local function end_leases(keys, state, now)
-  local until_now = string.format('%.0f', now)
-  local ids =
-    redis.call('ZRANGEBYSCORE', keys.leases, '-inf', until_now, 'LIMIT', 0, EXPIRED_AT_ONCE)
-  for index = 1, #ids do
-    local packed = redis.call('HGET', keys.entries, ids[index])
-    if packed then
-      local _, lane = unpack_entry(packed)
-      add_in_flight(state, lane, -1)
-      redis.call('HDEL', keys.entries, ids[index])
-    end
-    redis.call('ZREM', keys.leases, ids[index])
-  end
-end
-
 -- Makes ledger, leases and totals anew from the entries. A server that evicts keys, or a failover
 -- that lost some, leaves parts of what belongs together; what is in no entry is forgotten.
 local function recount(keys, state, model, now)
@@ -91,15 +74,41 @@ local function recount(keys, state, model, now)
   state[KEPT] = 0
 end
 
+-- Gives back the places of calls whose lease has ended: their worker is gone, or never said what
+-- became of them. A lease without an entry shows that the entries were lost.
+local function end_leases(keys, state, model, now)
+  local until_now, lost = string.format('%.0f', now), false
+  local ids =
+    redis.call('ZRANGEBYSCORE', keys.leases, '-inf', until_now, 'LIMIT', 0, EXPIRED_AT_ONCE)
+  for index = 1, #ids do
+    local packed = redis.call('HGET', keys.entries, ids[index])
+    if packed then
+      local _, lane = unpack_entry(packed)
+      add_in_flight(state, lane, -1)
+      redis.call('HDEL', keys.entries, ids[index])
+    end
+    redis.call('ZREM', keys.leases, ids[index])
+    lost = lost or not packed
+  end
+  if lost then
+    recount(keys, state, model, now)
+  end
+end
+
 -- Whether ledger, entries and leases still belong together. Counting costs as much as the rest of
 -- a call, so most calls look only whether ledger and entries are there.
 local function is_whole(keys, state, model, now)
+  local in_flight = state[dimension_slot(IN_FLIGHT) + TOTAL]
   if now - state[KEPT] < model[WINDOW] / 2 then
-    return state[OLDEST] == 0 or redis.call('EXISTS', keys.ledger, keys.entries) == 2
+    if state[OLDEST] == 0 then
+      return in_flight == 0 or redis.call('EXISTS', keys.entries) == 1
+    end
+    return redis.call('EXISTS', keys.ledger, keys.entries) == 2
   end
-  local ids = redis.call('ZCARD', keys.ledger)
-  return redis.call('HLEN', keys.entries) == ids + redis.call('ZCARD', keys.leases)
+  local ids, entries = redis.call('ZCARD', keys.ledger), redis.call('HLEN', keys.entries)
+  return entries == ids + redis.call('ZCARD', keys.leases)
     and (ids > 0) == (state[OLDEST] > 0)
+    and in_flight <= entries
 end
 
 -- Takes what has left the window out of the totals. Each reservation enters once and leaves once,
@@ -151,7 +160,7 @@ local function expire(keys, state, model, now)
   end
   if outlived then
     state[KEPT] = 0
-    end_leases(keys, state, now)
+    end_leases(keys, state, model, now)
   end
 end
 

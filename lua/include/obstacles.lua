@@ -3,8 +3,6 @@
 local BY_TURN, BY_CANARY = 6, 7
 -- A refused canary is refused in a fraction of a second; a slow answer is a good sign.
 local CANARY_PATIENCE = 1000000
--- Capacity that no call has used for so long is anyone's.
-local IDLE = 300000
 
 -- Of two obstacles the one that lasts longer counts.
 local function obstruct(obstacle, wait, binding, deficit)
@@ -13,10 +11,34 @@ local function obstruct(obstacle, wait, binding, deficit)
   end
 end
 
+-- Whether room comes back evenly, and not as calls leave our window: a bucket's, or where headers
+-- tell of it.
+local function refills(burst, model)
+  return burst and (is_bucket(burst, model) or burst.told_at > 0)
+end
+
+-- How far ahead the pace is at least while the window is full and callers wait: nothing is saved up
+-- for another burst but three seconds' worth, so that what leaves the window in a lump comes back
+-- evenly. 0 where a meter refills evenly by itself.
+local function spent_burst(burst, model)
+  local SAVED_UP = 3000000
+  return burst and not refills(burst, model) and math.max(0, burst.allowance - SAVED_UP) or 0
+end
+
+local function spend_burst(burst, state, model, over, now)
+  for dimension = 1, burst and WINDOWED or 0 do
+    local pace = dimension_slot(dimension) + PACE
+    if over[dimension] > 0 then
+      state[pace] = math.max(state[pace], now + spent_burst(burst, model))
+    end
+  end
+end
+
 -- How long the pace clocks are too far ahead; true if they and the lane's queue are idle. A call
 -- may start while the pace is within its tolerance; a borrower's must also end there if it can.
+-- Capacity that no call has used for 300 ms is anyone's.
 local function keep_pace(asked, obstacle)
-  local SPREAD = 0.25
+  local SPREAD, IDLE = 0.25, 300000
   local quota, limits = asked.quota, asked.limits
   local state, model, burst, now = quota.state, quota.model, quota.burst, quota.now
   local window = model[WINDOW]
@@ -30,6 +52,9 @@ local function keep_pace(asked, obstacle)
       -- Output comes over the length of the call, and not at once.
       local late = dimension == OUTPUT and state[LATENCY] * SPREAD or 0
       local leave = asked.tolerance + late
+      if borrows then
+        leave = leave - asked.kept[dimension] * asked.tolerance
+      end
       local ahead = pace - now - (borrows and math.max(0, leave - own) or leave)
       obstruct(obstacle, ahead, dimension, ahead * limit / window)
       idle = idle and pace < now + spent_burst(burst, model) - IDLE

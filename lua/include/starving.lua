@@ -16,8 +16,8 @@ local function need_of(asked)
 end
 
 local function is_noted(asked, slot)
-  local quota = asked.quota
-  local state, GIVES_UP = quota.state, 3
+  local GIVES_UP = 3
+  local quota, state = asked.quota, asked.quota.state
   return state[slot + STARVING_LANE] > 0
     and quota.now - state[slot + ASKED_AT] < GIVES_UP * quota.model[WINDOW]
 end

@@ -8,7 +8,8 @@
 --              calls use of what they reserve; 0: unknown); requests, input, output, combined, then
 --              calls at once, whose total is what is in flight
 --   starving   after the lanes, see starving.lua: four numbers, which older programs keep as
---              they are; then six of counted.lua
+--              they are; then six of counted.lua, and one of adapt.lua: how many calls were refused
+--              of those that were admitted since the limits were lowered last
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no
 --              room, last request, callers waiting, total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED = 1, 2, 3, 4, 5, 6, 7
@@ -35,6 +36,10 @@ end
 -- Behind all lanes.
 local function starving_slot(state)
   return lane_slot(state[LANES] + 1)
+end
+
+local function refusals_slot(state)
+  return starving_slot(state) + STARVING + COUNTED + 1
 end
 
 local function new_state(keys, now)
@@ -114,8 +119,8 @@ local function load_state(keys, model, now)
     end
     state[LANES] = lane
   end
-  for slot = starving_slot(state) + 1, starving_slot(state) + STARVING + COUNTED do
-    state[slot] = state[slot] or 0
+  for slot = #state + 1, refusals_slot(state) do
+    state[slot] = 0
   end
   if now < state[LATEST] then
     now = state[LATEST]
@@ -156,7 +161,8 @@ end
 -- them: where a provider holds max_tokens, callers would be told waits twice as long as they are.
 local function yield_of(state, dimension)
   local known = state[dimension_slot(dimension) + YIELD]
-  return known > 0 and known or dimension == OUTPUT and 0.5 or 1
+  local UNKNOWN_YIELD = 0.5
+  return known > 0 and known or dimension == OUTPUT and UNKNOWN_YIELD or 1
 end
 
 -- The dimension that is fullest, and so sets the rate at which turns come: a turn as long as each

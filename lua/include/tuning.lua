@@ -10,7 +10,7 @@ local FACTOR, RECOVERED_TO, CAP, PEAK, CAPPED_AT = 1, 2, 3, 4, 5
 local DAY, DAY_REQUESTS, DAY_TOKENS, TUNING = 6, 7, 8, 8
 local EXTERNAL_USE, ORDERED, STATED, PER_TUNED = 1, 2, 3, 3
 local FULL_DAY = 86400000000
-local STATED_MINUTES, STATED_FOR = 65536, 10
+local MINUTES_KEPT = 65536
 
 local function tuned_slot(dimension)
   return TUNING + (dimension - 1) * PER_TUNED
@@ -19,11 +19,11 @@ end
 -- What a provider states holds for ten minutes after it was last said: in use it is said with every
 -- answer, and a limit that lets nothing go would never be heard of again.
 local function minute_of(now)
-  return math.floor(now / 60000000) % STATED_MINUTES
+  return math.floor(now / 60000000) % MINUTES_KEPT
 end
 
 local function stated_now(limit, now)
-  return limit + minute_of(now) / STATED_MINUTES
+  return limit + minute_of(now) / MINUTES_KEPT
 end
 
 local function new_tuning(now)
@@ -38,6 +38,7 @@ end
 -- comes back; after five minutes without overload the cap goes.
 local function load_tuning(keys, state, model, now)
   local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
+  local STATED_FOR = 10
   local by_day = model[DAY_REQUEST_LIMIT] > 0 or model[DAY_TOKEN_LIMIT] > 0
   if state[TUNED] == 0 and not by_day then
     return nil
@@ -58,8 +59,8 @@ local function load_tuning(keys, state, model, now)
   for dimension = 1, WINDOWED do
     local slot = tuned_slot(dimension)
     tuning[slot + EXTERNAL_USE] = math.min(tuning[slot + EXTERNAL_USE], now + model[WINDOW])
-    local said = tuning[slot + STATED] % 1 * STATED_MINUTES
-    if tuning[slot + STATED] > 0 and (minute_of(now) - said) % STATED_MINUTES > STATED_FOR then
+    local said = tuning[slot + STATED] % 1 * MINUTES_KEPT
+    if tuning[slot + STATED] > 0 and (minute_of(now) - said) % MINUTES_KEPT > STATED_FOR then
       tuning[slot + STATED] = 0
     end
   end

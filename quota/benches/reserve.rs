@@ -9,6 +9,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
     missing_docs,
     reason = "a benchmark may stop at the first fault and talks to people"
 )]
@@ -142,6 +143,38 @@ async fn population(server: &Redis, n: u64) -> (f64, f64) {
     (best_reserve, best_settle)
 }
 
+/// Microseconds of a `reserve` for each of the calls that it is about, with a thousand in the window.
+async fn together(server: &Redis, calls: u64) -> f64 {
+    const POPULATION: u64 = 1_000;
+    let mut connection = server.connection();
+    let store =
+        redis_store::Store::open(&server.url, &unique("test"), Duration::from_secs(300)).unwrap();
+    let (model, step, mut number) = (model(), 60_000_000 / POPULATION, 0);
+    let mut reserve = async || {
+        let ask = |number| {
+            let id = format!("0190f5fe-8f0c-7cc3-98c5-bench#{number}");
+            common::ask(id, Amounts::call(2_000, 300))
+        };
+        let asks: Vec<Ask> = (number..number + calls).map(ask).collect();
+        number += calls;
+        store.set_test_clock(START + number * step);
+        let answers = store.reserve_all(&model, &asks).await.unwrap();
+        assert!(answers.iter().all(|(decision, _)| *decision == Decision::Granted));
+    };
+    for _ in 0..POPULATION / calls {
+        reserve().await;
+    }
+    let mut best = f64::MAX;
+    for _ in 0..ROUNDS {
+        reset(&mut connection);
+        for _ in 0..CALLS / calls {
+            reserve().await;
+        }
+        best = best.min(server_micros(&mut connection));
+    }
+    best / calls as f64
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let Some(server) = Redis::start() else { return };
@@ -149,6 +182,10 @@ async fn main() {
     println!(
         "server CPU per call, least of {ROUNDS} rounds of {CALLS} calls; EVALSHA \"return 1\": {floor:.2} us"
     );
+    for calls in [1, 8, 32] {
+        let each = together(&server, calls).await;
+        println!("reserve about {calls:>2} calls, 1,000 in the window: {each:.1} us for each");
+    }
     println!(
         "{:>10} {:>14} {:>14} {:>16} {:>18}",
         "in window", "reserve (us)", "settle (us)", "totals only (us)", "reserve / totals"

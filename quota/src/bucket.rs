@@ -24,7 +24,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{error::Error, key, redis_store::Store, wire};
+use crate::{error::Error, key, number::told, redis_store::Store, wire};
 
 /// Longer waits than a century are one to the script, whose numbers end at 2^53.
 const MAX_WAIT_MICROS: i64 = 1 << 52;
@@ -62,7 +62,7 @@ pub struct BucketLimitError {
 #[derive(Debug, thiserror::Error)]
 pub enum BucketRefused {
     /// Not yet.
-    #[error("the bucket has {level} and not {amount}; a caller who waits would go in {wait:?}")]
+    #[error("the bucket has {level} and not {amount}; a caller who waits would go in {}", told(*.wait))]
     Wait {
         /// What was asked for.
         amount: u32,

@@ -168,12 +168,29 @@ impl CallStats {
         models: impl Iterator<Item = &'a ModelQuota>,
         now: Instant,
     ) -> Vec<(&'a ModelId, Option<f64>)> {
+        self.in_system(models, Duration::ZERO, now)
+    }
+
+    /// The same where half of them wait, and may do so for this long: fast calls alone would leave
+    /// those few places.
+    #[must_use]
+    pub fn in_system<'a>(
+        &self,
+        models: impl Iterator<Item = &'a ModelQuota>,
+        waiting: Duration,
+        now: Instant,
+    ) -> Vec<(&'a ModelId, Option<f64>)> {
         let known = self.0.lock();
+        let in_system = |typical: Typical| Typical {
+            seconds: typical.seconds.max(waiting.as_secs_f64()),
+            ..typical
+        };
         let recent = models.filter_map(|model| Some((model, known.get(&model.id)?)));
         let recent = recent.filter(|(_, seen)| now.saturating_duration_since(seen.last) < RECENT);
         recent
             .map(|(model, seen)| {
-                (&model.id, seen.typical.and_then(|typical| max_in_flight(&model.limits, &typical)))
+                let typical = seen.typical.map(in_system);
+                (&model.id, typical.and_then(|typical| max_in_flight(&model.limits, &typical)))
             })
             .collect()
     }

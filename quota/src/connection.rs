@@ -2,8 +2,9 @@
 
 use std::{fmt, pin::Pin, time::Duration};
 
+use parking_lot::Mutex as BriefMutex;
 use redis::{
-    Client, Cmd, FromRedisValue, RedisError, Value,
+    Client, Cmd, ErrorKind, FromRedisValue, RedisError, Value,
     aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection},
     cluster::ClusterClient,
     cluster_async::ClusterConnection,
@@ -31,7 +32,11 @@ pub(crate) struct Connection {
 }
 
 enum Kind {
-    Single(ConnectionManager),
+    Single {
+        client: Box<Client>,
+        config: ConnectionManagerConfig,
+        manager: BriefMutex<ConnectionManager>,
+    },
     Cluster {
         client: Box<ClusterClient>,
         connection: Mutex<Option<ClusterConnection>>,
@@ -79,11 +84,13 @@ impl Connection {
             let config = ConnectionManagerConfig::new()
                 .set_connection_timeout(Some(answer_within))
                 .set_response_timeout(Some(answer_within))
-                .set_max_delay(Duration::from_secs(1));
-            Kind::Single(
-                ConnectionManager::new_lazy_with_config(Client::open(url).map_err(bad)?, config)
-                    .map_err(bad)?,
-            )
+                // The callers' breaker is what rests. More attempts behind one question would end
+                // in a time-out that hides what the first was answered.
+                .set_number_of_retries(0);
+            let client = Client::open(url).map_err(bad)?;
+            let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())
+                .map_err(bad)?;
+            Kind::Single { client: Box::new(client), config, manager: BriefMutex::new(manager) }
         };
         Ok(Self { kind, address: without_password(url), answer_within })
     }
@@ -97,7 +104,10 @@ impl Connection {
     ) -> Result<Vec<Value>, Error> {
         self.within(Box::pin(async {
             match &self.kind {
-                Kind::Single(manager) => script.run(&mut manager.clone(), keys, arguments).await,
+                Kind::Single { manager, .. } => {
+                    let mut manager = manager.lock().clone();
+                    script.run(&mut manager, keys, arguments).await
+                }
                 Kind::Cluster { client, connection } => {
                     let mut connection = cluster(client, connection).await?;
                     script.run(&mut connection, keys, arguments).await
@@ -120,7 +130,10 @@ impl Connection {
     ) -> Result<T, Error> {
         self.within(Box::pin(async {
             match &self.kind {
-                Kind::Single(manager) => command.query_async(&mut manager.clone()).await,
+                Kind::Single { manager, .. } => {
+                    let mut manager = manager.lock().clone();
+                    command.query_async(&mut manager).await
+                }
                 Kind::Cluster { client, connection } => {
                     command.query_async(&mut cluster(client, connection).await?).await
                 }
@@ -142,12 +155,29 @@ impl Connection {
                 Err(Error::Outdated(error.to_string()))
             }
             Ok(Err(error)) if is_the_scripts(&error) => Err(Error::Protocol(error.to_string())),
+            Ok(Err(error)) if is_not_let_in(&error) => {
+                self.knock_again();
+                Err(Error::Away(format!(
+                    "{}: it refuses the user or the password ({error}); correct redis.url or TIDEGATE_REDIS__URL",
+                    self.address
+                )))
+            }
             Ok(Err(error)) => Err(Error::Away(format!("{}: {error}", self.address))),
             Err(_) => {
                 self.forget_silent();
                 let within = self.answer_within;
                 Err(Error::Away(format!("{}: no answer within {within:?}", self.address)))
             }
+        }
+    }
+
+    /// The manager keeps a refusal for ever, and a password may be mended at the server.
+    fn knock_again(&self) {
+        if let Kind::Single { client, config, manager } = &self.kind
+            && let Ok(new) =
+                ConnectionManager::new_lazy_with_config((**client).clone(), config.clone())
+        {
+            *manager.lock() = new;
         }
     }
 
@@ -160,6 +190,12 @@ impl Connection {
             *connection = None;
         }
     }
+}
+
+/// Whether the server is there and the user or the password is wrong, or missing.
+fn is_not_let_in(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::AuthenticationFailed
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
 }
 
 /// Whether the server is there, and what it was asked failed: with an error of the script's own, or
@@ -222,5 +258,27 @@ mod tests {
     fn a_password_is_never_shown() {
         assert_eq!(without_password("rediss://user:se@cret@host:1/2"), "rediss://host:1/2");
         assert_eq!(without_password("redis://host:1"), "redis://host:1");
+    }
+
+    #[tokio::test]
+    async fn a_refused_password_is_named_and_may_be_mended_at_the_server() {
+        let Some(redis) = tidegate_testkit::Redis::start() else { return };
+        let allow = |password: &str| {
+            redis::cmd("ACL")
+                .arg(&["SETUSER", "worker", "on", "resetpass", password, "~*", "&*", "+@all"])
+                .exec(&mut redis.connection())
+                .unwrap();
+        };
+        allow(">right");
+        let url = redis.url.replace("redis://", "redis://worker:mistyped@");
+        let connection = Connection::open(&url, Duration::from_secs(30)).unwrap();
+        for _ in 0..2 {
+            let refused = connection.command::<String>(&redis::cmd("PING")).await.unwrap_err();
+            let text = refused.to_string();
+            assert!(text.contains("refuses the user or the password"), "{text}");
+            assert!(text.contains(&redis.url) && !text.contains("mistyped"), "{text}");
+        }
+        allow(">mistyped");
+        assert_eq!(connection.command::<String>(&redis::cmd("PING")).await.unwrap(), "PONG");
     }
 }

@@ -3,7 +3,7 @@
 use tidegate_types::ModelId;
 
 /// What can go wrong between us and a store.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The address cannot be used. Configuration error, fatal.
     #[error("the Redis URL cannot be used: {0}")]

@@ -79,7 +79,8 @@ impl Quota {
             }
         }
         let until = until.map(|until| until.to_string());
-        self.write(&format!("{LIMITS}{model}"), until.as_deref()).await
+        self.write(&format!("{LIMITS}{model}"), until.as_deref()).await?;
+        self.renew_mark().await
     }
 
     /// Everything that is held.

@@ -68,6 +68,12 @@ pub fn words(prefix: &str) -> String {
     format!("{prefix}:{LAYOUT}:words")
 }
 
+/// What workers have in common, by its name.
+#[must_use]
+pub fn common(prefix: &str, name: &str) -> String {
+    format!("{prefix}:{LAYOUT}:common:{name}")
+}
+
 /// What is there until Redis loses everything.
 #[must_use]
 pub fn mark(prefix: &str) -> String {

@@ -34,6 +34,9 @@
 //! * [`quota`]: the handle: [`Quota::admit`], pause, resume, inspect
 //! * [`run`]: [`Quota::run`], one call with all that belongs to it
 //! * [`store`]: what a store of quota can do; [`memory`] and [`redis_store`] are the two
+//! * [`queue`]: how long newcomers wait
+//! * `asking`: how callers of this process are asked about together; `asker`, `questions`, `waiters`:
+//!   one of them, who comes next, who waits in place
 //! * [`snapshot`]: what a model's quota looks like
 //! * [`budget`]: budgets in US dollars, of a tenant's day or of a batch; [`retries`]: calls beyond the
 //!   first of each document
@@ -48,6 +51,11 @@
 //!   `hour`: how it is read
 //! * [`metrics`]: every metric of this crate, by name
 
+#![deny(missing_docs)]
+
+mod alike;
+mod asker;
+mod asking;
 mod breaker;
 pub mod bucket;
 pub mod budget;
@@ -72,6 +80,8 @@ pub mod metrics;
 pub mod model;
 mod number;
 pub mod permit;
+mod questions;
+pub mod queue;
 pub mod quota;
 pub mod redis_store;
 pub mod refused;
@@ -97,6 +107,7 @@ pub use lanes::{Lanes, Share};
 pub use limits::{LimitError, Limits};
 pub use model::ModelQuota;
 pub use permit::Permit;
+pub use queue::Queue;
 pub use quota::Quota;
 pub use refused::Refused;
 pub use request::{Request, Ticket};

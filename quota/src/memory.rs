@@ -105,12 +105,12 @@ impl Store {
 }
 
 impl crate::store::Store for Store {
-    async fn reserve(
+    async fn reserve_all(
         &self,
         model: &ModelQuota,
-        ask: &Ask,
-    ) -> Result<(Decision, Option<Expectation>), Error> {
-        Ok(self.reserve_now(model, ask))
+        asks: &[Ask],
+    ) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
+        Ok(asks.iter().map(|ask| self.reserve_now(model, ask)).collect())
     }
 
     async fn settle(

@@ -13,6 +13,7 @@ const IN_FLIGHT: &str = "tidegate_in_flight";
 const QUOTA_USED: &str = "tidegate_quota_used";
 const QUOTA_LIMIT: &str = "tidegate_quota_limit";
 const QUOTA_WAIT: &str = "tidegate_quota_wait_seconds";
+const QUESTIONS: &str = "tidegate_quota_questions_total";
 const DENIALS: &str = "tidegate_denials_total";
 const PAUSES: &str = "tidegate_pauses_total";
 const GATE_CLOSED: &str = "tidegate_gate_closed";
@@ -34,7 +35,11 @@ pub fn describe() {
         metrics::Unit::Seconds,
         "Time from the first question to admission, in one attempt"
     );
-    describe_counter!(DENIALS, "Refusals by the limiter, by what bound");
+    describe_counter!(
+        QUESTIONS,
+        "Script calls that asked for admission; each may be about several calls"
+    );
+    describe_counter!(DENIALS, "Answers of the limiter that a call must wait, by what bound");
     describe_counter!(PAUSES, "Pauses that this worker imposed, by reason");
     describe_gauge!(GATE_CLOSED, "Seconds until the model's gate opens; 0 while it is open");
     describe_gauge!(QUEUE_DEPTH, "Calls that wait for their turn, about, by the whole fleet");
@@ -55,6 +60,10 @@ pub(crate) fn admitted(model: &ModelId, lane: &Lane, waited: Duration) {
 
 pub(crate) fn ended(model: &ModelId, lane: &Lane) {
     gauge!(IN_FLIGHT, "model" => model.to_string(), "lane" => lane.to_string()).decrement(1.0);
+}
+
+pub(crate) fn asked(model: &ModelId) {
+    counter!(QUESTIONS, "model" => model.to_string()).increment(1);
 }
 
 pub(crate) fn denied(model: &ModelId, binding: Binding) {

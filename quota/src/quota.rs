@@ -15,6 +15,7 @@ use crate::{
     fleet, metrics,
     model::ModelQuota,
     permit::{Permit, Renewal, State},
+    queue::Queue,
     redis_store,
     refused::Refused,
     request::Request,
@@ -22,6 +23,7 @@ use crate::{
     shared::{Backend, Options, Shared},
     snapshot::Snapshot,
     store::{Ask, Decision, LimitChanges, Meter, Pause, Store},
+    waiters::SOON,
     wire,
 };
 
@@ -110,18 +112,31 @@ impl Quota {
             amounts,
             ticket: request.ticket,
             template: request.template,
-            curious: shared.expectation(model, request.template).is_none(),
+            curious: shared.is_curious(model, request.template),
             tenant: request.tenant.clone(),
         };
+        let patience = |most: Duration| request.max_wait.map_or(most, |wait| wait.min(most));
+        let mut told = None;
+        if patience(shared.options.max_slot_wait) >= SOON {
+            told = shared.wait_behind(model, &ask, started).await;
+        }
         loop {
-            // More may be known than when it asked before.
-            ask.amounts = shared.amounts(model, request);
-            let answer = shared.ask(model, &ask).await;
+            let answer = match told.take() {
+                Some(answer) => answer.map(|decision| (decision, Backend::Redis)),
+                None => {
+                    // More may be known than when it asked before.
+                    ask.amounts = shared.amounts(model, request);
+                    shared.ask(model, &ask, started).await
+                }
+            };
             let (decision, backend) =
                 answer.map_err(|error| Refused::Outdated(error.to_string()))?;
             let (sleep, wait, refused) = match decision {
                 Decision::Granted => {
                     shared.changes.open(&model.id);
+                    if ask.ticket.is_none() {
+                        shared.queues.told(request, Duration::ZERO, Instant::now());
+                    }
                     metrics::admitted(&model.id, &request.lane, started.elapsed());
                     let renewal = (backend == Backend::Redis)
                         .then(|| Renewal::start(shared, model, &ask.reservation));
@@ -165,6 +180,9 @@ impl Quota {
                 Decision::Wait { wait, binding, deficit, ticket } => {
                     metrics::denied(&model.id, binding);
                     shared.waiters.told();
+                    if ask.ticket.is_none() {
+                        shared.queues.told(request, wait, Instant::now());
+                    }
                     ask.ticket = Some(ticket);
                     (
                         early(wait),
@@ -181,23 +199,21 @@ impl Quota {
                     (wait, wait, Refused::Paused { model: model.id.clone(), wait, ticket })
                 }
             };
-            let patience = match refused {
+            let most = match refused {
                 Refused::Paused { .. } => shared.options.max_slot_wait.min(MAX_PAUSE_IN_PLACE),
                 _ => shared.options.max_slot_wait,
             };
-            if started.elapsed() + wait
-                > request.max_wait.map_or(patience, |most| most.min(patience))
-            {
+            if started.elapsed() + wait > patience(most) {
+                if request.ticket.is_none() {
+                    shared.queues.sent_away(request, wait, shared.options.max_slot_wait);
+                }
                 return Err(refused);
             }
-            let position = ask.ticket.map_or(0, |ticket| ticket.position);
-            let waiting =
-                shared.waiters.wait(&model.id, position, model.limits.pace_of(&ask.amounts));
+            ask.amounts = shared.amounts(model, request);
             tokio::select! {
                 biased;
                 () = &mut stop => return Err(refused),
-                () = waiting.woken() => {}
-                () = tokio::time::sleep(sleep) => {}
+                answer = shared.wait(model, &ask, started, sleep) => told = answer,
             }
         }
     }
@@ -257,9 +273,10 @@ impl Quota {
     pub async fn set_limits(&self, model: &ModelId, changes: &LimitChanges) -> Result<(), Error> {
         let model = self.model(model)?;
         match &self.shared.redis {
-            Some(redis) => redis.set_limits(model, changes).await,
-            None => self.shared.local.set_limits(model, changes).await,
+            Some(redis) => redis.set_limits(model, changes).await?,
+            None => return self.shared.local.set_limits(model, changes).await,
         }
+        self.renew_mark().await
     }
 
     /// A tenant's callers that wait in a lane come no more, because their batch was cancelled: its
@@ -321,7 +338,7 @@ impl Quota {
 
     /// Shows the fleet that this worker lives, and keeps the gauges of every model fresh, until it
     /// is dropped or `stop` resolves: of models at which something goes on, every five seconds; of
-    /// the others, one after the other. Run one for each process that admits calls.
+    /// the others one every ten seconds, in turn. Run one for each process that admits calls.
     ///
     /// # Errors
     /// [`Error::Outdated`] as soon as a newer program has taken over a quota: this one must end.
@@ -347,8 +364,9 @@ impl Quota {
                         // Where it fails, a later beat names them again.
                         let _ = redis.name_lanes(&model.lanes).await;
                     }
+                    let looks_around = beats.is_multiple_of(2);
                     beats += 1;
-                    if let Err(error) = self.beat(redis, worker).await {
+                    if let Err(error) = self.beat(redis, worker, looks_around).await {
                         break Err(error);
                     }
                 }
@@ -361,14 +379,21 @@ impl Quota {
     }
 
     /// One beat. Failures but one show in the breaker as soon as a call wants to be admitted.
-    async fn beat(&self, redis: &redis_store::Store, worker: &str) -> Result<(), Error> {
+    async fn beat(
+        &self,
+        redis: &redis_store::Store,
+        worker: &str,
+        looks_around: bool,
+    ) -> Result<(), Error> {
         let shared = &self.shared;
         if shared.fleet.beat(redis, worker).await.is_err() {
             return Ok(());
         }
         shared.answered();
         metrics::workers(self.live_workers());
-        for model in shared.watch.due(shared.models.keys()) {
+        let watch = &shared.watch;
+        let due = if looks_around { watch.due(shared.models.keys()) } else { watch.busy() };
+        for model in due {
             let Some(model) = shared.models.get(&model) else { continue };
             match redis.inspect(model).await {
                 Ok(snapshot) => {
@@ -409,18 +434,25 @@ impl Quota {
         self.say("", "", true).await.map(Option::unwrap_or_default)
     }
 
-    /// A name that Redis has until it loses everything; `None` where it has, or never had it.
+    /// A name that Redis has until it loses everything, and that is another one whenever limits were
+    /// set; `None` where it has lost it, or never had it.
     ///
     /// # Errors
     /// [`Error::Away`]; also without a Redis.
     pub async fn mark(&self) -> Result<Option<String>, Error> {
         let (redis, key) = self.marked()?;
-        let mark: Option<String> = redis.connection().command(redis::cmd("GET").arg(&key)).await?;
-        if mark.is_some() {
-            let mut lives = redis::cmd("EXPIRE");
-            redis.connection().command::<i64>(lives.arg(&key).arg(MARK_LIVES.as_secs())).await?;
-        }
-        Ok(mark)
+        redis.connection().command(redis::cmd("GET").arg(&key)).await
+    }
+
+    /// Has Redis keep that name for 60 days from now on, if it has it.
+    ///
+    /// # Errors
+    /// As [`Self::mark`].
+    pub async fn keep_mark(&self) -> Result<(), Error> {
+        let (redis, key) = self.marked()?;
+        let mut lives = redis::cmd("EXPIRE");
+        lives.arg(&key).arg(MARK_LIVES.as_secs());
+        redis.connection().command::<i64>(&lives).await.map(drop)
     }
 
     /// Gives Redis such a name, unless it has one.
@@ -428,11 +460,27 @@ impl Quota {
     /// # Errors
     /// As [`Self::mark`].
     pub async fn make_mark(&self) -> Result<(), Error> {
+        self.write_mark("NX").await
+    }
+
+    /// Where Redis has lost everything, nothing may look as if it had not.
+    pub(crate) async fn renew_mark(&self) -> Result<(), Error> {
+        if self.shared.redis.is_none() {
+            return Ok(());
+        }
+        self.write_mark("XX").await
+    }
+
+    async fn write_mark(&self, only_if: &str) -> Result<(), Error> {
         let (redis, key) = self.marked()?;
         let mut set = redis::cmd("SET");
-        set.arg(&key).arg(format!("{:016x}", rand::random::<u64>())).arg("NX");
+        set.arg(&key).arg(format!("{:016x}", rand::random::<u64>())).arg(only_if);
         set.arg("EX").arg(MARK_LIVES.as_secs());
         redis.connection().command::<Option<String>>(&set).await.map(drop)
+    }
+
+    pub(crate) fn redis(&self) -> Option<&redis_store::Store> {
+        self.shared.redis.as_ref()
     }
 
     fn marked(&self) -> Result<(&redis_store::Store, String), Error> {
@@ -451,6 +499,19 @@ impl Quota {
     #[must_use]
     pub fn made_wait_within(&self, time: Duration) -> bool {
         self.shared.waiters.were_told_within(time)
+    }
+
+    /// How long newcomers wait for a model, as far as this process was told lately.
+    #[must_use]
+    pub fn queue(&self, model: &ModelId, lane: &Lane, tenant: &Tenant) -> Queue {
+        let key = (model.clone(), lane.clone(), tenant.clone());
+        self.shared.queues.of(&key, self.shared.options.max_slot_wait, Instant::now())
+    }
+
+    /// [`Options::max_slot_wait`].
+    #[must_use]
+    pub fn longest_wait_in_place(&self) -> Duration {
+        self.shared.options.max_slot_wait
     }
 
     /// Calls of this process that are admitted and not over.

@@ -178,25 +178,28 @@ impl Store {
 }
 
 impl crate::store::Store for Store {
-    async fn reserve(
+    async fn reserve_all(
         &self,
         model: &ModelQuota,
-        ask: &Ask,
-    ) -> Result<(Decision, Option<Expectation>), Error> {
-        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, ask.lane).await?);
+        asks: &[Ask],
+    ) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
+        let Some((first, others)) = asks.split_first() else { return Ok(Vec::new()) };
+        let (keys, (lane, numbers)) = (self.keys(model), self.number(model, first.lane).await?);
         let mut eight = keys.common().to_vec();
         eight.extend([
-            keys.learned(model.learns_as(ask.template)),
+            keys.learned(model.learns_as(first.template)),
             keys.tenants(lane),
             keys.burst(),
         ]);
-        let arguments = [
-            ask.reservation.clone().into_bytes(),
-            wire::ask(ask, lane, self.clock()),
+        let mut arguments = vec![
+            first.reservation.clone().into_bytes(),
+            wire::asks(model, asks, lane, self.clock()),
             wire::model(model, &numbers),
-            ask.tenant.as_str().as_bytes().to_vec(),
+            first.tenant.as_str().as_bytes().to_vec(),
         ];
-        wire::decision(&self.run(&self.scripts.reserve, &eight, &arguments).await?)
+        arguments.extend(others.iter().map(|ask| ask.reservation.clone().into_bytes()));
+        let reply = self.run(&self.scripts.reserve, &eight, &arguments).await?;
+        wire::decisions(&reply, asks.len())
     }
 
     async fn settle(

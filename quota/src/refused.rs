@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tidegate_types::{Lane, ModelId};
 
-use crate::{dimension::Dimension, request::Ticket, store::Binding};
+use crate::{dimension::Dimension, number::told, request::Ticket, store::Binding};
 
 /// Why [`crate::Quota::admit`] gave no permit.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refused {
     /// No quota yet, and the turn is too far away to wait for it here. Come back after `wait` with
     /// the ticket.
-    #[error("no quota for {model} for {wait:?}: {binding} binds")]
+    #[error("no quota for {model} for {}: {binding} binds", told(*.wait))]
     Wait {
         /// The model asked for.
         model: ModelId,
@@ -25,7 +25,7 @@ pub enum Refused {
         ticket: Ticket,
     },
     /// The gate is closed for the whole fleet. Come back after `wait`, which is already spread.
-    #[error("{model} is paused for {wait:?}")]
+    #[error("{model} is paused for {}", told(*.wait))]
     Paused {
         /// The model asked for.
         model: ModelId,
@@ -37,7 +37,8 @@ pub enum Refused {
     /// Nothing more before the provider's day ends or the account is paid. Asking again before
     /// `wait` is of no use.
     #[error(
-        "{model} gives nothing more for {wait:?}: {reason}; `tidegate resume {model}` opens it sooner"
+        "{model} gives nothing more for {}: {reason}; `tidegate resume {model}` opens it sooner",
+        told(*.wait)
     )]
     Exhausted {
         /// The model asked for.

@@ -25,9 +25,11 @@ use crate::{
     memory, metrics,
     model::ModelQuota,
     number::{float, whole},
+    questions::Questions,
+    queue::Queues,
     redis_store,
     request::Request,
-    store::{Ask, Decision, Expectation, ProviderSignal, Settlement, Store},
+    store::{Ask, Expectation, ProviderSignal, Settlement, Store},
     waiters::Waiters,
     watch::Watch,
 };
@@ -41,9 +43,6 @@ const CACHE_BELIEVED: Duration = Duration::from_secs(60);
 
 /// The part of a call's likely output that is held while nothing is known.
 const UNKNOWN_OUTPUT: u64 = 3;
-
-/// When to ask again for what cannot be decided while Redis is away.
-const UNDECIDED: Duration = Duration::from_secs(2);
 
 /// How waiting is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +88,8 @@ pub(crate) struct Shared {
     pub(crate) holds: Holds,
     pub(crate) fleet: Fleet,
     pub(crate) waiters: Waiters,
+    pub(crate) questions: Questions,
+    pub(crate) queues: Queues,
     /// What each provider counts, as the last inspections told.
     pub(crate) counted: counted::Known,
     pub(crate) watch: Watch,
@@ -118,6 +119,8 @@ impl Shared {
             holds: Holds::default(),
             fleet: Fleet::default(),
             waiters: Waiters::default(),
+            questions: Questions::default(),
+            queues: Queues::default(),
             counted: counted::Known::default(),
             watch: Watch::default(),
             permits: Arc::default(),
@@ -127,47 +130,13 @@ impl Shared {
         }
     }
 
-    /// Asks Redis, or while it is away this worker's own share. A call waits for Redis that is
-    /// larger than this share, and every call where nobody knows how large the share is. The only
-    /// error is [`Error::Outdated`].
-    pub(crate) async fn ask(
-        self: &Arc<Self>,
-        model: &ModelQuota,
-        ask: &Ask,
-    ) -> Result<(Decision, Backend), Error> {
-        if let Some(redis) = &self.redis
-            && self.breaker.allows(Instant::now())
-        {
-            match redis.reserve(model, ask).await {
-                Ok((decision, expectation)) => {
-                    self.answered();
-                    self.remember(model, ask.template, expectation);
-                    return Ok((decision, Backend::Redis));
-                }
-                Err(error @ Error::Outdated(_)) => return Err(error),
-                Err(error) => self.away(&error),
-            }
-        }
-        let wait = Decision::Paused { wait: UNDECIDED, ticket: ask.ticket };
-        if !self.is_joined() {
-            return Ok((wait, Backend::Local));
-        }
-        let (decision, expectation) = self.local.reserve_now(&self.share(model), ask);
-        self.remember(model, ask.template, expectation);
-        let decision = match decision {
-            Decision::Never { dimension, .. } if self.fits_all(model, ask, dimension) => wait,
-            decision => decision,
-        };
-        Ok((decision, Backend::Local))
-    }
-
     /// Whether this worker has ever been part of the fleet. Without a Redis it is the fleet.
     pub(crate) fn is_joined(&self) -> bool {
         self.redis.is_none() || self.joined.load(Ordering::Relaxed)
     }
 
     /// Whether a call that is larger than this worker's share fits into the whole.
-    fn fits_all(&self, model: &ModelQuota, ask: &Ask, dimension: Dimension) -> bool {
+    pub(crate) fn fits_all(&self, model: &ModelQuota, ask: &Ask, dimension: Dimension) -> bool {
         let most = float(model.limits.effective()[dimension]) * model.lanes.at(ask.lane).ceiling;
         self.redis.is_some() && float(ask.amounts[dimension]) <= most
     }
@@ -189,7 +158,7 @@ impl Shared {
                 Ok((_, expectation, room)) => {
                     self.answered();
                     self.remember(model, settlement.template, expectation);
-                    self.waiters.wake(&model.id, room);
+                    self.wake(&model.id, room);
                 }
                 // The reservation stays charged until it leaves the window: too much, never too
                 // little.
@@ -200,14 +169,14 @@ impl Shared {
                     self.local.settle(&self.share(model), settlement).await
                 {
                     self.remember(model, settlement.template, expectation);
-                    self.waiters.wake(&model.id, room);
+                    self.wake(&model.id, room);
                 }
             }
         }
     }
 
     /// Without Redis the only worker has everything; without an answer, each has its part.
-    fn share(&self, model: &ModelQuota) -> ModelQuota {
+    pub(crate) fn share(&self, model: &ModelQuota) -> ModelQuota {
         model.share(if self.redis.is_some() { self.fleet.size() } else { 1 })
     }
 
@@ -244,7 +213,19 @@ impl Shared {
         fresh.then_some(*expectation)
     }
 
-    fn remember(&self, model: &ModelQuota, template: u64, expectation: Option<Expectation>) {
+    /// Whether to ask what calls of a template use: while nothing is known of them, or of what a
+    /// cache gives where the provider does not count that.
+    pub(crate) fn is_curious(&self, model: &ModelQuota, template: u64) -> bool {
+        let cached = |known: Expectation| model.charge.cached_input || known.cached > 0;
+        !self.expectation(model, template).is_some_and(cached)
+    }
+
+    pub(crate) fn remember(
+        &self,
+        model: &ModelQuota,
+        template: u64,
+        expectation: Option<Expectation>,
+    ) {
         let Some(expectation) = expectation else { return };
         let mut known = self.expectations.lock();
         if known.len() >= REMEMBERED_TEMPLATES {
@@ -288,7 +269,7 @@ impl Shared {
         }
     }
 
-    fn away(&self, error: &Error) {
+    pub(crate) fn away(&self, error: &Error) {
         if let Error::Protocol(_) = error {
             // Redis is there, and answers for the other models.
             error!(%error, "the limiter's script failed; for this call the worker keeps to its own share");

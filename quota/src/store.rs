@@ -282,7 +282,20 @@ pub trait Store: Send + Sync {
         &self,
         model: &ModelQuota,
         ask: &Ask,
-    ) -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send;
+    ) -> impl Future<Output = Result<(Decision, Option<Expectation>), Error>> + Send {
+        async move {
+            let answer = self.reserve_all(model, std::slice::from_ref(ask)).await?.pop();
+            answer.ok_or_else(|| Error::Protocol("no answer".to_owned()))
+        }
+    }
+
+    /// The same for calls of one lane, tenant and template, of which there may be some dozens: one
+    /// step, which answers each as if they had been asked about one after the other.
+    fn reserve_all(
+        &self,
+        model: &ModelQuota,
+        asks: &[Ask],
+    ) -> impl Future<Output = Result<Vec<(Decision, Option<Expectation>)>, Error>> + Send;
 
     /// Ends a reservation. Last in the answer, if it has just been learned that more may go at once:
     /// how much now, as the time that it takes at an even pace.

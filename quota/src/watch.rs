@@ -1,6 +1,6 @@
 //! At which models a worker looks with each of its beats: those at which something goes on, here or
-//! anywhere in the fleet, and of the others one, in turn. So what an idle worker asks of Redis does
-//! not grow with the models that are configured.
+//! anywhere in the fleet, and with every second beat one of the others, in turn. So what an idle worker
+//! asks of Redis does not grow with the models that are configured.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,12 @@ impl Watch {
         watched.begun && watched.busy.is_empty()
     }
 
-    /// The models to look at now, of all.
+    /// The models at which something goes on.
+    pub(crate) fn busy(&self) -> Vec<ModelId> {
+        self.0.lock().busy.iter().cloned().collect()
+    }
+
+    /// The same, and one of all others; at first all of them.
     pub(crate) fn due<'a>(
         &self,
         models: impl Iterator<Item = &'a ModelId> + Clone,
@@ -92,5 +97,6 @@ mod tests {
         watch.seen(&models[2], &idle);
         watch.asks(&models[3]);
         assert_eq!([due(), due()], ["dc", "da"]);
+        assert_eq!(watch.busy(), [models[3].clone()]);
     }
 }

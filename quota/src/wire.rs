@@ -23,6 +23,8 @@ use crate::{
 /// The scripts take no larger number: up to here whole ones are exact.
 const MAX: u64 = 1 << 53;
 
+const NUMBERS_OF_AN_ANSWER: usize = 9;
+
 /// Numbers as packed little-endian doubles.
 #[derive(Default)]
 pub(crate) struct Packed(Vec<u8>);
@@ -70,16 +72,24 @@ pub(crate) fn model(model: &ModelQuota, lanes: &Numbered) -> Vec<u8> {
         .done()
 }
 
-pub(crate) fn ask(ask: &Ask, lane: u64, clock: u64) -> Vec<u8> {
+pub(crate) fn asks(model: &ModelQuota, asks: &[Ask], lane: u64, clock: u64) -> Vec<u8> {
+    let pack = |packed, ask| pack_ask(packed, model, ask, lane, clock);
+    asks.iter().fold(Packed::default(), pack).done()
+}
+
+fn pack_ask(packed: Packed, model: &ModelQuota, ask: &Ask, lane: u64, clock: u64) -> Packed {
     let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
-    Packed::default()
+    packed
         .number(lane)
         .number(ticket.epoch)
         .number(ticket.position)
         .each(&ask.amounts)
-        .number(u64::from(ask.curious))
+        .number(match (ask.curious, model.charge.cached_input) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
+        })
         .number(clock)
-        .done()
 }
 
 /// How a settlement is to be taken.
@@ -150,7 +160,19 @@ pub(crate) fn limits(limits: &Limits, changes: &LimitChanges, clock: u64) -> Vec
     changes.iter().map(code).fold(Packed::default(), Packed::number).number(clock).done()
 }
 
-pub(crate) fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
+/// What is answered to so many asks.
+pub(crate) fn decisions(
+    reply: &[Value],
+    count: usize,
+) -> Result<Vec<(Decision, Option<Expectation>)>, Error> {
+    let each = reply.chunks(NUMBERS_OF_AN_ANSWER);
+    if each.len() != count {
+        return Err(unknown(reply));
+    }
+    each.map(decision).collect()
+}
+
+fn decision(reply: &[Value]) -> Result<(Decision, Option<Expectation>), Error> {
     let [outcome, wait, dimension, deficit, epoch, position, ratio, output, cached] =
         integers(reply)?;
     let ticket =

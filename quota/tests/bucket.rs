@@ -125,7 +125,7 @@ async fn a_caller_that_gives_up_gives_back() {
         gives_back(rig.bucket(limit)).await;
         let charge = ["6", "10", "2", "-1", &START.to_string()].map(str::to_owned);
         let mut call = redis::cmd("EVAL");
-        call.arg(include_str!("../../lua/bucket-1.lua")).arg(1).arg(rig.key()).arg(&charge);
+        call.arg(tidegate_lua::BUCKET).arg(1).arg(rig.key()).arg(&charge);
         let charged: Vec<i64> = call.query(&mut Redis::shared().unwrap().connection()).unwrap();
         assert_eq!(charged, [1, 0, -6], "charged at any level");
     }
@@ -216,7 +216,7 @@ async fn bad_arguments_are_an_error_and_change_nothing() {
         &["1", "1e300", "1", "0", "0"],
     ] {
         let mut call = redis::cmd("EVAL");
-        call.arg(include_str!("../../lua/bucket-1.lua")).arg(1).arg(rig.key()).arg(arguments);
+        call.arg(tidegate_lua::BUCKET).arg(1).arg(rig.key()).arg(arguments);
         let error = call.query::<redis::Value>(&mut connection).unwrap_err();
         assert!(error.to_string().contains("TIDEGATE"), "{arguments:?}: {error}");
     }

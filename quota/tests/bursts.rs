@@ -14,9 +14,9 @@ mod common;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use common::{Rig, SECOND, both_stores, limits, model};
+use common::{Rig, SECOND, both_stores, lanes, limits, model, model_with_lanes};
 use tidegate_quota::{
-    Amounts, Decision, Limits, Options, PerDimension, Quota, Refused, Request, Store,
+    Amounts, Decision, Limits, ModelQuota, Options, PerDimension, Quota, Refused, Request, Store,
     store::{Ask, Meter, ProviderSignal, Settlement},
 };
 use tidegate_types::Usage;
@@ -38,6 +38,10 @@ both_stores! {
     resets_of_another_kind_prove_no_bucket(model(learned()));
     a_known_bucket_may_be_emptied_while_it_refills(model(bucket()));
     a_refusal_makes_a_bucket_unknown(model(bucket()));
+    a_refusal_by_a_bucket_that_is_nearly_spent_says_that_nothing_is_left(model(bucket()));
+    a_known_bucket_is_emptied_by_a_batch_at_once(model(bucket()));
+    a_burst_leaves_the_share_of_a_lane_that_was_seen_lately(shared());
+    a_burst_leaves_nothing_for_lanes_that_nobody_uses(shared());
     a_batch_is_done_when_an_unknown_bucket_allows_it(model(learned()));
     a_store_that_was_lost_under_a_working_fleet_grows_nothing_for_a_window(model(learned()));
 }
@@ -56,6 +60,10 @@ fn learned() -> Limits {
 
 fn bucket() -> Limits {
     Limits { token_bucket: true, ..learned() }
+}
+
+fn shared() -> ModelQuota {
+    model_with_lanes(bucket(), lanes(&[("batch", 0.7, 1.0), ("interactive", 0.3, 1.0)]))
 }
 
 /// Asks with as many callers as want to, every 50 ms, and says how many tokens were admitted.
@@ -289,6 +297,81 @@ async fn a_refusal_makes_a_bucket_unknown<S: Store>(rig: &Rig<S>) {
     refused(rig, &ask.reservation).await;
     let more = saturate(rig, Duration::from_secs(29)).await;
     assert!(burst + more <= LIMIT, "{burst} and {more} in one window");
+}
+
+/// What goes is as much as comes back, and what the next call needs.
+async fn a_refusal_by_a_bucket_that_is_nearly_spent_says_that_nothing_is_left<S: Store>(
+    rig: &Rig<S>,
+) {
+    come_back(rig, Some(100)).await;
+    saturate(rig, Duration::from_secs(1)).await;
+    rig.advance(Duration::from_millis(1_500));
+    let ask = rig.ask(400);
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+    refused(rig, &ask.reservation).await;
+    let at_once = saturate(rig, Duration::from_secs(2)).await;
+    assert_eq!(at_once, 0, "a bucket that refuses has none");
+    let more = saturate(rig, Duration::from_secs(20)).await;
+    assert!((10_000..=16_000).contains(&more), "and comes back at its rate: {more}");
+}
+
+/// Each caller sleeps as long as it is told. Nothing is known of the bucket but that it is one.
+async fn a_known_bucket_is_emptied_by_a_batch_at_once<S: Store>(rig: &Rig<S>) {
+    let start = rig.now();
+    let mut agenda: BTreeSet<(u64, usize)> = (0..50).map(|call| (start, call)).collect();
+    let mut asks: Vec<Ask> = (0..50).map(|_| rig.ask(1_000)).collect();
+    let (mut answered, mut came_back) = (0, false);
+    while let Some((at, call)) = agenda.pop_first() {
+        rig.at(at);
+        if at >= start + 5 * SECOND && !came_back {
+            came_back = true;
+            ended(rig, &asks[0], None).await;
+        }
+        match rig.reserve(&asks[call]).await {
+            Decision::Granted => answered += 1,
+            Decision::Wait { wait, ticket, .. } => {
+                asks[call].ticket = Some(ticket);
+                agenda.insert((at + micros(wait), call));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(answered, 50);
+    let took = (rig.now() - start) / SECOND;
+    assert!(took <= 20, "the bucket holds 60 of them, and the last went after {took} s");
+}
+
+async fn in_lane<S: Store>(rig: &Rig<S>, lane: usize, tokens: u64) -> bool {
+    let ask = Ask { lane, ..rig.ask(tokens) };
+    rig.reserve(&ask).await == Decision::Granted
+}
+
+async fn a_burst_leaves_the_share_of_a_lane_that_was_seen_lately<S: Store>(rig: &Rig<S>) {
+    assert!(in_lane(rig, 1, 100).await);
+    rig.advance(Duration::from_secs(90));
+    come_back(rig, Some(100)).await;
+    let burst = saturate(rig, Duration::from_millis(50)).await;
+    assert!((39_000..=43_000).contains(&burst), "seven tenths of the bucket: {burst}");
+    let mut own = 0;
+    while in_lane(rig, 1, 400).await {
+        own += 400;
+    }
+    assert!(own >= 10_000, "its share, but for a cushion, is there: {own}");
+    rig.advance(Duration::from_secs(60));
+    let (mut all, mut passed) = (0, 0);
+    while passed < 60 {
+        all += saturate(rig, Duration::from_secs(1)).await;
+        passed += 1;
+    }
+    assert!(all >= 59_000, "and costs no rate: {all} in a minute");
+}
+
+async fn a_burst_leaves_nothing_for_lanes_that_nobody_uses<S: Store>(rig: &Rig<S>) {
+    assert!(in_lane(rig, 1, 100).await);
+    rig.advance(Duration::from_secs(400));
+    come_back(rig, Some(100)).await;
+    let burst = saturate(rig, Duration::from_millis(50)).await;
+    assert!(burst >= 50_000, "the whole bucket: {burst}");
 }
 
 /// A batch as large as a full bucket and a third, on a provider that is known only by its headers.

@@ -29,6 +29,8 @@ both_stores! {
     a_day_s_limit_ends_with_the_day(model(Limits { requests_per_day: Some(5), ..limits(1_000_000) }));
     tokens_of_a_day_are_settled(model(Limits { tokens_per_day: Some(1_000), ..limits(1_000_000) }));
     a_refusal_lowers_the_limits_and_quiet_time_restores_them(model(limits(1_000)));
+    a_limit_that_was_cut_is_found_by_what_goes_well(model(limits(1_000)));
+    a_few_refusals_lower_the_limits_to_half_at_most(model(limits(1_000)));
     a_call_as_large_as_the_whole_limit_survives_a_refusal(model(limits(1_000)));
     use_by_others_on_the_account_counts_and_fades(model(limits(1_000)));
     a_provider_that_states_less_is_believed(model(limits(1_000)));
@@ -199,6 +201,37 @@ async fn a_refusal_lowers_the_limits_and_quiet_time_restores_them<S: Store>(rig:
     assert_eq!(limit(rig).await, 980, "then 1 % a minute");
     rig.advance(Duration::from_secs(600));
     assert_eq!(limit(rig).await, 1_000, "and never above the configured limit");
+}
+
+/// One call a second, of which every n-th is refused.
+async fn every_nth_is_refused<S: Store>(rig: &Rig<S>, n: u32, calls: u32) {
+    for call in 0..calls {
+        let ask = rig.ask(2);
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+        rig.advance(Duration::from_secs(1));
+        if call % n == 0 {
+            refused(rig, &ask, ProviderSignal::Refused, None).await;
+        } else {
+            used(rig, &ask, 2).await;
+        }
+    }
+}
+
+async fn a_limit_that_was_cut_is_found_by_what_goes_well<S: Store>(rig: &Rig<S>) {
+    every_nth_is_refused(rig, 2, 7).await;
+    let half = limit(rig).await;
+    assert!((400..=600).contains(&half), "half of the calls went well: {half}");
+    every_nth_is_refused(rig, 2, 7).await;
+    let quarter = limit(rig).await;
+    assert!((150..=350).contains(&quarter), "and half of those: {quarter}");
+    rig.advance(Duration::from_secs(11 * 60));
+    let later = limit(rig).await;
+    assert!((quarter + 80..=quarter + 110).contains(&later), "1 % a minute comes back: {later}");
+}
+
+async fn a_few_refusals_lower_the_limits_to_half_at_most<S: Store>(rig: &Rig<S>) {
+    every_nth_is_refused(rig, 60, 4_000).await;
+    assert!(limit(rig).await >= 500);
 }
 
 async fn a_call_as_large_as_the_whole_limit_survives_a_refusal<S: Store>(rig: &Rig<S>) {

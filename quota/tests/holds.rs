@@ -1,5 +1,7 @@
 //! What operators hold, over several processes' worth of limiters.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first fault")]
+
 mod common;
 
 use std::{sync::Arc, time::Duration};
@@ -11,22 +13,25 @@ use tidegate_quota::{
 use tidegate_testkit::{Redis, unique};
 use tidegate_types::{ModelId, Usage};
 
+/// A process that shares the quota of `a:b`, 100 requests a minute, under this prefix.
+fn process(redis: &Redis, prefix: &str) -> Quota {
+    let limits = Limits::default().with(Dimension::Requests, 100);
+    let lanes = Arc::new(Lanes::single());
+    let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), lanes);
+    let options = Options {
+        key_prefix: prefix.to_owned(),
+        pause_ttl: Duration::from_secs(6),
+        ..Options::default()
+    };
+    Quota::with_redis(&redis.url, [model.unwrap()], options).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
-    let quota = || {
-        let limits = Limits::default().with(Dimension::Requests, 100);
-        let lanes = Arc::new(Lanes::single());
-        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), lanes);
-        let options = Options {
-            key_prefix: prefix.clone(),
-            pause_ttl: Duration::from_secs(6),
-            ..Options::default()
-        };
-        Quota::with_redis(&redis.url, [model.unwrap()], options).unwrap()
-    };
-    let (operator, worker, model) = (quota(), quota(), "a:b".parse().unwrap());
+    let (operator, worker) = (process(redis, &prefix), process(redis, &prefix));
+    let model = "a:b".parse().unwrap();
     let keeping = tokio::spawn({
         let worker = worker.clone();
         async move { worker.keep_holds().await }
@@ -64,14 +69,8 @@ async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
 async fn a_limit_that_is_set_for_some_time_ends_in_every_process() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
-    let quota = || {
-        let limits = Limits::default().with(Dimension::Requests, 100);
-        let lanes = Arc::new(Lanes::single());
-        let model = ModelQuota::new("a:b".parse().unwrap(), limits, Charge::default(), lanes);
-        let options = Options { key_prefix: prefix.clone(), ..Options::default() };
-        Quota::with_redis(&redis.url, [model.unwrap()], options).unwrap()
-    };
-    let (operator, worker, model) = (quota(), quota(), "a:b".parse().unwrap());
+    let (operator, worker) = (process(redis, &prefix), process(redis, &prefix));
+    let model = "a:b".parse().unwrap();
     let set_to = |value| {
         PerLimit::from_fn(move |limited| match limited {
             Limited::Window(Dimension::Requests) => Change::Set(value),
@@ -112,15 +111,9 @@ async fn the_last_hour_is_told_by_all_workers_together_and_is_bounded() {
     let Some(redis) = Redis::shared() else { return };
     let prefix = unique("test");
     let model: ModelId = "a:b".parse().unwrap();
-    let quota = || {
-        let limits = Limits::default().with(Dimension::Requests, 100);
-        let lanes = Arc::new(Lanes::single());
-        let model = ModelQuota::new(model.clone(), limits, Charge::default(), lanes).unwrap();
-        let options = Options { key_prefix: prefix.clone(), ..Options::default() };
-        Quota::with_redis(&redis.url, [model], options).unwrap()
-    };
     let key = format!("{prefix}:v1:{{a:b}}:history:a:b");
     let mut connection = redis.connection();
+    let quota = || process(redis, &prefix);
     let idle = quota();
     assert_eq!(idle.history(&model).await.unwrap(), History::default());
     let beats = |quota: Quota, name: &'static str| {
@@ -157,8 +150,8 @@ async fn the_last_hour_is_told_by_all_workers_together_and_is_bounded() {
     assert!(ttl > 86_400, "{ttl}");
 
     // However long it goes on, there are 120 half minutes and 14 days.
-    let text = std::fs::read_to_string("../lua/history-1.lua").unwrap();
-    let clock = std::fs::read_to_string("../lua/include/clock.lua").unwrap();
+    let text = tidegate_lua::HISTORY;
+    let (_, clock) = tidegate_lua::PARTS.iter().find(|(name, _)| *name == "include/clock").unwrap();
     for minutes in 0..3_000_u64 {
         let at = (1_700_000_000 + minutes * 600) * 1_000_000;
         let mut eval = redis::cmd("EVAL");

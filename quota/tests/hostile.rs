@@ -72,6 +72,9 @@ fn clock(seconds: u32) -> f64 {
 /// Each script with good arguments.
 fn scripts() -> Vec<Script> {
     let ask = Numbers(vec![1.0, 0.0, 0.0, 1.0, 100.0, 100.0, 200.0, 1.0, clock(5)]);
+    let more = [1.0, 0.0, 0.0, 1.0, 200.0, 50.0, 250.0, 2.0, clock(5)];
+    let Numbers(one) = &ask else { unreachable!() };
+    let two = Numbers(one.iter().copied().chain(more).collect());
     let mut end =
         vec![1.0, 1.0, 100.0, 50.0, 150.0, 1.0, 1.0, 100.0, 100.0, 50.0, 1.0, 1e6, 3e8, clock(6)];
     end.extend([5.0, 500.0, 500.0, 1e3, 9.0, 1e4, 1e4, 2e4, 0.0]);
@@ -80,6 +83,11 @@ fn scripts() -> Vec<Script> {
             name: "reserve-8",
             keys: &["learned:0", "tenants:1", "burst"],
             arguments: vec![Text("another"), ask, model(), Text("tenant")],
+        },
+        Script {
+            name: "reserve-8",
+            keys: &["learned:0", "tenants:1", "burst"],
+            arguments: vec![Text("another"), two, model(), Text("tenant"), Text("third")],
         },
         Script {
             name: "settle-8",

@@ -31,6 +31,7 @@ use tidegate_types::Tenant;
 #[derive(Debug, Clone)]
 enum Step {
     Reserve { id: u8, lane: usize, input: u64, output: u64, with_ticket: bool },
+    ReserveAll { id: u8, count: u8, lane: usize, input: u64 },
     Settle { id: u8, input: u64, output: u64 },
     Release { id: u8 },
     Fail { id: u8, signal: ProviderSignal, seconds: u64 },
@@ -48,6 +49,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0_u8..40, 0_usize..3, 0_u64..400, 0_u64..200, any::<bool>())
             .prop_map(|(id, lane, input, output, with_ticket)| Step::Reserve { id, lane, input, output, with_ticket }),
+        2 => (0_u8..40, 1_u8..8, 0_usize..3, 0_u64..400)
+            .prop_map(|(id, count, lane, input)| Step::ReserveAll { id, count, lane, input }),
         4 => (0_u8..40, 0_u64..500, 0_u64..300).prop_map(|(id, input, output)| Step::Settle { id, input, output }),
         2 => (0_u8..40).prop_map(|id| Step::Release { id }),
         2 => (0_u8..40, 0_usize..3, 0_u64..20).prop_map(|(id, signal, seconds)| {
@@ -122,6 +125,27 @@ async fn carry_out<S: Store>(rig: &Rig<S>, tickets: &mut [Option<Ticket>], step:
                 tickets[slot] = Some(ticket);
             }
             format!("{decision:?} {expectation:?}")
+        }
+        Step::ReserveAll { id, count, lane, input } => {
+            // Of one tenant and template; the last is the first once more.
+            let ids: Vec<u8> = (0..*count).map(|more| (id + more % 6 * 6) % 36).collect();
+            let slot = |id: u8| usize::from(id) * 3 + lane;
+            let each = ids.iter().map(|id| Ask {
+                lane: *lane,
+                ticket: tickets[slot(*id)],
+                template: u64::from(id % 3),
+                curious: id % 4 == 0,
+                tenant: Tenant::new(if id % 2 == 0 { "even" } else { "odd" }).unwrap(),
+                ..ask(format!("r{id}"), Amounts::call(input / u64::from(id % 7 + 1), 20))
+            });
+            let asks: Vec<Ask> = each.collect();
+            let answers = rig.store.reserve_all(&rig.model, &asks).await.unwrap();
+            for (id, (decision, _)) in ids.iter().zip(&answers) {
+                if let Decision::Wait { ticket, .. } = decision {
+                    tickets[slot(*id)] = Some(*ticket);
+                }
+            }
+            format!("{answers:?}")
         }
         Step::Settle { id, input, output } => {
             let sample = UsageSample { estimated_input: 100, input: *input, output: *output };

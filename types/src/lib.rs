@@ -11,6 +11,8 @@
 //! * [`usage`]: tokens that one provider call used, in one meaning for all providers
 //! * [`spend`]: what calls took, added up
 
+#![deny(missing_docs)]
+
 pub mod charge;
 pub mod document_id;
 pub mod effort;

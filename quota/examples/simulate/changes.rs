@@ -8,14 +8,20 @@ use crate::{
     documents::{Document, MEAN_INPUT, MEAN_OUTPUT},
     event::{Micros, SECOND},
     fleet::{Disturbance, INTERACTIVE, Plan},
-    provider::{Caching, Changing, Kind},
+    provider::{Caching, Changing, Kind, Ramping, Spending},
     report::Report,
     scenario::{Bench, LARGE, LEARNED, Scenario, WORKERS, known, two_lanes},
     table::{Table, percent, seconds},
 };
 
-pub(crate) const ALL: [Scenario; 4] =
-    [("interactive", interactive), ("wrong", wrong), ("raised", raised), ("cached", cached)];
+pub(crate) const ALL: [Scenario; 6] = [
+    ("interactive", interactive),
+    ("wrong", wrong),
+    ("ramp", ramp),
+    ("spending", spending),
+    ("raised", raised),
+    ("cached", cached),
+];
 
 /// When limits change.
 const CHANGE: Micros = 600 * SECOND;
@@ -76,6 +82,81 @@ fn wrong(bench: &mut Bench<'_>) -> Table {
             percent(report.used(real)),
         ]);
         table.check(part <= most, format!("{what}: {} refused ≤ {}", percent(part), percent(most)));
+    }
+    table
+}
+
+fn ramp(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "A limit on growth",
+        "2 M tokens a minute, but whoever has more than 500 k in a minute may grow by half in a quarter of an hour, and is refused \
+         for five seconds else: 500 k, then 750 k, and so on. 200 workers with an endless backlog, no headers.",
+        &[
+            "preset",
+            "calls",
+            "429s",
+            "refused",
+            "use of what is allowed",
+            "in the second quarter",
+            "third",
+            "fourth",
+        ],
+    );
+    const FLOOR: u64 = LARGE / 4;
+    const QUARTER: Micros = 900 * SECOND;
+    let quarters = if bench.quick { 2 } else { 4 };
+    let safe = Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, LARGE);
+    for (preset, limits) in [("safe", safe), ("known bucket", known(LARGE))] {
+        let plan = Plan::new(quarters * QUARTER, 60 * SECOND, WORKERS);
+        let report =
+            bench.run(&plan, Box::new(Ramping::new(LARGE, FLOOR)), limits, Lanes::single());
+        let part = report.refused_calls().0 as f64 / calls(&report).max(1) as f64;
+        let used = |quarter: u64| {
+            let allowed = FLOOR as f64 * 1.5_f64.powi(quarter as i32) * 15.0;
+            let from = quarter * QUARTER;
+            report.tokens_between(from.max(60 * SECOND), from + QUARTER) as f64 / allowed
+        };
+        let mut row = vec![
+            preset.to_owned(),
+            calls(&report).to_string(),
+            report.refused_calls().0.to_string(),
+            percent(part),
+        ];
+        row.extend((0..4).map(|it| if it < quarters { percent(used(it)) } else { "-".to_owned() }));
+        table.row(row);
+        table.check(part <= 0.03, format!("{preset}: {} refused ≤ 3 %", percent(part)));
+    }
+    table
+}
+
+fn spending(bench: &mut Bench<'_>) -> Table {
+    let mut table = Table::new(
+        "A limit over ten minutes that nobody configured",
+        "2 M tokens a minute are configured, and the provider has them; but in any ten minutes it lets through only a part of what \
+         that would be, as Gemini's limits on spending do, and then refuses for a minute at a time. 200 workers with an endless \
+         backlog, no headers; use from the twentieth minute on, of what ten minutes allow.",
+        &["ten minutes' part", "calls", "429s", "refused", "use of what is allowed"],
+    );
+    let minutes = if bench.quick { 40 } else { 80 };
+    let limits =
+        Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, LARGE);
+    for part in [0.8, 0.5, 0.2] {
+        let most = (LARGE as f64 * part * 10.0) as u64;
+        let plan = Plan::new(minutes * 60 * SECOND, 1_200 * SECOND, WORKERS);
+        let report =
+            bench.run(&plan, Box::new(Spending::new(LARGE, most)), limits, Lanes::single());
+        let refused = report.refused_calls().0 as f64 / calls(&report).max(1) as f64;
+        table.row([
+            percent(part),
+            calls(&report).to_string(),
+            report.refused_calls().0.to_string(),
+            percent(refused),
+            percent(report.used((LARGE as f64 * part) as u64)),
+        ]);
+        table.check(
+            refused <= 0.03,
+            format!("{}: {} refused ≤ 3 %", percent(part), percent(refused)),
+        );
     }
     table
 }

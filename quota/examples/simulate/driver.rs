@@ -76,8 +76,9 @@ impl Limiter {
         limiter
     }
 
-    pub(crate) fn reserve(&mut self, now: Micros, call: Call<'_>) -> Answer {
-        let ask = Ask {
+    /// One question about calls of a lane and tenant.
+    pub(crate) fn reserve(&mut self, now: Micros, calls: Vec<Call<'_>>) -> Vec<Answer> {
+        let ask = |call: Call<'_>| Ask {
             reservation: call.id,
             lane: call.lane,
             amounts: self.amounts(call.document),
@@ -86,17 +87,21 @@ impl Limiter {
             curious: true,
             tenant: Tenant::new(format!("tenant-{}", call.tenant)).expect("a name"),
         };
-        let (decision, known) = self.at(now, async |store, model| store.reserve(model, &ask).await);
-        self.remember(known);
-        match decision {
-            Decision::Granted => Answer::Granted(Held { id: ask.reservation }),
-            Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
-            Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
-            Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
-            Decision::Never { dimension, capacity } => {
-                panic!("a document exceeds the whole limit of {capacity} {dimension}")
+        let asks: Vec<Ask> = calls.into_iter().map(ask).collect();
+        let decisions = self.at(now, async |store, model| store.reserve_all(model, &asks).await);
+        let answer = |(ask, (decision, known)): (Ask, (Decision, Option<Expectation>))| {
+            self.remember(known);
+            match decision {
+                Decision::Granted => Answer::Granted(Held { id: ask.reservation }),
+                Decision::Wait { wait, ticket, .. } => Answer::Wait { wait: micros(wait), ticket },
+                Decision::Paused { wait, ticket } => Answer::Paused { wait: micros(wait), ticket },
+                Decision::Exhausted { .. } => panic!("nothing here is counted by the day"),
+                Decision::Never { dimension, capacity } => {
+                    panic!("a document exceeds the whole limit of {capacity} {dimension}")
+                }
             }
-        }
+        };
+        asks.into_iter().zip(decisions).map(answer).collect()
     }
 
     /// As `Permit::settle`.

@@ -15,6 +15,10 @@ use crate::{
 const MAX_SLOT_WAIT: Micros = 10 * SECOND;
 const JITTER: Micros = 30 * SECOND;
 
+/// `SOON` in `quota/src/waiters.rs` and `MAX_CALLS` in `quota/src/questions.rs`.
+const SOON: Micros = SECOND / 2;
+const MAX_CALLS: usize = 32;
+
 /// `MAX_SLEEP` in `quota/src/quota.rs`.
 const MAX_SLEEP: Micros = 60 * SECOND;
 
@@ -59,6 +63,8 @@ pub(crate) struct Plan {
     /// From our admission to the provider's: shortest and longest.
     pub(crate) skew: (Micros, Micros),
     pub(crate) disturbance: Option<(Micros, Disturbance)>,
+    /// Callers in one process, which asks about them together.
+    pub(crate) in_process: usize,
     /// The tenant of each worker.
     pub(crate) tenant: fn(usize) -> u64,
     /// The longest time that a caller stays away with its ticket.
@@ -84,6 +90,7 @@ impl Plan {
             lost: 0.0,
             skew: (0, 0),
             disturbance: None,
+            in_process: 1,
             tenant: |_| 0,
             longest_delay: MAX_QUOTA_WAIT,
             seed: 20_261_120,
@@ -125,6 +132,13 @@ struct Client {
     /// What was read from the provider's cache.
     cached: u64,
     waiting: bool,
+}
+
+impl Client {
+    /// Newcomers stand behind all others as they came.
+    fn turn(&self) -> (u64, Micros) {
+        (self.ticket.map_or(u64::MAX, |ticket| ticket.position), self.since)
+    }
 }
 
 /// Runs a fleet against a provider, with the limiter or, for comparison, without any.
@@ -266,25 +280,83 @@ impl Fleet<'_> {
     }
 
     fn ask(&mut self, now: Micros, at: usize) {
-        let client = &mut self.clients[at];
-        let Some(limiter) = &mut self.limiter else {
+        if self.limiter.is_none() {
             return self.send(now, at);
-        };
+        }
+        let client = &mut self.clients[at];
         if client.asks != now || !client.waiting || client.held.is_some() {
             // It was woken before.
             return;
         }
+        let is_new = client.admitting.is_none();
+        client.admitting.get_or_insert(now);
         client.in_place = false;
-        let started = *client.admitting.get_or_insert(now);
-        let call = Call {
-            id: format!("{at}#{}", client.attempt),
-            lane: client.lane,
-            tenant: client.tenant,
-            document: &client.document,
-            ticket: client.ticket,
+        if is_new && self.stands_behind(at) {
+            self.clients[at].in_place = true;
+            return self.plan_ask(at, now + SOON);
+        }
+        let asked = self.together(now, at);
+        let call = |at: &usize| {
+            let client = &self.clients[*at];
+            Call {
+                id: format!("{at}#{}", client.attempt),
+                lane: client.lane,
+                tenant: client.tenant,
+                document: &client.document,
+                ticket: client.ticket,
+            }
         };
+        let calls = asked.iter().map(call).collect();
+        let Some(limiter) = &mut self.limiter else { return };
+        let answers = limiter.reserve(now, calls);
         self.report.asked(now);
-        let (sleep, wait, back) = match limiter.reserve(now, call) {
+        for (at, answer) in asked.into_iter().zip(answers) {
+            self.answered(now, at, answer);
+        }
+    }
+
+    /// Those who wait in place in the same process for the same lane and tenant, in the order of
+    /// their turns.
+    fn beside(&self, at: usize) -> Vec<usize> {
+        let (own, in_process) = (&self.clients[at], self.plan.in_process);
+        let from = at / in_process * in_process;
+        let process = from..(from + in_process).min(self.clients.len());
+        let waits = |other: &usize| {
+            let client = &self.clients[*other];
+            *other != at
+                && client.in_place
+                && client.waiting
+                && (client.lane, client.tenant) == (own.lane, own.tenant)
+        };
+        let mut beside: Vec<usize> = process.filter(waits).collect();
+        beside.sort_by_key(|at| self.clients[*at].turn());
+        beside
+    }
+
+    /// `Shared::wait_behind` in `quota/src/shared.rs`.
+    fn stands_behind(&self, at: usize) -> bool {
+        let first = self.beside(at).first().copied();
+        first.is_some_and(|first| self.clients[first].turn() < self.clients[at].turn())
+    }
+
+    /// Whom a question is about: who would ask soon, too.
+    fn together(&mut self, now: Micros, at: usize) -> Vec<usize> {
+        let soon = |other: &usize| self.clients[*other].asks <= now + SOON;
+        let beside = self.beside(at).into_iter().filter(soon).take(MAX_CALLS - 1);
+        let mut asked: Vec<usize> = beside.chain([at]).collect();
+        asked.sort_by_key(|at| self.clients[*at].turn());
+        for at in &asked {
+            self.clients[*at].in_place = false;
+            // It is not asked about once more when it wakes.
+            self.clients[*at].asks = 0;
+        }
+        asked
+    }
+
+    fn answered(&mut self, now: Micros, at: usize, answer: Answer) {
+        let client = &mut self.clients[at];
+        let started = client.admitting.unwrap_or(now);
+        let (sleep, wait, back) = match answer {
             Answer::Granted(held) => {
                 client.held = Some(held);
                 return self.send(now, at);
@@ -322,16 +394,14 @@ impl Fleet<'_> {
         if room == 0 {
             return;
         }
-        let position = |client: &Client| client.ticket.map_or(0, |ticket| ticket.position);
         let mut sleeping: Vec<usize> =
             (0..self.clients.len()).filter(|at| self.clients[*at].in_place).collect();
-        sleeping.sort_by_key(|at| position(&self.clients[*at]));
+        sleeping.sort_by_key(|at| self.clients[*at].turn());
         for at in sleeping {
             let Some(limiter) = self.limiter.as_ref().filter(|_| room > 0) else {
                 return;
             };
             room = room.saturating_sub(limiter.pace_of(&self.clients[at].document));
-            self.clients[at].in_place = false;
             self.plan_ask(at, now);
         }
     }

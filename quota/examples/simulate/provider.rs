@@ -66,9 +66,7 @@ impl Kind {
             Self::Bucket60 | Self::BucketSkewed => Box::new(AtAdmission(bucket)),
             Self::Bucket5 => Box::new(AtAdmission(Bucket::new(limit, 5.0))),
             Self::FixedMinute => Box::new(FixedMinute { limit, minute: 0, used: 0 }),
-            Self::StrictLog | Self::StrictLogSkewed => {
-                Box::new(StrictLog { limit, used: 0, log: VecDeque::new() })
-            }
+            Self::StrictLog | Self::StrictLogSkewed => Box::new(StrictLog::new(limit, MINUTE)),
             Self::ChargesMaximum => Box::new(ChargesMaximum(bucket)),
             Self::ChargesLate => Box::new(ChargesLate(bucket)),
             Self::Split => {
@@ -300,6 +298,57 @@ impl Provider for Changing {
     }
 }
 
+/// A bucket that moreover refuses whoever grows too fast: beyond a floor, no minute may have more than
+/// one and a half times what any minute had a quarter of an hour ago and before.
+pub(crate) struct Ramping {
+    bucket: Bucket,
+    floor: u64,
+    minute: VecDeque<(Micros, u64)>,
+    used: u64,
+    /// The most that a minute had, by the time when it was first so much.
+    risen: VecDeque<(Micros, u64)>,
+    before: u64,
+}
+
+impl Ramping {
+    const QUARTER: Micros = 15 * MINUTE;
+
+    pub(crate) fn new(limit: u64, floor: u64) -> Self {
+        let bucket = Bucket::new(limit, 60.0);
+        let (minute, risen) = (VecDeque::new(), VecDeque::new());
+        Self { bucket, floor, minute, used: 0, risen, before: 0 }
+    }
+
+    /// What a minute may have now.
+    pub(crate) fn allowed(&mut self, now: Micros) -> u64 {
+        while let Some(&(_, used)) = self.risen.front().filter(|(at, _)| at + Self::QUARTER <= now)
+        {
+            self.before = used;
+            self.risen.pop_front();
+        }
+        (self.before * 3 / 2).max(self.floor)
+    }
+}
+
+impl Provider for Ramping {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        while let Some(&(_, tokens)) = self.minute.front().filter(|(at, _)| at + MINUTE <= now) {
+            self.used -= tokens;
+            self.minute.pop_front();
+        }
+        if self.used + document.tokens() > self.allowed(now) {
+            return Err(5 * SECOND);
+        }
+        self.bucket.take(now, document.tokens())?;
+        self.used += document.tokens();
+        self.minute.push_back((now, document.tokens()));
+        if self.used > self.risen.back().map_or(self.before, |(_, most)| *most) {
+            self.risen.push_back((now, self.used));
+        }
+        Ok(())
+    }
+}
+
 struct FixedMinute {
     limit: u64,
     minute: u64,
@@ -328,15 +377,47 @@ impl Provider for FixedMinute {
     }
 }
 
+/// A bucket that moreover lets only so much through in any ten minutes, as Gemini's limits on spending
+/// do: then it refuses, and of the time says no more than a minute.
+pub(crate) struct Spending {
+    bucket: Bucket,
+    log: StrictLog,
+}
+
+impl Spending {
+    pub(crate) fn new(limit: u64, in_ten_minutes: u64) -> Self {
+        let log = StrictLog::new(in_ten_minutes, 10 * MINUTE);
+        Self { bucket: Bucket::new(limit, 60.0), log }
+    }
+}
+
+impl Provider for Spending {
+    fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
+        if let Some(wait) = self.bucket.lacks(now, document.tokens()) {
+            return Err(wait);
+        }
+        self.log.admit(now, document).map_err(|wait| wait.min(MINUTE))?;
+        self.bucket.charge(now, document.tokens() as f64);
+        Ok(())
+    }
+}
+
 struct StrictLog {
     limit: u64,
+    window: Micros,
     used: u64,
     log: VecDeque<(Micros, u64)>,
 }
 
+impl StrictLog {
+    fn new(limit: u64, window: Micros) -> Self {
+        Self { limit, window, used: 0, log: VecDeque::new() }
+    }
+}
+
 impl Provider for StrictLog {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
-        while let Some(&(_, tokens)) = self.log.front().filter(|(at, _)| at + MINUTE <= now) {
+        while let Some(&(_, tokens)) = self.log.front().filter(|(at, _)| at + self.window <= now) {
             self.used -= tokens;
             self.log.pop_front();
         }
@@ -346,7 +427,7 @@ impl Provider for StrictLog {
                 over = over.saturating_sub(*tokens);
                 over == 0
             });
-            return Err(fits.map_or(MINUTE, |(at, _)| at + MINUTE - now));
+            return Err(fits.map_or(self.window, |(at, _)| at + self.window - now));
         }
         self.used += document.tokens();
         self.log.push_back((now, document.tokens()));
@@ -354,11 +435,11 @@ impl Provider for StrictLog {
     }
 
     fn used(&mut self, now: Micros) -> u64 {
-        let gone = self.log.iter().take_while(|(at, _)| at + MINUTE <= now);
+        let gone = self.log.iter().take_while(|(at, _)| at + self.window <= now);
         self.used - gone.map(|(_, tokens)| tokens).sum::<u64>()
     }
 
     fn reset(&mut self, now: Micros) -> Option<Micros> {
-        Some((self.log.back()?.0 + MINUTE).saturating_sub(now))
+        Some((self.log.back()?.0 + self.window).saturating_sub(now))
     }
 }

@@ -40,6 +40,8 @@ const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
 const CACHE_LIVES: f64 = 240e6;
+const AT_FIRST: f64 = 30e6;
+const MINUTES: f64 = 3.0;
 
 /// The largest of the calls that are due and find no room.
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +83,8 @@ pub(super) struct State {
     burst: Option<Burst>,
     starving: Option<Starving>,
     counting: Counting,
+    /// Of the calls that were admitted since the limits were lowered last, those that were refused.
+    refusals: f64,
 }
 
 /// Sums over the calls of a template, of which older ones count less, and the number of calls.
@@ -94,6 +98,8 @@ struct Learned {
     /// Input that a cache gave and the provider did not count, and when that was last.
     cached: f64,
     cached_at: f64,
+    /// The minute since which nothing of a cache has been seen.
+    unknown_since: f64,
 }
 
 /// Why a gate is closed.
@@ -194,6 +200,7 @@ impl State {
             burst: None,
             starving: None,
             counting: Counting::default(),
+            refusals: 0.0,
         }
     }
 
@@ -219,7 +226,7 @@ impl State {
     /// Moves every time back: what was so long ago or so far ahead still is.
     fn rebase(&mut self, by: f64) {
         self.latest -= by;
-        (self.starving, self.counting) = (None, Counting::default());
+        (self.starving, self.counting, self.refusals) = (None, Counting::default(), 0.0);
         self.ledger.iter_mut().for_each(|(admitted, _)| *admitted -= by);
         self.entries.values_mut().for_each(|entry| entry.admitted -= by);
         self.leases.values_mut().for_each(|end| *end -= by);
@@ -374,13 +381,24 @@ impl State {
     }
 
     pub(super) fn expectation(&self, template: u64, now: f64) -> Option<Expectation> {
-        let Learned { input, estimated, output, weight, calls, cached, cached_at } =
+        let Learned { input, estimated, output, weight, calls, cached, cached_at, .. } =
             *self.learned.get(&template)?;
         (calls >= ENOUGH && estimated > 0.0 && weight > 0.0).then(|| Expectation {
             input_ratio: (input / estimated * 1e6).ceil() / 1e6,
             output: whole((output / weight).ceil()),
             cached: if now - cached_at < CACHE_LIVES { whole(cached) } else { 0 },
         })
+    }
+
+    /// The longest wait that a caller is told before it is known what a cache gives.
+    fn longest_unknowing(&self, template: u64, now: f64) -> f64 {
+        let learned = self
+            .learned
+            .get(&template)
+            .filter(|learned| learned.cached <= 0.0 || now - learned.cached_at < CACHE_LIVES);
+        let Some(learned) = learned else { return AT_FIRST };
+        let minutes = tuning::minutes_since(learned.unknown_since, now);
+        if minutes < MINUTES { AT_FIRST * minutes.exp2() } else { f64::INFINITY }
     }
 
     pub(super) fn pause(&mut self, pause: &Pause, ttl: Duration, now: f64) -> Duration {

@@ -12,6 +12,10 @@ const STEP: f64 = 0.02;
 const LOWEST: f64 = 0.5;
 const ONCE_IN: f64 = 10e6;
 const QUIET: f64 = 60e6;
+const ENOUGH_REFUSED: f64 = 3.0;
+const CLEARLY: f64 = 0.25;
+const MOST_AT_ONCE: f64 = 0.5;
+const LEAST: f64 = 0.02;
 const RECOVERY: f64 = 0.000_000_000_166_666_666_666_666_67;
 const CUT: f64 = 0.7;
 const CUT_ONCE_IN: f64 = 2e6;
@@ -20,7 +24,7 @@ const CAP_FORGOTTEN: f64 = 300e6;
 const FULL_DAY: f64 = 86_400e6;
 const NOISE: f64 = 0.03;
 const UNSURE: f64 = 0.5;
-const STATED_MINUTES: f64 = 65_536.0;
+const MINUTES_KEPT: f64 = 65_536.0;
 const STATED_FOR: f64 = 10.0;
 
 /// Learned and set; everything at its default while the limits are as configured.
@@ -75,8 +79,7 @@ impl Tuning {
         self.capped_at = self.capped_at.min(now);
         self.external = self.external.map(|until| until.min(now + micros(model.limits.window)));
         for dimension in Dimension::ALL {
-            let age = (minute_of(now) - self.stated_in[dimension]).rem_euclid(STATED_MINUTES);
-            if age > STATED_FOR {
+            if minutes_since(self.stated_in[dimension], now) > STATED_FOR {
                 self.stated[dimension] = 0.0;
             }
         }
@@ -138,11 +141,33 @@ impl Tuning {
         }
     }
 
-    pub(super) fn lower(&mut self, now: f64) {
-        if now >= self.recovered_to - QUIET + ONCE_IN || self.factor >= 1.0 {
-            self.factor = (self.factor - STEP).max(LOWEST);
-            self.recovered_to = now + QUIET;
+    /// When the limits were lowered last, and a minute ago at most.
+    pub(super) fn lowered_at(&self, now: f64) -> f64 {
+        self.recovered_to.max(now) - QUIET
+    }
+
+    /// Whether refusals are counted anew: after a quiet minute.
+    pub(super) fn is_quiet(&self, now: f64) -> bool {
+        self.factor >= 1.0 || now >= self.recovered_to
+    }
+
+    /// A refusal takes a little off; much, where many of the calls since then were refused as well.
+    /// `part` is that of them, and says whether the limits were lowered.
+    pub(super) fn lower(&mut self, refused: f64, part: f64, now: f64) -> bool {
+        let whole = self.factor >= 1.0;
+        if refused >= ENOUGH_REFUSED && part >= CLEARLY {
+            self.factor = (self.factor * MOST_AT_ONCE.max(1.0 - part)).max(LEAST);
+        } else if whole || now >= self.lowered_at(now) + ONCE_IN {
+            if self.factor > LOWEST {
+                self.factor = (self.factor - STEP).max(LOWEST);
+            } else if part >= STEP {
+                self.factor = (self.factor * (1.0 - STEP)).max(LEAST);
+            }
+        } else {
+            return false;
         }
+        self.recovered_to = now + QUIET;
+        true
     }
 
     pub(super) fn cut(&mut self, in_flight: f64, now: f64) {
@@ -215,8 +240,13 @@ pub(super) fn observe(
     }
 }
 
-fn minute_of(now: f64) -> f64 {
-    (now / 60e6).floor().rem_euclid(STATED_MINUTES)
+pub(super) fn minute_of(now: f64) -> f64 {
+    (now / 60e6).floor().rem_euclid(MINUTES_KEPT)
+}
+
+/// How long ago a minute was.
+pub(super) fn minutes_since(minute: f64, now: f64) -> f64 {
+    (minute_of(now) - minute).rem_euclid(MINUTES_KEPT)
 }
 
 pub(super) fn configured(model: &ModelQuota) -> PerLimit<f64> {

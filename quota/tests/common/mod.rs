@@ -153,10 +153,11 @@ pub(crate) use both_stores;
 
 /// A script's text as `lua/README.md` says it, and not as this crate joins and folds it.
 pub fn joined(script: &str) -> String {
-    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../lua"));
-    let read = |name: &str| std::fs::read_to_string(folder.join(format!("{name}.lua"))).unwrap();
-    let own = read(script);
+    let find = |all: &[(&str, &'static str)], name: &str| {
+        all.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).unwrap()
+    };
+    let own = find(tidegate_lua::SCRIPTS, script);
     let named = own.lines().filter_map(|line| line.strip_prefix("--- @include \""));
-    let parts: String = named.map(|name| read(name.trim_end_matches('"'))).collect();
-    parts + &own
+    let parts = named.map(|name| find(tidegate_lua::PARTS, name.trim_end_matches('"')));
+    parts.collect::<String>() + own
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Burst, Condition, PACE_SPEEDUP, State};
+use super::{Burst, Condition, PACE_SPEEDUP, State, reserve::Asked};
 use crate::{
     dimension::{Dimension, PerDimension},
     model::ModelQuota,
@@ -20,6 +20,8 @@ const A_WEEK: f64 = 604_800e6;
 const FULL: f64 = 0.8;
 const TOO_FULL: f64 = 0.9;
 const CUSHION: f64 = 0.04;
+const CUSHION_OF_HELD: f64 = 0.1;
+const SAVED_UP: f64 = 3e6;
 const HEADERS_EVERY: f64 = 500e3;
 const COUNTED_SINCE: usize = 1_000;
 const TOGETHER: f64 = 1e6;
@@ -97,13 +99,13 @@ impl State {
         &mut self,
         model: &ModelQuota,
         limits: &PerDimension<f64>,
-        credit: &PerDimension<f64>,
+        (credit, kept): (&PerDimension<f64>, &PerDimension<f64>),
         now: f64,
     ) {
         let ahead = self.pace_ahead(limits, now);
         let Some(burst) = &mut self.burst else { return };
         let elapsed = (now - burst.grew_at).min(GROWS_AT_MOST);
-        if ahead < burst.allowance {
+        if ahead < burst.allowance * (1.0 - most_of(kept)) {
             return;
         }
         burst.grew_at = now;
@@ -116,24 +118,37 @@ impl State {
         }
     }
 
-    /// When a call whose turn is so far away comes again: sooner, while a burst has room.
-    pub(super) fn wait_in_burst(
+    /// What the fullest limit has left, as the time that it takes at an even pace.
+    fn left_of(
         &self,
         model: &ModelQuota,
         limits: &PerDimension<f64>,
-        credit: &PerDimension<f64>,
-        (lane, wait): (usize, f64),
-        now: f64,
+        (credit, kept): (&PerDimension<f64>, &PerDimension<f64>),
     ) -> f64 {
+        let window = micros(model.limits.window);
+        let limited = limits.iter().filter(|(_, limit)| **limit > 0.0);
+        let left = limited.map(|(it, limit)| {
+            ((limit + credit[it] - self.total.window[it]) / limit - kept[it]) * window
+        });
+        left.fold(f64::INFINITY, f64::min)
+    }
+
+    /// When a call whose turn is so far away comes again: sooner, while a burst has room.
+    pub(super) fn wait_in_burst(&self, asked: &Asked<'_>, wait: f64) -> f64 {
         let Some(burst) = &self.burst else { return wait };
+        let &Asked { model, ask, now, .. } = asked;
+        let (limits, credit, kept) = (&asked.limits.window, &asked.credit, &asked.kept);
         let (mut room, ahead) = (0.0, self.pace_ahead(limits, now));
         let (mut to, bucket) = (burst.allowance, self.is_bucket(model));
-        let held_up = self.lanes[lane].head - now - (ahead - to).max(0.0);
-        if held_up <= HELD_UP && (bucket || self.fullness(limits, credit) < TOO_FULL) {
-            if now >= burst.steady_until && !bucket {
+        let held_up = self.lanes[ask.lane].head - now - (ahead - to).max(0.0);
+        let grows = self.fullness(limits, credit) < TOO_FULL;
+        if held_up <= HELD_UP && (grows || bucket) {
+            if grows && now >= burst.steady_until {
                 to = to.max(Self::most_allowed(burst, model, now));
             }
-            room = (to - ahead).max(0.0);
+            let left =
+                if bucket { self.left_of(model, limits, (credit, kept)) } else { f64::INFINITY };
+            room = left.min(to * (1.0 - most_of(kept)) - ahead).max(0.0);
         }
         wait.min(SOON.max(wait / SPRINT).max(wait - room))
     }
@@ -162,7 +177,7 @@ impl State {
     /// saved up for another burst but three seconds' worth.
     pub(super) fn spent_burst(&self, model: &ModelQuota) -> f64 {
         let burst = self.burst.as_ref().filter(|_| !self.refills(model));
-        burst.map_or(0.0, |burst| (burst.allowance - 3e6).max(0.0))
+        burst.map_or(0.0, |burst| (burst.allowance - SAVED_UP).max(0.0))
     }
 
     pub(super) fn spend_burst(&mut self, model: &ModelQuota, over: &PerDimension<f64>, now: f64) {
@@ -177,7 +192,7 @@ impl State {
 
     /// What is left of a bucket for calls in flight that were estimated too low.
     fn cushion(&self, it: Dimension, limit: f64) -> f64 {
-        CUSHION * limit + 0.1 * self.held[it]
+        CUSHION * limit + CUSHION_OF_HELD * self.held[it]
     }
 
     /// What each limit may be exceeded by in our window.
@@ -205,12 +220,11 @@ impl State {
         if self.closed_for(now) > 0.0 {
             return Duration::ZERO;
         }
-        let (limits, window) = (self.in_force(model).limits.window, micros(model.limits.window));
+        let limits = self.in_force(model).limits.window;
         let credit = self.credits(model, &limits, now);
-        let mut room = burst.allowance - self.pace_ahead(&limits, now);
-        for (it, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
-            room = room.min((limit + credit[it] - self.total.window[it]) / limit * window);
-        }
+        let kept = self.kept_for_others(model, None, &limits, now);
+        let room = burst.allowance * (1.0 - most_of(&kept)) - self.pace_ahead(&limits, now);
+        let room = room.min(self.left_of(model, &limits, (&credit, &kept)));
         Duration::from_millis(if room < WORTH_WAKING { 0 } else { whole(room / 1e3) })
     }
 
@@ -308,22 +322,35 @@ impl State {
         self.widen(to);
     }
 
-    /// A refusal ends all credit. If the window was not full it was the burst that was refused.
+    /// A refusal ends all credit. If the window was not full it was the burst that was refused; else
+    /// nothing is left of a bucket now.
     pub(super) fn learn_refusal(
         &mut self,
         model: &ModelQuota,
         limits: &PerDimension<f64>,
         now: f64,
     ) {
-        let full = self.fullness(limits, &self.credits(model, limits, now)) >= FULL;
+        let credit = self.credits(model, limits, now);
+        let full = self.fullness(limits, &credit) >= FULL;
         let ahead = self.pace_ahead(limits, now);
-        let tolerance = micros(model.limits.burst);
+        let (tolerance, bucket) = (micros(model.limits.burst), self.is_bucket(model));
+        let window = micros(model.limits.window);
         let Some(burst) = &mut self.burst else { return };
         burst.credit = PerDimension::default();
-        (burst.refused_at, burst.steady_until) = (now, now + micros(model.limits.window));
-        if now - burst.ceiling_at >= LESSON_ONCE_IN && !full && burst.allowance > tolerance {
+        (burst.refused_at, burst.steady_until) = (now, now + window);
+        if full {
+            for (it, limit) in limits.iter().filter(|(_, limit)| bucket && **limit > 0.0) {
+                if self.total.window[it] - credit[it] >= FULL * limit {
+                    self.pace[it] = self.pace[it].max(now + window);
+                }
+            }
+        } else if now - burst.ceiling_at >= LESSON_ONCE_IN && burst.allowance > tolerance {
             burst.ceiling = tolerance.max(burst.allowance.min(ahead) * WENT_WELL);
             (burst.ceiling_at, burst.allowance) = (now, burst.ceiling);
         }
     }
+}
+
+fn most_of(kept: &PerDimension<f64>) -> f64 {
+    kept.iter().map(|(_, part)| *part).fold(0.0, f64::max)
 }

@@ -46,6 +46,30 @@ impl State {
         capacity
     }
 
+    /// The part of each limit that is left for lanes that were seen lately, of what they are
+    /// guaranteed and do not use. Without a lane that for lanes in which nobody waits.
+    pub(super) fn kept_for_others(
+        &self,
+        model: &ModelQuota,
+        lane: Option<usize>,
+        limits: &PerDimension<f64>,
+        now: f64,
+    ) -> PerDimension<f64> {
+        let mut kept = PerDimension::default();
+        let stands = |it: usize, state: &LaneState| {
+            Some(it) != lane && state.about(now) && (lane.is_some() || state.waiting == 0)
+        };
+        let lanes = model.lanes.iter().map(|(_, share)| share.guaranteed).zip(&self.lanes);
+        for (share, state) in
+            lanes.enumerate().filter(|(it, (_, state))| stands(*it, state)).map(|(_, lane)| lane)
+        {
+            for (it, limit) in limits.iter().filter(|(_, limit)| **limit > 0.0) {
+                kept[it] += (share - state.used.window[it] / limit).max(0.0);
+            }
+        }
+        kept
+    }
+
     /// The other lanes that were seen lately.
     fn others<'a>(
         &'a self,
@@ -58,8 +82,8 @@ impl State {
         others.map(|(_, other)| other)
     }
 
-    /// Whether a lane above its share is in company: then it leaves the pace's tolerance to the
-    /// others.
+    /// Whether a lane above its share is in company: then it leaves what is kept, and the pace's
+    /// tolerance, to the others.
     pub(super) fn borrows_in_company(
         &self,
         model: &ModelQuota,

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     dimension::{Dimension, PerDimension},
+    number::float,
     store::Binding,
 };
 
@@ -14,6 +15,10 @@ const IDLE: f64 = 300e3;
 const UNKNOWN_LATENCY: f64 = 1e6;
 const SPREAD: f64 = 0.25;
 const WALK: usize = 48;
+const MANY: f64 = 50.0;
+const CALLS_KNOWN: f64 = 8.0;
+const MUCH: f64 = 1.25;
+const FASTEST: f64 = 4.0;
 pub(super) const CANARY_PATIENCE: f64 = 1e6;
 
 /// What keeps a call from being admitted, and for how long.
@@ -65,8 +70,10 @@ impl State {
             let own = amount * window / (limit * speed);
             // Output comes over the length of the call, and not at once.
             let latency = self.latency.filter(|_| dimension == Dimension::Output);
-            let leave = tolerance + latency.unwrap_or(0.0) * SPREAD;
-            let leave = if borrows { (leave - own).max(0.0) } else { leave };
+            let mut leave = tolerance + latency.unwrap_or(0.0) * SPREAD;
+            if borrows {
+                leave = (leave - asked.kept[dimension] * tolerance - own).max(0.0);
+            }
             let ahead = self.pace[dimension] - now - leave;
             obstacle.or(ahead, Binding::Limit(dimension), ahead * limit / window);
             idle &= self.pace[dimension] < now + self.spent_burst(model) - IDLE;
@@ -128,9 +135,14 @@ impl State {
         }
     }
 
-    /// Where the turn of a caller ends that begins at `position`: by what it will use of the fullest
-    /// dimension and of the calls at once.
+    /// Where the turn of a caller ends that begins at `position`.
     pub(super) fn turn_ends(&self, asked: &Asked<'_>, position: f64) -> f64 {
+        position + self.turn_length(asked) * SPACING
+    }
+
+    /// How long a caller's turn is, by what it will use of the fullest dimension and of the calls at
+    /// once.
+    fn turn_length(&self, asked: &Asked<'_>) -> f64 {
         let turn = self.fullest(&asked.limits.window).map_or(0.0, |fullest| {
             let (limit, most) = (asked.limits.window[fullest], asked.roomy[fullest]);
             let usually = asked.capacity.usual.window[fullest] * limit / most;
@@ -139,7 +151,24 @@ impl State {
             asked.amounts[fullest] * time * self.yield_of(fullest)
         });
         let place = if asked.limits.in_flight > 0.0 { self.place_length(asked) } else { 0.0 };
-        position + turn.max(place) * SPACING
+        turn.max(place)
+    }
+
+    /// How long a wait for a turn is, by what calls of the lane use now.
+    pub(super) fn hastened(&self, asked: &Asked<'_>, wait: f64) -> f64 {
+        let lane = &self.lanes[asked.ask.lane];
+        let (waiting, calls) = (float(lane.waiting), lane.used.window.requests);
+        let Some(it) = self.fullest(&asked.limits.window) else { return wait };
+        let usual = asked.capacity.usual.window[it];
+        if waiting < MANY || calls < CALLS_KNOWN || usual <= 0.0 {
+            return wait;
+        }
+        let usually = usual * asked.limits.window[it] / asked.roomy[it];
+        let mean = lane.used.window[it] / calls * asked.window / usually;
+        let each = mean.max(self.turn_length(asked));
+        let queue = lane.tail + lane.shift - asked.now;
+        let faster = queue / (waiting * each.max(1.0));
+        if faster > MUCH { wait / faster.min(FASTEST) } else { wait }
     }
 
     /// How long until enough has left the window.

@@ -14,7 +14,7 @@ use crate::{
     store::{Ask, Decision},
 };
 
-const NEAR: f64 = 5e6;
+const NEARLY: f64 = 10e6;
 const GONE: f64 = 60e6;
 const MIN_WAIT: f64 = 1e3;
 pub(super) const SPACING: f64 = 0.92;
@@ -30,7 +30,9 @@ pub(super) struct Asked<'a> {
     pub(super) limits: PerLimit<f64>,
     pub(super) capacity: Capacity,
     /// By how much the window may exceed each limit, and the limits with it.
-    credit: PerDimension<f64>,
+    pub(super) credit: PerDimension<f64>,
+    /// The part of each limit that is kept for other lanes.
+    pub(super) kept: PerDimension<f64>,
     pub(super) roomy: PerDimension<f64>,
     /// How far the pace may be ahead, and how much faster than the limits its clock runs.
     pub(super) tolerance: f64,
@@ -112,7 +114,8 @@ impl State {
             return Err(spent);
         }
         let credit = self.credits(model, &limits.window, now);
-        self.grow(model, &limits.window, &credit, now);
+        let kept = self.kept_for_others(model, Some(lane), &limits.window, now);
+        self.grow(model, &limits.window, (&credit, &kept), now);
         let roomy = PerLimit::from_fn(|limited| match limited {
             Limited::Window(it) if limits[limited] > 0.0 => {
                 (limits[limited] + credit[it]).max(amounts[limited])
@@ -127,6 +130,7 @@ impl State {
             limits,
             capacity: self.capacity(model, lane, &roomy, &amounts, now),
             credit,
+            kept,
             roomy: roomy.window,
             tolerance: self
                 .burst
@@ -157,21 +161,27 @@ impl State {
             None if queued => own.tenants.get(&ask.tenant).map_or(front, |tail| front.max(*tail)),
             None => front,
         };
-        let due = position + shift;
+        let mut due = position + shift;
+        if due > now {
+            due = now + self.hastened(asked, due - now);
+        }
         let mut obstacle = Obstacle::NONE;
         let idle = self.keep_pace(asked, &mut obstacle);
         let over = self.over(asked);
         self.keep_in_flight(asked, &mut obstacle);
         self.keep_canary(now, &mut obstacle);
         self.make_room(asked, &mut obstacle);
-        let near = ticket.is_some() && own.head <= now && due - now < NEAR;
+        let near = ticket.is_some() && own.head <= now && due - now < NEARLY;
         let goes = obstacle.wait <= 0.0 && !over.any() && (due <= now || idle || near);
         if due > now {
             obstacle = Obstacle { wait: due - now, ..Obstacle::NONE };
             // While a burst has room, those who are within it come in order and much sooner.
             if !over.any() {
-                let (limits, wait) = (&asked.limits.window, (ask.lane, obstacle.wait));
-                obstacle.wait = self.wait_in_burst(asked.model, limits, &asked.credit, wait, now);
+                obstacle.wait = self.wait_in_burst(asked, obstacle.wait);
+            }
+            if ask.curious && !asked.model.charge.cached_input {
+                let template = asked.model.learns_as(ask.template);
+                obstacle.wait = obstacle.wait.min(self.longest_unknowing(template, now));
             }
         } else {
             if over.any() {

@@ -14,6 +14,8 @@ use crate::{
 const DECAY: f64 = 0.99;
 const HALF: f64 = 0.5;
 const EWMA_ALPHA: f64 = 0.03;
+const LEAST_YIELD: f64 = 0.1;
+const MOST_YIELD: f64 = 3.0;
 
 impl State {
     pub(in crate::memory) fn settle(
@@ -43,9 +45,7 @@ impl State {
         };
         if settlement.signal == ProviderSignal::Refused {
             self.learn_refusal(model, &self.in_force(model).limits.window, now);
-            if let Some(tuning) = &mut self.tuning {
-                tuning.lower(now);
-            }
+            self.lower(admitted, now);
         }
         let known = (&self.total.window, &self.held);
         tuning::observe(&mut self.tuning, model, &settlement.meter, known, admitted, now);
@@ -184,6 +184,23 @@ impl State {
         longer.min(window)
     }
 
+    /// A call that was admitted at `admitted` was refused.
+    fn lower(&mut self, admitted: Option<f64>, now: f64) {
+        let Some(tuning) = &mut self.tuning else { return };
+        let (lowered, whole, mut part) = (tuning.lowered_at(now), tuning.factor >= 1.0, 0.0);
+        if tuning.is_quiet(now) {
+            self.refusals = 0.0;
+        }
+        if !whole && admitted.is_some_and(|admitted| admitted > lowered) {
+            let since = self.ledger.iter().rev().take_while(|(admitted, _)| *admitted > lowered);
+            self.refusals += 1.0;
+            part = self.refusals / float(since.count().max(1) as u64);
+        }
+        if tuning.lower(self.refusals, part, now) {
+            self.refusals = 0.0;
+        }
+    }
+
     fn learn_yield(
         &mut self,
         model: &ModelQuota,
@@ -193,7 +210,7 @@ impl State {
         for (dimension, limit) in self.in_force(model).limits.window.iter() {
             if *limit > 0.0 && reserved[dimension] > 0.0 {
                 let yielded = self.yield_of(dimension);
-                let seen = (used[dimension] / reserved[dimension]).clamp(0.1, 3.0);
+                let seen = (used[dimension] / reserved[dimension]).clamp(LEAST_YIELD, MOST_YIELD);
                 self.yielded[dimension] = Some(yielded + EWMA_ALPHA * (seen - yielded));
             }
         }
@@ -214,8 +231,12 @@ impl State {
         add(&mut learned.estimated, float(sample.estimated_input));
         add(&mut learned.output, float(sample.output) * weight);
         add(&mut learned.weight, weight);
+        let cached = settlement.cached.map(float);
+        if learned.calls <= 0.0 || (learned.cached > 0.0 && cached == Some(0.0)) {
+            learned.unknown_since = tuning::minute_of(now);
+        }
         learned.calls += 1.0;
-        if let Some(cached) = settlement.cached.map(float) {
+        if let Some(cached) = cached {
             let rises = (cached - learned.cached).max(0.0);
             learned.cached = cached.min(learned.cached + HALF * rises);
             if cached > 0.0 {

@@ -1,0 +1,97 @@
+//! The limiter's Lua scripts, as texts. What each does, its keys and its arguments are in
+//! `README.md`, for clients in any language; this crate is how Rust has them.
+//!
+//! A script names the parts that it needs in lines such as `--- @include "include/state"`.
+
+#![no_std]
+#![deny(missing_docs)]
+
+macro_rules! parts {
+    ($($name:literal),+ $(,)?) => {
+        /// What scripts may include: each part's name and its text.
+        pub const PARTS: &[(&str, &str)] = &[$(($name, include_str!(concat!($name, ".lua")))),+];
+    };
+}
+
+parts![
+    "include/adapt",
+    "include/arguments",
+    "include/budget",
+    "include/burst",
+    "include/clock",
+    "include/closing",
+    "include/company",
+    "include/counted",
+    "include/gate",
+    "include/haste",
+    "include/headers",
+    "include/judged",
+    "include/lanes",
+    "include/learned",
+    "include/ledger",
+    "include/obstacles",
+    "include/queue",
+    "include/quota",
+    "include/shift",
+    "include/starving",
+    "include/state",
+    "include/tuning",
+];
+
+macro_rules! scripts {
+    ($($constant:ident: $name:literal),+ $(,)?) => {
+        $(
+            #[doc = concat!("The text of `", $name, ".lua`, without its parts.")]
+            pub const $constant: &str = include_str!(concat!($name, ".lua"));
+        )+
+
+        /// Every script: its name and its text, without its parts.
+        pub const SCRIPTS: &[(&str, &str)] = &[$(($name, $constant)),+];
+    };
+}
+
+scripts! {
+    RESERVE: "reserve-8",
+    SETTLE: "settle-8",
+    PAUSE: "pause-6",
+    LIMITS: "limits-5",
+    INSPECT: "inspect-7",
+    LEAVE: "leave-6",
+    LANES: "lanes-1",
+    RENEW: "renew-1",
+    BEAT: "beat-1",
+    WORKERS: "workers-1",
+    RETRIES: "retries-1",
+    HISTORY: "history-1",
+    BUDGET_RESERVE: "budget-reserve-1",
+    BUDGET_SETTLE: "budget-settle-1",
+    BUDGET_OPEN: "budget-open-1",
+    BUDGET_CHECKPOINT: "budget-checkpoint-1",
+    BUCKET: "bucket-1",
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests may stop at the first fault")]
+mod tests {
+    extern crate std;
+
+    use std::{fs, path::Path, string::String};
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_known_and_its_lines_are_short() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        for (inside, known) in [("", SCRIPTS), ("include/", PARTS)] {
+            let files = fs::read_dir(folder.join(inside)).unwrap();
+            let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+            for file in files.filter(|file| file.ends_with(".lua")) {
+                let name =
+                    [inside, file.trim_end_matches(".lua")].iter().copied().collect::<String>();
+                let known = known.iter().find(|(known, _)| *known == name);
+                let (_, text) = known.unwrap_or_else(|| panic!("{name} is not in lib.rs"));
+                assert!(text.lines().all(|line| line.chars().count() <= 100), "{name}");
+            }
+        }
+    }
+}
