@@ -1,10 +1,8 @@
 //! What tidegate's fan-out costs beside a bare one, on the same worker and the same dev server.
 //!
 //! `cargo bench -p tidegate-workflows --bench fan_out` runs 2,000 documents at a time, `... -- 200`
-//! as many as it says. The bare workflow is what one would write first: as many loops as documents
-//! may be in flight, each of which executes a no-op activity under tidegate's own options. Tidegate
-//! adds the plan, the shards, their reports, the seals and the finish. Both take turns, so that
-//! what else the machine does falls on both. A document costs the server far more than the worker;
+//! as many as it says. Tidegate adds to the bare workflow the plan, the shards, their reports, the
+//! seals and the finish. Both take turns, so that what else the machine does falls on both. A document costs the server far more than the worker;
 //! the events of the histories tell how much work it had, whatever the machine.
 
 #![allow(
@@ -18,11 +16,13 @@
     reason = "a benchmark has a clock, may stop at the first fault, and talks to people"
 )]
 
+mod bare;
 #[path = "../tests/on_temporal/common/mod.rs"]
 mod common;
 
 use std::time::Instant;
 
+use bare::{Bare, IN_FLIGHT, Noop};
 use common::{Fake, client, input, json_payload};
 use serde_json::json;
 use temporalio_client::{
@@ -30,82 +30,24 @@ use temporalio_client::{
     WorkflowStartOptions,
 };
 use temporalio_common::data_converters::RawValue;
-use temporalio_macros::{activities, workflow, workflow_methods};
 use temporalio_protos::temporal::api::history::v1::history_event::Attributes;
 use temporalio_sdk::{
     Runtime, Worker, WorkerOptions,
-    activities::{ActivityContext, ActivityError},
     runtime::{
         RuntimeOptions,
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
-use temporalio_workflow::{WorkflowContext, WorkflowContextView, WorkflowResult, workflows};
 use tidegate_testkit::Temporal;
-use tidegate_types::{Lane, Tenant};
+use tidegate_types::Lane;
 use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard, policy};
 
 const QUEUE: &str = "fan-out";
 const DOCUMENTS: u32 = 2_000;
 const SHARD_SIZE: u32 = 500;
-const IN_FLIGHT: u32 = 200;
 const ROUNDS: usize = 3;
 /// Tidegate's documents per second, as a part of the bare workflow's.
 const AIM: f64 = 0.85;
-
-pub struct Noop;
-
-#[activities]
-impl Noop {
-    #[activity(name = "bare.noop")]
-    pub async fn noop(_ctx: ActivityContext, document: u32) -> Result<u32, ActivityError> {
-        Ok(document)
-    }
-}
-
-#[workflow]
-pub struct Bare {
-    documents: u32,
-    next: u32,
-}
-
-#[workflow_methods]
-impl Bare {
-    #[init]
-    pub fn new(_ctx: &WorkflowContextView, documents: u32) -> Self {
-        Self { documents, next: 0 }
-    }
-
-    #[run(name = "Bare")]
-    pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<u32> {
-        let lanes: Vec<_> = (0..IN_FLIGHT).map(|_| Self::lane(ctx.clone())).collect();
-        for ended in workflows::join_all(lanes).await {
-            ended?;
-        }
-        Ok(ctx.state(|bare| bare.next))
-    }
-}
-
-impl Bare {
-    async fn lane(ctx: WorkflowContext<Self>) -> WorkflowResult<()> {
-        while let Some(document) = ctx.state_mut(Self::take) {
-            ctx.execute_activity(
-                Noop::noop,
-                document,
-                policy::document(ctx.task_queue(), &Lane::default(), &Tenant::default()),
-            )
-            .await?;
-        }
-        Ok(())
-    }
-
-    fn take(&mut self) -> Option<u32> {
-        (self.next < self.documents).then(|| {
-            self.next += 1;
-            self.next - 1
-        })
-    }
-}
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {
@@ -166,7 +108,7 @@ async fn rounds(client: &Client, documents: u32) {
     let (mut bare, mut tidegate) = (Vec::new(), Vec::new());
     for round in 0..=ROUNDS {
         let (one, other) = (
-            run_bare(client, documents, round).await,
+            bare::run(client, QUEUE, &bare_id(round), documents).await,
             run_tidegate(client, documents, round).await,
         );
         if round == 0 {
@@ -206,18 +148,7 @@ fn batch_id(round: usize) -> String {
     format!("tidegate-{round}")
 }
 
-/// Documents per second, from the start of the workflow to its result.
-async fn run_bare(client: &Client, documents: u32, round: usize) -> f64 {
-    let started = Instant::now();
-    let options = WorkflowStartOptions::new(QUEUE, bare_id(round)).build();
-    let handle = client.start_workflow(Bare::run, documents, options).await.unwrap();
-    let done = handle.get_result(WorkflowGetResultOptions::default()).await.unwrap();
-    let took = started.elapsed();
-    assert_eq!(done, documents);
-    f64::from(documents) / took.as_secs_f64()
-}
-
-/// The same through a batch.
+/// Documents per second, from the start of the batch to its result.
 async fn run_tidegate(client: &Client, documents: u32, round: usize) -> f64 {
     let input = RawValue::new(vec![json_payload(&input(&json!({ "max_in_flight": IN_FLIGHT })))]);
     let started = Instant::now();

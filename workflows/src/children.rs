@@ -272,6 +272,7 @@ impl Children {
         self.shard.job.clone_from(&plan.job);
         self.shard.provider_batching = plan.provider_batching;
         self.shard.pack = plan.pack;
+        self.shard.heartbeat_seconds = plan.heartbeat_seconds;
         self.shard_size = plan.shard_size.max(1);
     }
 
@@ -452,6 +453,8 @@ impl Children {
             if report.is_group { Child::Group(report.shard) } else { Child::Shard(report.shard) };
         if let Some(running) = self.running.get_mut(&child) {
             running.totals = report.totals;
+            // As many are in flight yet of the shard that reports.
+            self.shard.open = report.open.map(|open| open.div_ceil(2));
             if let Some(places) = report.places {
                 running.takes_more = false;
                 // What it was given meanwhile comes back, too: it has nothing to use it for.

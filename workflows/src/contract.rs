@@ -16,18 +16,18 @@ mod progress;
 mod provider_batch;
 
 pub use batch::{
-    Finish, Finished, GroupInput, Live, LiveChild, Plan, SealShard, ShardInput, ShardProgress,
-    ShardReport,
+    Finish, Finished, GroupInput, Labels, Live, LiveChild, Plan, SealShard, ShardInput,
+    ShardProgress, ShardReport,
 };
 pub use document::{
     CallCounts, CutAnswers, DocumentOutcome, DocumentTask, FailedDocument, PackOutcome, PackTask,
-    Reused, Taken,
+    Queue, Reused, Taken,
 };
 pub use failure::{FailureDetails, FailureType, WaitsFor};
 pub use failure_counts::FailureCounts;
 pub use job::{
     AskedWith, Deadline, Example, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack,
-    Records, ResultsAs, Role, Source, Target,
+    Records, ResultsAs, Role, Source, Target, Task,
 };
 pub use long::{FAN_IN, LongDocument, LongOutcome, PARTS_AT_ONCE, PartTask, Parts, Step};
 pub use progress::{Progress, Totals};

@@ -14,7 +14,7 @@ use tidegate_types::{Effort, Lane, ModelId, Tenant};
 use crate::{
     contract::{
         Deadline, Job, LIKELY_OUTPUT_TOKENS, Long, LongHow, Message, OnCut, Pack, Records,
-        ResultsAs, Source, Target,
+        ResultsAs, Source, Target, Task,
     },
     payload,
 };
@@ -22,11 +22,15 @@ use crate::{
 mod fields;
 mod read;
 mod said;
+mod task;
 
 pub use read::{Attach, MAX_PACK, Mode, Word, word};
 use said::Said;
 
 const MAX_OUTPUT: u64 = 1_000_000;
+
+/// More than any model puts out.
+const MAX_DIMENSIONS: u64 = 65_536;
 
 /// Fits every model of today, and leaves a minute's quota room for others.
 const DEFAULT_CHUNK_TOKENS: u32 = 20_000;
@@ -49,6 +53,15 @@ pub struct BatchInput {
     /// A prefix for the results.
     #[serde(deserialize_with = "read::text")]
     pub output: String,
+    /// What becomes of each document: `answer` or `embed`.
+    #[serde(deserialize_with = "read::given", skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// Numbers of each vector.
+    #[serde(
+        deserialize_with = "read::whole::<_, _, 1, MAX_DIMENSIONS>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub dimensions: Option<u32>,
     /// What to do with each document.
     #[serde(deserialize_with = "read::text", skip_serializing_if = "String::is_empty")]
     pub instructions: String,
@@ -205,15 +218,19 @@ impl BatchInput {
                 "output is missing: a prefix for the results, such as file:///data/out/".to_owned()
             );
         }
-        let Said { system, before, instructions } =
-            said::checked(self.system, self.messages, self.instructions)?;
+        task::check(&self)?;
+        let task = self.task.unwrap_or_default();
+        let Said { system, before, instructions } = match task {
+            Task::Answer => said::checked(self.system, self.messages, self.instructions)?,
+            Task::Embed => Said { instructions: self.instructions, ..Said::default() },
+        };
         let template = self.template == Some(true);
         let of_its_own = [
             ("template", template),
             ("messages", !before.is_empty()),
             ("examples", self.examples.is_some()),
         ];
-        let of_its_own = of_its_own.iter().find(|(_, given)| *given);
+        let of_its_own = of_its_own.iter().find(|(_, given)| *given && task == Task::Answer);
         if let (Some((field, _)), Some(_)) = (of_its_own, self.pack) {
             return Err(format!(
                 "pack and {field} exclude each other: documents that share a call are asked in the same words, which are about several; leave out pack"
@@ -269,6 +286,8 @@ impl BatchInput {
         let job = Job {
             source,
             output: self.output,
+            task,
+            dimensions: self.dimensions,
             instructions,
             template,
             system,
@@ -279,8 +298,11 @@ impl BatchInput {
             lane: self.lane.unwrap_or_default(),
             tenant: self.tenant.unwrap_or_default(),
             // Workers of earlier versions take the likely output for the most.
-            max_output_tokens: self.max_output_tokens.unwrap_or(LIKELY_OUTPUT_TOKENS),
-            default_output: self.max_output_tokens.is_none(),
+            max_output_tokens: match task {
+                Task::Answer => self.max_output_tokens.unwrap_or(LIKELY_OUTPUT_TOKENS),
+                Task::Embed => 0,
+            },
+            default_output: task == Task::Answer && self.max_output_tokens.is_none(),
             on_cut: self.on_cut.unwrap_or_default(),
             schema: self.schema.map(Value::Object),
             parameters: self.parameters.unwrap_or_default(),
@@ -295,7 +317,7 @@ impl BatchInput {
             economy,
             // With the mode "direct" the author has chosen already.
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
-            pack: self.pack,
+            pack: task::pack(self.pack, task),
             replace,
             sample: self.sample,
             adopt,

@@ -13,6 +13,7 @@
 //! * [`process_group`]: some shards of a large batch
 //! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow or
 //!   in the batch's own; `report`: what it tells the batch
+//! * `pace`: how many of that window it uses, by how long the queue for quota is
 //! * [`process_parts`]: a document that is read in parts; `parts`: the same in the shard itself, for
 //!   runs that began so
 //! * [`provider_batch`]: documents that wait in their provider's batches
@@ -27,8 +28,10 @@ pub mod contract;
 mod failure;
 mod holds;
 pub mod input;
+pub mod labels;
 mod lanes;
 pub mod layout;
+mod pace;
 mod parts;
 mod pause_flag;
 mod payload;

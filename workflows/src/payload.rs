@@ -61,7 +61,7 @@ pub(crate) fn value(input: &RawValue) -> Result<Value, String> {
         payload.metadata.get("encoding").map_or("", |name| std::str::from_utf8(name).unwrap_or(""));
     if !encoding.starts_with("json/") {
         return Err(format!(
-            "the input must be a JSON object, and came as \"{}\"",
+            "the input must be a JSON object, and came as \"{}\"; if a codec server encoded it, set TEMPORAL_CODEC_ENDPOINT for the workers too",
             encoding.escape_debug()
         ));
     }

@@ -47,16 +47,22 @@ pub fn submission_queue(task_queue: &str) -> String {
 /// No schedule-to-close time-out: a delay longer than what is left of it would fail the document at
 /// once. Failures carry their own delay; the policy counts for what carries none, a lost worker
 /// above all. Never eager: an eager activity goes round the task queue, and with it round priority
-/// and fairness.
+/// and fairness. A worker is given up after `heartbeat_seconds` without a beat; 0 is the lane's
+/// default.
 #[must_use]
-pub fn document(task_queue: &str, lane: &Lane, tenant: &Tenant) -> ActivityOptions {
+pub fn document(
+    task_queue: &str,
+    lane: &Lane,
+    tenant: &Tenant,
+    heartbeat_seconds: u32,
+) -> ActivityOptions {
     let mut priority = Priority::default();
     priority.priority_key = Some(priority_key(lane));
     // Temporal Cloud charges for keys, and where all are the same they order nothing.
     priority.fairness_key = (*tenant != Tenant::default()).then(|| fairness_key(tenant));
     ActivityOptions::with_start_to_close_timeout(DOCUMENT)
         .task_queue(lane_queue(task_queue, lane))
-        .heartbeat_timeout(heartbeat(lane))
+        .heartbeat_timeout(heartbeat(lane, heartbeat_seconds))
         .do_not_eagerly_execute(true)
         .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
         .retry_policy(retry())
@@ -94,8 +100,12 @@ fn retry() -> RetryPolicy {
         .build()
 }
 
-fn heartbeat(lane: &Lane) -> Duration {
-    if lane.as_str() == "interactive" { INTERACTIVE_HEARTBEAT } else { HEARTBEAT }
+fn heartbeat(lane: &Lane, seconds: u32) -> Duration {
+    match (seconds, lane.as_str()) {
+        (0, "interactive") => INTERACTIVE_HEARTBEAT,
+        (0, _) => HEARTBEAT,
+        (seconds, _) => Duration::from_secs(seconds.into()),
+    }
 }
 
 /// Temporal's priorities go from 1, first, to 5, last.

@@ -25,7 +25,7 @@ use crate::{
     failure::{self, failed, termination},
     holds::{Holds, Inside},
     input::{self, Batch},
-    lanes,
+    labels, lanes,
     layout::Layout,
     pause_flag, payload, policy,
     shard::{self, Shard},
@@ -255,10 +255,13 @@ impl ProcessDocuments {
         let known = ctx.state(|batch| batch.state().and_then(|state| state.plan.clone()));
         let plan = match known {
             Some(plan) => plan,
-            None => ctx
-                .execute_activity(Activities::plan, job, policy::batch(None))
-                .await
-                .map_err(termination)?,
+            None => {
+                let planned =
+                    ctx.execute_activity(Activities::plan, job.clone(), policy::batch(None)).await;
+                let plan = planned.map_err(termination)?;
+                labels::tell(ctx, &job, plan.labels);
+                plan
+            }
         };
         ctx.state_mut(|batch| batch.has_planned(plan));
         Ok(())

@@ -71,7 +71,8 @@ impl ProcessParts {
             }
             let Some(task) = ctx.state_mut(Self::take) else { return };
             let options = ctx.state(|parts| {
-                policy::document(ctx.task_queue(), &parts.input.lane, &parts.input.tenant)
+                let LongDocument { lane, tenant, heartbeat_seconds, .. } = &parts.input;
+                policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)
             });
             let ended = ctx.execute_activity(Activities::process_part, task, options).await;
             ctx.state_mut(|parts| parts.record(ended));

@@ -10,11 +10,12 @@ use temporalio_workflow::{
 use crate::{
     contract::{
         Activities, DocumentOutcome, DocumentTask, FailedDocument, LongDocument, LongOutcome,
-        PackOutcome, PackTask, Parts, SealShard, ShardInput, Taken,
+        PackOutcome, PackTask, Parts, Queue, SealShard, ShardInput, Taken,
     },
     failure,
     holds::{Holds, Inside},
     layout::Layout,
+    pace::{self, Pace, Places},
     parts, policy,
     process_parts::ProcessParts,
     provider_batch,
@@ -36,6 +37,7 @@ pub(crate) struct Shard {
     pub(crate) draining: bool,
     /// Every place of the window has ended.
     pub(crate) over: bool,
+    pub(crate) pace: Pace,
     /// When something last happened to a document: a condition has no clock of its own.
     pub(crate) latest: Option<SystemTime>,
 }
@@ -48,6 +50,7 @@ pub(crate) struct Shard {
 pub(crate) async fn work<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
+    keep_pace(ctx);
     let worked = async {
         if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
@@ -130,7 +133,10 @@ async fn pack<W: Holds<Shard> + 'static>(
     let (job, shard) = ctx.look(|shard| (shard.input.job.clone(), shard.input.shard));
     let task = PackTask { job, shard, from: taken.start, to: taken.end };
     let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
-    ctx.change(|shard| shard.record_pack(taken, ended))
+    let queue = ended.as_ref().ok().map(|packed| packed.queue);
+    let left = ctx.change(|shard| shard.record_pack(taken, ended));
+    follow(ctx, queue);
+    left
 }
 
 /// One document, alone. Whether to go on.
@@ -158,7 +164,11 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
             let cancelled = ctx.cancellation_token().is_cancelled();
             ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
         }
-        (ended, _) => ctx.change(|shard| shard.record(index, &ended, Taken::default())),
+        (ended, _) => {
+            let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
+            follow(ctx, ended.ok().filter(|it| !it.skipped).map(|it| it.queue));
+            goes_on
+        }
     }
 }
 
@@ -173,9 +183,16 @@ async fn in_parts<W: Holds<Shard> + 'static>(
         .workflow_id(format!("{id}/document-{:05}", document.index))
         .parent_close_policy(ParentClosePolicy::Terminate)
         .build();
-    let (lane, tenant) = ctx.look(|shard| (shard.input.lane.clone(), shard.input.tenant.clone()));
-    let taken = Taken::default();
-    let input = LongDocument { document, parts, lane, tenant, level: 0, next: 0, taken };
+    let input = ctx.look(|shard| LongDocument {
+        document,
+        parts,
+        lane: shard.input.lane.clone(),
+        tenant: shard.input.tenant.clone(),
+        heartbeat_seconds: shard.input.heartbeat_seconds,
+        level: 0,
+        next: 0,
+        taken: Taken::default(),
+    });
     let started = ctx
         .start_child_workflow(ProcessParts::run, input, options)
         .await
@@ -186,15 +203,50 @@ async fn in_parts<W: Holds<Shard> + 'static>(
         .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
+/// Goes on with as many open places as the run or the shard before had in the end; a history that
+/// began without pace does so without.
+fn keep_pace<W: Holds<Shard>>(ctx: &WorkflowContext<W>) {
+    if ctx.look(|shard| shard.input.open.is_some()) && !ctx.patched(pace::PATCH) {
+        ctx.change(|shard| shard.input.open = None);
+    }
+}
+
+/// A call has ended, and tells of the queue behind it, if it knows. Where it was never long there is
+/// nothing to decide, and no patch in the history.
+fn follow<W: Holds<Shard>>(ctx: &WorkflowContext<W>, queue: Option<Queue>) {
+    let Some(queue) = queue else { return };
+    let is_whole = ctx.look(|shard| shard.input.open.is_none());
+    if (is_whole && queue != Queue::Long) || !ctx.patched(pace::PATCH) {
+        return;
+    }
+    ctx.change(|shard| {
+        let places = Places {
+            window: shard.input.window,
+            open: shard.input.open,
+            in_flight: shard.input.totals.in_flight,
+            call: shard.in_one_call(),
+        };
+        shard.input.open = shard.pace.after(queue, places);
+    });
+}
+
 /// How a document's activities are run.
 pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
-    ctx.look(|shard| policy::document(ctx.task_queue(), &shard.input.lane, &shard.input.tenant))
+    ctx.look(|shard| {
+        let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
+        policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)
+    })
 }
 
 impl Shard {
-    /// It is not paused, or has nothing more to hand out.
+    /// It is neither paused nor has as many in flight as the quota admits, or has nothing more to
+    /// hand out.
     fn may_go_on(&self) -> bool {
-        !self.input.paused || self.exhausted()
+        (!self.input.paused && self.has_room()) || self.exhausted()
+    }
+
+    fn has_room(&self) -> bool {
+        self.input.open.is_none_or(|open| self.input.totals.in_flight < open.into())
     }
 
     fn exhausted(&self) -> bool {

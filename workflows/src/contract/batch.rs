@@ -44,6 +44,23 @@ pub struct Plan {
     /// version has planned.
     #[serde(default)]
     pub in_flight: u32,
+    /// After so many seconds without a beat a worker is given up that holds documents; 0 where the
+    /// lane says nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub heartbeat_seconds: u32,
+    /// How the batch says what it is in Temporal's lists. A worker of an earlier version did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<Labels>,
+}
+
+/// Where a batch's tenant, model and lane stand for those who look for it in Temporal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Labels {
+    /// The server knows all of [`NAMES`](crate::labels::NAMES).
+    SearchAttributes,
+    /// It does not, or does not say.
+    Memo,
 }
 
 impl Plan {
@@ -80,6 +97,9 @@ pub struct ShardInput {
     pub documents: u32,
     /// Documents in flight at once.
     pub window: u32,
+    /// So many of them, while the queue for quota was long; `None` where all may be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
     /// The class of traffic.
     pub lane: Lane,
     /// Whose budget pays.
@@ -116,6 +136,9 @@ pub struct ShardInput {
     /// has started it, which wants to hear after every fifth of it.
     #[serde(skip_serializing_if = "is_zero")]
     pub report_seconds: u32,
+    /// [`Plan::heartbeat_seconds`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub heartbeat_seconds: u32,
     /// Others wait for its places: it says when they are free.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub returns_places: bool,
@@ -155,6 +178,9 @@ pub struct ShardReport {
     /// The places of its window that it still needs, once it has handed out its last document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u32>,
+    /// [`ShardInput::open`], as it was last: the next shard begins with half of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
     /// It is a group of shards, and `shard` is its number among groups.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_group: bool,
@@ -258,6 +284,6 @@ fn nothing(value: &u64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(value: &u32) -> bool {
+pub(super) fn is_zero(value: &u32) -> bool {
     *value == 0
 }

@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::Error as _};
 use tidegate_types::Spend;
 
 use super::long::Parts;
@@ -88,6 +88,40 @@ impl AddAssign for Taken {
     }
 }
 
+/// How long newcomers wait for quota when a document has ended, as far as its worker knows. A shard
+/// hands out its next documents by it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Queue {
+    /// Hardly at all; also what a worker of an earlier version says.
+    #[default]
+    Free,
+    /// In a worker's slot.
+    Short,
+    /// So long that they may be sent back to Temporal.
+    Long,
+}
+
+impl Queue {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_free(&self) -> bool {
+        *self == Self::Free
+    }
+}
+
+/// Fields that are read as 0 where they are absent, and mostly are 0. Each document's outcome is
+/// written into a history, where its bytes cost the server time.
+fn without_zeros<T: Serialize, S: Serializer>(
+    fields: &T,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut fields = serde_json::to_value(fields).map_err(S::Error::custom)?;
+    if let Some(fields) = fields.as_object_mut() {
+        fields.retain(|_, value| value.as_f64() != Some(0.0));
+    }
+    fields.serialize(serializer)
+}
+
 /// What became of one document, and what it took over all attempts of its activity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -99,17 +133,20 @@ pub struct DocumentOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Parts>,
     /// What it took.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "without_zeros")]
     pub spend: Spend,
     /// Its answers that are not whole.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "without_zeros")]
     pub cuts: CutAnswers,
     /// Whether its answer was bought before.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "without_zeros")]
     pub reused: Reused,
     /// It had an answer to this question, and was asked again because its content has changed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub updated: bool,
+    /// The queue behind it.
+    #[serde(skip_serializing_if = "Queue::is_free")]
+    pub queue: Queue,
 }
 
 /// Calls and waits of one document: carried from attempt to attempt, and as the details of a final
@@ -187,4 +224,38 @@ pub struct PackOutcome {
     /// Of those that succeeded, the ones that were asked again because their content has changed.
     #[serde(default)]
     pub updated: u32,
+    /// The queue behind them.
+    #[serde(default, skip_serializing_if = "Queue::is_free")]
+    pub queue: Queue,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_outcome_says_only_what_is_not_zero() {
+        let spend = Spend { provider_calls: 1, input_tokens: 59, ..Spend::default() };
+        let answered = DocumentOutcome { spend, ..DocumentOutcome::default() };
+        let written = serde_json::to_value(answered).unwrap();
+        assert_eq!(written, json!({"provider_calls": 1, "input_tokens": 59}));
+        assert_eq!(serde_json::from_value::<DocumentOutcome>(written).unwrap(), answered);
+    }
+
+    #[test]
+    fn an_outcome_says_all_that_is_there() {
+        let outcome = DocumentOutcome {
+            skipped: true,
+            parts: None,
+            spend: Spend { cost_usd: 0.25, deferrals: 3, ..Spend::default() },
+            cuts: CutAnswers { cut: 1, raised_cost_usd: 0.5, ..CutAnswers::default() },
+            reused: Reused { reused: 1, saved_usd: 0.125 },
+            updated: true,
+            queue: Queue::Long,
+        };
+        let written = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(serde_json::from_str::<DocumentOutcome>(&written).unwrap(), outcome);
+    }
 }

@@ -1,6 +1,6 @@
 //! Failures of documents, counted by their type.
 
-use std::{collections::BTreeMap, ops::AddAssign};
+use std::{collections::BTreeMap, fmt, ops::AddAssign};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -19,6 +19,16 @@ pub struct FailureCounts {
     known: [u64; KINDS],
     /// Of every other type.
     other: u64,
+}
+
+/// `Unauthorized: 7, TooLarge: 1`, the most frequent first; `none`.
+impl fmt::Display for FailureCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.by_count();
+        let counts: Vec<_> = counts.iter().map(|(kind, n)| format!("{kind}: {n}")).collect();
+        f.write_str(if counts.is_empty() { "none" } else { "" })?;
+        f.write_str(&counts.join(", "))
+    }
 }
 
 impl FailureCounts {
@@ -92,6 +102,7 @@ mod tests {
         }
         counts += counts;
         assert_eq!(counts.by_count(), [("Unauthorized", 4), ("Other", 4), ("TooLarge", 2)]);
+        assert_eq!(counts.to_string(), "Unauthorized: 4, Other: 4, TooLarge: 2");
         let json = serde_json::to_string(&counts).unwrap();
         assert_eq!(json, r#"{"TooLarge":2,"Unauthorized":4,"Other":4}"#);
         assert_eq!(serde_json::from_str::<FailureCounts>(&json).unwrap(), counts);

@@ -1,6 +1,6 @@
 //! What a batch's author asked for, checked.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,7 +14,14 @@ pub struct Job {
     pub source: Source,
     /// Prefix for the results.
     pub output: String,
-    /// What to do with each document.
+    /// What becomes of each document.
+    #[serde(default, skip_serializing_if = "Task::is_default")]
+    pub task: Task,
+    /// Numbers of each vector; as many as the model likes, if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dimensions: Option<u32>,
+    /// What to do with each document. Of a batch that embeds, a template of the text that is
+    /// embedded; empty where it is the document's own.
     pub instructions: String,
     /// `{{ … }}` in what is said stands for what is known of the document.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -39,7 +46,10 @@ pub struct Job {
     pub lane: Lane,
     /// Whose budget pays.
     pub tenant: Tenant,
-    /// Most output tokens per document.
+    /// Most output tokens per document; 0, and then left out, of a batch that embeds. Earlier
+    /// versions know of no such batch and would ask about its documents: as they want this field,
+    /// they refuse the job.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub max_output_tokens: u32,
     /// The author states none: the plan chooses them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -118,6 +128,11 @@ fn yes() -> bool {
     true
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// Output tokens that answers hardly exceed where the author states no bound: three pages. The
 /// default of earlier versions, which the figures of the simulations were made with.
 pub const LIKELY_OUTPUT_TOKENS: u32 = 1_024;
@@ -127,7 +142,9 @@ impl Job {
     /// merely stops one that does not end. Forecasts, holds and packs are made from it.
     #[must_use]
     pub fn likely_output_tokens(&self) -> u32 {
-        if self.default_output {
+        if self.task == Task::Embed {
+            0
+        } else if self.default_output {
             let thought = self.thinking_tokens();
             self.max_output_tokens.min(LIKELY_OUTPUT_TOKENS.saturating_add(thought))
         } else {
@@ -146,6 +163,24 @@ impl Job {
     #[must_use]
     pub fn in_parts(&self, tokens: u64) -> Option<Long> {
         self.long.filter(|long| tokens > u64::from(long.chunk_tokens))
+    }
+}
+
+/// What becomes of each document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// It is answered.
+    #[default]
+    Answer,
+    /// Its text becomes a vector.
+    Embed,
+}
+
+impl Task {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -285,6 +320,15 @@ pub enum Target {
     Model(ModelId),
     /// A configured list of models, by its name.
     Route(String),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(model) => write!(f, "{model}"),
+            Self::Route(route) => write!(f, "route {route}"),
+        }
+    }
 }
 
 /// Where a batch's documents come from: exactly one of the three in the input.

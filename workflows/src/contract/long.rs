@@ -112,6 +112,9 @@ pub struct LongDocument {
     pub lane: Lane,
     /// Whose budget pays.
     pub tenant: Tenant,
+    /// [`super::Plan::heartbeat_seconds`].
+    #[serde(default, skip_serializing_if = "super::batch::is_zero")]
+    pub heartbeat_seconds: u32,
     /// The level that it is on.
     #[serde(default)]
     pub level: u32,

@@ -175,7 +175,12 @@ mod tests {
         let spend = Spend { provider_calls: 2, input_tokens: 7, cost_usd: 0.5, ..Spend::default() };
         let flat = r#""provider_calls":2,"rate_limited":0,"deferrals":0,"input_tokens":7,"cached_input_tokens":0,"output_tokens":0,"cost_usd":0.5,"cut":0,"raised":0,"raised_cost_usd":0.0,"began_raised":0,"reused":0,"saved_usd":0.0"#;
         let outcome = DocumentOutcome { spend, ..DocumentOutcome::default() };
-        assert_eq!(serde_json::to_string(&outcome).unwrap(), format!("{{{flat}}}"));
+        assert_eq!(
+            serde_json::from_str::<DocumentOutcome>(&format!("{{{flat}}}")).unwrap(),
+            outcome
+        );
+        let written = serde_json::to_string(&outcome).unwrap();
+        assert_eq!(written, r#"{"cost_usd":0.5,"input_tokens":7,"provider_calls":2}"#);
         let totals = Totals { succeeded: 1, spend, ..Totals::default() };
         let json = format!(
             r#"{{"succeeded":1,"failed":0,"skipped":0,"in_flight":0,"cancelled":0,{flat},"updated":0}}"#

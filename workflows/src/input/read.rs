@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser};
 use serde_json::{Map, Value};
 use tidegate_types::{Effort, InvalidName, ModelId};
 
-use crate::contract::{Deadline, LongHow, Message, OnCut, Pack, Records, ResultsAs};
+use crate::contract::{Deadline, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task};
 
 /// Most documents in one call. An answer to more is long, and all of it is lost with one mistake in
 /// it.
@@ -54,6 +54,18 @@ impl Word for LongHow {
         match text {
             "map_reduce" => Some(Self::MapReduce),
             "per_chunk" => Some(Self::PerChunk),
+            _ => None,
+        }
+    }
+}
+
+impl Word for Task {
+    const MUST_BE: &'static str = "\"answer\" or \"embed\"";
+
+    fn read(text: &str) -> Option<Self> {
+        match text {
+            "answer" => Some(Self::Answer),
+            "embed" => Some(Self::Embed),
             _ => None,
         }
     }

@@ -17,6 +17,8 @@ mod continued;
 mod economy;
 mod invalid_input;
 mod long;
+mod million;
+mod pace;
 mod paths;
 mod recorder;
 mod replay;

@@ -5,6 +5,7 @@
 //! behind it is recorded under a version of its own:
 //! `TIDEGATE_RECORD_HISTORIES=2026-11-22-places cargo test -p tidegate-workflows replay`.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_sdk::workflow_replayer::{
@@ -44,7 +45,7 @@ fn names(version: &str) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-async fn replay(history: &Value) -> Result<(), WorkflowReplayError> {
+pub(crate) async fn replay(history: &Value) -> Result<(), WorkflowReplayError> {
     let options = WorkflowReplayerOptions::new()
         .register_workflow::<ProcessDocuments>()
         .unwrap()
@@ -168,6 +169,29 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
         std::mem::swap(&mut document[part], &mut report[part]);
     }
     assert_refused(&history, "another order").await;
+}
+
+/// While a fleet is upgraded, a batch that began with an old worker may get a new one's plan: it has
+/// no labels then, whoever goes on with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_knows_of_labels_gives_a_batch_none_that_began_without() {
+    let version = versions().pop().unwrap();
+    for labels in ["memo", "search_attributes"] {
+        let mut history = recorded(&version, BATCH);
+        let planned = history["events"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .find_map(|event| event["attributes"].get_mut("ActivityTaskCompletedEventAttributes"))
+            .unwrap();
+        let data = planned.pointer_mut("/result/payloads/0/data").unwrap();
+        let plan = STANDARD.decode(data.as_str().unwrap()).unwrap();
+        let mut plan: Value = serde_json::from_slice(&plan).unwrap();
+        assert_eq!(plan["documents"], 24, "it is the plan");
+        plan["labels"] = json!(labels);
+        *data = json!(STANDARD.encode(plan.to_string()));
+        replay(&history).await.unwrap_or_else(|error| panic!("{labels}: {error}"));
+    }
 }
 
 async fn assert_refused(history: &Value, how: &str) {

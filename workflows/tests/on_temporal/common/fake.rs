@@ -12,7 +12,7 @@ use temporalio_sdk::{
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
-    FailureDetails, FailureType, Finish, Finished, Job, OpenBatches, PackOutcome, PackTask,
+    FailureDetails, FailureType, Finish, Finished, Job, Labels, OpenBatches, PackOutcome, PackTask,
     PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch,
     SubmittedBatch, markers,
 };
@@ -33,6 +33,8 @@ pub enum Act {
     FailWith(FailureType, FailureDetails),
     /// Takes one pass through the gate, then answers. Gives way to cancellation.
     Wait(Gate),
+    /// The same, and answers with this.
+    WaitFor(Gate, DocumentOutcome),
     /// Works until the batch is cancelled, and fails then after one call: for good, or so that it
     /// would be tried again.
     FailLate { for_good: bool },
@@ -180,6 +182,12 @@ impl Fake {
 
     /// The same, with so many documents in a call, of which those whose index ends in 3 are left
     /// out.
+    /// Its plan has looked at what the server knows.
+    pub fn labelled(mut self, labels: Labels) -> Self {
+        self.plan = self.plan.map(|plan| Plan { labels: Some(labels), ..plan });
+        self
+    }
+
     pub fn packed(mut self, pack: u32) -> Self {
         self.plan = self.plan.map(|plan| Plan { pack, ..plan });
         self
@@ -489,6 +497,7 @@ async fn act(
         Act::Fail(kind, effort) => Err(failure(kind, name, effort)),
         Act::FailWith(kind, details) => Err(failure(kind, name, details)),
         Act::Wait(gate) => wait(ctx, &gate).await.map(|()| outcome()),
+        Act::WaitFor(gate, outcome) => wait(ctx, &gate).await.map(|()| outcome),
         Act::FailLate { for_good } => {
             let _ = wait(ctx, &Gate::default()).await;
             let kind = if for_good { FailureType::InvalidRequest } else { FailureType::Transient };

@@ -11,6 +11,7 @@
 )]
 
 mod fake;
+mod scripted;
 
 use std::{future::Future, pin::Pin, sync::OnceLock, time::Duration};
 
@@ -50,7 +51,7 @@ pub fn full_scale() -> bool {
 }
 
 fn patience() -> Duration {
-    if full_scale() { 10 * PATIENCE } else { PATIENCE }
+    if full_scale() { 40 * PATIENCE } else { PATIENCE }
 }
 
 /// How a workflow that has no result ended.
@@ -82,6 +83,8 @@ pub struct Rig {
     pub fake: Fake,
     queue: String,
     batch_slots: usize,
+    /// Shards are [`scripted::Scripted`].
+    scripted_shards: bool,
 }
 
 /// Runs `test` beside a worker, which shuts down after it. Nothing runs where no server can be
@@ -92,7 +95,17 @@ pub async fn with_worker<T>(
     test: impl AsyncFnOnce(Rig) -> T,
 ) -> Option<T> {
     let client = client(server?).await;
-    let rig = Rig { client, fake, queue: unique("queue"), batch_slots: 100 };
+    Rig::new(client, fake).with_worker(test).await
+}
+
+/// The same, with shards that have no documents.
+pub async fn with_scripted_shards<T>(
+    server: Option<&Temporal>,
+    fake: Fake,
+    test: impl AsyncFnOnce(Rig) -> T,
+) -> Option<T> {
+    let client = client(server?).await;
+    let rig = Rig { scripted_shards: true, ..Rig::new(client, fake) };
     rig.with_worker(test).await
 }
 
@@ -104,7 +117,7 @@ pub async fn with_few_slots<T>(
     test: impl AsyncFnOnce(Rig) -> T,
 ) -> Option<T> {
     let client = client(server?).await;
-    let rig = Rig { client, fake, queue: unique("queue"), batch_slots };
+    let rig = Rig { batch_slots, ..Rig::new(client, fake) };
     rig.with_worker(test).await
 }
 
@@ -112,7 +125,8 @@ type Run = Pin<Box<dyn Future<Output = ()>>>;
 
 /// One worker for the workflows and one for the documents of each lane that a test uses, as the
 /// real worker process does it.
-fn worker(Rig { client, fake, queue, batch_slots }: &Rig) -> (Run, Box<dyn Fn()>) {
+fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
+    let Rig { client, fake, queue, batch_slots, scripted_shards } = rig;
     let runtime =
         Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
     // Cancellation comes back with a beat.
@@ -124,21 +138,21 @@ fn worker(Rig { client, fake, queue, batch_slots }: &Rig) -> (Run, Box<dyn Fn()>
         .local_activity_task_slot_supplier(slots(1))
         .nexus_task_slot_supplier(slots(1))
         .build();
-    let mut options = vec![
-        WorkerOptions::new(queue)
-            .tuner(tuner)
-            .register_workflow::<ProcessDocuments>()
-            .unwrap()
-            .register_workflow::<ProcessGroup>()
-            .unwrap()
-            .register_workflow::<ProcessShard>()
-            .unwrap()
-            .register_workflow::<ProcessParts>()
-            .unwrap()
-            .register_activities(fake.clone())
-            .max_heartbeat_throttle_interval(beat)
-            .build(),
-    ];
+    let workflows = WorkerOptions::new(queue)
+        .tuner(tuner)
+        .register_workflow::<ProcessDocuments>()
+        .unwrap()
+        .register_workflow::<ProcessGroup>()
+        .unwrap()
+        .register_workflow::<ProcessParts>()
+        .unwrap();
+    let workflows = if *scripted_shards {
+        workflows.register_workflow::<scripted::Scripted>()
+    } else {
+        workflows.register_workflow::<ProcessShard>()
+    };
+    let workflows = workflows.unwrap().register_activities(fake.clone());
+    let mut options = vec![workflows.max_heartbeat_throttle_interval(beat).build()];
     let lanes = ["interactive", "batch", "backfill"].map(|lane| Lane::new(lane).unwrap());
     let lanes = lanes.iter().map(|lane| policy::lane_queue(queue, lane));
     options.extend(lanes.chain([policy::submission_queue(queue)]).map(|queue| {
@@ -161,6 +175,10 @@ fn worker(Rig { client, fake, queue, batch_slots }: &Rig) -> (Run, Box<dyn Fn()>
 }
 
 impl Rig {
+    fn new(client: Client, fake: Fake) -> Self {
+        Self { client, fake, queue: unique("queue"), batch_slots: 100, scripted_shards: false }
+    }
+
     /// Runs `test` beside a worker, which shuts down after it; for the first, or for one that comes
     /// after it.
     pub async fn with_worker<T>(self, test: impl AsyncFnOnce(Self) -> T) -> Option<T> {

@@ -1,0 +1,60 @@
+//! What can be said of a batch that embeds: much of what is said of others asks for an answer.
+
+use crate::contract::{Pack, Task};
+
+use super::{
+    BatchInput,
+    read::{Attach, MAX_PACK, Mode},
+};
+
+/// # Errors
+/// A sentence that says which field is of no use.
+pub(super) fn check(input: &BatchInput) -> Result<(), String> {
+    if input.task != Some(Task::Embed) {
+        return match input.dimensions {
+            Some(_) => {
+                Err("dimensions is of no use without task; add \"task\": \"embed\"".to_owned())
+            }
+            None => Ok(()),
+        };
+    }
+    let of_answers = [
+        ("system", input.system.is_some()),
+        ("messages", input.messages.is_some()),
+        ("examples", input.examples.is_some()),
+        ("max_output_tokens", input.max_output_tokens.is_some()),
+        ("on_cut", input.on_cut.is_some()),
+        ("schema", input.schema.is_some()),
+        ("effort", input.effort.is_some()),
+    ];
+    if let Some((field, _)) = of_answers.iter().find(|(_, given)| *given) {
+        return Err(format!(
+            "task \"embed\" puts out vectors, and {field} is about answers; leave it out"
+        ));
+    }
+    if !input.instructions.is_empty() && input.template != Some(true) {
+        return Err("task \"embed\" follows no instructions; leave them out, or say with \"template\": true what is embedded in place of the document, such as \"passage: {{ document }}\"".to_owned());
+    }
+    if input.template == Some(true) && input.instructions.is_empty() {
+        return Err("template is of no use without instructions, which say what is embedded, such as \"passage: {{ document }}\"".to_owned());
+    }
+    if input.long.is_some() || input.chunk_tokens.is_some() {
+        return Err("task \"embed\" and long exclude each other: a part of a document would have a vector of its own, and its document none; divide long documents before, for example into the lines of a JSONL file (\"records\")".to_owned());
+    }
+    if input.attach.is_some_and(|attach| attach != Attach::Text) {
+        return Err("task \"embed\" is about text; leave attach out".to_owned());
+    }
+    if input.mode == Some(Mode::Economy) || input.deadline.is_some() {
+        let field = if input.deadline.is_some() { "deadline" } else { "mode \"economy\"" };
+        return Err(format!(
+            "task \"embed\" and {field} exclude each other: embeddings do not go through batch APIs; leave it out"
+        ));
+    }
+    Ok(())
+}
+
+/// Texts share calls unless the author says how many: no vector is the worse for its company.
+pub(super) fn pack(given: Option<Pack>, task: Task) -> Option<Pack> {
+    let most = u32::try_from(MAX_PACK).unwrap_or(u32::MAX);
+    given.or_else(|| (task == Task::Embed).then_some(Pack::Of(most)))
+}

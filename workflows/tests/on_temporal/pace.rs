@@ -1,0 +1,111 @@
+//! A shard hands out what the quota admits soon: each document that ends tells how long the queue
+//! is behind it.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
+use tidegate_workflows::contract::{DocumentOutcome, Queue};
+
+use crate::{
+    common::{Act, Calls, Fake, Gate, assert_each_once, input, outcome, server, with_worker},
+    replay::replay,
+};
+
+/// Documents that take a pass each, and tell what the queue is then.
+fn behind(documents: u64, shard_size: u32, gate: &Gate, queue: &Arc<Mutex<Queue>>) -> Fake {
+    let (gate, queue) = (gate.clone(), Arc::clone(queue));
+    Fake::new(documents, shard_size, move |_| {
+        let queue = *queue.lock().unwrap();
+        Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
+    })
+}
+
+fn started(documents: usize) -> impl Fn(&Calls) -> bool {
+    move |calls| calls.started.len() == documents
+}
+
+/// How often a run has asked for a patch and been told yes.
+fn markers(history: &[HistoryEvent]) -> usize {
+    let marker = |event: &&HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::MarkerRecordedEventAttributes(_)))
+    };
+    history.iter().filter(marker).count()
+}
+
+async fn replays(history: Vec<HistoryEvent>) {
+    let history = serde_json::to_value(json!({"events": history})).unwrap();
+    replay(&history).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_queue_leaves_places_empty_and_a_free_one_fills_them_again() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    with_worker(server(), behind(80, 80, &gate, &queue), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("the window is full", started(20)).await;
+        *queue.lock().unwrap() = Queue::Short;
+        gate.pass(17);
+        // Four are in flight at least: the seventeenth has a successor, and no other.
+        rig.fake.until("one more", started(21)).await;
+        assert_eq!(rig.fake.calls().ended.len(), 17);
+        // Those that are left were begun while the queue was long.
+        gate.pass(3);
+        rig.fake.until("each of them has one", started(24)).await;
+        *queue.lock().unwrap() = Queue::Free;
+        gate.pass(4);
+        rig.fake.until("short: a round lets one more go", started(29)).await;
+        gate.pass(5);
+        rig.fake.until("free: each lets two go", started(39)).await;
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (80, 0), "{result:?}");
+        let calls = rig.fake.calls();
+        assert_each_once(&calls, 1, 80);
+        assert!(calls.most_at_once <= 20, "{} at once", calls.most_at_once);
+        replays(batch.history().await).await;
+    })
+    .await;
+}
+
+/// What a shard has come to, the next one begins with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_next_shard_does_not_begin_with_the_whole_window() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    with_worker(server(), behind(60, 30, &gate, &queue), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("the window is full", started(20)).await;
+        *queue.lock().unwrap() = Queue::Short;
+        // All but four places are closed, and at the end all but these come back.
+        gate.pass(20 + 6);
+        rig.fake.until("the first shard hands out its last", started(30)).await;
+        rig.fake
+            .until("the second begins", |calls| calls.started.iter().any(|(shard, _)| *shard == 1))
+            .await;
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        let second = rig.fake.calls().started.iter().filter(|(shard, _)| *shard == 1).count();
+        assert!((1..=6).contains(&second), "{second} of its documents at once");
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        for shard in 0..2 {
+            replays(batch.shard_history(shard).await).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_whose_queue_is_never_long_has_no_event_more() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Short)));
+    gate.open();
+    with_worker(server(), behind(30, 30, &gate, &queue), async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 30);
+        let short = markers(&batch.history().await);
+        *queue.lock().unwrap() = Queue::Long;
+        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 30);
+        assert_eq!(markers(&batch.history().await), short + 1);
+    })
+    .await;
+}
