@@ -19,6 +19,7 @@
 //! * [`layer`]: a [`tower_layer::Layer`] for any HTTP client; [`body`]: an answer on its way through it
 //! * [`ask`]: what a call is admitted with; [`backoff`]: when to come back with it
 
+#![deny(missing_docs)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test stops at the first fault"))]
 
 pub mod ask;

@@ -13,7 +13,7 @@ use crate::{
     error::Error,
 };
 
-/// What a batch costs of what its requests would cost alone: half, at Anthropic and at OpenAI.
+/// What a batch costs of what its requests would cost alone: half, at Anthropic, OpenAI and Gemini.
 pub const PRICE: f64 = 0.5;
 
 /// What a vendor's batch API does.
@@ -27,7 +27,7 @@ pub trait BatchApi: Send + Sync + fmt::Debug {
 
     /// Hands in a batch of [`Self::line`]s; its id. `name` is noted beside it where the vendor
     /// takes notes, and [`Self::find`] looks for it. One request at Anthropic; at OpenAI two, a
-    /// file and the batch.
+    /// file and the batch; at Gemini three, as a file takes two.
     fn submit<'a>(
         &'a self,
         name: &'a str,

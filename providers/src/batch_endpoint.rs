@@ -7,13 +7,14 @@ use chrono::{DateTime, Utc};
 use http::HeaderMap;
 use reqwest::multipart;
 use serde_json::Value;
+use url::Url;
 
 use crate::{
     batch::{Answer, AnswerSource, Answers},
     call::{BoxFuture, Request},
     client::ReplyReader,
     envelope::Envelope,
-    error::{Error, Kind},
+    error::{Charged, Error, Kind},
     exchange::{Lines, Reply, Wire},
     json::text,
     message::Redactor,
@@ -29,6 +30,15 @@ const MAX_PAGES: usize = 100;
 /// Reads one line of a batch's answers: the request's name, and the reply that it would have had
 /// alone.
 pub(crate) type ReadLine = fn(&Value) -> Option<(String, Option<Reply>)>;
+
+/// Whether a batch was certainly not taken in: the vendor refused it, or never had it. After a fault
+/// of the vendor's own it may have been.
+pub(crate) fn certainly_refused(answered: &Result<Reply, Error>) -> bool {
+    match answered {
+        Ok(reply) => !reply.is_success() && reply.status < 500,
+        Err(error) => error.charged == Charged::No,
+    }
+}
 
 /// One endpoint of a vendor's batch API.
 #[derive(Debug)]
@@ -48,6 +58,17 @@ impl BatchEndpoint {
         Ok(Self { wire: Wire::new(setup, path, headers)?, replies: Arc::clone(replies) })
     }
 
+    /// Another endpoint of the same provider; `query` is asked with each request to it.
+    pub(crate) fn at(
+        &self,
+        setup: &Setup<'_>,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Self, SetupError> {
+        let wire = self.wire.at(setup, path)?.with_query(query);
+        Ok(Self { wire, replies: Arc::clone(&self.replies) })
+    }
+
     /// The body that a single call of this request would have.
     pub(crate) fn body(&self, request: &Request<'_>) -> Result<Vec<u8>, Error> {
         self.replies.body(request)
@@ -55,6 +76,28 @@ impl BatchEndpoint {
 
     pub(crate) async fn post(&self, body: Vec<u8>) -> Result<Reply, Error> {
         self.wire.post(body, &self.redactor()).await
+    }
+
+    pub(crate) async fn post_below(
+        &self,
+        segments: &[String],
+        body: Vec<u8>,
+    ) -> Result<Reply, Error> {
+        self.wire.post_below(segments, body, &self.redactor()).await
+    }
+
+    /// With further headers, perhaps to another path of the same host.
+    pub(crate) async fn post_with(
+        &self,
+        place: Option<&Url>,
+        headers: &[(&'static str, &str)],
+        body: Vec<u8>,
+    ) -> Result<Reply, Error> {
+        self.wire.post_with(place, headers, body, &self.redactor()).await
+    }
+
+    pub(crate) async fn list(&self, query: &[(&str, &str)]) -> Result<Reply, Error> {
+        self.wire.get(&[], query, &self.redactor()).await
     }
 
     pub(crate) async fn upload(&self, form: multipart::Form) -> Result<Reply, Error> {
@@ -97,18 +140,28 @@ impl BatchEndpoint {
     }
 
     pub(crate) async fn cancel(&self, id: &str) -> Result<(), Error> {
-        let reply = self.wire.act(&[id, "cancel"], &self.redactor()).await?;
+        let reply = self.act(&[id, "cancel"]).await?;
         self.success(&reply).map(drop)
+    }
+
+    /// Does what stands at these path segments.
+    pub(crate) async fn act(&self, below: &[&str]) -> Result<Reply, Error> {
+        self.wire.act(below, &self.redactor()).await
     }
 
     pub(crate) async fn delete(&self, id: &str) -> Result<(), Error> {
         let reply = self.wire.delete(&[id], &self.redactor()).await?;
-        if reply.is_success() { Ok(()) } else { Err(self.refused(&reply)) }
+        self.accepted(&reply)
     }
 
     /// The answers in these files, each named by its path segments below this endpoint.
     pub(crate) fn answers(&self, files: Vec<Vec<String>>, read: ReadLine) -> Answers<'_> {
         Answers::new(Files { endpoint: self, files: files.into(), open: None, read })
+    }
+
+    /// Whether it is a success, whatever it says.
+    pub(crate) fn accepted(&self, reply: &Reply) -> Result<(), Error> {
+        if reply.is_success() { Ok(()) } else { Err(self.refused(reply)) }
     }
 
     /// What a success says.

@@ -13,8 +13,9 @@ use crate::{
     call::{BoxFuture, Completion, Request},
     classify::Classifier,
     dialect::Dialect,
+    embedding::{Embedded, EmbeddingRequest, Embeds},
     envelope::Envelope,
-    error::Error,
+    error::{Charged, Error, Kind},
     exchange::{Reply, Wire},
     key::Key,
     message::Redactor,
@@ -22,7 +23,8 @@ use crate::{
     provider::Provider,
     refusal::Context,
     schema::{self, Prepared},
-    settings::{Settings, Setup, SetupError, Vendor},
+    settings::{Settings, Setup, SetupError},
+    vendor::Vendor,
 };
 
 /// What is sent to one of a vendor's APIs, and what its replies mean.
@@ -99,6 +101,16 @@ impl ReplyReader {
 
     /// What the reply to a call means.
     pub(crate) fn read(&self, reply: &Reply, redactor: Redactor<'_>) -> Result<Completion, Error> {
+        let (body, context) = self.success(reply, redactor)?;
+        (self.protocol.read)(&body, reply, context)
+    }
+
+    /// What a success says, without an error inside.
+    fn success<'a>(
+        &'a self,
+        reply: &Reply,
+        redactor: Redactor<'a>,
+    ) -> Result<(Value, Context<'a>), Error> {
         let context = self.context(redactor, (self.protocol.observed)(&reply.headers));
         if !reply.is_success() {
             return Err((self.protocol.refused)(context.refused(reply), reply));
@@ -109,7 +121,41 @@ impl ReplyReader {
         };
         match Envelope::in_success(&body) {
             Some(envelope) => Err(context.error_in_success(reply, &envelope)),
-            None => (self.protocol.read)(&body, reply, context),
+            None => Ok((body, context)),
+        }
+    }
+
+    /// What the reply to a call for vectors means.
+    fn embedded(
+        &self,
+        embeds: &Embeds,
+        request: &EmbeddingRequest<'_>,
+        reply: &Reply,
+    ) -> Result<Embedded, Error> {
+        let redactor = Redactor::of_texts(&self.key, request.texts);
+        let (body, context) = self.success(reply, redactor)?;
+        let Some((vectors, usage)) = (embeds.read)(&body) else {
+            return Err(
+                context.unreadable(reply, "it is no list of embeddings (is base-url right?)")
+            );
+        };
+        let length = vectors.first().map_or(0, Vec::len);
+        let (asked, came) = (request.texts.len(), vectors.len());
+        let wrong = if came != asked {
+            Some((Kind::Transient, format!("{came} embeddings came for {asked} texts")))
+        } else if vectors.iter().any(|vector| vector.len() != length) {
+            Some((Kind::Transient, "the embeddings are not of one length".to_owned()))
+        } else {
+            request.dimensions.filter(|wanted| *wanted as usize != length).map(|wanted| {
+                let text = format!(
+                    "{wanted} dimensions were asked for, and {length} came: the model has no others"
+                );
+                (Kind::InvalidRequest, text)
+            })
+        };
+        match wrong {
+            Some((kind, text)) => Err(context.no_answer(reply, kind, &text, Charged::from(usage))),
+            None => Ok(Embedded { vectors, usage, observed: context.observed }),
         }
     }
 }
@@ -118,6 +164,7 @@ impl ReplyReader {
 #[derive(Debug)]
 pub(crate) struct Client {
     wire: Wire,
+    embeddings: Option<(Wire, &'static Embeds)>,
     replies: Arc<ReplyReader>,
     batches: Option<Box<dyn BatchApi>>,
 }
@@ -130,7 +177,9 @@ impl Client {
         headers: HeaderMap,
     ) -> Result<Self, SetupError> {
         let wire = Wire::new(setup, replies.protocol.path, headers)?;
-        Ok(Self { wire, replies, batches: None })
+        let embeddings = setup.settings.vendor.0.embeddings;
+        let embeddings = embeddings.map(|it| Ok((wire.at(setup, it.path)?, it))).transpose()?;
+        Ok(Self { wire, embeddings, replies, batches: None })
     }
 
     /// The same, with the vendor's batches.
@@ -149,6 +198,20 @@ impl Client {
         Ok(self.replies.dialect.restored_for(request, completion))
     }
 
+    async fn embed_texts(&self, request: &EmbeddingRequest<'_>) -> Result<Embedded, Error> {
+        let Some((wire, embeds)) = &self.embeddings else {
+            let text = format!("{} has no embeddings", self.replies.vendor());
+            return Err(Error::unsent(Kind::InvalidRequest, &text));
+        };
+        let body = (embeds.body)(request).to_string().into_bytes();
+        let redactor = Redactor::of_texts(&self.replies.key, request.texts);
+        let reply = match embeds.segments {
+            Some(segments) => wire.post_below(&segments(request.model), body, &redactor).await?,
+            None => wire.post(body, &redactor).await?,
+        };
+        self.replies.embedded(embeds, request, &reply)
+    }
+
     /// What a reply means; apart from the call, so that it can be tested on any bytes.
     #[cfg(test)]
     pub(crate) fn read(&self, request: &Request<'_>, reply: &Reply) -> Result<Completion, Error> {
@@ -162,6 +225,13 @@ impl Provider for Client {
         request: &'a Request<'a>,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
         Box::pin(self.call(request))
+    }
+
+    fn embed<'a>(
+        &'a self,
+        request: &'a EmbeddingRequest<'a>,
+    ) -> BoxFuture<'a, Result<Embedded, Error>> {
+        Box::pin(self.embed_texts(request))
     }
 
     fn charge(&self) -> Charge {

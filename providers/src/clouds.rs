@@ -12,7 +12,8 @@ use crate::{
     error::{Error, Kind},
     gemini, openai,
     presets::COMPATIBLE,
-    settings::{BasePath, ModelsList, OutputCap, Profile, Setup, SetupError, Vendor},
+    settings::{Setup, SetupError},
+    vendor::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
 };
 
 impl Vendor {
@@ -29,6 +30,7 @@ impl Vendor {
     /// (how-to/quota). Its v1 API is OpenAI's own (`kind = "openai"`).
     pub const AZURE: Self = Self(&Profile {
         name: "azure",
+        embeddings: Some(&openai::embeddings::AZURE),
         base_path: BasePath::HostAlone {
             versions: &["v1", "openai"],
             remedy: "names the host alone for this kind; for the v1 API write kind = \"openai\"",
@@ -49,40 +51,38 @@ impl Vendor {
     /// documented for all models: everything is taken to.
     pub const VERTEX: Self = Self(&Profile {
         name: "vertex",
-        key_variable: VERTEX_TOKEN,
         error_names: gemini::NAMES,
-        models: MODELS_OF_GOOGLE,
         parameters: |_| &gemini::parameters::TABLE,
         schemas: Self::GEMINI.0.schemas,
         json_mode: Self::GEMINI.0.json_mode,
-        output_cap: None,
-        preset: false,
         connect: |setup| Ok(Box::new(client(setup, &GENERATE_CONTENT)?)),
-        ..COMPATIBLE
+        ..AT_VERTEX
     });
 
     /// Claude at Vertex AI: docs.anthropic.com/en/api/claude-on-vertex-ai. The model stands in the
     /// path, and the version in the body.
     pub const VERTEX_ANTHROPIC: Self = Self(&Profile {
         name: "vertex-anthropic",
-        key_variable: VERTEX_TOKEN,
         error_names: anthropic::NAMES,
-        models: MODELS_OF_GOOGLE,
         parameters: |_| &anthropic::parameters::TABLE,
         schemas: anthropic::schemas,
         json_mode: None,
-        output_cap: None,
-        preset: false,
         connect: |setup| Ok(Box::new(client(setup, &RAW_PREDICT)?)),
-        ..COMPATIBLE
+        ..AT_VERTEX
     });
 }
 
-/// A token that somebody else keeps fresh; else there is `token-command`.
-const VERTEX_TOKEN: &str = "VERTEX_ACCESS_TOKEN";
-
-/// Nothing lists them below an endpoint: a 404 says that the host is reached.
-const MODELS_OF_GOOGLE: ModelsList = ModelsList { path: &["publishers"], ..COMPATIBLE.models };
+/// What the vendors there have in common.
+const AT_VERTEX: Profile = Profile {
+    // A token that somebody else keeps fresh.
+    key_variable: "VERTEX_ACCESS_TOKEN",
+    credentials: Credentials::KeyOrGoogle,
+    // Nothing lists them below an endpoint: a 404 says that the host is reached.
+    models: ModelsList { path: &["publishers"], ..COMPATIBLE.models },
+    output_cap: None,
+    preset: false,
+    ..COMPATIBLE
+};
 
 static GENERATE_CONTENT: Protocol =
     Protocol { path: &["publishers", "google", "models"], ..gemini::generate_content() };

@@ -4,8 +4,11 @@ use serde_json::{Map, Value};
 use tidegate_types::Effort;
 
 use crate::{
+    bounds,
+    embedding::{Embeds, Input},
     parameters::Table,
-    settings::{Api, Settings, Vendor},
+    settings::Settings,
+    vendor::{Api, Vendor},
 };
 
 /// Whose API is spoken, and which of its APIs.
@@ -54,5 +57,35 @@ impl Dialect {
         room: Option<u32>,
     ) -> Result<Map<String, Value>, String> {
         self.table().check(self.vendor.as_str(), model, effort, given, room)
+    }
+
+    /// What a model embeds of a text; `None` where nothing is known of the vendor's embeddings, or
+    /// it has none.
+    #[must_use]
+    pub fn embeds(self, model: &str) -> Option<Input> {
+        let Embeds { inputs, cuts, .. } = self.vendor.0.embeddings?;
+        Some(Input { tokens: bounds::cap(inputs, model), cuts: *cuts })
+    }
+
+    /// The parameters of an embedding that are known of, with what each may be; none where the
+    /// vendor has no embeddings.
+    pub fn embedding_parameters(self) -> impl Iterator<Item = (&'static str, String)> {
+        let rows = self.vendor.0.embeddings.map_or(&[][..], |embeds| embeds.table.rows);
+        rows.iter().map(|row| (row.name, row.takes.must_be()))
+    }
+
+    /// As [`Self::check`], of a call that embeds.
+    ///
+    /// # Errors
+    /// What is wrong with one of them, and what to change.
+    pub fn check_embedding(
+        self,
+        model: &str,
+        given: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, String> {
+        match self.vendor.0.embeddings {
+            Some(embeds) => embeds.table.check(self.vendor.as_str(), model, None, given, None),
+            None => Err(format!("{} has no embeddings", self.vendor)),
+        }
     }
 }

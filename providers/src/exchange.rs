@@ -22,7 +22,8 @@ use crate::{
     error::{Charged, Error, Kind},
     key::Key,
     message::Redactor,
-    settings::{Setup, SetupError, Vendor},
+    settings::{Setup, SetupError},
+    vendor::Vendor,
 };
 
 /// No answer of a model is nearly as long; more than this is not read.
@@ -113,6 +114,43 @@ impl Wire {
         // The client sends those of the configuration, unless it is given others.
         setup.settings.headers.keys().for_each(|name| drop(headers.remove(name)));
         Ok(Self { http, endpoint, headers, vendor, key: setup.key.clone() })
+    }
+
+    /// Another of the same provider's endpoints.
+    pub(crate) fn at(&self, setup: &Setup<'_>, path: &[&str]) -> Result<Self, SetupError> {
+        let endpoint = setup.settings.endpoint(setup.name, path)?;
+        let (http, headers) = (self.http.clone(), self.headers.clone());
+        Ok(Self { http, endpoint, headers, vendor: self.vendor, key: self.key.clone() })
+    }
+
+    /// The same, with this in the query of each request.
+    pub(crate) fn with_query(mut self, query: &[(&str, &str)]) -> Self {
+        if !query.is_empty() {
+            self.endpoint.query_pairs_mut().extend_pairs(query);
+        }
+        self
+    }
+
+    /// With further headers; and to another path, where one is named. The host stays: no other is
+    /// shown the key.
+    pub(crate) async fn post_with(
+        &self,
+        place: Option<&Url>,
+        headers: &[(&'static str, &str)],
+        body: Vec<u8>,
+        redactor: &Redactor<'_>,
+    ) -> Result<Reply, Error> {
+        let mut url = self.endpoint.clone();
+        if let Some(place) = place {
+            url.set_path(place.path());
+            url.set_query(place.query());
+        }
+        let mut request = self.http.post(url).body(body);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.response(request, redactor).await?;
+        Ok(self.reply(response).await)
     }
 
     /// Sends one request. Any response is a [`Reply`]; an [`Error`] means that none came.

@@ -9,7 +9,10 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::secret::{Secret, SecretError};
+use crate::{
+    google::ApplicationDefault,
+    secret::{Secret, SecretError},
+};
 
 /// Where a key can be read again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,10 +31,20 @@ pub enum KeySource {
     },
     /// What a program prints: a token, which lasts for an hour or so.
     Command(Vec<String>),
+    /// Google's application-default credentials: a token, which lasts for an hour or so.
+    Google(ApplicationDefault),
 }
 
-/// A token is asked for so often: `az` and `gcloud` print one that lasts for five minutes at least.
+/// A token is asked for so often where nothing says how long it lasts: `az` and `gcloud` print one
+/// that lasts for five minutes at least.
 const TOKEN_EVERY: Duration = Duration::from_secs(240);
+
+/// A token that says it is replaced so long before its end. Google's metadata servers keep one until
+/// four minutes before.
+const BEFORE_THE_END: Duration = Duration::from_secs(225);
+
+/// Where none is to be had, it is asked for again after so long.
+const AFTER_A_FAULT: Duration = Duration::from_secs(30);
 
 impl KeySource {
     /// Reads the key; `None` where it cannot be read again.
@@ -44,7 +57,18 @@ impl KeySource {
             Self::File(path) => Secret::from_file(path).map(Some),
             Self::EnvFile { path, variable } => Secret::from_env_file(path, variable).map(Some),
             Self::Command(command) => Secret::from_command(command).map(Some),
+            Self::Google(found) => found.token().map(|token| Some(token.secret)),
         }
+    }
+
+    /// A token, and when to ask for the next.
+    fn token(&self) -> Result<Option<(Secret, Duration)>, SecretError> {
+        if let Self::Google(found) = self {
+            let token = found.token()?;
+            let next = token.lasts.saturating_sub(BEFORE_THE_END).max(AFTER_A_FAULT);
+            return Ok(Some((token.secret, next)));
+        }
+        Ok(self.read()?.map(|read| (read, TOKEN_EVERY)))
     }
 }
 
@@ -55,8 +79,10 @@ pub struct Key(Arc<Inner>);
 struct Inner {
     source: KeySource,
     state: RwLock<State>,
-    /// When the program was asked for a token last.
-    asked: Mutex<Instant>,
+    /// When a token is asked for next.
+    due: Mutex<Instant>,
+    /// The project of Google Cloud whose quota pays.
+    project: Option<String>,
 }
 
 #[derive(Default)]
@@ -70,11 +96,12 @@ struct State {
 impl Key {
     pub(crate) fn new(current: Option<Secret>, source: KeySource) -> Self {
         let state = State { current, ..State::default() };
-        Self(Arc::new(Inner {
-            source,
-            state: RwLock::new(state),
-            asked: Mutex::new(Instant::now()),
-        }))
+        let project = match &source {
+            KeySource::Google(found) => found.project(),
+            _ => None,
+        };
+        let due = Mutex::new(Instant::now() + TOKEN_EVERY);
+        Self(Arc::new(Inner { source, state: RwLock::new(state), due, project }))
     }
 
     /// Another number after each time that another key was read.
@@ -99,23 +126,39 @@ impl Key {
         Ok(self.version())
     }
 
-    /// Whether it is a token that a program prints, and goes as a bearer's.
+    /// Whether it is a token that somebody makes, and goes as a bearer's.
     pub(crate) fn is_token(&self) -> bool {
-        matches!(self.0.source, KeySource::Command(_))
+        matches!(self.0.source, KeySource::Command(_) | KeySource::Google(_))
     }
 
-    /// The program takes seconds, for which nothing waits: the token is there later.
+    /// The project of Google Cloud whose quota pays.
+    pub(crate) fn project(&self) -> Option<&str> {
+        self.0.project.as_deref()
+    }
+
+    /// That takes seconds, for which nothing waits: the token is there later.
     fn ask_again(&self) {
-        let mut asked = self.0.asked.lock();
-        if asked.elapsed() < TOKEN_EVERY {
+        let mut due = self.0.due.lock();
+        if Instant::now() < *due {
             return;
         }
-        *asked = Instant::now();
+        // Nobody else asks meanwhile.
+        *due = Instant::now() + TOKEN_EVERY;
+        drop(due);
         let key = self.clone();
-        std::thread::spawn(move || match key.0.source.read() {
-            Ok(Some(token)) => key.replace(token),
-            Ok(None) => {}
-            Err(fault) => tracing::warn!(%fault, "no new token; the old one stays in use"),
+        std::thread::spawn(move || {
+            let next = match key.0.source.token() {
+                Ok(Some((token, next))) => {
+                    key.replace(token);
+                    next
+                }
+                Ok(None) => return,
+                Err(fault) => {
+                    tracing::warn!(%fault, "no new token; the old one stays in use");
+                    AFTER_A_FAULT
+                }
+            };
+            *key.0.due.lock() = Instant::now() + next;
         });
     }
 

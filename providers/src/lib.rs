@@ -13,10 +13,12 @@
 //! * [`provider`]: the trait; [`call`]: one call and its completion; [`turn`]: what is said beside
 //!   the document; [`prompt`]: how it is wrapped
 //! * [`batch`]: many requests at once, answered within a day
+//! * [`embedding`]: vectors of texts
 //! * [`error`]: a failed call
 //! * [`observed`]: limits and remaining quota, as response headers state them
 //! * [`overheard`]: calls that another client makes: what they ask for, and what their replies mean
 //! * [`schema`]: a JSON Schema in the form that a vendor keeps to
+//! * [`vendor`]: whose API a provider speaks
 //! * [`settings`], [`secret`]: how a provider is reached, and its key, which cannot be printed
 //! * [`registry`]: all configured providers by name
 //! * [`probe`]: one free question, to find out whether it is reached and takes the key
@@ -32,7 +34,8 @@
 //! `errors.rs` holds the names of the vendor's errors and reads
 //! its rate-limit headers, `prices.toml` its prices; `batches.rs`, where there is a batch API. No
 //! vendor type leaves its folder. `presets` are the vendors that are compatible with OpenAI's Chat
-//! Completions, a row each; `clouds` are other vendors' APIs at Azure and Google Cloud.
+//! Completions, a row each; `clouds` are other vendors' APIs at Azure and Google Cloud, and `google` the
+//! credentials that the latter takes.
 //!
 //! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
 //! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
@@ -43,6 +46,7 @@
 //!
 //! * `bedrock` (on): AWS Bedrock through its SDK, which is half of all that this crate compiles.
 
+#![deny(missing_docs)]
 #![cfg_attr(
     test,
     allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first fault")
@@ -52,6 +56,7 @@ pub mod batch;
 pub mod bounds;
 pub mod call;
 pub mod dialect;
+pub mod embedding;
 pub mod error;
 pub mod key;
 pub mod observed;
@@ -67,6 +72,7 @@ pub mod schema;
 pub mod secret;
 pub mod settings;
 pub mod turn;
+pub mod vendor;
 
 mod anthropic;
 mod batch_endpoint;
@@ -80,6 +86,7 @@ mod envelope;
 mod exchange;
 mod finish;
 mod gemini;
+mod google;
 mod json;
 mod message;
 mod openai;
@@ -95,7 +102,9 @@ pub use batch::BatchApi;
 pub use bounds::Bounds;
 pub use call::{BoxFuture, Completion, Document, Finish, Request, StopReason};
 pub use dialect::Dialect;
+pub use embedding::{Embedded, EmbeddingRequest};
 pub use error::{Charged, Error, Kind};
+pub use google::ApplicationDefault;
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};
 pub use overheard::{Asked, Heard};
@@ -105,5 +114,6 @@ pub use price::Prices;
 pub use provider::Provider;
 pub use registry::{Defaults, Providers};
 pub use secret::{Secret, SecretError};
-pub use settings::{Api, OutputCap, Settings, SetupError, Vendor};
+pub use settings::{Settings, SetupError};
 pub use turn::{Role, Said, Turn};
+pub use vendor::{Api, OutputCap, Vendor};

@@ -27,6 +27,11 @@ impl<'a> Redactor<'a> {
         Self { key, texts: own.into_iter().chain(turns).collect() }
     }
 
+    /// For requests that are these texts.
+    pub(crate) fn of_texts(key: &'a Key, texts: &[&'a str]) -> Self {
+        Self { key, texts: texts.to_vec() }
+    }
+
     /// For requests without a document in them.
     pub(crate) fn of_key(key: &'a Key) -> Self {
         Self { key, texts: Vec::new() }

@@ -3,12 +3,16 @@
 //! | models | rule | source |
 //! |---|---|---|
 //! | Claude | patches of 28 × 28 pixels; up to 4.6 at most 1,568 pixels an edge and as many tokens, later ones 2,016 | platform.claude.com/docs/en/build-with-claude/vision; measured: huggingface.co/datasets/JOHNISKING/image-token-cost (gives 1,369 + text for 1,024 × 1,024, and 2,952 for 16:9 at most) |
-//! | GPT-4o, 4.1, 4.5, 5, o1, o3 | within 2,048², the shorter edge 768, a base and tiles of 512² | developers.openai.com/api/docs/guides/images-vision, calculating costs |
-//! | GPT-4.1 and 5 mini and nano, o4-mini | patches of 32², at most 1,536, times a weight | the same |
-//! | GPT-5.4 and later | the same with 2,500 (`detail: high`), times 1.2 | the same; the weight measured in the data set above |
-//! | Gemini up to 2.5 | 258, for each tile of 768² where an edge is longer than 384 | ai.google.dev/gemini-api/docs/tokens |
+//! | GPT-4o, 4.1, 4.5, 5, 5.1, o1, o3 | within 2,048², the shorter edge 768, a base and tiles of 512² | OpenAI, "Tile-based image tokenization" |
+//! | GPT-5.4 and later | patches of 32² within 2,048² and 2,500 of them (`detail: high`, which is what we send), times 1.2 | OpenAI, "Patch-based image tokenization" |
+//! | GPT-5.2, 5.3, 4.1 mini | the same with 6,144 | the same |
+//! | GPT-5 mini and nano, GPT-4.1 nano, o4-mini | the same with 1,536: they are being shut down, and the page names but their weights; that bound is of its text of 2025 | the same |
+//! | Gemini up to 2.5 | 258, and where an edge is longer than 384 for each tile, whose edge is the shorter one divided by 1.5, 256 to 768 | ai.google.dev/gemini-api/docs/image-understanding; the bounds of a tile, and 3,072² for the whole: Vertex AI, send-multimodal-prompts, image requirements |
 //! | Gemini 3 and later | 1,120 whatever its size | ai.google.dev/gemini-api/docs/media-resolution; measured 1,065 to 1,101 |
 //! | others | pixels / 750, as Claude's were told to be for long | |
+//!
+//! OpenAI's page is developers.openai.com/api/docs/guides/images-vision, "Calculating costs", as of
+//! September 2026; its count may be off by one, as it says.
 //!
 //! Vendors scale down what is larger, so that more pixels cost time and bring nothing.
 
@@ -41,15 +45,23 @@ impl fmt::Debug for Picture {
 /// (docs.aws.amazon.com, `API_runtime_Message`); Anthropic takes 5 MB, OpenAI and Gemini 20.
 pub const MAX_BYTES: u64 = 3_750_000;
 
+/// Pixels of the longest edge that OpenAI's models look at.
+const EDGE: u32 = 2_048;
+
+/// Pixels of an edge of its patches.
+const PATCH: u32 = 32;
+
 /// How a model counts.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
-    /// Squares of so many pixels, within an edge and a number of squares; each so many hundredths
+    /// Squares of 28 pixels, within an edge and a number of squares: each a token.
+    Squares { edge: u32, most: u32 },
+    /// Squares of 32 pixels, within 2,048 an edge and a number of squares; each so many hundredths
     /// of a token.
-    Patches { side: u32, edge: u32, most: u32, hundredths: u64 },
+    Patches { most: u32, hundredths: u64 },
     /// A base, and so much for each tile of 512 × 512.
     Tiles { base: u64, each: u64 },
-    /// So much for each tile of 768 × 768, and for one that is small.
+    /// So much for each tile, and for one that is small.
     Crops(u64),
     /// The same for all.
     Fixed(u64),
@@ -57,12 +69,12 @@ enum Rule {
     Area,
 }
 
-const OLDER_CLAUDE: Rule = Rule::Patches { side: 28, edge: 1_568, most: 1_568, hundredths: 100 };
-const CLAUDE: Rule = Rule::Patches { side: 28, edge: 2_016, most: 5_184, hundredths: 100 };
-const GPT: Rule = Rule::Patches { side: 32, edge: 2_048, most: 2_500, hundredths: 120 };
+const OLDER_CLAUDE: Rule = Rule::Squares { edge: 1_568, most: 1_568 };
+const CLAUDE: Rule = Rule::Squares { edge: 2_016, most: 5_184 };
+const GPT: Rule = patches(2_500, 120);
 
-const fn mini(hundredths: u64) -> Rule {
-    Rule::Patches { side: 32, edge: 2_048, most: 1_536, hundredths }
+const fn patches(most: u32, hundredths: u64) -> Rule {
+    Rule::Patches { most, hundredths }
 }
 
 /// The beginnings of models' names; the longest that fits counts.
@@ -76,14 +88,16 @@ const RULES: &[(&str, Rule)] = &[
     ("claude-haiku-4", OLDER_CLAUDE),
     ("gpt-4", Rule::Tiles { base: 85, each: 170 }),
     ("gpt-4o-mini", Rule::Tiles { base: 2_833, each: 5_667 }),
-    ("gpt-4.1-mini", mini(162)),
-    ("gpt-4.1-nano", mini(246)),
+    ("gpt-4.1-mini", patches(6_144, 162)),
+    ("gpt-4.1-nano", patches(1_536, 246)),
     ("o1", Rule::Tiles { base: 75, each: 150 }),
     ("o3", Rule::Tiles { base: 75, each: 150 }),
-    ("o4-mini", mini(172)),
+    ("o4-mini", patches(1_536, 172)),
     ("gpt-5", Rule::Tiles { base: 70, each: 140 }),
-    ("gpt-5-mini", mini(162)),
-    ("gpt-5-nano", mini(246)),
+    ("gpt-5-mini", patches(1_536, 120)),
+    ("gpt-5-nano", patches(1_536, 150)),
+    ("gpt-5.2", patches(6_144, 120)),
+    ("gpt-5.3", patches(6_144, 120)),
     ("gpt-5.4", GPT),
     ("gpt-5.5", GPT),
     ("gpt-5.6", GPT),
@@ -101,9 +115,14 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
         Rule::Fixed(tokens) => tokens,
         Rule::Area => (u64::from(width) * u64::from(height)).div_ceil(750),
         Rule::Crops(each) if width <= 384 && height <= 384 => each,
-        Rule::Crops(each) => each * tiles(width, height, 768),
+        Rule::Crops(each) => {
+            let (width, height) = within(width, height, 3_072);
+            // Of the shorter edge, divided by 1.5.
+            let side = (width.min(height) * 2 / 3).clamp(256, 768);
+            each * tiles(width, height, side)
+        }
         Rule::Tiles { base, each } => {
-            let (width, height) = within(width, height, 2_048);
+            let (width, height) = within(width, height, EDGE);
             let short = width.min(height);
             let (width, height) = match short > 768 {
                 true => (scaled(width, 768, short), scaled(height, 768, short)),
@@ -111,9 +130,13 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
             };
             base + each * tiles(width, height, 512)
         }
-        Rule::Patches { side, edge, most, hundredths } => {
+        Rule::Squares { edge, most } => {
             let (width, height) = within(width, height, edge);
-            (tiles(width, height, side).min(most.into()) * hundredths).div_ceil(100)
+            tiles(width, height, 28).min(most.into())
+        }
+        Rule::Patches { most, hundredths } => {
+            let (width, height) = within(width, height, EDGE);
+            (covering(width, height, most) * hundredths).div_ceil(100)
         }
     }
 }
@@ -122,8 +145,8 @@ pub fn tokens(model: &str, width: u32, height: u32) -> u64 {
 #[must_use]
 pub fn edge(model: &str) -> u32 {
     match rule(model) {
-        Rule::Patches { edge, .. } => edge,
-        Rule::Tiles { .. } | Rule::Crops(_) | Rule::Fixed(_) => 2_048,
+        Rule::Squares { edge, .. } => edge,
+        Rule::Patches { .. } | Rule::Tiles { .. } | Rule::Crops(_) | Rule::Fixed(_) => EDGE,
         Rule::Area => 1_568,
     }
 }
@@ -144,6 +167,30 @@ fn scaled(length: u32, to: u32, of: u32) -> u32 {
     u32::try_from(scaled).unwrap_or(u32::MAX).max(1)
 }
 
+/// Patches of 32 × 32 pixels for a picture that is made smaller until at most `most` cover it.
+fn covering(width: u32, height: u32, most: u32) -> u64 {
+    let whole = tiles(width, height, PATCH);
+    if whole <= most.into() {
+        return whole;
+    }
+    let (side, w, h) = (f64::from(PATCH), f64::from(width), f64::from(height));
+    let shrink = (side * side * f64::from(most) / (w * h)).sqrt();
+    let used = |length: f64| {
+        let patches = length * shrink / side;
+        patches.floor() / patches
+    };
+    let shrink = shrink * used(w).min(used(h));
+    // Whole pixels, but not one too few for how a fraction is kept.
+    let patches = |length: f64| (((length * shrink) + 1e-6).floor() / side).ceil().max(1.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "some thousands, and not below 1"
+    )]
+    let count = (patches(w) * patches(h)) as u64;
+    count.min(most.into())
+}
+
 fn tiles(width: u32, height: u32, side: u32) -> u64 {
     u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side))
 }
@@ -161,11 +208,20 @@ mod tests {
             ("claude-haiku-4-5", 4_032, 3_024, 1_568),
             ("gpt-4o", 1_024, 1_024, 765),
             ("gpt-4o", 2_048, 4_096, 1_105),
-            ("gpt-4.1-mini", 1_024, 1_024, 1_659),
-            ("gpt-6-luna", 1_024, 1_024, 1_229),
+            // OpenAI's examples: 1,024 and 1,452 patches (the budget of 1,536), 2,500 at 2,048².
+            ("o4-mini", 1_024, 1_024, (1_024 * 172_u64).div_ceil(100)),
+            ("o4-mini", 1_800, 2_400, (1_452 * 172_u64).div_ceil(100)),
+            ("gpt-5.4", 1_024, 1_024, 1_229),
+            ("gpt-5.4-mini", 2_048, 2_048, 3_000),
             ("gpt-6-luna", 256, 256, 77),
+            // 1,536 × 2,048 after the first bound: 48 × 64.
+            ("gpt-4.1-mini", 1_800, 2_400, (3_072 * 162_u64).div_ceil(100)),
+            ("gpt-5-nano", 1_024, 1_024, 1_536),
             ("gemini-2.5-flash", 300, 200, 258),
-            ("gemini-2.5-flash", 1_536, 768, 516),
+            // Google's example: tiles of 360, 3 × 2.
+            ("gemini-2.5-flash", 960, 540, 6 * 258),
+            ("gemini-2.5-flash", 1_024, 1_024, 4 * 258),
+            ("gemini-2.5-flash", 3_000, 4_000, 12 * 258),
             ("gemini-3.8-flash", 4_000, 3_000, 1_120),
             ("llava", 1_500, 500, 1_000),
         ] {

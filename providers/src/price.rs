@@ -24,7 +24,7 @@ use chrono::NaiveDate;
 use serde::Deserialize;
 use tidegate_types::{ModelId, Usage};
 
-use crate::settings::Vendor;
+use crate::vendor::Vendor;
 
 /// A table of prices. The default one is built in.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,6 @@
 //! The trait that every provider implements.
 
-use std::fmt;
+use std::{fmt, future};
 
 use tidegate_types::Charge;
 
@@ -8,7 +8,8 @@ use crate::{
     batch::BatchApi,
     bounds::Bounds,
     call::{BoxFuture, Completion, Request},
-    error::Error,
+    embedding::{Embedded, EmbeddingRequest},
+    error::{Error, Kind},
     key::Key,
 };
 
@@ -20,6 +21,15 @@ pub trait Provider: Send + Sync + fmt::Debug {
     /// charge it.
     fn complete<'a>(&'a self, request: &'a Request<'a>)
     -> BoxFuture<'a, Result<Completion, Error>>;
+
+    /// Asks for vectors: at most one HTTP request, never a second. By default there are none.
+    fn embed<'a>(
+        &'a self,
+        request: &'a EmbeddingRequest<'a>,
+    ) -> BoxFuture<'a, Result<Embedded, Error>> {
+        let message = format!("{}: this provider has no embeddings", request.model);
+        Box::pin(future::ready(Err(Error::unsent(Kind::InvalidRequest, &message))))
+    }
 
     /// What this provider counts towards its limits, and when. By default everything counts.
     /// The limiter keeps to it for each model that this provider serves.

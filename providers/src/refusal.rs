@@ -9,7 +9,7 @@ use crate::{
     exchange::{Cut, Reply},
     message::Redactor,
     observed::Observed,
-    settings::Vendor,
+    vendor::Vendor,
     wait_hint,
 };
 

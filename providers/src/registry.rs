@@ -27,6 +27,8 @@ pub struct Defaults {
     pub effort: Option<Effort>,
     /// Fields of the vendor's request, as they are given.
     pub parameters: Map<String, Value>,
+    /// Input tokens that may wait in the vendor's batch API, if that is known.
+    pub enqueued_batch_tokens: Option<u64>,
 }
 
 impl Providers {
@@ -103,7 +105,7 @@ fn client(name: &str, settings: &Settings) -> Result<Box<dyn Provider>, SetupErr
         return Err(SetupError::NoTime { provider: provider() });
     }
     if vendor.wants_key(&settings.base_url) && settings.api_key.is_none() {
-        return Err(SetupError::NoKey { provider: provider() });
+        return Err(SetupError::NoKey { provider: provider(), variable: vendor.key_variable() });
     }
     (vendor.0.connect)(&Setup::new(name, settings))
 }
@@ -113,7 +115,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{secret::Secret, settings::Vendor};
+    use crate::{secret::Secret, vendor::Vendor};
 
     fn settings(vendor: Vendor, url: &str) -> Settings {
         Settings::new(vendor, url.parse().unwrap()).api_key(Secret::new("sk-test").unwrap())

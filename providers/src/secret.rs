@@ -46,6 +46,14 @@ pub enum SecretError {
         /// How.
         why: String,
     },
+    /// Google's application-default credentials give no token.
+    #[error("application-default credentials ({place}): {why}")]
+    Google {
+        /// The file, or the machine's metadata server.
+        place: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// There is nothing but white space.
     #[error("{origin} is empty; put the API key into it")]
     Empty {

@@ -9,8 +9,9 @@ use crate::{
     exchange::Reply,
     parameters::Parameters,
     secret::Secret,
-    settings::{Api, Settings, Setup, SetupError, Vendor},
+    settings::{Settings, Setup, SetupError},
     turn::Said,
+    vendor::{Api, Vendor},
 };
 
 pub(crate) const REQUEST: Request<'static> = Request {

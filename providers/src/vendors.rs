@@ -15,7 +15,8 @@ use crate::{
     classify::Classifier,
     gemini, openai,
     schema::{self, Keeps},
-    settings::{BasePath, Credentials, ModelsList, Profile, SetupError, Vendor},
+    settings::SetupError,
+    vendor::{BasePath, Credentials, ModelsList, Profile, Vendor},
 };
 
 impl Vendor {
@@ -61,6 +62,7 @@ impl Vendor {
         output_cap: None,
         schemas: anthropic::schemas,
         json_mode: None,
+        embeddings: None,
         batches: true,
         preset: false,
         parameters: |_| &anthropic::parameters::TABLE,
@@ -98,6 +100,7 @@ impl Vendor {
         output_cap: None,
         schemas: openai::schemas,
         json_mode: Some(openai::json_mode),
+        embeddings: Some(&openai::embeddings::OPENAI),
         batches: true,
         preset: false,
         parameters: openai::parameters,
@@ -141,7 +144,8 @@ impl Vendor {
         output_cap: None,
         schemas: |_| Keeps::Schema(&schema::GEMINI),
         json_mode: Some(|_| json!({"generationConfig": {"responseMimeType": "application/json"}})),
-        batches: false,
+        embeddings: Some(&gemini::EMBEDS),
+        batches: true,
         preset: false,
         parameters: |_| &gemini::parameters::TABLE,
         connect: |setup| Ok(Box::new(gemini::client(setup)?)),
@@ -186,6 +190,7 @@ impl Vendor {
         output_cap: None,
         schemas: bedrock::schemas,
         json_mode: None,
+        embeddings: None,
         batches: false,
         preset: false,
         parameters: |_| &bedrock::parameters::TABLE,

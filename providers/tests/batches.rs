@@ -10,6 +10,7 @@ use tidegate_providers::{Api, BatchApi, Kind, Providers, Vendor, batch::State};
 const ANTHROPIC: (Vendor, Api) = (Vendor::ANTHROPIC, Api::ChatCompletions);
 const CHAT: (Vendor, Api) = (Vendor::OPENAI, Api::ChatCompletions);
 const RESPONSES: (Vendor, Api) = (Vendor::OPENAI, Api::Responses);
+const GEMINI: (Vendor, Api) = (Vendor::GEMINI, Api::ChatCompletions);
 
 fn batches(providers: &Providers) -> &dyn BatchApi {
     providers.get(&"mine:m".parse().unwrap()).unwrap().batches().unwrap()
@@ -78,10 +79,64 @@ async fn what_is_on_the_wire() {
     }
 }
 
+/// A file in two steps, the second where the first one says, but at no other host; and the batch.
+#[tokio::test]
+async fn geminis_file_and_batch() {
+    fn answer(request: &str) -> String {
+        if request.contains("x-goog-upload-command: start") {
+            let place =
+                "x-goog-upload-url: https://elsewhere.example/upload/v1beta/files?upload_id=u\r\n";
+            return response("200 OK", place, "");
+        }
+        if request.contains("upload, finalize") {
+            return response("200 OK", "", &json!({"file": {"name": "files/f"}}).to_string());
+        }
+        response("200 OK", "", &json!({"name": "batches/x-1", "metadata": {}}).to_string())
+    }
+    let server = Server::start(Act::Answer(answer)).await;
+    let providers = providers(GEMINI, &server.base_url(GEMINI.0));
+    let batches = batches(&providers);
+    let lines: Vec<Vec<u8>> =
+        (0..2).map(|n| batches.line(&format!("k-{n}"), &REQUEST).unwrap()).collect();
+    let line: Value = serde_json::from_slice(&lines[1]).unwrap();
+    assert_eq!(
+        (&line["key"], &line["request"]["model"]),
+        (&json!("k-1"), &json!(format!("models/{}", REQUEST.model)))
+    );
+    assert!(line["request"]["contents"].is_array(), "{line}");
+    assert_eq!(batches.submit("note", &lines).await.unwrap(), "x-1");
+    let requests = server.requests.lock().unwrap().clone();
+    let method = format!("POST /v1beta/models/{}:batchGenerateContent ", REQUEST.model);
+    let expected = [
+        vec![
+            "POST /upload/v1beta/files ",
+            "x-goog-upload-protocol: resumable",
+            "{\"file\":{\"displayName\":\"note\"}}",
+        ],
+        vec![
+            "POST /upload/v1beta/files?upload_id=u ",
+            "x-goog-upload-offset: 0",
+            "\"key\":\"k-0\"",
+            "x-goog-api-key: ",
+        ],
+        vec![
+            method.as_str(),
+            "\"displayName\":\"note\"",
+            "\"inputConfig\":{\"fileName\":\"files/f\"}",
+        ],
+    ];
+    assert_eq!(requests.len(), expected.len());
+    for (request, parts) in requests.iter().zip(expected) {
+        for part in parts {
+            assert!(request.contains(part), "{part} is not in {request}");
+        }
+    }
+}
+
 /// Nothing is sent twice, and nothing goes on after a refusal.
 #[tokio::test]
 async fn each_fault_is_one_request() {
-    for api in [ANTHROPIC, CHAT, RESPONSES] {
+    for api in [ANTHROPIC, CHAT, RESPONSES, GEMINI] {
         let retry = "retry-after: 1\r\nx-should-retry: true\r\n";
         for (act, kind) in [
             (Act::Send(response("429 Too Many Requests", retry, "{}")), Kind::RateLimited),
@@ -99,7 +154,8 @@ async fn each_fault_is_one_request() {
         ] {
             let server = Server::start(act.clone()).await;
             let providers = providers(api, &server.base_url(api.0));
-            let error = batches(&providers).submit("note", &[b"{}".to_vec()]).await.unwrap_err();
+            let line = br#"{"request":{"model":"models/m"}}"#.to_vec();
+            let error = batches(&providers).submit("note", &[line]).await.unwrap_err();
             assert_eq!((error.kind, server.counts()), (kind, (1, 1)), "{api:?} {act:?}: {error}");
             assert!(!error.message.contains("Mrs Example"), "a document is quoted: {error}");
             assert_eq!(
@@ -114,10 +170,16 @@ async fn each_fault_is_one_request() {
 #[tokio::test]
 async fn how_far_a_batch_is() {
     let failed = |code: &str| json!({"status": "failed", "errors": {"data": [{"code": code, "message": "Bad sk-secret-0123456789."}]}});
+    let gone = |code: u64| json!({"metadata": {"state": "BATCH_STATE_FAILED"}, "error": {"code": code, "message": "Mrs Example"}});
     for (api, body, expected) in [
         (ANTHROPIC, json!({"processing_status": "in_progress"}), State::Running),
         (ANTHROPIC, json!({"processing_status": "canceling"}), State::Running),
         (ANTHROPIC, json!({"processing_status": "ended"}), State::Ended),
+        (GEMINI, json!({"metadata": {"state": "BATCH_STATE_PENDING"}}), State::Running),
+        (GEMINI, json!({"metadata": {"state": "JOB_STATE_SUCCEEDED"}}), State::Ended),
+        (GEMINI, json!({"metadata": {"state": "BATCH_STATE_EXPIRED"}}), State::Ended),
+        (GEMINI, gone(8), State::Full),
+        (GEMINI, gone(3), State::Failed("INVALID_ARGUMENT".to_owned())),
         (CHAT, json!({"status": "validating"}), State::Running),
         (CHAT, json!({"status": "finalizing"}), State::Running),
         (CHAT, json!({"status": "completed"}), State::Ended),
@@ -146,7 +208,19 @@ async fn answers_are_those_of_single_calls() {
     let chat = json!({"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
     let anthropic = |result: Value| json!({"id": "b", "custom_id": "k-7", "result": result});
     let openai = |response: Value| json!({"output_file_id": "f", "custom_id": "k-7", "response": response, "error": null});
+    let candidates =
+        json!({"candidates": [{"content": {"parts": [{"text": "Yes"}]}, "finishReason": "STOP"}]});
+    let gemini = |more: Value| {
+        let mut line = json!({"metadata": {"output": {"responsesFile": "files/f"}}, "key": "k-7"});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        line
+    };
+    let status = |code: u64| gemini(json!({"error": {"code": code, "message": "No."}}));
     for (api, body, expected) in [
+        (GEMINI, gemini(json!({"response": candidates})), Some(Ok("Yes"))),
+        (GEMINI, status(13), Some(Err(Kind::Transient))),
+        (GEMINI, status(8), Some(Err(Kind::RateLimited))),
+        (GEMINI, gemini(json!({})), None),
         (ANTHROPIC, anthropic(json!({"type": "succeeded", "message": message})), Some(Ok("Yes"))),
         (
             ANTHROPIC,
@@ -189,9 +263,12 @@ async fn answers_are_those_of_single_calls() {
 async fn what_was_handed_in_is_forgotten() {
     for (api, asked) in [
         (CHAT, vec!["GET /v1/batches/b ", "DELETE /v1/files/f "]),
+        (GEMINI, vec!["GET /v1beta/batches/b ", "DELETE /v1beta/files/f "]),
         (ANTHROPIC, vec!["GET /v1/messages/batches/b "]),
     ] {
-        let (server, providers) = stage(api, &json!({"input_file_id": "f"})).await;
+        let stored =
+            json!({"input_file_id": "f", "metadata": {"inputConfig": {"fileName": "files/f"}}});
+        let (server, providers) = stage(api, &stored).await;
         batches(&providers).forget("b").await.unwrap();
         let requests = server.requests.lock().unwrap().clone();
         assert!(
@@ -212,6 +289,11 @@ async fn a_batch_is_found_by_its_note_or_its_size_and_time() {
     .await;
     assert_eq!(batches(&providers).find("b", 9, since).await.unwrap(), ["2"]);
     assert!(batches(&providers).find("c", 9, since).await.unwrap().is_empty());
+    let named = |id: &str, name: &str, at: &str| json!({"name": format!("batches/{id}"), "metadata": {"displayName": name, "createTime": at}});
+    let list = json!({"operations": [named("1", "b", "2026-11-21T07:00:00Z"), named("2", "a", "2026-11-21T08:00:00Z"), named("3", "b", "2026-11-21T08:00:00Z")], "nextPageToken": "t"});
+    let (server, providers) = stage(GEMINI, &list).await;
+    assert_eq!(batches(&providers).find("b", 9, since).await.unwrap(), ["3", "3"], "two pages");
+    assert_eq!(server.counts().1, 2, "the same token again is the end");
     let sized = |id: &str, count: u64, at: &str| json!({"id": id, "created_at": at, "request_counts": {"processing": count - 1, "expired": 1}});
     let list = json!({"data": [
         sized("1", 9, "2026-11-21T07:58:59Z"), sized("2", 9, "2026-11-21T08:00:01.5Z"), sized("3", 5, "2026-11-21T08:00:02Z"),

@@ -25,14 +25,15 @@ fn all() -> Vec<(String, Dialect, Vendor)> {
 fn page() -> String {
     let mut page = String::from(
         "# What each vendor takes\n\nWritten from the code by `providers/tests/features.rs`.\n\n\
-         | vendor | key | batch API | parameters |\n|---|---|---|---|\n",
+         | vendor | key | batch API | embeddings | parameters |\n|---|---|---|---|---|\n",
     );
     for (name, dialect, vendor) in all() {
         let batches = if vendor.has_batches() { "yes" } else { "" };
         let names: Vec<String> =
             dialect.parameters().map(|(name, _)| format!("`{name}`")).collect();
+        let embeds = if dialect.embeds("").is_some() { "yes" } else { "" };
         let (key, names) = (vendor.key_variable(), names.join(", "));
-        writeln!(page, "| {name} | `{key}` | {batches} | {names} |").unwrap();
+        writeln!(page, "| {name} | `{key}` | {batches} | {embeds} | {names} |").unwrap();
     }
     page.push_str("\n## What they may be\n");
     for (name, dialect, _) in all() {
@@ -40,6 +41,9 @@ fn page() -> String {
         writeln!(page, "\n### {name}\n\nFrom {}.\n\n| | |\n|---|---|", pages.join(", ")).unwrap();
         for (name, takes) in dialect.parameters() {
             writeln!(page, "| `{name}` | {takes} |").unwrap();
+        }
+        for (name, takes) in dialect.embedding_parameters() {
+            writeln!(page, "| `{name}`, of embeddings | {takes} |").unwrap();
         }
     }
     page

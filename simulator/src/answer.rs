@@ -19,6 +19,9 @@ const FILLERS: [&str; 3] = [
 
 impl Answer {
     pub(crate) fn write(call: &Call, config: &Config) -> Self {
+        if call.texts.is_some() {
+            return Self { text: String::new(), output: 0, cut_off: false };
+        }
         let wanted = length(config, call.hash);
         let bytes = tokens::bytes(wanted);
         let sentences = extract::sentences(call.document(), bytes / 120 + 1);

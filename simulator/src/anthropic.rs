@@ -70,22 +70,31 @@ impl Vendor for Anthropic {
             return Err(Problem::invalid(message, "cache_control"));
         }
         prompt.check()?;
-        Ok(Call::new(
-            model,
-            max_tokens,
-            body.pointer("/output_config/format/schema").cloned(),
-            prompt,
-        ))
+        let forced = parameters::anthropic::forced_tool(&body)?;
+        let schema = body.pointer("/output_config/format/schema").cloned();
+        let (tool, arguments) = forced.unzip();
+        let mut call = Call::new(model, max_tokens, schema.or(arguments), prompt);
+        call.tool = tool;
+        Ok(call)
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
+        let (content, end) = match &call.tool {
+            // Arguments that are cut are no JSON: none of them are there.
+            Some(tool) => {
+                let input = serde_json::from_str(&answer.text).unwrap_or_else(|_| json!({}));
+                let call = json!({"type": "tool_use", "id": format!("toolu_{id:016x}"), "name": tool, "input": input});
+                (call, "tool_use")
+            }
+            None => (json!({"type": "text", "text": answer.text}), "end_turn"),
+        };
         json!({
             "id": format!("msg_{id:016x}"),
             "type": "message",
             "role": "assistant",
             "model": call.model,
-            "content": [{"type": "text", "text": answer.text}],
-            "stop_reason": if answer.cut_off { "max_tokens" } else { "end_turn" },
+            "content": [content],
+            "stop_reason": if answer.cut_off { "max_tokens" } else { end },
             "stop_sequence": null,
             "usage": {
                 "input_tokens": call.input.saturating_sub(call.cache_read + call.cache_written),

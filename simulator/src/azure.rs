@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     answer::Answer,
     call::Call,
+    embeddings,
     limiter::LimitStatus,
     openai::OpenAi,
     problem::Problem,
@@ -37,18 +38,84 @@ pub(crate) async fn versioned(request: Request, next: Next) -> Response {
     (StatusCode::NOT_FOUND, Json(body)).into_response()
 }
 
+fn check(headers: &HeaderMap) -> Result<(), Problem> {
+    let key = headers.get("api-key").filter(|key| !key.is_empty());
+    if key.is_none() && !vendor::has_bearer(headers) {
+        return Err(Problem::NoKey);
+    }
+    Ok(())
+}
+
+/// The v1 API, `POST /openai/v1/chat/completions`
+/// (learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle): without a version, the
+/// deployment's name as the model, and a key in either place.
+#[derive(Debug)]
+pub(crate) struct AzureV1;
+
+impl Vendor for AzureV1 {
+    fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+        check(headers)?;
+        OpenAi::read(None, &taken(), body)
+    }
+
+    fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
+        OpenAi::answer(call, answer, id)
+    }
+
+    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
+        Azure::problem(problem, model, id)
+    }
+
+    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
+        Azure::headers(headers, model, id, took);
+    }
+
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
+        Azure::limits(headers, statuses);
+    }
+}
+
+/// A key that was looked at.
+fn taken() -> HeaderMap {
+    let mut bearer = HeaderMap::new();
+    bearer.insert("authorization", HeaderValue::from_static("Bearer taken"));
+    bearer
+}
+
+/// The same vendor's embeddings.
+#[derive(Debug)]
+pub(crate) struct AzureEmbeddings;
+
+impl Vendor for AzureEmbeddings {
+    fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+        check(headers)?;
+        embeddings::read_openai(named, body)
+    }
+
+    fn answer(call: &Call, _: &Answer, _: u64) -> Value {
+        call.texts.as_ref().map_or(Value::Null, |texts| embeddings::openai(call, texts))
+    }
+
+    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
+        Azure::problem(problem, model, id)
+    }
+
+    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
+        Azure::headers(headers, model, id, took);
+    }
+
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
+        Azure::limits(headers, statuses);
+    }
+}
+
 impl Vendor for Azure {
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
-        let key = headers.get("api-key").filter(|key| !key.is_empty());
-        if key.is_none() && !vendor::has_bearer(headers) {
-            return Err(Problem::NoKey);
-        }
+        check(headers)?;
         let mut body = vendor::json(body)?;
         // The deployment answers, whatever the body says.
         body["model"] = named.unwrap_or_default().into();
-        let mut bearer = HeaderMap::new();
-        bearer.insert("authorization", HeaderValue::from_static("Bearer taken"));
-        OpenAi::read(None, &bearer, body.to_string().as_bytes())
+        OpenAi::read(None, &taken(), body.to_string().as_bytes())
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {

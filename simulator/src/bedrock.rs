@@ -78,16 +78,37 @@ impl Vendor for Bedrock {
         let schema = schema.map_err(|_| {
             Problem::invalid("The provided JSON schema is not valid JSON.", "schema")
         })?;
+        if schema.is_some() && model.contains("nova") {
+            return Err(Problem::invalid(
+                "This model doesn't support the outputConfig.textFormat field.",
+                "outputConfig",
+            ));
+        }
+        let forced = parameters::bedrock::forced_tool(&body)?;
+        let (tool, arguments) = forced.unzip();
         prompt.check()?;
-        Ok(Call::new(model, most, schema, prompt))
+        let mut call = Call::new(model, most, schema.or(arguments), prompt);
+        call.tool = tool;
+        Ok(call)
     }
 
     fn answer(call: &Call, answer: &Answer, _id: u64) -> Value {
         let uncached = call.input.saturating_sub(call.cache_read + call.cache_written);
+        let (content, end) = match &call.tool {
+            // Arguments that are cut are no JSON: none of them are there.
+            Some(tool) => {
+                let input: Value = serde_json::from_str(&answer.text).unwrap_or_else(|_| json!({}));
+                (
+                    json!({"toolUse": {"toolUseId": "tooluse_1", "name": tool, "input": input}}),
+                    "tool_use",
+                )
+            }
+            None => (json!({"text": answer.text}), "end_turn"),
+        };
         json!({
             "metrics": {"latencyMs": 1},
-            "output": {"message": {"role": "assistant", "content": [{"text": answer.text}]}},
-            "stopReason": if answer.cut_off { "max_tokens" } else { "end_turn" },
+            "output": {"message": {"role": "assistant", "content": [content]}},
+            "stopReason": if answer.cut_off { "max_tokens" } else { end },
             "usage": {
                 "inputTokens": uncached,
                 "outputTokens": answer.output,

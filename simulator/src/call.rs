@@ -6,7 +6,9 @@ use crate::{
     cache::Prefix,
     extract,
     picture::{BadPicture, Picture},
-    rng, tokens,
+    rng,
+    texts::Texts,
+    tokens,
 };
 
 /// Pixels of an edge that no vendor takes more of.
@@ -30,6 +32,10 @@ pub(crate) struct Call {
     pub(crate) max_tokens: u64,
     /// What the answer must satisfy.
     pub(crate) schema: Option<Value>,
+    /// The tool that must be called, whose arguments satisfy the schema.
+    pub(crate) tool: Option<String>,
+    /// What is to be embedded, of a call that wants vectors.
+    pub(crate) texts: Option<Texts>,
     /// The last user message: where the document is looked for.
     user: String,
 }
@@ -49,6 +55,8 @@ impl Call {
             prefixes: prompt.prefixes,
             max_tokens,
             schema,
+            tool: None,
+            texts: None,
             user: prompt.user,
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     amounts::Dimension,
     answer::Answer,
     call::{Call, Prompt},
+    embeddings,
     limiter::{LimitStatus, Refusal},
     parameters,
     problem::Problem,
@@ -35,10 +36,13 @@ impl Vendor for Gemini {
 
     fn read(named: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
         check(headers)?;
+        if let Some(model) = named.and_then(|named| named.strip_suffix(":batchEmbedContents")) {
+            return embeddings::read_gemini(model, body);
+        }
         let model =
             named.and_then(|named| named.strip_suffix(METHOD)).filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| {
-            Problem::invalid("The simulator knows generateContent alone.", "model")
+            Problem::invalid("The simulator knows generateContent and batchEmbedContents.", "model")
         })?;
         let body = vendor::json(body)?;
         let field = |names| either(&body, names);
@@ -80,6 +84,9 @@ impl Vendor for Gemini {
     }
 
     fn answer(call: &Call, answer: &Answer, id: u64) -> Value {
+        if let Some(texts) = &call.texts {
+            return embeddings::gemini(call, texts);
+        }
         let mut usage = json!({
             "promptTokenCount": call.input,
             "candidatesTokenCount": answer.output,

@@ -32,7 +32,7 @@
 //! * `batch`: many calls at once that are answered later, with a file for each vendor and a store
 //!   of what was taken in
 //! * `cache`: beginnings of prompts that are remembered
-//! * `answer`, `extract`, `schema`: what is answered; `tokens`: how tokens are counted; `rng`:
+//! * `answer`, `extract`, `schema`: what is answered; `embeddings`, `texts`: vectors; `tokens`: how tokens are counted; `rng`:
 //!   chance that repeats itself
 //! * `limiter`: one model's limits; `meter` is one dimension of it, with `bucket`, `fixed` and
 //!   `sliding` as its algorithms
@@ -52,6 +52,7 @@ mod bucket;
 mod cache;
 mod call;
 pub mod config;
+mod embeddings;
 mod extract;
 pub mod fault;
 mod fixed;
@@ -75,6 +76,7 @@ pub mod server;
 mod sliding;
 mod state;
 mod strict;
+mod texts;
 mod tokens;
 mod value;
 mod vendor;

@@ -10,6 +10,7 @@ use crate::{
     amounts::Dimension,
     answer::Answer,
     call::{Call, Prompt},
+    embeddings,
     limiter::{LimitStatus, Refusal},
     parameters,
     picture::Picture,
@@ -19,6 +20,35 @@ use crate::{
 
 #[derive(Debug)]
 pub(crate) struct OpenAi;
+
+/// The same vendor's embeddings.
+#[derive(Debug)]
+pub(crate) struct Embeddings;
+
+impl Vendor for Embeddings {
+    fn read(_: Option<&str>, headers: &HeaderMap, body: &[u8]) -> Result<Call, Problem> {
+        if !vendor::has_bearer(headers) {
+            return Err(Problem::NoKey);
+        }
+        embeddings::read_openai(None, body)
+    }
+
+    fn answer(call: &Call, _: &Answer, _: u64) -> Value {
+        call.texts.as_ref().map_or(Value::Null, |texts| embeddings::openai(call, texts))
+    }
+
+    fn problem(problem: &Problem, model: &str, id: u64) -> (StatusCode, Value) {
+        OpenAi::problem(problem, model, id)
+    }
+
+    fn headers(headers: &mut HeaderMap, model: &str, id: u64, took: Duration) {
+        OpenAi::headers(headers, model, id, took);
+    }
+
+    fn limits(headers: &mut HeaderMap, statuses: &[LimitStatus]) {
+        OpenAi::limits(headers, statuses);
+    }
+}
 
 /// The longest answer of a call that names no maximum.
 const MAX_TOKENS: u64 = 4_096;

@@ -4,8 +4,10 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    extract::{DefaultBodyLimit, State as Shared},
-    http::{StatusCode, Uri},
+    body::Bytes,
+    extract::{ConnectInfo, DefaultBodyLimit, RawPathParams, State as Shared},
+    http::{HeaderMap, StatusCode, Uri},
+    response::Response,
     routing::{delete, get, post},
 };
 use tokio::{
@@ -17,13 +19,13 @@ use tokio::{
 use crate::{
     account::Account,
     anthropic::Anthropic,
-    azure::{self, Azure},
+    azure::{self, Azure, AzureEmbeddings, AzureV1},
     batch,
     bedrock::Bedrock,
     config::Config,
     gemini::Gemini,
     models,
-    openai::OpenAi,
+    openai::{Embeddings, OpenAi},
     provider,
     responses::Responses,
     state::State,
@@ -45,11 +47,11 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Serves until `shutdown` is ready. Calls at work are then answered at once, and hanging ones cut
 /// off.
 ///
-/// `POST /v1/messages`, `/v1/chat/completions`, `/v1/responses`,
-/// `/v1beta/models/{model}:generateContent` and `/model/{model}/converse` are the providers, so
+/// `POST /v1/messages`, `/v1/chat/completions`, `/v1/responses`, `/v1/embeddings`,
+/// `/v1beta/models/{model}:generateContent` (and `:batchEmbedContents`) and `/model/{model}/converse` are the providers, so
 /// that `http://host:port` is the base URL for anthropic, gemini and bedrock, and
 /// `http://host:port/v1` the one for openai. `/v1/messages/batches` are anthropic's batches,
-/// `/v1/files` and `/v1/batches` openai's; their length is [`crate::Batches`]' to say. `GET` of
+/// `/v1/files` and `/v1/batches` openai's, `:batchGenerateContent`, `/v1beta/batches` and files gemini's; their length is [`crate::Batches`]' to say. `GET` of
 /// `/v1/models`, `/v1beta/models` and `/foundation-models` lists the configured models.
 /// `GET /account` is the [`Account`] (`?series` for all of it), `POST /account/reset` begins it
 /// anew, `GET /healthz` says that the simulator is there.
@@ -99,13 +101,14 @@ fn router(state: Arc<State>) -> Router {
     Router::new()
         .route("/v1/messages", post(provider::call::<Anthropic>))
         .route("/v1/chat/completions", post(provider::call::<OpenAi>))
+        .route("/v1/embeddings", post(provider::call::<Embeddings>))
         .merge(azure())
         .merge(vertex())
         .route("/v1/responses", post(provider::call::<Responses>))
         .route("/v1/models", get(models::of_v1))
         .route("/v1beta/models", get(models::of_gemini))
         .route("/foundation-models", get(models::of_bedrock))
-        .route("/v1beta/models/{method}", post(provider::call::<Gemini>))
+        .route("/v1beta/models/{method}", post(gemini_method))
         // The version that the newest SDK asks for.
         .route("/v1/models/{method}", post(provider::call::<Gemini>))
         .route("/model/{model}/converse", post(provider::call::<Bedrock>))
@@ -120,8 +123,13 @@ fn router(state: Arc<State>) -> Router {
 fn azure() -> Router<Arc<State>> {
     Router::new()
         .route("/openai/deployments/{deployment}/chat/completions", post(provider::call::<Azure>))
+        .route(
+            "/openai/deployments/{deployment}/embeddings",
+            post(provider::call::<AzureEmbeddings>),
+        )
         .route("/openai/models", get(models::of_v1))
         .layer(axum::middleware::from_fn(azure::versioned))
+        .route("/openai/v1/chat/completions", post(provider::call::<AzureV1>))
 }
 
 fn vertex() -> Router<Arc<State>> {
@@ -139,6 +147,14 @@ fn batches() -> Router<Arc<State>> {
                 .get(batch::anthropic::list)
                 .layer(DefaultBodyLimit::max(MAX_BATCH)),
         )
+        .route(
+            "/upload/v1beta/files",
+            post(batch::gemini::upload).layer(DefaultBodyLimit::max(MAX_FILE)),
+        )
+        .route("/v1beta/files/{id}", delete(batch::gemini::delete).get(batch::gemini::download))
+        .route("/download/v1beta/files/{id}", get(batch::gemini::download))
+        .route("/v1beta/batches", get(batch::gemini::list))
+        .route("/v1beta/batches/{id}", get(batch::gemini::get).post(batch::gemini::cancel))
         .route("/v1/messages/batches/{id}", get(batch::anthropic::get))
         .route("/v1/messages/batches/{id}/results", get(batch::anthropic::results))
         .route("/v1/messages/batches/{id}/cancel", post(batch::anthropic::cancel))
@@ -148,6 +164,21 @@ fn batches() -> Router<Arc<State>> {
         .route("/v1/batches", post(batch::openai::create).get(batch::openai::list))
         .route("/v1/batches/{id}", get(batch::openai::get))
         .route("/v1/batches/{id}/cancel", post(batch::openai::cancel))
+}
+
+/// A method of one of Gemini's models: a batch, or what is answered at once.
+async fn gemini_method(
+    shared: Shared<Arc<State>>,
+    wire: ConnectInfo<Wire>,
+    named: RawPathParams,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let last = named.iter().last().map(|(_, named)| named.to_owned());
+    match last.as_deref().and_then(|last| last.strip_suffix(":batchGenerateContent")) {
+        Some(model) => batch::gemini::create(&shared.0, &headers, model, &body),
+        None => provider::call::<Gemini>(shared, wire, named, headers, body).await,
+    }
 }
 
 async fn account(Shared(state): Shared<Arc<State>>, uri: Uri) -> Json<Account> {

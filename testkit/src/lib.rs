@@ -16,17 +16,19 @@
     reason = "only tests call this, and a test may stop at the first fault"
 )]
 
+mod processor;
 mod redis;
 mod server;
 mod temporal;
 
 use std::{
+    path::Path,
     process,
     sync::atomic::{AtomicU64, Ordering},
     time::UNIX_EPOCH,
 };
 
-pub use self::{redis::Redis, temporal::Temporal};
+pub use self::{processor::processor_time, redis::Redis, temporal::Temporal};
 
 /// Says on stderr that something is missing and a test is skipped.
 ///
@@ -37,6 +39,29 @@ pub fn skip(what_is_missing: &str) {
     let required = std::env::var_os("TIDEGATE_REQUIRE_SERVICES").is_some_and(|value| value == "1");
     assert!(!required, "required by TIDEGATE_REQUIRE_SERVICES: {what_is_missing}");
     eprintln!("SKIPPED: {what_is_missing}");
+}
+
+/// A Python that has the vendors' own SDKs, which `scripts/setup.sh --sdks` fetches into
+/// `.tools/sdks`; `None`, said aloud, where they are not, or `TIDEGATE_SDKS=no` leaves them out.
+///
+/// # Panics
+/// As [`skip`] does, where they are not.
+#[must_use]
+pub fn python_with_sdks() -> Option<process::Command> {
+    if std::env::var_os("TIDEGATE_SDKS").is_some_and(|value| value == "no") {
+        eprintln!("SKIPPED: TIDEGATE_SDKS=no leaves the vendors' SDKs out");
+        return None;
+    }
+    let sdks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/sdks");
+    let Ok(python) = std::fs::read_to_string(sdks.join("python")) else {
+        skip(
+            "the vendors' SDKs are not there: scripts/setup.sh --sdks fetches them, TIDEGATE_SDKS=no leaves them out",
+        );
+        return None;
+    };
+    let mut command = process::Command::new(python.trim());
+    command.env("PYTHONPATH", sdks).env("PYTHONDONTWRITEBYTECODE", "1");
+    Some(command)
 }
 
 /// A name that no other test has used, in this process or another: for key prefixes, task queues,

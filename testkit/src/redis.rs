@@ -4,6 +4,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
+    time::Duration,
 };
 
 use redis::{Client, Connection, RedisResult};
@@ -56,6 +57,12 @@ impl Redis {
     #[must_use]
     pub fn connection(&self) -> Connection {
         connect(&self.url).unwrap()
+    }
+
+    /// Processor time that it has taken so far; `None` where the system does not say.
+    #[must_use]
+    pub fn processor_time(&self) -> Option<Duration> {
+        self.server.as_ref()?.processor_time()
     }
 
     /// Ends it now, and with it all that it held.

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::processor;
+
 /// Runs `"$@"` until it ends or descriptor 3, our pipe, is closed. A `static` is never dropped and
 /// a killed process drops nothing at all, but the system closes their pipes.
 const LEASH: &str = r#"exec 3<&0 </dev/null
@@ -53,6 +55,11 @@ impl Server {
             thread::sleep(Duration::from_millis(10));
         }
         Some(Self { shell })
+    }
+
+    /// Processor time that it has taken so far; `None` where the system does not say.
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
+        processor::of_children(self.shell.id())
     }
 }
 

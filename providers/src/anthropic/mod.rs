@@ -36,9 +36,15 @@ pub(crate) const fn messages() -> Protocol {
     }
 }
 
-/// From Claude 4.5 on.
+/// From Claude 4.5 on; from 3 on there are tools.
 pub(crate) fn schemas(model: &str) -> Keeps {
-    if model::keeps_schemas(model) { Keeps::Schema(&schema::ANTHROPIC) } else { Keeps::Nothing }
+    if model::keeps_schemas(model) {
+        Keeps::Schema(&schema::ANTHROPIC)
+    } else if model::takes_tools(model) {
+        Keeps::Tool(&schema::TOOL)
+    } else {
+        Keeps::Nothing
+    }
 }
 
 pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {

@@ -51,6 +51,11 @@ pub(crate) fn keeps_schemas(model: &str) -> bool {
     version(model) >= (4, 5)
 }
 
+/// Whether the model calls tools, and can be made to.
+pub(crate) fn takes_tools(model: &str) -> bool {
+    version(model) >= (3, 0)
+}
+
 /// Whether the model refuses a budget of thinking tokens.
 pub(crate) fn refuses_budgets(model: &str) -> bool {
     version(model) >= (4, 7) || !matches!(thinking(model), Thinking::Budget | Thinking::Adaptive)
@@ -59,6 +64,12 @@ pub(crate) fn refuses_budgets(model: &str) -> bool {
 /// Whether the model refuses `temperature`, `top_p` and `top_k`, whatever it thinks.
 pub(crate) fn refuses_sampling(model: &str) -> bool {
     version(model) >= (4, 7) || thinking(model) == Thinking::Always
+}
+
+/// Whether the model refuses `temperature` and `top_p` together: "`temperature` and `top_p` cannot
+/// both be specified for this model".
+pub(crate) fn takes_one_sampler(model: &str) -> bool {
+    version(model) >= (4, 1)
 }
 
 #[cfg(test)]

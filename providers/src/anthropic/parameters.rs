@@ -82,6 +82,12 @@ pub(crate) fn refuses(asked: &Refusal<'_>) -> Option<&'static str> {
         "temperature" | "top_p" | "top_k" if model::refuses_sampling(asked.model) => {
             Some("this model refuses sampling parameters; leave it out")
         }
+        "top_p"
+            if asked.fields.contains_key("temperature")
+                && model::takes_one_sampler(asked.model) =>
+        {
+            Some("this model does not take it together with temperature; leave out one of them")
+        }
         "temperature" | "top_k" if thinks => {
             Some("it does not go together with thinking; leave out one of them")
         }

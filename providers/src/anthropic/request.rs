@@ -12,6 +12,7 @@ use crate::{
     error::{Error, Kind},
     picture::Picture,
     prompt,
+    schema::{TOOL_IS, TOOL_NAME},
 };
 
 /// The vendor's limit. A longer body is refused by its front door, which often drops the connection
@@ -29,6 +30,26 @@ struct Body<'a> {
     messages: Vec<Message<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tool<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+}
+
+/// Its arguments are the answer.
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'static str,
+    description: &'static str,
+    input_schema: &'a Value,
+}
+
+/// The model must call it, once.
+#[derive(Serialize)]
+struct ToolChoice {
+    r#type: &'static str,
+    name: &'static str,
+    disable_parallel_tool_use: bool,
 }
 
 /// A text alone where nothing is to be cached: some compatible servers know no more.
@@ -92,6 +113,7 @@ struct Format<'a> {
 }
 
 pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, Error> {
+    let as_tool = dialect.has_tool(request.model);
     let body = Body {
         model: request.model,
         max_tokens: request.max_output_tokens,
@@ -99,7 +121,17 @@ pub(super) fn body(request: &Request<'_>, dialect: Dialect) -> Result<Vec<u8>, E
         messages: messages(request),
         output_config: request
             .schema
+            .filter(|_| !as_tool)
             .map(|schema| OutputConfig { format: Format { r#type: "json_schema", schema } }),
+        tools: request
+            .schema
+            .filter(|_| as_tool)
+            .map(|input_schema| [Tool { name: TOOL_NAME, description: TOOL_IS, input_schema }]),
+        tool_choice: request.schema.filter(|_| as_tool).map(|_| ToolChoice {
+            r#type: "tool",
+            name: TOOL_NAME,
+            disable_parallel_tool_use: true,
+        }),
     };
     let body = body::written(dialect, &body, request)?;
     if body.len() > MAX_BODY_BYTES {
@@ -163,12 +195,15 @@ fn content<'a>(request: &Request<'a>) -> Content<'a> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tidegate_types::Effort;
 
     use super::*;
     use crate::{
         error::Charged,
-        settings::Vendor,
+        parameters::Parameters,
+        schema::Prepared,
         testing::{self, REQUEST},
+        vendor::Vendor,
     };
 
     fn written(request: &Request<'_>) -> Value {
@@ -226,5 +261,32 @@ mod tests {
         let request = Request { document: Document::Text(&document), ..REQUEST };
         let error = body(&request, testing::dialect(Vendor::ANTHROPIC)).unwrap_err();
         assert_eq!((error.kind, error.charged), (Kind::TooLarge, Charged::No));
+    }
+
+    /// A model that keeps to no schema is made to call a tool; one that is to think is told.
+    #[test]
+    fn a_schema_as_a_tool() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        let dialect = testing::dialect(Vendor::ANTHROPIC);
+        let sent = |parameters: Parameters<'_>| -> Value {
+            let model = "claude-3-7-sonnet-20250219";
+            let request = Request {
+                model,
+                schema: Some(&schema),
+                max_output_tokens: 9_000,
+                parameters,
+                ..REQUEST
+            };
+            let prepared = Prepared::new(dialect, &request);
+            serde_json::from_slice(&body(&prepared.request(), dialect).unwrap()).unwrap()
+        };
+        let plain = sent(Parameters::default());
+        assert_eq!(plain["tools"][0]["name"], "answer");
+        assert_eq!(plain["tools"][0]["input_schema"]["properties"], schema["properties"]);
+        let choice = json!({"type": "tool", "name": "answer", "disable_parallel_tool_use": true});
+        assert_eq!((&plain["tool_choice"], &plain["output_config"]), (&choice, &Value::Null));
+        let thinks = sent(Parameters { effort: Some(Effort::Low), fields: None });
+        assert_eq!((&thinks["tools"], &thinks["tool_choice"]), (&Value::Null, &Value::Null));
+        assert!(thinks["system"].as_str().unwrap().contains("JSON Schema"), "{thinks}");
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     finish::{self, Ending, Row},
     json::count,
     refusal::Context,
+    schema::TOOL_NAME,
 };
 
 const STOP_REASONS: &str =
@@ -46,15 +47,20 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
             charged,
         ));
     }
+    let of = |kind: &'static str| {
+        let is = move |block: &&Value| block.get("type").and_then(Value::as_str) == Some(kind);
+        blocks.iter().filter(is)
+    };
+    // The one tool that is offered is the form of an answer: its call is the end.
+    let form =
+        of("tool_use").find(|call| call.get("name").and_then(Value::as_str) == Some(TOOL_NAME));
+    let word = if form.is_some() && word == Some("tool_use") { Some("end_turn") } else { word };
     let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
-    let answer =
-        blocks.iter().filter(|block| block.get("type").and_then(Value::as_str) == Some("text"));
-    Ok(Completion {
-        answer: answer.filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),
-        stop_reason,
-        usage,
-        observed: context.observed,
-    })
+    let answer = match form.and_then(|call| call.get("input")) {
+        Some(input) => input.to_string(),
+        None => of("text").filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),
+    };
+    Ok(Completion { answer, stop_reason, usage, observed: context.observed })
 }
 
 /// Token counts: cached tokens stand **beside** `input_tokens`, which is only the uncached rest.

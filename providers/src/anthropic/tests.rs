@@ -13,8 +13,8 @@ use crate::{
     error::{Charged, Kind},
     exchange::{Cut, Reply},
     finish,
-    settings::Vendor,
     testing::{self, REQUEST},
+    vendor::Vendor,
 };
 
 fn client() -> Client {

@@ -22,13 +22,14 @@ use crate::{
 
 pub(crate) use errors::NAMES;
 
-/// Claude from 4.5 on, and open models; Nova does not
-/// (docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html).
+/// Claude from 4.5 on, and open models; Nova does not, and is made to call a tool
+/// (docs.aws.amazon.com/bedrock/latest/userguide/structured-output.html,
+/// docs.aws.amazon.com/nova/latest/userguide/tool-choice.html).
 pub(crate) fn schemas(model: &str) -> Keeps {
     if model.contains("claude") {
         anthropic::schemas(model)
     } else if model.contains("nova") {
-        Keeps::Nothing
+        Keeps::Tool(&schema::TOOL)
     } else {
         Keeps::Schema(&schema::ANTHROPIC)
     }

@@ -9,7 +9,8 @@ use aws_sdk_bedrockruntime::{
         DocumentFormat, DocumentSource, ImageBlock, ImageFormat, ImageSource,
         InferenceConfiguration, JsonSchemaDefinition, Message, OutputConfig, OutputFormat,
         OutputFormatStructure, OutputFormatType, PerformanceConfiguration, ServiceTier,
-        SystemContentBlock,
+        SpecificToolChoice, SystemContentBlock, Tool, ToolChoice, ToolConfiguration,
+        ToolInputSchema, ToolSpecification,
     },
 };
 use aws_smithy_types::{Blob, Document as Fields, Number};
@@ -23,6 +24,7 @@ use crate::{
     dialect::Dialect,
     error::{Error, Kind},
     prompt,
+    schema::{TOOL_IS, TOOL_NAME},
     turn::Role,
 };
 
@@ -36,7 +38,7 @@ pub(super) fn converse(
     dialect: Dialect,
 ) -> Result<ConverseFluentBuilder, Error> {
     let stated = body::placed(dialect, request)?;
-    build(sdk, request, &stated).map_err(|error| {
+    build(sdk, request, &stated, dialect.has_tool(request.model)).map_err(|error| {
         Error::unsent(
             Kind::InvalidRequest,
             &format!("bedrock: the request cannot be written: {error}"),
@@ -50,6 +52,7 @@ fn build(
     sdk: &Sdk,
     request: &Request<'_>,
     stated: &Value,
+    as_tool: bool,
 ) -> Result<ConverseFluentBuilder, BuildError> {
     let own = (ConversationRole::User, content(request)?);
     let before = request.turns.iter().map(|turn| {
@@ -77,7 +80,11 @@ fn build(
         }
     }
     let mut output = OutputConfig::builder();
-    if let Some(schema) = request.schema {
+    let kept = request.schema.filter(|_| !as_tool);
+    if let Some(schema) = request.schema.filter(|_| as_tool) {
+        converse = converse.tool_config(tool(schema)?);
+    }
+    if let Some(schema) = kept {
         let schema =
             JsonSchemaDefinition::builder().name("answer").schema(schema.to_string()).build()?;
         let structure = OutputFormatStructure::JsonSchema(schema);
@@ -90,7 +97,7 @@ fn build(
     if let Some(effort) = text(stated, "/outputConfig/effort") {
         output = output.effort(effort);
     }
-    if request.schema.is_some() || stated.pointer("/outputConfig").is_some() {
+    if kept.is_some() || stated.pointer("/outputConfig").is_some() {
         converse = converse.output_config(output.build());
     }
     if let Some(tier) = text(stated, "/serviceTier/type") {
@@ -104,6 +111,20 @@ fn build(
         converse = converse.additional_model_request_fields(fields(own));
     }
     Ok(converse)
+}
+
+/// A tool whose arguments are the answer, and which must be called.
+fn tool(schema: &Value) -> Result<ToolConfiguration, BuildError> {
+    let tool = ToolSpecification::builder()
+        .name(TOOL_NAME)
+        .description(TOOL_IS)
+        .input_schema(ToolInputSchema::Json(fields(schema)))
+        .build()?;
+    let choice = SpecificToolChoice::builder().name(TOOL_NAME).build()?;
+    ToolConfiguration::builder()
+        .tools(Tool::ToolSpec(tool))
+        .tool_choice(ToolChoice::Tool(choice))
+        .build()
 }
 
 fn text<'a>(stated: &'a Value, path: &str) -> Option<&'a str> {

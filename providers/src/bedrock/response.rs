@@ -6,7 +6,9 @@ use aws_sdk_bedrockruntime::{
     operation::converse::ConverseOutput,
     types::{ContentBlock, TokenUsage},
 };
+use aws_smithy_types::{Document, Number};
 use http::HeaderMap;
+use serde_json::Value;
 use tidegate_types::Usage;
 
 use crate::{
@@ -15,6 +17,7 @@ use crate::{
     exchange::{Cut, Reply},
     finish::{self, Ending, Row},
     refusal::Context,
+    schema::TOOL_NAME,
 };
 
 const CONVERSE: &str =
@@ -44,18 +47,39 @@ pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Comp
         let (text, charged) = ("the answer holds no message", Charged::from(usage));
         return Err(context.no_answer(&reply, Kind::Transient, text, charged));
     };
-    let (stop_reason, context) = finish::read(
-        ENDINGS,
-        Some(output.stop_reason().as_str()),
-        &reply,
-        context,
-        Charged::from(usage),
-    )?;
-    let answer = message.content().iter().filter_map(|block| match block {
+    // The one tool that is offered is the form of an answer: its call is the end.
+    let form = message.content().iter().find_map(|block| match block {
+        ContentBlock::ToolUse(call) if call.name() == TOOL_NAME => Some(json(call.input())),
+        _ => None,
+    });
+    let word = match output.stop_reason().as_str() {
+        "tool_use" if form.is_some() => "end_turn",
+        word => word,
+    };
+    let (stop_reason, context) =
+        finish::read(ENDINGS, Some(word), &reply, context, Charged::from(usage))?;
+    let text = message.content().iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    Ok(Completion { answer: answer.collect(), stop_reason, usage, observed: context.observed })
+    let answer = form.map_or_else(|| text.collect(), |form| form.to_string());
+    Ok(Completion { answer, stop_reason, usage, observed: context.observed })
+}
+
+/// The SDK's JSON as everybody has it.
+fn json(document: &Document) -> Value {
+    match document {
+        Document::Null => Value::Null,
+        Document::Bool(flag) => Value::Bool(*flag),
+        Document::String(text) => text.as_str().into(),
+        Document::Number(Number::PosInt(number)) => (*number).into(),
+        Document::Number(Number::NegInt(number)) => (*number).into(),
+        Document::Number(Number::Float(number)) => (*number).into(),
+        Document::Array(values) => values.iter().map(json).collect(),
+        Document::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), json(value))).collect()
+        }
+    }
 }
 
 /// Token counts: cached tokens are **beside** `inputTokens` (Claude, Nova).

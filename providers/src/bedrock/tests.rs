@@ -18,8 +18,9 @@ use crate::{
     finish,
     parameters::Parameters,
     provider::Provider,
-    settings::{Settings, Vendor},
+    settings::Settings,
     testing::{self, REQUEST},
+    vendor::Vendor,
 };
 
 /// Answers each request with these bytes; tells what it was asked.

@@ -1,5 +1,7 @@
 //! Google Gemini, generateContent: `POST {base-url}/v1beta/models/{model}:generateContent`.
 
+mod batches;
+mod embeddings;
 mod errors;
 pub(crate) mod parameters;
 mod request;
@@ -12,6 +14,7 @@ use crate::{
     settings::{Setup, SetupError},
 };
 
+pub(crate) use embeddings::EMBEDS;
 pub(crate) use errors::{NAMES, observed, with_reset};
 pub(crate) use response::usage;
 
@@ -30,7 +33,9 @@ pub(crate) const fn generate_content() -> Protocol {
 }
 
 pub(crate) fn client(setup: &Setup<'_>) -> Result<Client, SetupError> {
-    Client::new(setup, ReplyReader::new(setup, &GENERATE_CONTENT), HeaderMap::new())
+    let replies = ReplyReader::new(setup, &GENERATE_CONTENT);
+    let batches = batches::FileBatches::new(setup, &replies)?;
+    Ok(Client::new(setup, replies, HeaderMap::new())?.with_batches(batches))
 }
 
 #[cfg(test)]

@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        settings::Vendor,
         testing::{self, REQUEST},
+        vendor::Vendor,
     };
 
     fn written(request: &Request<'_>) -> Value {

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::{
     batch::{Answers, BatchApi, State},
-    batch_endpoint::BatchEndpoint,
+    batch_endpoint::{BatchEndpoint, certainly_refused},
     call::{BoxFuture, Request},
     client::ReplyReader,
-    error::{Charged, Error, Kind},
+    error::{Error, Kind},
     exchange::Reply,
     json::text,
     settings::{Setup, SetupError},
@@ -68,11 +68,7 @@ impl BatchApi for FileBatches {
             let body = serde_json::to_vec(&batch)
                 .map_err(|_| Error::unsent(Kind::InvalidRequest, "a batch cannot be written"))?;
             let answered = self.batches.post(body).await;
-            let refused = match &answered {
-                Ok(reply) => !reply.is_success() && reply.status < 500,
-                Err(error) => error.charged == Charged::No,
-            };
-            if refused {
+            if certainly_refused(&answered) {
                 // Documents should not stay in the vendor's store for nothing. If they do, that
                 // changes nothing here.
                 let _ = self.files.delete(&file).await;

@@ -47,6 +47,10 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
     if status == 400 && envelope.says(&["maximum context length"]) {
         return Some(Kind::TooLarge);
     }
+    // The model has none; the key is good for everything else that it is asked.
+    if status == 403 && envelope.says(&["not allowed to generate embeddings"]) {
+        return Some(Kind::InvalidRequest);
+    }
     envelope.types.iter().find_map(|class| {
         Some(match class.as_str() {
             "insufficient_quota" => Kind::QuotaExhausted,

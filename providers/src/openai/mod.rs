@@ -2,6 +2,7 @@
 //! compatible with it; the vendor's other API is in `responses`.
 
 mod batches;
+pub(crate) mod embeddings;
 mod errors;
 mod model;
 pub(crate) mod parameters;
@@ -20,9 +21,11 @@ use crate::{
     error::Error,
     parameters::Table,
     schema::{self, Keeps},
-    settings::{Api, OutputCap, Settings, Setup, SetupError},
+    settings::{Settings, Setup, SetupError},
+    vendor::{Api, OutputCap},
 };
 
+pub(crate) use embeddings::no_effort;
 pub(crate) use errors::{NAMES, observed};
 pub(crate) use response::usage;
 pub(crate) use responses::usage as usage_of_responses;

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     picture::Picture,
     prompt,
-    settings::OutputCap,
+    vendor::OutputCap,
 };
 
 /// No sampling parameters of our own: reasoning models refuse them.
@@ -131,8 +131,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        settings::{Api, Vendor},
         testing::REQUEST,
+        vendor::{Api, Vendor},
     };
 
     const DIALECT: Dialect = Dialect { vendor: Vendor::OPENAI, api: Api::ChatCompletions };

@@ -13,8 +13,8 @@ use crate::{
     error::{Charged, Kind},
     exchange::{Cut, Reply},
     finish,
-    settings::Vendor,
     testing::{self, REQUEST},
+    vendor::Vendor,
 };
 
 fn client() -> Client {
@@ -51,6 +51,7 @@ fn errors() {
         (401, &[], bad, Some("invalid_api_key"), "Incorrect API key",                Kind::Unauthorized, None),
         (401, &[], bad, None, "You must be a member of an organization",             Kind::Unauthorized, None),
         (403, &[], "request_forbidden", None, "Country not supported",               Kind::Unauthorized, None),
+        (403, &[], bad, None, "You are not allowed to generate embeddings from this model", Kind::InvalidRequest, None),
         (404, &[], bad, Some("model_not_found"), "no such model",                    Kind::InvalidRequest, None),
         (408, &[], "", None, "",                                                     Kind::Transient, None),
         (409, &[], "conflict", Some("conversation_locked"), "locked",                Kind::Transient, None),

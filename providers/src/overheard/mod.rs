@@ -21,7 +21,7 @@ use crate::{
     observed::Observed,
     openai,
     refusal::Context,
-    settings::Vendor,
+    vendor::Vendor,
 };
 
 /// What an answer says beside its words.

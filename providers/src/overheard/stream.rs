@@ -4,7 +4,7 @@ use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
 use super::Heard;
-use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text, settings::Vendor};
+use crate::{envelope::Envelope, error::Error, exchange::Reply, json::text, vendor::Vendor};
 
 /// A longer line is passed over: no event that tells of tokens is nearly as long.
 const MAX_LINE: usize = 4 << 20;

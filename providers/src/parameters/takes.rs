@@ -67,6 +67,7 @@ impl Takes {
                     _ => words.concat(),
                 }
             }
+            Self::Texts(usize::MAX) => "a text, or a list of them".to_owned(),
             Self::Texts(most) => format!("a text, or a list of 1 to {most}"),
             Self::Object => "an object".to_owned(),
         }

@@ -5,8 +5,8 @@ use crate::{
     body::{placed, written},
     call::Request,
     dialect::Dialect,
-    settings::{Api, Vendor},
     testing::REQUEST,
+    vendor::{Api, Vendor},
 };
 
 fn object(value: &Value) -> Map<String, Value> {
@@ -37,7 +37,7 @@ fn each_vendor_has_them_in_its_own_place() {
     let given = json!({"temperature":0.2,"top_p":0.9,"stop":"END"});
     #[rustfmt::skip]
     let cases = [
-        (of(Vendor::ANTHROPIC), "claude-haiku-4-5", None, given.clone(), json!({"temperature":0.2,"top_p":0.9,"stop_sequences":["END"]})),
+        (of(Vendor::ANTHROPIC), "claude-sonnet-4-20250514", None, given.clone(), json!({"temperature":0.2,"top_p":0.9,"stop_sequences":["END"]})),
         (of(Vendor::OPENAI), "gpt-4o", None, json!({"seed":7,"stop":["a","b"],"service_tier":"flex"}), json!({"seed":7,"stop":["a","b"],"service_tier":"flex"})),
         (of(Vendor::OPENAI), "gpt-5.4", Some(Effort::None), json!({"temperature":0}), json!({"temperature":0,"reasoning_effort":"none"})),
         (RESPONSES, "gpt-6-luna", Some(Effort::Low), json!({"verbosity":"low"}), json!({"text":{"verbosity":"low"},"reasoning":{"effort":"low"}})),
@@ -74,6 +74,8 @@ fn what_a_vendor_or_a_model_does_not_take_is_refused_in_a_sentence() {
         (of(Vendor::OPENAI), "gpt-6-luna", None, json!({"temperature":0}), "add effort \"none\""),
         (RESPONSES, "gpt-4o", None, json!({"seed":1}), "seed is not known at openai"),
         (of(Vendor::ANTHROPIC), "claude-sonnet-5-5", None, json!({"temperature":0}), "this model refuses sampling parameters"),
+        (of(Vendor::ANTHROPIC), "claude-haiku-4-5", None, json!({"temperature":0.2,"top_p":0.9}), "not take it together with temperature"),
+        (of(Vendor::BEDROCK), "anthropic.claude-opus-4-1-20250805-v1:0", None, json!({"temperature":0.2,"top_p":0.9}), "leave out one of them"),
         (of(Vendor::ANTHROPIC), "claude-haiku-4-5", low, json!({"temperature":0}), "does not go together with thinking"),
         (of(Vendor::ANTHROPIC), "claude-haiku-4-5", low, json!({"thinking_budget":2000}), "give only one of effort and thinking_budget"),
         (of(Vendor::ANTHROPIC), "claude-sonnet-5", None, json!({"thinking_budget":2000}), "write effort instead"),

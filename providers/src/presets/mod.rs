@@ -16,7 +16,7 @@ use crate::{
     classify::ErrorNames,
     openai,
     schema::{self, Keeps},
-    settings::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
+    vendor::{BasePath, Credentials, ModelsList, OutputCap, Profile, Vendor},
 };
 
 /// Compatible vendors serve other vendors' models, whose caps are known by those.
@@ -40,6 +40,7 @@ pub(crate) const COMPATIBLE: Profile = Profile {
     output_cap: Some(OutputCap::MaxTokens),
     schemas: |_| Keeps::Schema(&schema::OPENAI),
     json_mode: Some(openai::json_mode),
+    embeddings: None,
     batches: false,
     preset: true,
     parameters: |_| &parameters::PLAIN,
@@ -73,6 +74,7 @@ impl Vendor {
     /// Mistral: docs.mistral.ai/api. A seed is called `random_seed`.
     pub const MISTRAL: Self = Self(&Profile {
         name: "mistral",
+        embeddings: Some(&openai::embeddings::MISTRAL),
         base_url: "https://api.mistral.ai/v1",
         key_variable: "MISTRAL_API_KEY",
         error_names: names(errors::no_code, errors::mistral),
@@ -102,6 +104,7 @@ impl Vendor {
     /// Together AI: docs.together.ai.
     pub const TOGETHER: Self = Self(&Profile {
         name: "together",
+        embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://api.together.xyz/v1",
         key_variable: "TOGETHER_API_KEY",
         error_names: names(errors::together_code, errors::no_type),
@@ -112,6 +115,7 @@ impl Vendor {
     /// Fireworks AI: docs.fireworks.ai.
     pub const FIREWORKS: Self = Self(&Profile {
         name: "fireworks",
+        embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://api.fireworks.ai/inference/v1",
         key_variable: "FIREWORKS_API_KEY",
         error_names: names(errors::no_code, errors::fireworks),
@@ -144,6 +148,7 @@ impl Vendor {
     /// OpenRouter: openrouter.ai/docs. Errors of the vendor behind it come wrapped.
     pub const OPENROUTER: Self = Self(&Profile {
         name: "openrouter",
+        embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://openrouter.ai/api/v1",
         key_variable: "OPENROUTER_API_KEY",
         error_names: names(errors::no_code, errors::openrouter),
@@ -154,6 +159,7 @@ impl Vendor {
     /// Ollama, on this machine: docs.ollama.com/api/openai-compatibility. It wants no key.
     pub const OLLAMA: Self = Self(&Profile {
         name: "ollama",
+        embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "http://localhost:11434/v1",
         key_variable: "OLLAMA_API_KEY",
         credentials: Credentials::IfAny,
@@ -166,6 +172,7 @@ impl Vendor {
     /// key where it was started with one.
     pub const VLLM: Self = Self(&Profile {
         name: "vllm",
+        embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "http://localhost:8000/v1",
         key_variable: "VLLM_API_KEY",
         credentials: Credentials::IfAny,
@@ -187,6 +194,7 @@ impl Vendor {
     /// DeepInfra: deepinfra.com/docs/advanced/openai_api. Its limit is of calls at once.
     pub const DEEPINFRA: Self = Self(&Profile {
         name: "deepinfra",
+        embeddings: Some(&openai::embeddings::COMPATIBLE),
         base_url: "https://api.deepinfra.com/v1/openai",
         key_variable: "DEEPINFRA_API_KEY",
         parameters: |_| &parameters::DEEPINFRA,

@@ -4,7 +4,9 @@
 //! Vendors keep to a part of JSON Schema only, each to its own ([`Rules`]). What an ordinary schema
 //! says beyond that is left out of what is sent (and said in a description, so that the model knows
 //! of it): the caller checks the answer against the schema as it was written. What cannot be left
-//! out, such as a map with any names, is told to the model in words instead ([`Form::Told`]).
+//! out, such as a map with any names, is told to the model in words instead ([`Form::Told`]). Models
+//! that keep to no schema, and know tools, are made to call one whose arguments are the answer
+//! ([`Form::Tool`]): it is no stricter than words, but it is JSON.
 //!
 //! | the author writes | sent to a strict vendor | the answer comes back |
 //! |---|---|---|
@@ -20,8 +22,9 @@ mod restore;
 mod rules;
 
 use serde_json::Value;
+use tidegate_types::Effort;
 
-pub(crate) use rules::{ANTHROPIC, GEMINI, Keeps, LENIENT, OPENAI};
+pub(crate) use rules::{ANTHROPIC, GEMINI, Keeps, LENIENT, OPENAI, TOOL};
 
 use crate::{
     call::{Completion, Request},
@@ -37,6 +40,13 @@ pub enum Form {
         /// As it is sent.
         schema: Value,
         /// The answer stands in a field of it.
+        wrapped: bool,
+    },
+    /// The vendor keeps to none: the model must call a tool whose arguments are the answer.
+    Tool {
+        /// Of the arguments.
+        schema: Value,
+        /// The answer stands in a field of them.
         wrapped: bool,
     },
     /// The model is told of it in words.
@@ -55,6 +65,10 @@ impl Dialect {
                 Ok((schema, wrapped)) => Form::Kept { schema, wrapped },
                 Err(why) => Form::Told { why },
             },
+            Keeps::Tool(rules) => match normal::normal(rules, schema) {
+                Ok((schema, wrapped)) => Form::Tool { schema, wrapped },
+                Err(why) => Form::Told { why },
+            },
             Keeps::Json | Keeps::Nothing => {
                 Form::Told { why: "this model keeps to no schema".to_owned() }
             }
@@ -69,9 +83,19 @@ impl Dialect {
             (Keeps::Schema(rules), Form::Kept { wrapped, .. }) => {
                 restore::restored(schema, &answer, wrapped, rules.all_required).unwrap_or(answer)
             }
+            // Where the tool was left out, the model was told.
+            (Keeps::Tool(rules), Form::Tool { wrapped, .. }) => {
+                let answer = restore::without_fence(&answer).unwrap_or(answer);
+                restore::restored(schema, &answer, wrapped, rules.all_required).unwrap_or(answer)
+            }
             (_, Form::Told { .. }) => restore::without_fence(&answer).unwrap_or(answer),
-            (_, Form::Kept { .. }) => answer,
+            (_, Form::Kept { .. } | Form::Tool { .. }) => answer,
         }
+    }
+
+    /// Whether a schema goes to this model as a tool.
+    pub(crate) fn has_tool(self, model: &str) -> bool {
+        matches!((self.vendor.0.schemas)(model), Keeps::Tool(_))
     }
 
     /// The answer to a request, as its author wants it.
@@ -88,7 +112,7 @@ impl Dialect {
     /// What makes the vendor put out JSON, whichever; nothing where there is no such thing.
     fn json_mode(self, model: &str) -> Option<Value> {
         match (self.vendor.0.schemas)(model) {
-            Keeps::Nothing => None,
+            Keeps::Nothing | Keeps::Tool(_) => None,
             Keeps::Json | Keeps::Schema(_) => self.vendor.0.json_mode.map(|mode| mode(self.api)),
         }
     }
@@ -109,7 +133,8 @@ impl<'a> Prepared<'a> {
         let Some(schema) = request.schema else { return plain };
         match dialect.schema(request.model, schema) {
             Form::Kept { schema, .. } => Self { schema: Some(schema), ..plain },
-            Form::Told { .. } => Self {
+            Form::Tool { schema, .. } if !thinks(request) => Self { schema: Some(schema), ..plain },
+            Form::Tool { .. } | Form::Told { .. } => Self {
                 instructions: Some(told(request.instructions, schema)),
                 json_mode: dialect.json_mode(request.model),
                 ..plain
@@ -132,6 +157,21 @@ pub(crate) fn with_json_mode(body: Vec<u8>, mode: Option<Value>) -> Vec<u8> {
     let Ok(mut value) = serde_json::from_slice::<Value>(&body) else { return body };
     merge(&mut value, mode);
     serde_json::to_vec(&value).unwrap_or(body)
+}
+
+/// The one tool that is ever offered.
+pub(crate) const TOOL_NAME: &str = "answer";
+
+pub(crate) const TOOL_IS: &str = "Takes the answer. Call it once, with all of the answer.";
+
+/// A model that thinks cannot be made to call a tool: "Thinking may not be enabled when tool_choice
+/// forces tool use" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
+fn thinks(request: &Request<'_>) -> bool {
+    let has_budget = |fields: &serde_json::Map<String, Value>| {
+        ["thinking_budget", "thinking"].iter().any(|name| fields.contains_key(*name))
+    };
+    request.parameters.effort.is_some_and(|effort| effort != Effort::None)
+        || request.parameters.fields.is_some_and(has_budget)
 }
 
 fn told(instructions: &str, schema: &Value) -> String {

@@ -8,6 +8,8 @@ pub(crate) const WRAP: &str = "answer";
 pub(crate) enum Keeps {
     /// It keeps to one of this form.
     Schema(&'static Rules),
+    /// It knows none, but calls a tool with arguments of this form.
+    Tool(&'static Rules),
     /// It puts out JSON, whichever.
     Json,
     /// It is told in words.
@@ -112,7 +114,14 @@ pub(crate) static GEMINI: Rules = Rules {
 /// Servers whose sampler follows a grammar that is made of the schema: they take what is ordinary,
 /// maps included (docs.vllm.ai/en/latest/features/structured_outputs.html,
 /// docs.ollama.com/capabilities/structured-outputs).
-pub(crate) static LENIENT: Rules = Rules {
+pub(crate) static LENIENT: Rules = ORDINARY;
+
+/// A tool's arguments are an object; beside that their schema is an ordinary one, which is read by
+/// the model and not by a sampler (platform.claude.com/docs/en/agents-and-tools/tool-use,
+/// docs.aws.amazon.com/nova/latest/userguide/tool-use-definition.html).
+pub(crate) static TOOL: Rules = Rules { object_root: true, ..ORDINARY };
+
+const ORDINARY: Rules = Rules {
     closed: false,
     all_required: false,
     object_root: false,

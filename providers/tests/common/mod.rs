@@ -160,7 +160,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
         let text = String::from_utf8_lossy(&bytes).to_lowercase();
         if let Some(head) = text.find("\r\n\r\n") {
             let length = text
-                .split("content-length: ")
+                .split("\ncontent-length: ")
                 .nth(1)
                 .and_then(|rest| rest.split("\r\n").next())
                 .map_or(0, |n| n.parse().unwrap());

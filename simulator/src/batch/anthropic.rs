@@ -142,7 +142,7 @@ fn take(state: &State, headers: &HeaderMap, body: &[u8]) -> Result<Body, Problem
             .filter(|params| params.is_object())
             .ok_or_else(|| wrong("params: Field required"))?;
         let id = rng::draw(&[state.config.seed, number, n]);
-        items.push(Item::new::<Anthropic>(&state.config, headers, id, name, params));
+        items.push(Item::new::<Anthropic>(&state.config, headers, id, name, (None, params)));
     }
     let (now, count) = (state.now(), items.len() as u64);
     let batch = Progress::new(now, state.config.batches.duration, items);

@@ -28,14 +28,14 @@ pub(crate) enum Outcome {
 }
 
 impl Item {
-    /// Decides what becomes of a request, which has this number. One that cannot be read fails by
-    /// itself.
+    /// Decides what becomes of a request, which has this number. `named` is what the path would say
+    /// of the model. One that cannot be read fails by itself.
     pub(crate) fn new<V: Vendor>(
         config: &Config,
         headers: &HeaderMap,
         id: u64,
         custom_id: &str,
-        body: &Value,
+        (named, body): (Option<&str>, &Value),
     ) -> Self {
         let failed = |problem: &Problem| {
             let (status, body) = V::problem(problem, "", id);
@@ -47,7 +47,7 @@ impl Item {
         } else if chance < config.batches.expire_rate + config.batches.error_rate {
             Some(failed(&Problem::Server))
         } else {
-            Some(match V::read(None, headers, body.to_string().as_bytes()) {
+            Some(match V::read(named, headers, body.to_string().as_bytes()) {
                 Err(problem) => failed(&problem),
                 Ok(call) => {
                     let answer = Answer::write(&call, config);

@@ -94,9 +94,9 @@ impl Job {
             }
             let id = rng::draw(&[config.seed, number, n]);
             items.push(if endpoint == "/v1/responses" {
-                Item::new::<Responses>(config, headers, id, name, &line["body"])
+                Item::new::<Responses>(config, headers, id, name, (None, &line["body"]))
             } else {
-                Item::new::<OpenAi>(config, headers, id, name, &line["body"])
+                Item::new::<OpenAi>(config, headers, id, name, (None, &line["body"]))
             });
         }
         if items.is_empty() && errors.is_empty() {

@@ -8,9 +8,11 @@
 pub(crate) mod anthropic;
 pub(crate) mod batches;
 mod bounded_store;
+pub(crate) mod gemini;
 mod item;
 mod job;
 pub(crate) mod openai;
+mod operation;
 mod page;
 mod progress;
 pub(crate) mod store;

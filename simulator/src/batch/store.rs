@@ -6,13 +6,16 @@ use axum::body::Bytes;
 use chrono::Utc;
 use serde_json::{Value, json};
 
-use super::{bounded_store::BoundedStore, job::Job, progress::Progress};
+use super::{bounded_store::BoundedStore, job::Job, operation::Batch, progress::Progress};
 
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     made: u64,
     pub(super) anthropic: BoundedStore<Progress>,
     pub(super) openai: BoundedStore<Job>,
+    pub(super) gemini: BoundedStore<Batch>,
+    /// What was uploaded to Gemini, by the number of its upload; nothing until it is whole.
+    pub(super) uploads: BoundedStore<Option<Bytes>>,
     pub(super) files: BoundedStore<File>,
 }
 
@@ -26,6 +29,9 @@ impl Store {
     /// The prompts of batches that have ended since this was asked last.
     pub(crate) fn answered(&mut self, now: Duration) -> Vec<u64> {
         let batches = self.anthropic.all().chain(self.openai.all().map(|job| &mut job.progress));
+        // The answers of those that were cancelled are nobody's.
+        let gemini = self.gemini.all().map(|batch| &mut batch.progress);
+        let batches = batches.chain(gemini.filter(|progress| progress.cancelled().is_none()));
         batches.flat_map(|batch| batch.answered(now)).collect()
     }
 }

@@ -43,9 +43,57 @@ pub(crate) fn check(model: &str, max_tokens: u64, body: &Value) -> Result<(), Pr
     if version(model, "claude").is_some()
         && let Some(schema) = body.pointer("/output_config/format/schema")
     {
+        // build-with-claude/structured-outputs: from Claude 4.5 on.
+        if version(model, "claude").is_some_and(|version| version < 45) {
+            return Err(Problem::invalid(
+                "This model does not support the `output_config.format` parameter.",
+                "output_config",
+            ));
+        }
         strict::anthropic(schema)?;
     }
     model_check(model, max_tokens, body, body.get("thinking"), effort(body))
+}
+
+/// The tool that a call forces, and the schema of its arguments
+/// (agents-and-tools/tool-use/implement-tool-use).
+pub(crate) fn forced_tool(body: &Value) -> Result<Option<(String, Value)>, Problem> {
+    let refused = |message: String| Err(Problem::invalid(message, "tools"));
+    let tools = body.get("tools").and_then(Value::as_array);
+    let mut found = None;
+    let choice = body.get("tool_choice").filter(|choice| !choice.is_null());
+    let forced = choice.filter(|choice| choice["type"] == "tool").map(|choice| &choice["name"]);
+    for (n, tool) in tools.into_iter().flatten().enumerate() {
+        let name = tool["name"].as_str().unwrap_or_default();
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            return refused(format!(
+                "tools.{n}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"
+            ));
+        }
+        if tool["input_schema"]["type"] != "object" {
+            return refused(format!(
+                "tools.{n}.custom.input_schema.type: Input should be 'object'"
+            ));
+        }
+        if forced.is_some_and(|forced| forced == name) {
+            found = Some((name.to_owned(), tool["input_schema"].clone()));
+        }
+    }
+    if choice.is_some() && tools.is_none_or(Vec::is_empty) {
+        return refused("tool_choice: may only be specified while providing `tools`.".to_owned());
+    }
+    if forced.is_some() && found.is_none() {
+        return refused(format!(
+            "Tool '{}' not found in provided tools",
+            forced.and_then(Value::as_str).unwrap_or_default()
+        ));
+    }
+    let thinks = body.pointer("/thinking/type").and_then(Value::as_str);
+    if found.is_some() && matches!(thinks, Some("enabled" | "adaptive")) {
+        return refused("Thinking may not be enabled when tool_choice forces tool use.".to_owned());
+    }
+    Ok(found)
 }
 
 fn effort(body: &Value) -> Option<&Value> {
@@ -74,6 +122,12 @@ pub(super) fn model_check(
         && (always || version.is_some_and(|version| version >= NO_SAMPLING))
     {
         return refused(format!("`{name}` is deprecated for this model."));
+    }
+    if given(&"temperature") && given(&"top_p") && version.is_some_and(|version| version >= 41) {
+        return refused(
+            "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+                .to_owned(),
+        );
     }
     if let Some(effort) = effort
         && !["low", "medium", "high", "xhigh", "max"].map(Value::from).contains(effort)

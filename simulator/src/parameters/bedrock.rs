@@ -21,6 +21,37 @@ const TOP: &[&str] = &[
     "outputConfig",
 ];
 
+/// The tool that a call forces, and the schema of its arguments: `API_runtime_ToolConfiguration`.
+pub(crate) fn forced_tool(body: &Value) -> Result<Option<(String, Value)>, Problem> {
+    let Some(config) = body.get("toolConfig") else { return Ok(None) };
+    let refused = |message: &str| Err(Problem::invalid(message, "toolConfig"));
+    let tools = config["tools"].as_array().filter(|tools| !tools.is_empty());
+    let Some(tools) = tools else {
+        return refused(
+            "1 validation error detected: Value at 'toolConfig.tools' failed to satisfy constraint: Member must have length greater than or equal to 1",
+        );
+    };
+    let forced = config.pointer("/toolChoice/tool/name").and_then(Value::as_str);
+    let mut found = None;
+    for tool in tools {
+        let specification = &tool["toolSpec"];
+        let schema = &specification["inputSchema"]["json"];
+        if schema["type"] != "object" {
+            return refused(
+                "The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.",
+            );
+        }
+        let name = specification["name"].as_str().unwrap_or_default();
+        if forced == Some(name) {
+            found = Some((name.to_owned(), schema.clone()));
+        }
+    }
+    if forced.is_some() && found.is_none() {
+        return refused("The toolChoice names a tool that is not in toolConfig.tools.");
+    }
+    Ok(found)
+}
+
 /// Refuses what the vendor refuses.
 pub(crate) fn check(model: &str, max_tokens: u64, body: &Value) -> Result<(), Problem> {
     let inference = body.get("inferenceConfig");

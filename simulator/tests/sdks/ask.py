@@ -1,7 +1,7 @@
 """Asks the simulator through the vendors' own SDKs, and prints what they made of its answers as JSON.
 
 Usage: ask.py URL. Each vendor is asked three times: for an answer, for one that satisfies a schema, and once more than its
-limit allows. Where a vendor has batches, two requests go that way.
+limit allows. Where a vendor has batches, two requests go that way; where it has embeddings, two texts become vectors.
 """
 
 import io
@@ -94,11 +94,14 @@ def with_openai():
     lines = [json.loads(text) for text in client.files.content(done.output_file_id).text.splitlines()]
     completions = {one["custom_id"]: openai.types.chat.ChatCompletion(**one["response"]["body"]) for one in lines}
     deleted = client.files.delete(uploaded.id).deleted
+    # The SDK asks for base64, and reads it.
+    embedded = client.embeddings.create(model="text-embedding-3-small", input=["high", "low"], dimensions=8)
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA}}
     return {
         "plain": answer(ask()),
         "schema": answer(ask(response_format=schema)),
         "refused": refused(lambda: ask(LIMITED + "-o"), openai.RateLimitError, lambda error: error.status_code),
+        "vectors": [len(one.embedding) for one in embedded.data],
         "batch": {"listed": batch.id in listed and deleted, "results": {name: answer(one) for name, one in completions.items()}},
     }
 
@@ -132,11 +135,29 @@ def with_gemini():
         stop = response.candidates[0].finish_reason.name
         return told(response.text, stop, usage.prompt_token_count, usage.candidates_token_count)
 
+    # Files and batches are of this version.
+    older = google.genai.Client(api_key="k", http_options={"base_url": URL, "api_version": "v1beta"})
+    contents = [{"role": "user", "parts": [{"text": DOCUMENT}]}]
+    lines = [json.dumps({"key": f"d-{number}", "request": {"contents": contents}}) for number in range(2)]
+    file = io.BytesIO("\n".join(lines).encode())
+    uploaded = older.files.upload(file=file, config={"mime_type": "application/jsonl", "display_name": "requests"})
+    batch = older.batches.create(model="gemini", src=uploaded.name, config={"display_name": "ours"})
+    listed = [one.name for one in older.batches.list(config={"page_size": 5}) if one.display_name == "ours"]
+    while (done := older.batches.get(name=batch.name)).state.name != "JOB_STATE_SUCCEEDED":
+        time.sleep(0.1)
+    results = {}
+    for line in older.files.download(file=done.dest.file_name).decode().splitlines():
+        one = json.loads(line)
+        results[one["key"]] = answer(google.genai.types.GenerateContentResponse.model_validate(one["response"]))
     schema = {"response_mime_type": "application/json", "response_json_schema": SCHEMA}
+    config = {"output_dimensionality": 8, "task_type": "CLUSTERING"}
+    embedded = client.models.embed_content(model="gemini-embedding-001", contents=["high", "low"], config=config)
     return {
+        "vectors": [len(one.values) for one in embedded.embeddings],
         "plain": answer(ask()),
         "schema": answer(ask(**schema)),
         "refused": refused(lambda: ask(LIMITED + "-g"), google.genai.errors.ClientError, lambda error: error.code),
+        "batch": {"listed": batch.name in listed, "results": results},
     }
 
 

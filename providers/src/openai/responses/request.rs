@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        settings::{Api, Vendor},
         testing::REQUEST,
+        vendor::{Api, Vendor},
     };
 
     fn written(request: &Request<'_>) -> Value {

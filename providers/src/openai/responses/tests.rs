@@ -11,8 +11,9 @@ use crate::{
     client::Client,
     error::{Charged, Kind},
     finish,
-    settings::{Api, Settings, Vendor},
+    settings::Settings,
     testing::{self, REQUEST},
+    vendor::{Api, Vendor},
 };
 
 fn client() -> Client {
