@@ -3,6 +3,8 @@
 //! A member is named by its path in the archive; one of an archive within an archive by the paths
 //! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL.
 
+mod frames;
+
 use std::{
     cell::Cell,
     collections::HashSet,
@@ -12,9 +14,10 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
-use ruzstd::decoding::StreamingDecoder;
 use tar::EntryType;
 use zip::{ZipArchive, result::ZipError};
+
+pub(crate) use frames::Frames;
 
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
@@ -110,6 +113,29 @@ pub fn read(
         Some(rest) => read(&bytes, &name, rest, limits),
         None => Ok((bytes, name)),
     }
+}
+
+/// The tar archive that a compressed file is, unpacked once for all who [`read`] a member of it:
+/// else each of them would unpack what comes before it, and what comes after. `None` where there is
+/// no such archive in it, or one of more bytes than archives may have, or of which something is
+/// damaged.
+#[must_use]
+pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>> {
+    let format = Format::of(bytes, name).ok()?;
+    let unpacked: Box<dyn Read + '_> = match format {
+        Format::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+        Format::Zstd => Box::new(Frames::of(bytes)),
+        _ => return None,
+    };
+    // Bombs go off where they are read.
+    let mut unpacked = Budget::of(bytes, limits).bound(unpacked).take(limits.archive_bytes + 1);
+    let mut tar = Vec::new();
+    (&mut unpacked).take(512).read_to_end(&mut tar).ok()?;
+    if !is_tar(&tar) {
+        return None;
+    }
+    unpacked.read_to_end(&mut tar).ok()?;
+    (tar.len() as u64 <= limits.archive_bytes).then_some(tar)
 }
 
 /// The texts of all members under their names: of an archive that is a part of a document. `text_of`
@@ -246,14 +272,14 @@ fn each(
         Format::Tar => each_in_tar(&mut budget.bound(bytes), format, &budget, &mut visit),
         _ => {
             let unpacked: Box<dyn Read + '_> = match format {
-                Format::Zstd => Box::new(Frames { rest: bytes, frame: None }),
+                Format::Zstd => Box::new(Frames::of(bytes)),
                 _ => Box::new(MultiGzDecoder::new(bytes)),
             };
             let mut unpacked = budget.bound(unpacked);
             let mut start = Vec::new();
             let head = (&mut unpacked).take(512).read_to_end(&mut start);
             head.map_err(|error| budget.fault(format, &error))?;
-            let is_tar = start.get(257..262) == Some(b"ustar");
+            let is_tar = is_tar(&start);
             let mut reader = Cursor::new(start).chain(unpacked);
             if is_tar {
                 return each_in_tar(&mut reader, format, &budget, &mut visit);
@@ -262,6 +288,11 @@ fn each(
             visit(inner_name(name), Ok(entry)).map(drop)
         }
     }
+}
+
+/// Whether a file that begins so is a tar archive.
+fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
 }
 
 type Visit<'v> =
@@ -374,47 +405,6 @@ impl<R: Read> Read for Bounded<R> {
         }
         Ok(read)
     }
-}
-
-/// The frames of a Zstandard file, one after the other.
-struct Frames<'a> {
-    rest: &'a [u8],
-    frame: Option<Box<StreamingDecoder<&'a [u8], ruzstd::decoding::FrameDecoder>>>,
-}
-
-impl Read for Frames<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        loop {
-            let mut frame = match self.frame.take() {
-                Some(frame) => frame,
-                None if self.rest.is_empty() => return Ok(0),
-                None => match skippable(self.rest) {
-                    Some(rest) => {
-                        self.rest = rest;
-                        continue;
-                    }
-                    None => {
-                        Box::new(StreamingDecoder::new(self.rest).map_err(std::io::Error::other)?)
-                    }
-                },
-            };
-            let read = frame.read(buffer)?;
-            if read > 0 || buffer.is_empty() {
-                self.frame = Some(frame);
-                return Ok(read);
-            }
-            self.rest = frame.into_inner();
-        }
-    }
-}
-
-/// What follows a frame that holds no content, if one begins here.
-fn skippable(bytes: &[u8]) -> Option<&[u8]> {
-    let (head, rest) = bytes.split_at_checked(8)?;
-    let number =
-        |part: &[u8]| part.iter().rev().fold(0_u32, |all, byte| all << 8 | u32::from(*byte));
-    let is_skippable = (0x184D_2A50..=0x184D_2A5F).contains(&number(&head[..4]));
-    is_skippable.then(|| rest.get(number(&head[4..]) as usize..).unwrap_or_default())
 }
 
 /// What a compressed file is called without its last ending.

@@ -36,10 +36,6 @@ impl Format {
     pub fn of(bytes: &[u8], name: &str) -> Result<Self, Unreadable> {
         let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-        // The mark may come after up to a kilobyte of anything; a message may carry a PDF.
-        if start[..start.len().min(1_024)].windows(5).any(|window| window == b"%PDF-") {
-            return Ok(Self::Pdf);
-        }
         if start.starts_with(b"PK\x03\x04") {
             return archived(start, extension.as_deref());
         }
@@ -63,6 +59,11 @@ impl Format {
         }
         if start.get(257..262) == Some(b"ustar") {
             return Ok(Self::Tar);
+        }
+        // The mark may come after up to a kilobyte of anything but what has a mark of its own, such as
+        // an archive that begins with a PDF; a message may carry one.
+        if start[..start.len().min(1_024)].windows(5).any(|window| window == b"%PDF-") {
+            return Ok(Self::Pdf);
         }
         if start.starts_with(b"\xd0\xcf\x11\xe0") {
             if holds(start, "EncryptedPackage") {

@@ -67,6 +67,10 @@ pub(crate) fn extract_within(
         return picture(bytes, format, limits, depth);
     }
     let (mut missing_pages, mut pictures) = (Vec::new(), Vec::new());
+    // Of what is attached to it or packed in it.
+    let text_of = |bytes: &[u8], name: &str, depth: usize| {
+        extract_within(bytes, name, limits, depth).map(|read| read.text)
+    };
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
             (encoding::decode(bytes)?, None)
@@ -90,13 +94,11 @@ pub(crate) fn extract_within(
             missing_pages = missing;
             (Cow::Owned(text), None)
         }
-        Format::Eml => (Cow::Owned(mail::extract(bytes, limits, depth)?), None),
+        Format::Eml => (Cow::Owned(mail::extract(bytes, depth, &text_of)?), None),
         // Above.
         Format::Png | Format::Jpeg | Format::Webp | Format::Tiff => (Cow::Borrowed(""), None),
         Format::Zip | Format::Tar | Format::Gzip | Format::Zstd => {
-            let text_of = |bytes: &[u8], name: &str| {
-                extract_within(bytes, name, limits, depth + 1).map(|read| read.text)
-            };
+            let text_of = |bytes: &[u8], name: &str| text_of(bytes, name, depth + 1);
             (Cow::Owned(archive::extract(bytes, name, limits, depth, text_of)?), None)
         }
     };

@@ -108,10 +108,15 @@ pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
             format!("its elements are nested more than {MAX_DEPTH} deep"),
         ));
     }
-    let mut writer = Writer::default();
     let page = Html::parse_document(&text);
-    walk(&page, &styles::hidden(&page), &mut writer);
-    Ok(writer.finish())
+    let but = |hidden: &HashSet<NodeId>| {
+        let mut writer = Writer::default();
+        walk(&page, hidden, &mut writer);
+        writer.finish()
+    };
+    let shown = but(&styles::hidden(&page));
+    // A page that hides all of itself waits for a script that shows it.
+    Ok(if shown.trim().is_empty() { but(&HashSet::new()) } else { shown })
 }
 
 /// `<meta charset="…">` and its older form, as far as the first kilobyte says.
@@ -475,6 +480,8 @@ mod tests {
             "<p class=b>x".repeat(2_000)
         );
         assert!(read(&many).starts_with('x'), "in good time");
+        let waiting = "<style>body > * { display: none }</style><p>shown later<p hidden>never";
+        assert_eq!(read(waiting), "shown later");
     }
 
     #[test]

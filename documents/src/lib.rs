@@ -18,8 +18,9 @@
 //! * [`mod@format`]: the formats that can be read; `detect`: which of them a file has, by its first
 //!   bytes and its name
 //! * [`mod@extract`]: bytes to text; one file or folder each for `html`, `pdf`, `docx`, `sheets`,
-//!   `slides`, `open_document`, `epub` and `mail`; `encoding` for all that is text; `package` and
-//!   `xml` for what is an archive of parts
+//!   `slides`, `open_document`, `epub` and `mail`; `encoding` for all that is text; `numerals` for numbered items,
+//!   `math` for formulas; `package` and `xml` for what is an archive of parts, `compound` for
+//!   what is older
 //! * [`reader`]: the same in a process of its own, with bounded time and memory
 //! * [`command`]: a program of the user's own for some formats
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
@@ -37,6 +38,7 @@
 
 pub mod archive;
 pub mod command;
+mod compound;
 mod detect;
 mod docx;
 mod encoding;
@@ -46,6 +48,8 @@ pub mod format;
 mod html;
 pub mod limits;
 mod mail;
+mod math;
+mod numerals;
 mod open_document;
 mod package;
 mod pdf;

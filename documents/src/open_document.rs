@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use crate::{
     format::Format,
     limits::Limits,
-    package::Package,
+    math,
+    numerals::{letters, roman},
+    package::{Package, resolved},
     unreadable::Unreadable,
     xml::{Element, Node},
 };
@@ -24,7 +26,7 @@ pub(crate) fn extract(bytes: &[u8], format: Format, limits: &Limits) -> Result<S
         .xml("content.xml")?
         .ok_or_else(|| Unreadable::damaged(format, "its content.xml is missing"))?;
     let styles = package.xml("styles.xml")?.unwrap_or_default();
-    let mut body = Body::default();
+    let mut body = Body { formulas: formulas(&mut package, &content), ..Body::default() };
     for tree in [&styles, &content] {
         body.learn(tree);
     }
@@ -40,24 +42,80 @@ pub(crate) fn extract(bytes: &[u8], format: Format, limits: &Limits) -> Result<S
     Ok(parts.collect::<Vec<_>>().join("\n\n"))
 }
 
+/// Formulas are documents of their own, by the names of their folders.
+fn formulas(package: &mut Package<'_>, content: &Element) -> HashMap<String, String> {
+    let mut formulas = HashMap::new();
+    for object in content.all("object") {
+        let Some(folder) = object.attribute("href").map(|name| resolved("", &name)) else {
+            continue;
+        };
+        // One that cannot be read is named where it stands.
+        if let Ok(Some(tree)) = package.xml(&format!("{folder}/content.xml"))
+            && let Some(formula) = tree.child("math")
+        {
+            formulas.insert(folder, formula_text(formula));
+        }
+    }
+    formulas
+}
+
+/// A formula's text: of its tree, or else as it was typed.
+fn formula_text(formula: &Element) -> String {
+    let read = math::text(formula);
+    let typed = || formula.all("annotation").first().map(|typed| typed.text().trim().to_owned());
+    let read = if read.is_empty() { typed().unwrap_or_default() } else { read };
+    if read.is_empty() { "[Formula without text]".to_owned() } else { read }
+}
+
 /// Goes through the text; what stands outside of the lines is kept for later.
 #[derive(Default)]
 struct Body {
-    /// Which levels of each style of lists are numbered.
-    numbered: HashMap<String, Vec<bool>>,
+    /// How each style of lists numbers its levels.
+    numbered: HashMap<(String, usize), Numbered>,
     /// Open lists: style, and the number of the next item.
     lists: Vec<(String, usize)>,
     notes: Vec<String>,
     slides: usize,
     in_cell: bool,
+    /// Texts of formulas, by the folders in which they lie.
+    formulas: HashMap<String, String>,
+}
+
+/// How a level of a list is numbered.
+#[derive(Debug, Clone)]
+struct Numbered {
+    /// `1`, `a`, `A`, `i` or `I`.
+    format: String,
+    start: usize,
+}
+
+impl Numbered {
+    fn mark(&self, number: usize) -> String {
+        let number = match self.format.as_str() {
+            "a" => letters(number),
+            "A" => letters(number).to_ascii_uppercase(),
+            "i" => roman(number),
+            "I" => roman(number).to_ascii_uppercase(),
+            _ => number.to_string(),
+        };
+        format!("{number}. ")
+    }
 }
 
 impl Body {
     fn learn(&mut self, tree: &Element) {
         for style in tree.all("list-style") {
-            let levels =
-                style.elements().map(|level| &*level.name == "list-level-style-number").collect();
-            self.numbered.insert(style.attribute("name").unwrap_or_default(), levels);
+            let name = style.attribute("name").unwrap_or_default();
+            for (place, level) in style.elements().enumerate() {
+                if &*level.name != "list-level-style-number" {
+                    continue;
+                }
+                let place =
+                    number_of(level, "level").map_or(place, |level| level.saturating_sub(1));
+                let format = level.attribute("num-format").unwrap_or_default();
+                let start = number_of(level, "start-value").unwrap_or(1);
+                self.numbered.insert((name.clone(), place), Numbered { format, start });
+            }
         }
     }
 
@@ -99,6 +157,14 @@ impl Body {
                 // What was deleted, what nobody sees, and what computes.
                 "tracked-changes" | "forms" | "sequence-decls" | "user-field-decls"
                 | "variable-decls" | "title" | "desc" => {}
+                "frame" => {
+                    let shown = self.shown(element);
+                    if !shown.is_empty() {
+                        text.push_str(&format!("{shown}\n"));
+                    }
+                    self.blocks(element, text);
+                }
+                "object" if element.child("math").is_some() => {}
                 "section" if element.attribute("display").as_deref() == Some("none") => {}
                 "index-title-template" | "table-of-content-source" => {}
                 _ => self.blocks(element, text),
@@ -165,7 +231,13 @@ impl Body {
                     self.notes.push(format!("[Comment by {author}: {}]", text.trim()));
                 }
                 "text-box" => self.blocks(element, boxes),
+                "frame" => {
+                    line.push_str(&self.shown(element));
+                    self.inline(element, line, boxes);
+                }
                 "table" => self.table(element, boxes),
+                // Read with its frame.
+                "object" if element.child("math").is_some() => {}
                 "hidden-text" | "hidden-paragraph" | "page-number" | "page-count" | "title"
                 | "desc" | "annotation-end" => {}
                 _ => self.inline(element, line, boxes),
@@ -173,22 +245,34 @@ impl Body {
         }
     }
 
+    /// A formula, or what a picture is said to show.
+    fn shown(&self, frame: &Element) -> String {
+        let formula = frame.child("object").and_then(|object| match object.child("math") {
+            Some(formula) => Some(formula_text(formula)),
+            None => self.formulas.get(&resolved("", &object.attribute("href")?)).cloned(),
+        });
+        formula.unwrap_or_else(|| described(frame))
+    }
+
     fn list(&mut self, list: &Element, text: &mut String) {
         let style = list
             .attribute("style-name")
             .or_else(|| self.lists.last().map(|(style, _)| style.clone()))
             .unwrap_or_default();
-        self.lists.push((style.clone(), 1));
-        let level = self.lists.len() - 1;
-        let numbered =
-            self.numbered.get(&style).and_then(|levels| levels.get(level)).copied() == Some(true);
+        let level = self.lists.len();
+        let numbered = self.numbered.get(&(style.clone(), level)).cloned();
+        self.lists.push((style, numbered.as_ref().map_or(1, |numbered| numbered.start)));
         for item in list.elements() {
             let mut mark = String::new();
             if let Some((_, number)) = self.lists.last_mut().filter(|_| &*item.name == "list-item")
             {
-                let sign = if numbered { format!("{number}. ") } else { "- ".to_owned() };
+                *number = number_of(item, "start-value").unwrap_or(*number);
+                let sign = match &numbered {
+                    Some(numbered) => numbered.mark(*number),
+                    None => "- ".to_owned(),
+                };
                 mark = format!("{}{sign}", "  ".repeat(level.min(10)));
-                *number += 1;
+                *number = number.saturating_add(1);
             }
             for element in item.elements() {
                 match &*element.name {
@@ -231,6 +315,17 @@ impl Body {
         }
         self.in_cell = outer;
     }
+}
+
+/// What a picture is said to show.
+fn described(frame: &Element) -> String {
+    let words = ["desc", "title"].into_iter().filter_map(|name| frame.child(name));
+    let words = words.map(|words| words.text().trim().to_owned()).find(|words| !words.is_empty());
+    words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
+}
+
+fn number_of(element: &Element, attribute: &str) -> Option<usize> {
+    element.attribute(attribute)?.parse().ok()
 }
 
 /// Rows of a table, through groups and headers.

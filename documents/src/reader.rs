@@ -211,8 +211,10 @@ pub fn serve() -> std::io::Result<()> {
 
 /// The first line of standard input, and not a byte more: the rest is for whoever reads on.
 fn first_line() -> std::io::Result<Vec<u8>> {
-    use std::io::Read;
-    let (mut input, mut line, mut byte) = (std::fs::File::open("/dev/stdin")?, Vec::new(), [0]);
+    use std::{io::Read, os::fd::AsFd};
+    // The same file at the same place, without a buffer that would read ahead.
+    let mut input = std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    let (mut line, mut byte) = (Vec::new(), [0]);
     while input.read(&mut byte)? > 0 && byte != *b"\n" {
         line.push(byte[0]);
     }

@@ -176,10 +176,12 @@ impl<R: Read> Records<R> {
                 .from_reader(Bounded { inner: from, left: MAX_RECORD_BYTES })
         };
         let (mut first, mut header) = (reader(open(mark)?), ByteRecord::new());
-        first.read_byte_record(&mut header).map_err(of_csv)?;
+        let is_empty = !first.read_byte_record(&mut header).map_err(of_csv)?;
         let names: Vec<String> = header.iter().map(|name| records.decoded(&header, name)).collect();
         let place = |name: Option<&str>| match name {
             None => Ok(None),
+            // Without a header there are no rows either.
+            Some(_) if is_empty => Ok(None),
             Some(name) => {
                 let found = names.iter().position(|known| known.trim() == name);
                 found.map(Some).ok_or_else(|| {
@@ -444,6 +446,7 @@ mod tests {
             error.to_string(),
             "the CSV is damaged: it has no column \"nom\"; its columns are name, note"
         );
+        assert!(read("", Format::Csv, fields).is_empty(), "an empty file has no rows");
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! Spreadsheets: a heading for each sheet, a line for each row.
 
-use std::io::Cursor;
+use std::{
+    io::Cursor,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use calamine::{Data, Ods, Reader as _, Sheets, Xls, Xlsb, Xlsx};
 
 use crate::{
+    compound,
     format::Format,
     limits::{Deadline, Limits},
     package::Package,
     unreadable::Unreadable,
+    xml,
 };
 
 /// Between the cells of a row.
@@ -22,8 +27,27 @@ pub(crate) fn extract(
     deadline: Deadline,
 ) -> Result<String, Unreadable> {
     if format != Format::Xls {
-        Package::open(bytes, format, limits)?.check()?;
+        let mut package = Package::open(bytes, format, limits)?;
+        package.check()?;
+        if format == Format::Ods
+            && let Some(content) = package.read("content.xml")?
+        {
+            xml::check(&content, format)?;
+        }
+    } else if compound::has_endless_chain(bytes) {
+        return Err(Unreadable::damaged(format, "a chain of its sectors leads back into itself"));
     }
+    // Its parser believes the lengths and references of binary records.
+    catch_unwind(AssertUnwindSafe(|| read(bytes, format, limits, deadline)))
+        .unwrap_or_else(|_| Err(Unreadable::damaged(format, "its parser failed")))
+}
+
+fn read(
+    bytes: &[u8],
+    format: Format,
+    limits: &Limits,
+    deadline: Deadline,
+) -> Result<String, Unreadable> {
     let mut book = open(bytes, format).map_err(|error| {
         let reason = error.to_string();
         if reason.to_ascii_lowercase().contains("password") {

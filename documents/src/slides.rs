@@ -75,13 +75,24 @@ fn shapes(parent: &Element, title: &mut String, text: &mut String) {
         match &*element.name {
             "sp" => match placeholder(element).as_deref() {
                 Some("title" | "ctrTitle") => paragraphs(element, title),
-                Some("sldNum" | "dt") => {}
+                Some("sldNum") => {}
+                // The day on which it is looked at.
+                Some("dt") if !element.all("fld").is_empty() => {}
                 _ => paragraphs(element, text),
             },
             "tbl" => table(element, text),
+            "pic" => picture(element, text),
             "Fallback" => {}
             _ => shapes(element, title, text),
         }
+    }
+}
+
+/// What a picture is said to show.
+fn picture(picture: &Element, text: &mut String) {
+    let shown = picture.all("cNvPr").first().and_then(|it| it.attribute("descr"));
+    if let Some(shown) = shown.filter(|shown| !shown.trim().is_empty()) {
+        text.push_str(&format!("[Picture: {}]\n", shown.trim()));
     }
 }
 

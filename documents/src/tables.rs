@@ -1,9 +1,12 @@
 //! Tables of columns (Parquet): each row is a document. Row groups are read one after the other and
 //! page by page, so that memory does not grow with the file.
 
+mod pages;
+
 use std::{
     fmt,
     io::{self, Read},
+    sync::Arc,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -12,8 +15,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use parquet::{
     errors::{ParquetError, Result as ParquetResult},
     file::{
-        reader::{ChunkReader, FileReader, Length},
-        serialized_reader::SerializedFileReader,
+        metadata::ParquetMetaDataReader,
+        reader::{ChunkReader, Length},
     },
     record::{Field, Row, reader::RowIter},
 };
@@ -36,8 +39,10 @@ pub fn rows<R: Read + 'static>(
     before: u64,
     mut each: impl FnMut(Result<Record, Unreadable>) -> bool,
 ) -> Result<(), Broken> {
-    let file = SerializedFileReader::new(Ranges { open, size }).map_err(broken)?;
-    let schema = file.metadata().file_metadata().schema();
+    let file = Ranges { open, size };
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(broken)?;
+    let file = Arc::new(file);
+    let schema = metadata.file_metadata().schema();
     let names: Vec<&str> = schema.get_fields().iter().map(|column| column.name()).collect();
     for wanted in [fields.id, fields.text].into_iter().flatten() {
         if !names.contains(&wanted) {
@@ -46,15 +51,17 @@ pub fn rows<R: Read + 'static>(
         }
     }
     let mut number = 0;
-    for place in 0..file.num_row_groups() {
-        let group = file.metadata().row_group(place);
+    for group in metadata.row_groups() {
         let rows = u64::try_from(group.num_rows()).unwrap_or_default();
         if number + rows <= before {
             number += rows;
             continue;
         }
-        let group = file.get_row_group(place).map_err(broken)?;
-        for row in RowIter::from_row_group(None, &*group).map_err(broken)? {
+        if let Some(why) = pages::refused(group) {
+            return Err(invalid(why));
+        }
+        let group = pages::Group { file: Arc::clone(&file), metadata: group };
+        for row in RowIter::from_row_group(None, &group).map_err(broken)? {
             let row = row.map_err(broken)?;
             number += 1;
             if number > before && !each(record(object(&row), number, number, fields)) {

@@ -27,11 +27,15 @@ pub(crate) enum Node {
 }
 
 /// Reads a whole document; what comes back holds its root. Entities other than XML's own are left
-/// out, so that none can grow.
+/// out, so that none can grow. Tags that do not match are repaired as browsers do: one that ends an
+/// outer element ends those within it, and one that ends nothing is passed over.
 pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable> {
     let damaged = |reason: &dyn std::fmt::Display| Unreadable::damaged(format, reason.to_string());
     let xml = encoding::decode(bytes).map_err(|_| damaged(&"a part of it is no text"))?;
     let mut reader = Reader::from_str(&xml);
+    let config = reader.config_mut();
+    (config.check_end_names, config.allow_unmatched_ends) = (false, true);
+    config.allow_dangling_amp = true;
     let mut open = vec![Element::default()];
     loop {
         match reader.read_event().map_err(|error| damaged(&error))? {
@@ -42,8 +46,13 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
                 open.push(element(&tag));
             }
             Event::Empty(tag) => add(&mut open, Node::Element(element(&tag))),
-            Event::End(_) => {
-                if let Some(closed) = open.pop() {
+            Event::End(tag) => {
+                let name = tag.local_name();
+                // The first in the list is the document itself.
+                let ended = (1..open.len()).rfind(|at| &*open[*at].name == name.as_ref());
+                while ended.is_some_and(|at| open.len() > at)
+                    && let Some(closed) = open.pop()
+                {
                     add(&mut open, Node::Element(closed));
                 }
             }
@@ -56,6 +65,24 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
             // Half a document is not passed off as a whole one.
             Event::Eof if open.len() > 1 => return Err(damaged(&"it breaks off")),
             Event::Eof => return open.pop().ok_or_else(|| damaged(&"it is empty")),
+            _ => {}
+        }
+    }
+}
+
+/// Goes through a document and keeps nothing of it: for those whose reader waits for ever for the
+/// end of what breaks off.
+pub(crate) fn check(bytes: &[u8], format: Format) -> Result<(), Unreadable> {
+    let damaged = |reason: &dyn std::fmt::Display| Unreadable::damaged(format, reason.to_string());
+    let xml = encoding::decode(bytes).map_err(|_| damaged(&"a part of it is no text"))?;
+    let mut reader = Reader::from_str(&xml);
+    let mut depth = 0_usize;
+    loop {
+        match reader.read_event().map_err(|error| damaged(&error))? {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth = depth.saturating_sub(1),
+            Event::Eof if depth > 0 => return Err(damaged(&"it breaks off")),
+            Event::Eof => return Ok(()),
             _ => {}
         }
     }
@@ -157,6 +184,29 @@ impl Element {
                 Node::Element(element) => element.add_text_to(text),
                 Node::Text(words) => text.push_str(words),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(xml: &str) -> Result<String, Unreadable> {
+        parse(xml.as_bytes(), Format::Docx).map(|tree| tree.text())
+    }
+
+    #[test]
+    fn tags_that_do_not_match_are_repaired() {
+        let tree = parse(b"<a><b><i/ ><c>one</b> &amp & </x><d>two</d></a>", Format::Docx).unwrap();
+        assert_eq!(tree.child("a").unwrap().child("d").unwrap().text(), "two");
+        assert!(tree.text().starts_with("one") && tree.text().ends_with("two"), "{}", tree.text());
+    }
+
+    #[test]
+    fn what_breaks_off_is_no_document() {
+        for xml in ["<a><b>one</b>", "<a>one</b>", "<a>one</a", "<a>one</a><"] {
+            assert!(read(xml).is_err(), "{xml}");
         }
     }
 }

@@ -38,6 +38,18 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
+/// An archive of which nothing is compressed.
+fn stored(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let plain =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for (name, bytes) in files {
+        writer.start_file(*name, plain).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
 const LONG: &str = "a-name-of-more-than-a-hundred-characters/as-they-come-from-other-systems/which-tar-keeps-in-an-entry-of-its-own/ebb.txt";
 
 fn listed(bytes: &[u8], name: &str) -> Vec<(String, Option<String>)> {
@@ -90,6 +102,34 @@ fn each_member_is_a_document() {
     // What is a document by itself is not taken apart, whatever it is called.
     let whole = archives::members(&docx(&["x"]), "a.zip", &Limits::default());
     assert_eq!(whole, Ok(None));
+}
+
+#[test]
+fn a_compressed_archive_is_unpacked_once_for_all() {
+    let inner = archive(&[("b.txt", b"Flow")]);
+    // Whose first document has a mark that may come late in a file.
+    let tar = tar(&[("a.pdf", &pdf(&["Ebb"])), ("in.zip", &inner)]);
+    for (bytes, format) in [
+        (tar.clone(), Format::Tar),
+        (zstd(&tar), Format::Zstd),
+        (stored(&[("a.pdf", &pdf(&["Ebb"]))]), Format::Zip),
+    ] {
+        assert_eq!(Format::of(&bytes, "all"), Ok(format));
+    }
+    let limits = Limits::default();
+    for packed in [gzip(&tar), zstd(&tar)] {
+        let unpacked = archives::unpacked_tar(&packed, "all.tgz", &limits).unwrap();
+        for member in archives::members(&packed, "all.tgz", &limits).unwrap().unwrap() {
+            let read = |bytes: &[u8]| archives::read(bytes, "all.tgz", &member.name, &limits).ok();
+            assert_eq!(read(&unpacked), read(&packed), "{}", member.name);
+        }
+        let small = Limits { archive_bytes: tar.len() as u64 - 1, ..limits };
+        assert_eq!(archives::unpacked_tar(&packed, "all.tgz", &small), None);
+        assert_eq!(archives::unpacked_tar(&packed[..packed.len() - 9], "all.tgz", &limits), None);
+    }
+    // What is no archive within, and what needs no unpacking.
+    assert_eq!(archives::unpacked_tar(&gzip(b"The tide turns."), "a.txt.gz", &limits), None);
+    assert_eq!(archives::unpacked_tar(&tar, "all.tar", &limits), None);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{archive, docx, pdf, pdf_of};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 use tidegate_documents::{Format, Limits, Reader, Unreadable, extract};
 
 fn text(bytes: &[u8], name: &str) -> Result<(Format, String), String> {
@@ -205,16 +205,19 @@ fn time_runs_out() {
     );
 }
 
+/// Read, or named: neither a parser that dies nor one that never ends is either.
 fn read_now(bytes: Vec<u8>, name: &str) {
-    let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
+    let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    if let Ok(read) = runtime.block_on(reader(limits).read(Bytes::from(bytes), name)).unwrap() {
-        assert!(!read.text.trim().is_empty());
+    match runtime.block_on(reader(limits).read(Bytes::from(bytes), name)).unwrap() {
+        Ok(read) => assert!(!read.text.trim().is_empty()),
+        Err(Unreadable::TooSlow(time)) => panic!("{name} takes more than {time:?}"),
+        Err(error) => assert!(!error.to_string().contains("crashed"), "{name}: {error}"),
     }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, rng_seed: RngSeed::Fixed(15), ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_do_harm(bytes in proptest::collection::vec(any::<u8>(), 0..600), name in "a\\.(txt|md|html|csv|jsonl|pdf|docx|xlsx|eml)") {

@@ -195,16 +195,56 @@ fn a_turned_page_has_lines() {
 
 #[test]
 fn known_encodings_need_no_table() {
-    let font = "<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Light /Encoding /UniJIS-UCS2-H /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering (Japan1) /Supplement 2 >> >>] >>";
-    let bytes = pdf_of(
-        &[
-            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
-            "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
-            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
-            stream("", "BT /F1 12 Tf 72 720 Td <6F6E6E80> Tj ET"),
-            font.to_owned(),
-        ],
-        "",
-    );
-    assert_eq!(text(&bytes), "潮満");
+    // The second names one instead of having it: codes are in Unicode, as some programs write.
+    for (encoding, system) in
+        [("/UniJIS-UCS2-H", "Japan1"), ("/Identity-H /ToUnicode /Identity-H", "Identity")]
+    {
+        let font = format!(
+            "<< /Type /Font /Subtype /Type0 /BaseFont /Ryumin-Light /Encoding {encoding} /DescendantFonts [<< /Type /Font /Subtype /CIDFontType0 /BaseFont /Ryumin-Light /CIDSystemInfo << /Registry (Adobe) /Ordering ({system}) /Supplement 2 >> >>] >>"
+        );
+        let bytes = pdf_of(
+            &[
+                "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+                "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
+                stream("", "BT /F1 12 Tf 72 720 Td <6F6E6E80> Tj ET"),
+                font,
+            ],
+            "",
+        );
+        assert_eq!(text(&bytes), "潮満", "{encoding}");
+    }
+}
+
+/// Tables of what codes mean, as programs write them: ranges with one beginning, with a list, with
+/// letters of two units; and as tables of glyphs.
+#[test]
+fn tables_of_meanings_are_read_in_all_their_forms() {
+    let ranges = "1 begincodespacerange <0000> <FFFF> endcodespacerange";
+    for (table, expected) in [
+        ("1 beginbfrange <0001> <0003> <6F6E> endbfrange", "潮潯潰"),
+        ("1 beginbfrange <0001> <0003> [<6F6E> <6E80> <D83CDF0A>] endbfrange", "潮満🌊"),
+        ("3 beginbfchar <0001> <6F6E> <0002> <00660069> <0003> <41> endbfchar", "潮fiA"),
+        ("1 begincidrange <0001> <0003> 65 endcidrange", "ABC"),
+        (
+            "2 begincidchar <0001> 28526 <0002> 28288 endcidchar 1 begincidrange <0003> <0003> 66 endcidrange",
+            "潮満B",
+        ),
+    ] {
+        let table =
+            format!("/CIDInit /ProcSet findresource begin begincmap {ranges} {table} endcmap end");
+        let font = "<< /Type /Font /Subtype /Type0 /BaseFont /F /Encoding /Identity-H /ToUnicode 6 0 R /DescendantFonts [<< /Type /Font /Subtype /CIDFontType2 /BaseFont /F /CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>] >>";
+        let bytes = pdf_of(
+            &[
+                "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+                "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+                "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
+                stream("", "BT /F1 12 Tf 72 720 Td <000100020003> Tj ET"),
+                font.to_owned(),
+                stream("", &table),
+            ],
+            "",
+        );
+        assert_eq!(text(&bytes), expected, "{table}");
+    }
 }

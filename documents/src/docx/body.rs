@@ -1,7 +1,10 @@
 //! From the tree of a part to its text.
 
 use super::{lists::Lists, styles::Styles};
-use crate::xml::{Element, Node};
+use crate::{
+    math,
+    xml::{Element, Node},
+};
 
 /// Cells that one cell may span.
 const MAX_SPAN: usize = 60;
@@ -10,6 +13,15 @@ const MAX_SPAN: usize = 60;
 pub(super) struct Body<'a> {
     styles: &'a Styles,
     lists: Lists,
+    /// Ids of foot- and endnotes in the order in which they are referred to: in it they are numbered.
+    notes: [Vec<String>; 2],
+}
+
+/// Notes of one kind, which are numbered among themselves.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Notes {
+    Foot,
+    End,
 }
 
 /// The text of one part or of one cell, paragraph by paragraph.
@@ -23,7 +35,20 @@ struct Blocks {
 
 impl<'a> Body<'a> {
     pub(super) fn new(styles: &'a Styles, lists: Lists) -> Self {
-        Self { styles, lists }
+        Self { styles, lists, notes: Default::default() }
+    }
+
+    /// What stands for a note, and its number, which it has from now on.
+    pub(super) fn note(&mut self, kind: Notes, id: &str) -> (usize, String) {
+        let (ids, mark) = match kind {
+            Notes::Foot => (&mut self.notes[0], ""),
+            Notes::End => (&mut self.notes[1], "e"),
+        };
+        let place = ids.iter().position(|known| known == id).unwrap_or_else(|| {
+            ids.push(id.to_owned());
+            ids.len() - 1
+        });
+        (place + 1, format!("[^{mark}{}]", place + 1))
     }
 
     /// All text below an element.
@@ -86,8 +111,15 @@ impl<'a> Body<'a> {
                 "br" | "cr" => words.push('\n'),
                 "noBreakHyphen" => words.push('-'),
                 "sym" => words.extend(symbol(element)),
-                "footnoteReference" => note(element, "", words),
-                "endnoteReference" => note(element, "e", words),
+                "footnoteReference" | "endnoteReference" => {
+                    let foot = &*element.name == "footnoteReference";
+                    let kind = if foot { Notes::Foot } else { Notes::End };
+                    if let Some(id) = element.attribute("id") {
+                        words.push_str(&self.note(kind, &id).1);
+                    }
+                }
+                "oMath" => words.push_str(&math::text(element)),
+                "docPr" => words.push_str(&described(element)),
                 "r" if is_hidden(element) => {}
                 "txbxContent" => {
                     let text = self.text(element);
@@ -154,10 +186,11 @@ fn below<'a>(parent: &'a Element, name: &str) -> Vec<&'a Element> {
     found
 }
 
-fn note(reference: &Element, mark: &str, words: &mut String) {
-    if let Some(id) = reference.attribute("id") {
-        words.push_str(&format!("[^{mark}{id}]"));
-    }
+/// What a picture is said to show.
+fn described(picture: &Element) -> String {
+    let words = ["descr", "title"].into_iter().filter_map(|name| picture.attribute(name));
+    let words = words.map(|words| words.trim().to_owned()).find(|words| !words.is_empty());
+    words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
 }
 
 /// Text that nobody sees in the document is not text of it.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::{
     format::Format, limits::Limits, package::Package, unreadable::Unreadable, xml::Element,
 };
-use body::Body;
+use body::{Body, Notes};
 
 /// The main part's usual name; the archive may say another.
 const MAIN: &str = "word/document.xml";
@@ -38,18 +38,23 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadabl
     let headers = edges(&mut body, &part("header")?);
     let text = body.text(&document);
     let mut all: Vec<String> = headers.into_iter().chain([text]).collect();
-    for (kind, element, mark) in [("footnotes", "footnote", ""), ("endnotes", "endnote", "e")] {
-        for note in part(kind)?.iter().flat_map(|tree| tree.all(element)) {
+    for (part_of, element, kind) in
+        [("footnotes", "footnote", Notes::Foot), ("endnotes", "endnote", Notes::End)]
+    {
+        let mut notes = Vec::new();
+        for note in part(part_of)?.iter().flat_map(|tree| tree.all(element)) {
             // Separators are notes of a type.
-            let kind = note.attribute("type");
-            if kind.as_deref().is_some_and(|kind| kind != "normal") {
+            if note.attribute("type").is_some_and(|kind| kind != "normal") {
                 continue;
             }
             let text = body.text(note);
             if !text.is_empty() {
-                all.push(format!("[^{mark}{}]: {text}", note.attribute("id").unwrap_or_default()));
+                let (number, mark) = body.note(kind, &note.attribute("id").unwrap_or_default());
+                notes.push((number, format!("{mark}: {text}")));
             }
         }
+        notes.sort_by_key(|(number, _)| *number);
+        all.extend(notes.into_iter().map(|(_, note)| note));
     }
     for comment in part("comments")?.iter().flat_map(|tree| tree.all("comment")) {
         let text = body.text(comment);
@@ -121,6 +126,16 @@ mod tests {
     }
 
     #[test]
+    fn pictures_are_what_they_are_said_to_show() {
+        let text = body(
+            "<w:p><w:r><w:t>See </w:t><w:drawing><wp:inline><wp:docPr id='1' name='Picture 1' descr='A harbour at ebb'/>\
+             <a:graphic><pic:cNvPr descr='A harbour at ebb'/></a:graphic></wp:inline></w:drawing><w:t>.</w:t></w:r></w:p>\
+             <w:p><w:r><w:drawing><wp:inline><wp:docPr id='2' name='Picture 2'/></wp:inline></w:drawing></w:r></w:p>",
+        );
+        assert_eq!(text, "See [Picture: A harbour at ebb].");
+    }
+
+    #[test]
     fn a_text_box_is_read_once() {
         let boxed = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>";
         let text = body(&format!(
@@ -159,21 +174,21 @@ mod tests {
                 "<w:numbering><w:abstractNum w:abstractNumId='3'>{}{}</w:abstractNum><w:num w:numId='7'><w:abstractNumId w:val='3'/></w:num></w:numbering>",
                 level(0, "decimal", "%1."), level(1, "lowerLetter", "%1.%2)"),
             )),
-            ("word/footnotes.xml", &format!("<w:footnotes><w:footnote w:type='separator' w:id='0'>{}</w:footnote><w:footnote w:id='2'>{}</w:footnote></w:footnotes>", note("---"), note("at the foot"))),
+            ("word/footnotes.xml", &format!("<w:footnotes><w:footnote w:type='separator' w:id='0'>{}</w:footnote><w:footnote w:id='20'>{}</w:footnote><w:footnote w:id='2'>{}</w:footnote></w:footnotes>", note("---"), note("later"), note("at the foot"))),
             ("word/endnotes.xml", &format!("<w:endnotes><w:endnote w:id='1'>{}</w:endnote></w:endnotes>", note("at the end"))),
             ("word/header1.xml", &format!("<w:hdr>{}</w:hdr>", note("above"))),
             ("word/comments.xml", &format!("<w:comments><w:comment w:author='Ada'>{}</w:comment></w:comments>", note("why?"))),
             ("word/document2.xml", &format!(
                 "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='own'/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>{}{}{}{}\
-                 <w:p><w:r><w:t>Seen</w:t><w:footnoteReference w:id='2'/><w:endnoteReference w:id='1'/></w:r></w:p></w:body></w:document>",
+                 <w:p><w:r><w:t>Seen</w:t><w:footnoteReference w:id='2'/><w:endnoteReference w:id='1'/><w:footnoteReference w:id='20'/></w:r></w:p></w:body></w:document>",
                 item(0, "ebb"), item(1, "slow"), item(1, "fast"), item(0, "flow"),
             )),
         ])
         .unwrap();
         assert_eq!(
             text,
-            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\nSeen[^2][^e1]\n\n\
-             [^2]: at the foot\n\n[^e1]: at the end\n\n[Comment by Ada: why?]"
+            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\nSeen[^1][^e1][^2]\n\n\
+             [^1]: at the foot\n\n[^2]: later\n\n[^e1]: at the end\n\n[Comment by Ada: why?]"
         );
     }
 

@@ -2,6 +2,8 @@
 
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    rc::Rc,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,7 +15,7 @@ use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
     InterpreterCache, InterpreterSettings, InterpreterWarning, SoftMask,
     font::{Glyph as Drawn, GlyphRun},
-    hayro_cmap::{BfString, WritingMode},
+    hayro_cmap::{BfString, CMap, WritingMode},
     hayro_syntax::{
         object::{Array, Dict, Name, Stream, String as PdfString},
         page::Page,
@@ -37,12 +39,18 @@ const FEW_SIGNS: usize = 8;
 /// Units of a glyph in an em.
 const EM: f64 = 1_000.0;
 
+/// Letters of a string whose meaning is kept while it is drawn.
+const MAX_KEPT: usize = 256;
+
+/// Points of the bands of a page by which the places of letters are found again.
+const BAND: f64 = 32.0;
+
 /// One letter, or a few that are drawn as one. Lengths are in points, in a frame whose x grows in
 /// the direction of reading and whose y grows from line to line.
 #[derive(Debug, Clone)]
 pub(super) struct Glyph {
     /// What it says; never empty.
-    pub(super) text: String,
+    pub(super) text: Rc<str>,
     /// Where it begins and ends.
     pub(super) x: (f64, f64),
     /// Its baseline.
@@ -95,6 +103,8 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
         page: Letters::default(),
         bounds: bounds.inflate(bounds.width() * 0.05, bounds.height() * 0.05),
         codes: codes(page),
+        fonts: fonts(page),
+        tables: None,
         replaced: Vec::new(),
         drawn: HashMap::new(),
     };
@@ -123,8 +133,13 @@ pub(super) fn is_damaged(page: &Page<'_>) -> bool {
 /// In which encoding the codes of letters are, where a font of the page has an encoding that
 /// anybody knows and no table of its own.
 fn codes(page: &Page<'_>) -> Option<&'static Encoding> {
-    let fonts = page.raw().get::<Dict<'_>>("Resources")?.get::<Dict<'_>>("Font")?;
+    let fonts = fonts(page)?;
     fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name)).find_map(|font| {
+        // Not a table, but the name of one: codes are what they say.
+        let named = font.get::<Name<'_>>("ToUnicode");
+        if named.is_some_and(|name| name.as_str().starts_with("Identity")) {
+            return Some(UTF_16BE);
+        }
         if font.contains_key("ToUnicode") {
             return None;
         }
@@ -144,20 +159,41 @@ fn codes(page: &Page<'_>) -> Option<&'static Encoding> {
     })
 }
 
+/// The fonts that a page names.
+fn fonts<'a>(page: &Page<'a>) -> Option<Dict<'a>> {
+    page.raw().get::<Dict<'a>>("Resources")?.get("Font")
+}
+
+/// Tables of meanings that are written as tables of glyphs: `begincidrange` where `beginbfrange` is
+/// meant, as some programs do and all readers understand.
+fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
+    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
+    let tables = fonts.filter_map(|font| {
+        let table = font.get::<Stream<'_>>("ToUnicode")?.decoded_data().ok()?;
+        let has = |word: &[u8]| table.windows(word.len()).any(|part| part == word);
+        (has(b"begincid") && !has(b"beginbf")).then(|| CMap::parse(&table, |_| None)).flatten()
+    });
+    tables.collect()
+}
+
 /// Collects letters while the page is drawn.
-struct Pen {
+struct Pen<'a> {
     page: Letters,
     /// What lies outside of it is not seen by anybody.
     bounds: Rect,
     codes: Option<&'static Encoding>,
+    /// The page's, for those whose tables are looked for once a letter has no meaning.
+    fonts: Option<Dict<'a>>,
+    tables: Option<Vec<CMap>>,
     /// Open pieces of marked content: the words that they stand for, and the first letter.
     replaced: Vec<Option<(String, usize)>>,
-    /// Where each letter was drawn, to tell one that is drawn again for its weight.
-    drawn: HashMap<(String, u8), Vec<(f64, f64)>>,
+    /// Where each letter was drawn, to tell one that is drawn again for its weight: by the letter,
+    /// its direction, and the band of the page.
+    drawn: HashMap<(u64, u8, i64), Vec<(f64, f64)>>,
 }
 
-impl Pen {
-    fn meaning(&self, glyph: &Drawn<'_>) -> Option<String> {
+impl Pen<'_> {
+    fn meaning(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let text = match glyph.as_unicode() {
             Some(BfString::Char(letter)) => String::from(letter),
             Some(BfString::String(letters)) => letters,
@@ -174,8 +210,16 @@ impl Pen {
     }
 
     /// What a code means where the font does not say.
-    fn guess(&self, glyph: &Drawn<'_>) -> Option<String> {
+    fn guess(&mut self, glyph: &Drawn<'_>) -> Option<String> {
         let code = glyph.char_code();
+        let fonts = self.fonts.as_ref();
+        let known = self.tables.get_or_insert_with(|| fonts.map(tables).unwrap_or_default());
+        let letter = known.iter().find_map(|table| {
+            (1..=4).find_map(|length| char::from_u32(table.lookup_cid_code(code, length)?))
+        });
+        if let Some(letter) = letter.filter(|letter| is_text(*letter)) {
+            return Some(letter.to_string());
+        }
         if let Some(encoding) = self.codes {
             let bytes = code.to_be_bytes();
             let bytes = if code > 0xffff {
@@ -193,7 +237,7 @@ impl Pen {
         matches!(glyph, Drawn::Type3(_)).then(|| char::from(ascii).to_string())
     }
 
-    fn add(&mut self, text: String, at: Affine, advance: f64, vertical: bool) {
+    fn add(&mut self, text: Rc<str>, at: Affine, advance: f64, vertical: bool) {
         let (start, end) = (at * Point::ZERO, at * Point::new(advance, 0.0));
         let size = (at * Point::new(0.0, EM) - start).hypot();
         if !size.is_finite() || size < 0.01 || !self.bounds.contains(start) {
@@ -211,21 +255,30 @@ impl Pen {
         };
         let length = if vertical { size } else { along.hypot() };
         let (x, y) = frame(start, turn);
-        if !text.trim().is_empty() {
-            let places = self.drawn.entry((text.clone(), turn)).or_default();
-            let near = 0.12 * size;
-            // Pages repeat a letter soon after, or layer by layer: the last few are looked at.
-            if places
-                .iter()
-                .rev()
-                .take(400)
-                .any(|(px, py)| (px - x).abs() < near && (py - y).abs() < near)
-            {
-                return;
-            }
-            places.push((x, y));
+        if !text.trim().is_empty() && self.is_drawn_again(&text, turn, (x, y), 0.12 * size) {
+            return;
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
+    }
+
+    /// Whether the same letter stands there already; if not, it does from now on.
+    fn is_drawn_again(&mut self, text: &str, turn: u8, at: (f64, f64), near: f64) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "a page is some hundreds of points")]
+        let band = |y: f64| (y / BAND).floor() as i64;
+        let letter = identity(text);
+        // Of letters that are larger than a page's, three bands are enough.
+        let (first, last) = (band(at.1 - near), band(at.1 + near));
+        let again = (first..=last).take(3).any(|band| {
+            self.drawn.get(&(letter, turn, band)).is_some_and(|places| {
+                // Pages repeat a letter soon after, or layer by layer: the last few are looked at.
+                let mut last = places.iter().rev().take(400);
+                last.any(|(x, y)| (x - at.0).abs() < near && (y - at.1).abs() < near)
+            })
+        });
+        if !again {
+            self.drawn.entry((letter, turn, band(at.1))).or_default().push(at);
+        }
+        again
     }
 
     /// A value of a form's field, unless its own appearance shows something already.
@@ -243,9 +296,23 @@ impl Pen {
             if text.trim().is_empty() {
                 continue;
             }
+            let text = text.into();
             let y = place.y1 - 0.2 * size + f64::from(line) * size * 1.2;
             let x = (place.x0, place.x1.max(place.x0 + size));
             self.page.glyphs.push(Glyph { text, x, y, size, turn: 0 });
+        }
+    }
+}
+
+/// A letter as a number: one alone is its own, several are mixed.
+fn identity(text: &str) -> u64 {
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(letter), None) => u64::from(u32::from(letter)),
+        _ => {
+            let mut hasher = DefaultHasher::new();
+            text.hash(&mut hasher);
+            hasher.finish() | 1 << 63
         }
     }
 }
@@ -281,27 +348,37 @@ fn ligature(c: char) -> Option<&'static str> {
     })
 }
 
-impl<'a> Device<'a> for Pen {
+impl<'a> Device<'a> for Pen<'a> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
         let vertical = run.writing_mode() == WritingMode::Vertical;
+        // A run has one font: what its codes mean and how wide they are is looked up once.
+        let mut kept: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
         for glyph in run.glyphs() {
             if self.page.glyphs.len() >= MAX_GLYPHS {
                 return;
             }
-            let Some(text) = self.meaning(glyph) else {
-                self.page.unknown += 1;
-                continue;
+            let code = glyph.char_code();
+            let (text, advance) = match kept.iter().find(|(known, ..)| *known == code) {
+                Some((_, text, advance)) => (text.clone(), *advance),
+                None => {
+                    let text: Option<Rc<str>> = self.meaning(glyph).map(Rc::from);
+                    let advance = match &**glyph {
+                        Drawn::Outline(outline) => outline.advance_width(),
+                        Drawn::Type3(picture) => picture.advance_width(),
+                    };
+                    let advance = f64::from(advance.unwrap_or(500.0));
+                    if kept.len() < MAX_KEPT {
+                        kept.push((code, text.clone(), advance));
+                    }
+                    (text, advance)
+                }
             };
-            let advance = match &**glyph {
-                Drawn::Outline(outline) => outline.advance_width(),
-                Drawn::Type3(picture) => picture.advance_width(),
-            };
-            self.add(
-                text,
-                props.transform * glyph.transform(),
-                f64::from(advance.unwrap_or(500.0)),
-                vertical,
-            );
+            match text {
+                Some(text) => {
+                    self.add(text, props.transform * glyph.transform(), advance, vertical);
+                }
+                None => self.page.unknown += 1,
+            }
         }
     }
 
@@ -322,7 +399,7 @@ impl<'a> Device<'a> for Pen {
         if words.is_empty() {
             self.page.glyphs.truncate(first);
         } else if let Some(glyph) = self.page.glyphs.last_mut() {
-            glyph.text = words;
+            glyph.text = words.into();
             if (last.y - glyph.y).abs() < glyph.size * 0.5 {
                 glyph.x.1 = glyph.x.1.max(last.x.1);
             }

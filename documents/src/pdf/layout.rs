@@ -89,7 +89,7 @@ fn words<'a>(glyphs: impl Iterator<Item = &'a Glyph>) -> Vec<Word> {
                 word.size = word.size.max(glyph.size);
             }
             None => words.push(Word {
-                text: glyph.text.clone(),
+                text: glyph.text.to_string(),
                 x: glyph.x,
                 y: glyph.y,
                 size: glyph.size,
@@ -371,7 +371,7 @@ mod tests {
             .zip(text.chars())
             .map(|(place, c)| {
                 let x = x + f64::from(place) * 5.0;
-                Glyph { text: c.to_string(), x: (x, x + 5.0), y, size: 10.0, turn: 0 }
+                Glyph { text: c.to_string().into(), x: (x, x + 5.0), y, size: 10.0, turn: 0 }
             })
             .collect()
     }

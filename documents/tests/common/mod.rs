@@ -74,14 +74,18 @@ pub(crate) fn docx(paragraphs: &[&str]) -> Vec<u8> {
     archive(&[("[Content_Types].xml", b"<Types/>"), ("word/document.xml", body.as_bytes())])
 }
 
-/// Text parts of an archive.
-pub(crate) type Parts = Vec<(&'static str, String)>;
+/// Parts of an archive.
+pub(crate) type Parts = Vec<(&'static str, Vec<u8>)>;
 
-/// An archive of text parts.
+/// An archive of parts.
 pub(crate) fn package(parts: &Parts) -> Vec<u8> {
-    let parts: Vec<(&str, &[u8])> =
-        parts.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, part)| (*name, &part[..])).collect();
     archive(&parts)
+}
+
+/// Parts that are text.
+fn texts(parts: Vec<(&'static str, String)>) -> Parts {
+    parts.into_iter().map(|(name, text)| (name, text.into_bytes())).collect()
 }
 
 /// The part that says what a part refers to.
@@ -104,7 +108,7 @@ pub(crate) fn xlsx() -> Parts {
     let sheet = |rows: &str| {
         format!("<worksheet xmlns=\"{MAIN}\"><sheetData>{rows}</sheetData></worksheet>")
     };
-    vec![
+    texts(vec![
         ("[Content_Types].xml", "<Types/>".to_owned()),
         ("_rels/.rels", relations(&[("r1", "officeDocument", "xl/workbook.xml")])),
         (
@@ -141,7 +145,7 @@ pub(crate) fn xlsx() -> Parts {
             ),
         ),
         ("xl/worksheets/sheet2.xml", sheet("<row r=\"1\"><c r=\"A1\" t=\"b\"><v>1</v></c></row>")),
-    ]
+    ])
 }
 
 /// Two slides, the second in the archive shown first: a title, levels, a table, notes.
@@ -164,7 +168,7 @@ pub(crate) fn pptx() -> Parts {
             p(b)
         )
     };
-    vec![
+    texts(vec![
         ("[Content_Types].xml", "<Types/>".to_owned()),
         ("_rels/.rels", relations(&[("r1", "officeDocument", "ppt/presentation.xml")])),
         ("ppt/presentation.xml", "<p:presentation xmlns:p=\"p\" xmlns:r=\"r\"><p:sldIdLst><p:sldId id=\"256\" r:id=\"r2\"/><p:sldId id=\"257\" r:id=\"r1\"/></p:sldIdLst></p:presentation>".to_owned()),
@@ -173,7 +177,7 @@ pub(crate) fn pptx() -> Parts {
         ("ppt/slides/slide2.xml", slide(&format!("{}{}", shape("body", &format!("{}<a:p><a:pPr lvl=\"1\"/><a:r><a:t>below</a:t></a:r></a:p>", p("first"))), shape("title", &p("Tides"))))),
         ("ppt/slides/_rels/slide2.xml.rels", relations(&[("r1", "notesSlide", "../notesSlides/notesSlide1.xml")])),
         ("ppt/notesSlides/notesSlide1.xml", format!("<p:notes xmlns:p=\"p\" xmlns:a=\"a\">{}</p:notes>", shape("body", &p("Say it slowly.")))),
-    ]
+    ])
 }
 
 /// A text with a heading, lists, a table, a note, a comment and what nobody sees.
@@ -189,7 +193,7 @@ pub(crate) fn odt() -> Parts {
         "<text:tracked-changes><text:p>gone</text:p></text:tracked-changes>".to_owned(),
     ]
     .concat();
-    vec![
+    texts(vec![
         ("mimetype", "application/vnd.oasis.opendocument.text".to_owned()),
         (
             "content.xml",
@@ -204,18 +208,113 @@ pub(crate) fn odt() -> Parts {
                 p("above")
             ),
         ),
+    ])
+}
+
+/// A sheet of an open document: text, a number, a date, an empty row.
+pub(crate) fn ods() -> Parts {
+    let text = |text: &str| {
+        format!(
+            "<table:table-cell office:value-type=\"string\"><text:p>{text}</text:p></table:table-cell>"
+        )
+    };
+    let rows = [
+        format!("<table:table-row>{}{}</table:table-row>", text("Port"), text("Metres")),
+        "<table:table-row table:number-rows-repeated=\"2\"><table:table-cell table:number-columns-repeated=\"3\"/></table:table-row>".to_owned(),
+        format!("<table:table-row>{}<table:table-cell office:value-type=\"float\" office:value=\"7.5\"><text:p>7.5</text:p></table:table-cell><table:table-cell office:value-type=\"date\" office:date-value=\"2026-11-22\"><text:p>22.11.26</text:p></table:table-cell></table:table-row>", text("Brest")),
+    ];
+    texts(vec![
+        ("mimetype", "application/vnd.oasis.opendocument.spreadsheet".to_owned()),
+        ("META-INF/manifest.xml", "<manifest:manifest/>".to_owned()),
+        (
+            "content.xml",
+            format!(
+                "<office:document-content><office:body><office:spreadsheet><table:table table:name=\"Ports\">{}</table:table></office:spreadsheet></office:body></office:document-content>",
+                rows.concat()
+            ),
+        ),
+    ])
+}
+
+/// A slide of an open document, with notes.
+pub(crate) fn odp() -> Parts {
+    let boxed = |text: &str| {
+        format!("<draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame>")
+    };
+    texts(vec![
+        ("mimetype", "application/vnd.oasis.opendocument.presentation".to_owned()),
+        (
+            "content.xml",
+            format!(
+                "<office:document-content><office:body><office:presentation><draw:page>{}<presentation:notes>{}</presentation:notes></draw:page></office:presentation></office:body></office:document-content>",
+                boxed("Tides"),
+                boxed("Say it slowly.")
+            ),
+        ),
+    ])
+}
+
+/// A workbook of binary parts ([MS-XLSB]): records of a type, a length, and content.
+pub(crate) fn xlsb() -> Parts {
+    let wide = |text: &str| {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let letters = units.iter().flat_map(|unit| unit.to_le_bytes());
+        (units.len() as u32).to_le_bytes().into_iter().chain(letters).collect::<Vec<u8>>()
+    };
+    let record = |kind: u16, content: &[u8]| {
+        let kind = if kind < 0x80 {
+            vec![kind as u8]
+        } else {
+            vec![kind as u8 & 0x7f | 0x80, (kind >> 7) as u8]
+        };
+        [&kind, &[content.len() as u8][..], content].concat()
+    };
+    let numbers =
+        |all: &[u32]| all.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let cell = |kind: u16, column: u32, value: &[u8]| {
+        record(kind, &[&numbers(&[column, 0])[..], value].concat())
+    };
+    let row = |number: u32| record(0, &[&numbers(&[number])[..], &[0; 13]].concat());
+    let book = [
+        record(0x83, &[]),
+        record(0x8f, &[]),
+        record(0x9c, &[numbers(&[0, 1]), wide("r1"), wide("Ports")].concat()),
+        record(0x90, &[]),
+        record(0x9d, &[0; 26]),
+        record(0x84, &[]),
+    ];
+    let sheet = [
+        record(0x81, &[]),
+        record(0x94, &numbers(&[0, 1, 0, 1])),
+        record(0x91, &[]),
+        row(0),
+        cell(0x06, 0, &wide("Port")),
+        cell(0x05, 1, &7.5_f64.to_le_bytes()),
+        row(1),
+        cell(0x04, 0, &[1]),
+        record(0x92, &[]),
+        record(0x82, &[]),
+    ];
+    vec![
+        ("[Content_Types].xml", b"<Types/>".to_vec()),
+        ("xl/workbook.bin", book.concat()),
+        (
+            "xl/_rels/workbook.bin.rels",
+            relations(&[("r1", "worksheet", "worksheets/sheet1.bin")]).into_bytes(),
+        ),
+        ("xl/worksheets/sheet1.bin", sheet.concat()),
     ]
 }
 
 /// A book of two chapters, one of which has a space in its name.
 pub(crate) fn epub() -> Parts {
-    vec![
+    texts(vec![
         ("mimetype", "application/epub+zip".to_owned()),
         ("META-INF/container.xml", "<container><rootfiles><rootfile full-path=\"OEBPS/book.opf\"/></rootfiles></container>".to_owned()),
         ("OEBPS/book.opf", "<package><manifest><item id=\"b\" href=\"text/two%20b.xhtml\"/><item id=\"a\" href=\"one.xhtml\"/><item id=\"c\" href=\"lost.xhtml\"/></manifest><spine><itemref idref=\"a\"/><itemref idref=\"c\"/><itemref idref=\"b\"/></spine></package>".to_owned()),
         ("OEBPS/text/two b.xhtml", "<html><body><h1>Flow</h1><p>It comes.</p></body></html>".to_owned()),
         ("OEBPS/one.xhtml", "<html><head><title>no</title></head><body><h1>Ebb</h1><p>It goes.</p></body></html>".to_owned()),
-    ]
+    ])
 }
 
 /// A message with words of an older encoding, an HTML part, a sheet, a picture and a message.

@@ -1,0 +1,175 @@
+//! Boundaries of a message's parts that nothing else can be taken for.
+//!
+//! A boundary stands on a line of its own (RFC 2046, section 5.1.1). `mail-parser` 0.11 finds it in
+//! the middle of a line, too, and as the beginning of a longer one, and ends a part there. So where
+//! a message has such lines, its boundaries get names that occur nowhere in it.
+
+use std::borrow::Cow;
+
+/// Boundaries that are looked at: a message has one for each level of its parts.
+const MAX_BOUNDARIES: usize = 16;
+
+/// Bytes of a boundary at most, twice as many as the RFC allows.
+const MAX_LENGTH: usize = 140;
+
+/// The message, with other boundaries where its own could be mistaken.
+pub(super) fn unmistakable(message: &[u8]) -> Cow<'_, [u8]> {
+    let declared = declared(message);
+    if !declared.iter().any(|boundary| is_mistakable(message, boundary)) {
+        return Cow::Borrowed(message);
+    }
+    let Some(fresh) = (0_u32..1_000)
+        .map(|number| format!("=_tidegate_{number}_"))
+        .find(|fresh| find(message, fresh.as_bytes()).is_none())
+    else {
+        return Cow::Borrowed(message);
+    };
+    let mut renamed = Vec::with_capacity(message.len() + 4_096);
+    // Boundaries of the parts that are open, the innermost last.
+    let mut open: Vec<usize> = Vec::new();
+    for line in message.split_inclusive(|byte| *byte == b'\n') {
+        let text = line.trim_ascii_end();
+        let delimiter = delimiter(text, &declared)
+            .and_then(|(place, closes)| Some((open.iter().rposition(|of| *of == place)?, closes)));
+        if let Some((level, closes)) = delimiter {
+            // One of an outer part ends those within it, too.
+            for inner in open.drain(level + 1..).rev() {
+                renamed.extend(format!("--{fresh}{inner}_--\r\n").bytes());
+            }
+            renamed.extend(format!("--{fresh}{}_", open[level]).bytes());
+            if closes {
+                renamed.extend(b"--");
+                open.truncate(level);
+            }
+            renamed.extend(&line[text.len()..]);
+        } else if let Some((place, from, to)) = declaration(line, &declared) {
+            open.push(place);
+            renamed.extend(&line[..from]);
+            renamed.extend(format!("\"{fresh}{place}_\"").bytes());
+            renamed.extend(&line[to..]);
+        } else {
+            renamed.extend(line);
+        }
+    }
+    Cow::Owned(renamed)
+}
+
+/// The boundaries that a message's headers name, each once.
+fn declared(message: &[u8]) -> Vec<&[u8]> {
+    let mut all: Vec<&[u8]> = Vec::new();
+    for line in message.split(|byte| *byte == b'\n') {
+        if let Some((from, to)) = value(line) {
+            let boundary = unquoted(&line[from..to]);
+            let fits = (1..=MAX_LENGTH).contains(&boundary.len());
+            if fits && !all.contains(&boundary) && all.len() < MAX_BOUNDARIES {
+                all.push(boundary);
+            }
+        }
+    }
+    all
+}
+
+/// Where the value of a line's parameter `boundary` stands, with its quotes.
+fn value(line: &[u8]) -> Option<(usize, usize)> {
+    const NAME: &[u8] = b"boundary";
+    // It may come after other parameters.
+    let signs = (0..line.len()).filter(|at| line[*at] == b'=');
+    let from = signs.map(|at| at + 1).find(|from| {
+        let before = &line[..from - 1];
+        let Some(start) = before.len().checked_sub(NAME.len()) else { return false };
+        let parted = start == 0 || matches!(before[start - 1], b' ' | b'\t' | b';');
+        parted && before[start..].eq_ignore_ascii_case(NAME)
+    })?;
+    let rest = line.get(from..)?;
+    let length = match rest.strip_prefix(b"\"") {
+        Some(quoted) => quoted.iter().position(|byte| *byte == b'"')? + 2,
+        None => rest
+            .iter()
+            .position(|byte| byte.is_ascii_whitespace() || *byte == b';')
+            .unwrap_or(rest.len()),
+    };
+    Some((from, from + length))
+}
+
+fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
+}
+
+/// Which boundary a line is, and whether it is the last of its kind.
+fn delimiter(line: &[u8], declared: &[&[u8]]) -> Option<(usize, bool)> {
+    let rest = line.strip_prefix(b"--")?;
+    let is = |boundary: &[u8]| declared.iter().position(|known| *known == boundary);
+    // One may end in two hyphens itself.
+    let open = is(rest).map(|place| (place, false));
+    open.or_else(|| Some((is(rest.strip_suffix(b"--")?)?, true)))
+}
+
+/// Which boundary a line declares, and where.
+fn declaration(line: &[u8], declared: &[&[u8]]) -> Option<(usize, usize, usize)> {
+    let (from, to) = value(line)?;
+    let boundary = unquoted(&line[from..to]);
+    Some((declared.iter().position(|known| *known == boundary)?, from, to))
+}
+
+/// Whether a boundary stands where it is none: within a line, or with more behind it.
+fn is_mistakable(message: &[u8], boundary: &[u8]) -> bool {
+    let mark = [b"--", boundary].concat();
+    let mut from = 0;
+    while let Some(at) = find(&message[from..], &mark) {
+        let (start, end) = (from + at, from + at + mark.len());
+        let rest = message[end..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let rest = rest.trim_ascii_end();
+        let begins_line = start == 0 || message[start - 1] == b'\n';
+        if !begins_line || !(rest.is_empty() || rest == b"--") {
+            return true;
+        }
+        from = end;
+    }
+    false
+}
+
+fn find(bytes: &[u8], part: &[u8]) -> Option<usize> {
+    let first = part.first()?;
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|byte| byte == first) {
+        let start = from + at;
+        if bytes[start..].starts_with(part) {
+            return Some(start);
+        }
+        from = start + 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_mistaken_stays_as_it_is() {
+        let message = b"Content-Type: multipart/mixed; boundary=\"b\"\n\n--b\n\nx\n--b--\n";
+        assert!(matches!(unmistakable(message), Cow::Borrowed(_)));
+        assert!(matches!(unmistakable(b"From: a\n\nno parts, --b"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn lines_alone_are_boundaries() {
+        let message = "Content-Type: multipart/mixed;\r\n boundary=b\r\n\r\n--b  \r\nContent-Type: multipart/related; boundary=bb\r\n\r\n--bb\r\n\r\na --b stays\r\n--bc, too\r\n--bb--\r\n--b--\r\n";
+        let renamed = String::from_utf8(unmistakable(message.as_bytes()).into_owned()).unwrap();
+        let (one, two) = ("=_tidegate_0_0_", "=_tidegate_0_1_");
+        let expected = format!(
+            "Content-Type: multipart/mixed;\r\n boundary=\"{one}\"\r\n\r\n--{one}  \r\nContent-Type: multipart/related; boundary=\"{two}\"\r\n\r\n--{two}\r\n\r\na --b stays\r\n--bc, too\r\n--{two}--\r\n--{one}--\r\n"
+        );
+        assert_eq!(renamed, expected);
+    }
+
+    #[test]
+    fn an_outer_boundary_ends_the_parts_within() {
+        let message = "Content-Type: multipart/mixed; boundary=12\n\n--12\nContent-Type: multipart/mixed; boundary=1\n\n--1\n\none\n--12\n\ntwo\n--1\n--12--\n";
+        let renamed = String::from_utf8(unmistakable(message.as_bytes()).into_owned()).unwrap();
+        let (outer, inner) = ("--=_tidegate_0_0_", "--=_tidegate_0_1_");
+        let (_, parts) = renamed.split_once("one\n").unwrap();
+        // What is closed is no boundary any more.
+        assert_eq!(parts, format!("{inner}--\r\n{outer}\n\ntwo\n--1\n{outer}--\n"));
+    }
+}
