@@ -16,11 +16,12 @@ use tidegate_workflows::contract::{
     SubmitBatch, SubmittedBatch,
 };
 
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::{
     batch::ended as ended_batch,
     batch::finish,
+    batch::labels,
     batch::lease::Holder,
     batch::leave,
     batch::plan,
@@ -71,7 +72,10 @@ impl DocumentActivities {
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, ActivityError> {
         let work = Box::pin(work);
-        let counted = async { work.await.map_err(|failure| failure.counting(attempt, deadline)) };
+        let counted = async {
+            let failure = |failure: Failure| failure.counting(attempt, deadline);
+            work.await.map_err(failure).inspect_err(|failure| fails(ctx, failure))
+        };
         heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
     }
 
@@ -119,7 +123,8 @@ impl DocumentActivities {
         let work =
             plan::plan_in(&self.services, Some(&attempt), &job, &batch, Room::page(), has_ended);
         let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
-        info!(batch = batch.workflow, documents = plan.documents, asked = ?job.target, lane = %job.lane, "the batch has begun");
+        let plan = Plan { labels: Some(labels::found(&ctx.client()).await), ..plan };
+        info!(batch = batch.workflow, documents = plan.documents, asked = %job.target, lane = %job.lane, "the batch has begun");
         Ok(plan)
     }
 
@@ -268,22 +273,35 @@ impl DocumentActivities {
     }
 }
 
+/// A line of the log where a batch cannot go on, and ever more seldom while it cannot for now.
+fn fails(ctx: &ActivityContext, failure: &Failure) {
+    let (batch, info) = (batch(ctx), ctx.info());
+    let (step, tries) = (info.activity_type.as_str(), info.attempt);
+    if !failure.is_retried() {
+        warn!(batch, step, %failure, "the batch cannot go on");
+    } else if !failure.benign && tries.is_power_of_two() {
+        warn!(batch, step, tries, %failure, "a step of the batch failed, and is tried again");
+    }
+}
+
 /// One line of the log for a batch, with its sums.
 fn ended(batch: &str, progress: &Progress, finished: &Finished) {
     let totals = finished.correct(progress.totals);
     let spend = totals.spend;
+    // Nothing where no price is known.
+    let cost_usd = (spend.cost_usd > 0.0).then(|| (spend.cost_usd * 1e6).round() / 1e6);
     info!(
         batch,
         succeeded = totals.succeeded,
         failed = totals.failed,
-        failures = ?totals.failures.by_count(),
+        failures = %totals.failures,
         skipped = totals.skipped,
         cancelled = totals.cancelled,
         calls = spend.provider_calls,
         refused_429 = spend.rate_limited,
         input_tokens = spend.input_tokens,
         output_tokens = spend.output_tokens,
-        cost_usd = spend.cost_usd,
+        cost_usd,
         "the batch has ended"
     );
 }

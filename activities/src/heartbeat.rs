@@ -5,10 +5,12 @@ use std::{pin::pin, time::Duration};
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     call::{attempt::Attempt, guard::Guard},
     failure::Failure,
+    spans,
 };
 
 /// Where the server does not say after which time-out it gives a worker up.
@@ -63,7 +65,7 @@ pub(crate) async fn under<T, E>(
 ) -> Result<T, Over<E>> {
     let interval = interval(ctx.info().heartbeat_timeout);
     let mut beat = tokio::time::interval_at(Instant::now() + interval, interval);
-    let mut work = Box::pin(work);
+    let mut work = Box::pin(work.instrument(spans::attempt(ctx, attempt)));
     let mut given_up = pin!(given_up(&guard.stopping, attempt, patience));
     let result = loop {
         tokio::select! {

@@ -27,12 +27,14 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 pub use tidegate_calls::Ask;
 use tidegate_providers::{Error, Heard, Prices, Vendor};
 use tidegate_types::{ModelId, Usage};
+use tracing::Instrument;
 
 use crate::{
     Services,
     call::{attempt::Attempt, budget::Budgets, guard::Guard},
     failure::{Backoff, Failure},
     heartbeat::{self, Over},
+    spans,
 };
 
 /// One model's quota, for activities. Clones are the same.
@@ -122,8 +124,14 @@ impl Quota {
         let budget = self.budgets.call_budget(attempt, &request, None)?;
         let sent = self.guard.admit(attempt, &request, &budget).await?.sent();
         let call = Call { vendor: self.vendor, heard: Arc::default() };
-        let result = work(call.clone()).await;
+        let span = spans::call("chat", &request);
+        let result = work(call.clone()).instrument(span.clone()).await;
         let Heard { usage, observed } = std::mem::take(&mut *call.heard.lock());
+        spans::used(&span, usage.as_ref());
+        if let Err(Fault::Provider(error)) = &result {
+            spans::failed(&span, error);
+        }
+        drop(span);
         match result {
             Ok(value) => {
                 sent.settled(usage.as_ref(), &observed).await;

@@ -1,9 +1,10 @@
 //! What the activities work with.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tidegate_documents::Reader;
 use tidegate_providers::{Prices, Providers};
+use tidegate_types::Lane;
 
 use crate::{
     batch::job::Shards,
@@ -34,6 +35,8 @@ pub struct Services {
     pub prices: Prices,
     /// Lists of models to choose from.
     pub routes: Routes,
+    /// After how many seconds a silent worker is given up, in lanes that say it.
+    pub heartbeats: BTreeMap<Lane, u32>,
     /// How long their queues are.
     pub queues: Queues,
     /// Prompt caches that are warm.

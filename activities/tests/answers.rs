@@ -9,6 +9,8 @@
     reason = "tests may stop at the first fault"
 )]
 
+#[path = "answers/broken_off.rs"]
+mod broken_off;
 #[path = "answers/pages.rs"]
 mod pages;
 #[path = "answers/said.rs"]
@@ -31,7 +33,9 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_activities::{
-    batch::{finish, job::Shards, lease::Holder, plan, seal, source::Room},
+    batch::{
+        finish, job::Shards, lease::Holder, plan, question::StatedQuestion, seal, source::Room,
+    },
     call::{
         attempt::{Attempt, AttemptState},
         budget::Budgets,
@@ -155,6 +159,7 @@ impl Rig {
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
             routes: Routes::default(),
+            heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
             guard: Guard::new(quota, Backoff::default()),

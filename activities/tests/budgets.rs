@@ -419,6 +419,8 @@ async fn a_budget_wants_a_price() {
     let Some(redis) = Redis::start() else { return };
     let rig = Rig::new(&redis, None, as_bounded);
     let mut job = Job {
+        task: Default::default(),
+        dimensions: None,
         source: Source::Prefix("file:///in/".to_owned()),
         output: "file:///out/".to_owned(),
         template: false,

@@ -1,5 +1,6 @@
 //! Archives in a source: each document in one is a document of the batch.
 
+use bytes::Bytes;
 use tidegate_documents::{Limits, Unreadable, archive};
 use tidegate_types::DocumentId;
 
@@ -7,29 +8,44 @@ use crate::{
     batch::job::{Document, resolve},
     document::version::Version,
     failure::Failure,
-    storage::{Error, Storage},
+    storage::{Error, Location, Stamp, Storage},
 };
 
-/// Puts the documents in each archive in its place; other files stay as they are. Archives are told
-/// by their names, and are read whole, one after the other.
-pub(super) async fn expanded(
-    storage: &Storage,
-    files: Vec<Document>,
-    limits: &Limits,
-) -> Result<Vec<Document>, Failure> {
-    let mut documents = Vec::with_capacity(files.len());
-    for file in files {
-        match is_archive(&file) {
-            true => documents.extend(of_archive(storage, file, *limits).await?),
-            false => documents.push(file),
-        }
-    }
-    Ok(documents)
-}
-
-fn is_archive(file: &Document) -> bool {
+/// Whether a file's name is one of an archive.
+pub(super) fn is_archive(file: &Document) -> bool {
     let name = file.uri.rsplit('/').next().unwrap_or_default();
     file.unreadable.is_none() && file.text.is_none() && archive::is_named(name)
+}
+
+/// The documents in an archive, which is read whole; another file stays as it is.
+pub(super) async fn expanded(
+    storage: &Storage,
+    file: Document,
+    limits: &Limits,
+) -> Result<Vec<Document>, Failure> {
+    match is_archive(&file) {
+        true => of_archive(storage, file, *limits).await,
+        false => Ok(vec![file]),
+    }
+}
+
+/// A file in an archive, unpacked: as large as archives may be.
+///
+/// # Errors
+/// Within, why it cannot be read; without, `Transient` when a store fails.
+pub(super) async fn unpacked(
+    location: &Location,
+    member: &str,
+    limits: &Limits,
+) -> Result<Result<(Bytes, Stamp), Unreadable>, Error> {
+    let (bytes, stamp) = location.read_stamped().await?;
+    let limits = Limits { bytes: limits.archive_bytes, ..*limits };
+    let (name, member) = (location.name().to_owned(), member.to_owned());
+    let read = tokio::task::spawn_blocking(move || archive::read(&bytes, &name, &member, &limits));
+    let failed =
+        || Unreadable::Unsupported { what: "in an archive at which its reader failed".into() };
+    let read = read.await.unwrap_or_else(|_| Err(failed()));
+    Ok(read.map(|(bytes, _)| (bytes.into(), stamp)))
 }
 
 /// An archive that cannot be read is a document that says why.

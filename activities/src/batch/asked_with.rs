@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidegate_providers::{Providers, parameters::ALLOW_UNKNOWN};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{AskedWith, Job};
+use tidegate_workflows::contract::{AskedWith, Job, Task};
 
 use crate::{call::route::Route, failure::Failure, services::Services};
 
@@ -56,7 +56,10 @@ fn checked(
         return Ok(AskedWith { effort, parameters });
     };
     let room = (!job.default_output).then_some(job.max_output_tokens);
-    let parameters = dialect.check(model.model(), effort, &parameters, room);
+    let parameters = match job.task {
+        Task::Answer => dialect.check(model.model(), effort, &parameters, room),
+        Task::Embed => dialect.check_embedding(model.model(), &parameters),
+    };
     let parameters = parameters
         .map_err(|why| Failure::invalid_input(format!("parameters for {model}: {why}")))?;
     Ok(AskedWith { effort, parameters })
@@ -96,8 +99,13 @@ mod tests {
     #[test]
     fn a_batch_goes_before_the_configuration() {
         let parameters = json!({"seed": 1, "verbosity": "low"}).as_object().unwrap().clone();
-        let defaults =
-            || Some(Defaults { effort: Some(Effort::Low), parameters: parameters.clone() });
+        let defaults = || {
+            Some(Defaults {
+                effort: Some(Effort::Low),
+                parameters: parameters.clone(),
+                ..Defaults::default()
+            })
+        };
         let with = |more: Value| {
             let job = asked(&more, defaults()).unwrap();
             serde_json::to_value(&job.asked_with).unwrap()["openai:gpt-5.4"].clone()

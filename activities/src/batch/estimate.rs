@@ -8,20 +8,27 @@
 //! | time | lower use, all of the limits | upper use, the lane's guaranteed share alone |
 
 use futures::{StreamExt, stream};
+use tidegate_documents::tokens;
 use tidegate_providers::schema::Form;
 use tidegate_quota::{Dimension, ModelQuota, PerDimension, call_stats, unused};
 use tidegate_types::{ModelId, Usage};
-use tidegate_workflows::contract::{Job, LIKELY_OUTPUT_TOKENS, Pack};
+use tidegate_workflows::contract::{FailureType, Job, LIKELY_OUTPUT_TOKENS, Pack, Task};
 
 use crate::{
     batch::{
         forecast::{Forecast, Range},
         job::Document,
+        number::{float, whole},
     },
-    call::{attempt::Attempt, prompt, route::Route, wording::Wording},
+    call::{
+        attempt::Attempt,
+        prompt::{self, Content},
+        route::Route,
+        wording::Wording,
+    },
     document::{
         content::{self, Care},
-        pack,
+        embed, pack,
     },
     failure::Failure,
     services::Services,
@@ -107,10 +114,9 @@ pub async fn forecast(
     while let Some(read) = read.next().await {
         match read {
             Ok((document, content)) => {
-                let wording = Wording::of(job, &document.about(content.text()));
-                let wording = wording.map_err(Failure::invalid_input)?;
-                let schema = job.schema.as_ref();
-                tokens.push(float(prompt::input_tokens(&wording, &content, "", schema)));
+                if let Some(input) = input_tokens(job, &document, &content)? {
+                    tokens.push(float(input));
+                }
             }
             // One document that cannot be had fails by itself, when its turn comes.
             Err(failure) if failure.is_retried() && !failure.is_store_refusal() => {
@@ -146,6 +152,20 @@ pub async fn forecast(
             .collect(),
         of_the_first: false,
     })
+}
+
+/// Estimated input tokens of a document; `None` where it has nothing that could be sent.
+fn input_tokens(job: &Job, document: &Document, content: &Content) -> Result<Option<u64>, Failure> {
+    if job.task == Task::Embed {
+        return match embed::text(job, document, content) {
+            Ok(text) => Ok(Some(tokens::estimate(&text))),
+            Err(failure) if failure.kind == FailureType::UnreadableDocument => Ok(None),
+            Err(failure) => Err(failure),
+        };
+    }
+    let wording = Wording::of(job, &document.about(content.text()));
+    let wording = wording.map_err(Failure::invalid_input)?;
+    Ok(Some(prompt::input_tokens(&wording, content, "", job.schema.as_ref())))
 }
 
 /// Models that cannot be made to keep to the schema.
@@ -251,7 +271,7 @@ fn pack(services: &Services, job: &Job, route: &Route, input: Range, output: Ran
         }
     };
     wanted
-        .min(pack::most(job))
+        .min(pack::most(job, input.to))
         .min(first(services, route).map_or(u32::MAX, |model| room(model, input, output)))
 }
 
@@ -301,20 +321,6 @@ fn used(model: &ModelQuota, input: f64, output: f64, pack: f64) -> PerDimension<
     let mut used = model.amounts(whole(input), whole(output)).map(float);
     used.requests /= pack;
     used
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "tokens are not negative and lie far below 2^53"
-)]
-fn whole(number: f64) -> u64 {
-    number.round().max(0.0) as u64
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use crate::{
         actions,
         forecast::Forecast,
         job::{Stored, resolve},
+        number::float,
     },
     document::result,
     failure::Failure,
@@ -143,8 +144,9 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
             ..finish.progress.clone()
         },
     };
-    let json = serde_json::to_vec_pretty(&report)
+    let mut json = serde_json::to_vec_pretty(&report)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
+    json.push(b'\n');
     let html = page::page(&report, &answered.course, &answered.given_up);
     output.child("report.html").write(html.into_bytes()).await?;
     output.child("report.json").write(json).await?;
@@ -159,11 +161,6 @@ fn is_zero(number: &u64) -> bool {
 
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { float(part) / float(whole) }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
-fn float(number: u64) -> f64 {
-    number as f64
 }
 
 fn seconds_between(from: Option<&str>, to: &str) -> f64 {

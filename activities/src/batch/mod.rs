@@ -9,7 +9,7 @@
 //!   [`ended`]: what Temporal says of that one
 //! * [`seal`], [`finish`]: from results to `results.jsonl`, `failures.jsonl` and `report.json`; [`sealed`]: the parts that
 //!   lie there, of earlier batches too; `part`: one of them; `tables`: as columns
-//! * [`places`]: where all of that lies; [`ids`]: documents' names in eight bytes; `jsonl`: a value a line;
+//! * [`places`]: where all of that lies; [`ids`]: documents' names in eight bytes; `jsonl`: a value a line; `number`: counts as floats;
 //!   [`leave`]: what a cancelled one leaves behind
 
 mod actions;
@@ -24,9 +24,11 @@ pub mod ids;
 mod in_flight;
 pub mod job;
 mod jsonl;
+pub(crate) mod labels;
 pub mod lease;
 pub mod leave;
 pub mod names;
+mod number;
 mod output;
 mod pages;
 mod part;

@@ -26,7 +26,7 @@ use crate::{
         tables,
     },
     call::{attempt::Attempt, output_cap, route::Route},
-    document::{pack, schema},
+    document::{embed, pack, schema},
     failure::Failure,
     provider_batch,
     services::Services,
@@ -74,13 +74,14 @@ where
     let (route, output) = survey(services, job, &batch.workflow)?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
-    lease::take(&output, batch, has_ended).await?;
-    let recorded = output::check(&output, job).await?;
     let storage = &services.storage;
+    // Before the output: who mistyped a source should hear of that, and take nobody's output for it.
     let mut page = first(storage, job, &output, room.clone()).await?;
     if page.documents.is_empty() && page.next.is_none() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
+    lease::take(&output, batch, has_ended).await?;
+    let recorded = output::check(&output, job).await?;
     route.models.iter().try_for_each(|model| check_provider(services, model))?;
     let job = &match job.default_output {
         true => {
@@ -119,6 +120,7 @@ where
         provider_batching,
         pack: forecast.pack,
         in_flight: in_flight::of(services, job, &route, &forecast),
+        heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
         ..pages.plan().clone()
     };
     let mut stored = Stored {
@@ -173,7 +175,6 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     let (route, output) = survey(services, job, "")?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
-    output::check(&output, job).await?;
     let (mut sample, mut unasked) = (Sample::default(), Ok(()));
     let mut add = |documents: Vec<Document>| {
         if unasked.is_ok() {
@@ -191,6 +192,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
     if sample.is_empty() {
         return Err(Failure::invalid_input("the source holds no documents"));
     }
+    output::check(&output, job).await?;
     Ok(expected(services, None, job, &route, sample).await?.0)
 }
 
@@ -253,6 +255,7 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
     job.schema.as_ref().map(schema::compile).transpose()?;
     pack::check(job)?;
+    embed::check(services, job, &route)?;
     tables::check(job)?;
     if job.attach_pages && !tidegate_documents::DRAWS_PAGES {
         return Err(Failure::invalid_input(
@@ -266,12 +269,15 @@ fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Locatio
 }
 
 fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failure> {
-    let known: Vec<String> =
-        services.guard.quota.models().map(|model| model.id.to_string()).collect();
     let Some(model) = services.guard.quota.models().find(|model| model.id == *id) else {
-        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let known = known(services).join(", ");
+        let choose = if known.is_empty() {
+            "no model is;".to_owned()
+        } else {
+            format!("configured: {known}; choose one of them, or")
+        };
         return Err(Failure::invalid_input(format!(
-            "model \"{id}\" is not configured; configured: {known}; choose one of them, or add a [models.\"{id}\"] section with its limits to the workers' configuration"
+            "model \"{id}\" is not configured; {choose} add a [models.\"{id}\"] section with its limits to the workers' configuration"
         )));
     };
     if model.lanes.index(&job.lane).is_none() {
@@ -283,6 +289,14 @@ fn check_model(services: &Services, job: &Job, id: &ModelId) -> Result<(), Failu
         )));
     }
     Ok(())
+}
+
+/// The models that a job can name: pools by their own names, and those that are in none.
+fn known(services: &Services) -> Vec<&str> {
+    let pools = || services.routes.iter().filter(|(_, route)| route.by_room);
+    let is_alone = |id: &&ModelId| !pools().any(|(_, pool)| pool.models.contains(id));
+    let alone = services.guard.quota.models().map(|model| &model.id).filter(is_alone);
+    pools().map(|(name, _)| name.as_str()).chain(alone.map(ModelId::as_str)).collect()
 }
 
 fn check_provider(services: &Services, id: &ModelId) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{AskedWith, Job, Target};
+use tidegate_workflows::contract::{AskedWith, Job, Target, Task};
 
 use crate::fingerprint::Fingerprint;
 
@@ -56,7 +56,7 @@ impl StatedQuestion {
             asked_with,
             ..
         } = job;
-        let Job { template, system, messages, shown, .. } = job;
+        let Job { task, dimensions, template, system, messages, shown, .. } = job;
         let target = match target {
             Target::Model(model) => ("model", json!(model)),
             Target::Route(route) => ("route", json!(route)),
@@ -76,6 +76,8 @@ impl StatedQuestion {
         let fields =
             |with: &AskedWith| (!with.parameters.is_empty()).then(|| json!(with.parameters));
         let optional = [
+            ("task", (*task != Task::Answer).then(|| json!(task))),
+            ("dimensions", dimensions.map(|dimensions| json!(dimensions))),
             ("template", template.then(|| json!(true))),
             ("system", system.as_ref().map(|system| json!(system))),
             ("messages", (!messages.is_empty()).then(|| json!(messages))),

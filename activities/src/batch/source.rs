@@ -1,18 +1,23 @@
 //! Which documents a batch has, page by page: memory does not grow with their number.
 
+mod after;
+mod archived;
 mod earlier;
 mod manifest;
 mod records;
+mod room;
 
-use std::{collections::HashSet, path::Path as FilePath, time::Duration};
+use std::{collections::HashSet, path::Path as FilePath};
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
-use tidegate_documents::Limits;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Job, Source};
 
+pub use self::room::Room;
 use self::{
+    after::After,
+    archived::Archived,
     earlier::{EarlierOutputs, is_ours},
     records::{Within, has_records},
 };
@@ -28,58 +33,6 @@ use crate::{
     storage::{Entry, Location, OddEntry, Storage},
 };
 
-/// How much of a source is at hand at once.
-#[derive(Debug, Clone)]
-pub struct Room {
-    documents: usize,
-    /// Of records' texts and fields.
-    bytes: usize,
-    /// For so long, pages follow each other before the shards in them may start.
-    pub(super) time: Duration,
-    /// How much of an archive is read.
-    limits: Limits,
-}
-
-impl Room {
-    /// A page: some 50 MB. A batch of one page is ordered by id as a whole.
-    #[must_use]
-    pub fn page() -> Self {
-        Self {
-            documents: 100_000,
-            bytes: 6 << 20,
-            time: Duration::from_secs(10),
-            limits: Limits::default(),
-        }
-    }
-
-    /// The same, with the bounds of whoever reads the documents later.
-    #[must_use]
-    pub fn within(self, limits: &Limits) -> Self {
-        Self { limits: *limits, ..self }
-    }
-
-    /// A page of so many documents, and one at a time, for tests.
-    #[must_use]
-    pub fn of(documents: usize) -> Self {
-        Self { documents, time: Duration::ZERO, ..Self::page() }
-    }
-
-    fn endless() -> Self {
-        Self { documents: usize::MAX, bytes: usize::MAX, time: Duration::ZERO, ..Self::page() }
-    }
-
-    fn take(&mut self, document: &Document) {
-        let fields = document.fields.values().map(|value| value.as_str().map_or(8, str::len));
-        let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
-        self.documents = self.documents.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
-
-    fn is_full(&self) -> bool {
-        self.documents == 0 || self.bytes == 0
-    }
-}
-
 /// Where a source goes on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
@@ -87,23 +40,6 @@ pub struct Cursor {
     /// The file of records that is being read; it is not among those that follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     within: Option<Within>,
-}
-
-/// Behind which file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum After {
-    /// None.
-    #[default]
-    Nothing,
-    /// The one with this key, in the order of a listing.
-    Key(String),
-    /// So many of a list.
-    Listed(usize),
-    /// This place of a manifest.
-    Line(manifest::Place),
-    /// All.
-    Everything,
 }
 
 /// Some documents of a source, in its order; their ids may be equal.
@@ -120,8 +56,9 @@ pub struct Page {
 /// Files, each with the place behind it; and whether more may follow.
 type Files = (Vec<(Document, After)>, bool);
 
-/// The next documents of a source, but for files that the pages before have had; records are as many documents as there are records, and archives
-/// as many as there are documents in them.
+/// The next documents of a source, but for files that the pages before have had; records are as many
+/// documents as there are records, and archives as many as there are documents in them, records of
+/// files within them included.
 ///
 /// # Errors
 /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
@@ -149,6 +86,12 @@ pub async fn page(
             let next = (!is_over).then_some(Cursor { files, within });
             return Ok(Page { documents, files: had.into_iter().collect(), next });
         }
+        if let (After::Within(archive), Some(fields)) = (&files, &job.records) {
+            let read = archive.clone().read(storage, fields, output, &mut room).await?;
+            documents.extend(read.documents);
+            (files, within) = (read.after, read.within);
+            continue;
+        }
         let (found, more) = next_files(storage, job, output, &files, room.documents).await?;
         let known = match &job.records {
             Some(_) => {
@@ -162,6 +105,7 @@ pub async fn page(
         let mut found = found.into_iter().peekable();
         while !room.is_full()
             && within.is_none()
+            && !matches!(files, After::Within(_))
             && let Some((file, after)) = found.next()
         {
             files = after;
@@ -171,8 +115,11 @@ pub async fn page(
                     continue;
                 }
             }
-            match job.records.as_ref().filter(|_| has_records(&file)) {
-                Some(fields) => {
+            match &job.records {
+                Some(_) if archives::is_archive(&file) => {
+                    files = After::Within(Archived::beginning(&file, files));
+                }
+                Some(fields) if has_records(&file) => {
                     let file = Within::beginning(&file);
                     let (rows, next) =
                         records::rows(storage, fields, &known, file, &mut room).await?;
@@ -183,14 +130,14 @@ pub async fn page(
                     }
                     within = next;
                 }
-                None => {
-                    let files = archives::expanded(storage, vec![file], &room.limits).await?;
+                _ => {
+                    let files = archives::expanded(storage, file, &room.limits).await?;
                     files.iter().for_each(|file| room.take(file));
                     documents.extend(files);
                 }
             }
         }
-        if found.peek().is_none() && !more {
+        if found.peek().is_none() && !more && !matches!(files, After::Within(_)) {
             files = After::Everything;
         }
     }

@@ -45,15 +45,22 @@ mod absent {
     pub(in crate::batch) enum Table {}
 
     impl Table {
-        pub(in crate::batch) fn new(of: Location, _: &Location) -> Result<Self, Failure> {
+        pub(in crate::batch) fn resume(of: Location, _: Vec<Bytes>) -> Result<Self, Failure> {
             Err(absent(&of))
         }
 
-        pub(in crate::batch) async fn append(&mut self, _: &Bytes) -> Result<(), Failure> {
+        pub(in crate::batch) fn state(&self) -> Result<[Bytes; 2], Failure> {
             match *self {}
         }
 
-        pub(in crate::batch) async fn complete(self) -> Result<(), Failure> {
+        pub(in crate::batch) async fn append(
+            &mut self,
+            _: &Bytes,
+        ) -> Result<Option<Bytes>, Failure> {
+            match *self {}
+        }
+
+        pub(in crate::batch) async fn ended(self) -> Result<Bytes, Failure> {
             match self {}
         }
     }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use tidegate_providers::{Completion, Providers};
+use tidegate_providers::{Completion, Embedded, EmbeddingRequest, Provider, Providers};
+use tidegate_quota::Request;
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::Job;
 
 use crate::{
+    batch::job::Shard,
     call::attempt::Attempt,
     call::budget::Budgets,
     call::guard::Guard,
@@ -40,10 +42,7 @@ impl Caller<'_> {
         route: &'r Route,
         question: &Question<'_>,
     ) -> Result<(&'r ModelId, Completion), Failure> {
-        self.guard.check(attempt)?;
-        let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
-        let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
-        let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
+        let (model, provider) = self.choose(attempt, job, route).await?;
         let bounds = provider.bounds(model.model());
         let (room, input) = (question.room(bounds.output_tokens), question.input_tokens_of(model));
         if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
@@ -52,12 +51,7 @@ impl Caller<'_> {
         if let Some(retries) = retries {
             retries.pay(&self.guard.quota, attempt).await?;
         }
-        let request = attempt
-            .request(model.clone())
-            .lane(job.lane.clone())
-            .tenant(job.tenant.clone())
-            .tokens(input, room.into())
-            .template(question.alike());
+        let request = request(attempt, job, model, question.alike()).tokens(input, room.into());
         let learned = self.guard.quota.learned_output(model, question.alike());
         let request = match question.likely(learned) {
             Some(likely) => request.likely_output(likely),
@@ -77,6 +71,54 @@ impl Caller<'_> {
         }
         Ok((model, completion))
     }
+
+    /// Asks once for the vectors of some texts; the model that gave them, and the vectors. `tokens`
+    /// is what all of them have, estimated; `template` names the calls that are like this one.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub(crate) async fn embed<'r>(
+        &self,
+        attempt: &Attempt,
+        shard: &'r Shard,
+        texts: &[&str],
+        tokens: u64,
+    ) -> Result<(&'r ModelId, Embedded), Failure> {
+        let (job, route) = (&shard.job, &shard.route);
+        let (model, provider) = self.choose(attempt, job, route).await?;
+        if let Some(retries) = &shard.retries {
+            retries.pay(&self.guard.quota, attempt).await?;
+        }
+        let request = request(attempt, job, model, shard.template).tokens(tokens, 0);
+        let call = EmbeddingRequest {
+            model: model.model(),
+            texts,
+            dimensions: job.dimensions,
+            fields: job.asked_with.get(model).map(|with| &with.parameters),
+        };
+        let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
+        let embedded = self.guard.embed(attempt, provider, &request, &call, &budget).await;
+        Ok((model, embedded.map_err(|failure| route.fall_back(attempt, failure))?))
+    }
+
+    /// The model that is asked now, and who serves it.
+    async fn choose<'r>(
+        &self,
+        attempt: &Attempt,
+        job: &Job,
+        route: &'r Route,
+    ) -> Result<(&'r ModelId, &dyn Provider), Failure> {
+        self.guard.check(attempt)?;
+        let model = route.choose(self.guard, self.queues, attempt, &job.lane).await;
+        let model = model.ok_or_else(|| Failure::invalid_input("the route names no model"))?;
+        let provider = self.providers.get(model).ok_or_else(|| no_provider(model))?;
+        Ok((model, provider))
+    }
+}
+
+fn request(attempt: &Attempt, job: &Job, model: &ModelId, template: u64) -> Request {
+    let request = attempt.request(model.clone()).lane(job.lane.clone());
+    request.tenant(job.tenant.clone()).template(template)
 }
 
 /// So many estimated tokens may be so few in truth: texts in languages with long words have up to 6

@@ -2,24 +2,12 @@
 //!
 //! Each question to the limiter is decided by the limits and shares of the worker that asks, and
 //! what all of them use is counted together: so the fleet never goes above the highest of the
-//! limits, and workers with a lower one find it full. Lanes are counted by their place in the order of their
-//! names: where those differ, use is counted for another lane until the workers are alike again and
-//! a window has passed. The sums, and so the limits, hold all the same.
+//! limits, and workers with a lower one find it full. A lane keeps its number in Redis, so that workers
+//! with other lanes do not count in its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidegate_quota::Quota;
-
-use super::keys::Card;
-
-/// What a worker was configured with, by model and key.
-pub type Configuration = BTreeMap<String, BTreeMap<String, String>>;
-
-/// What this process was configured with.
-#[must_use]
-pub fn configuration(quota: &Quota) -> Configuration {
-    quota.models().map(|model| (model.id.to_string(), model.configuration())).collect()
-}
+use super::card::Card;
 
 /// One key of one model that differs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

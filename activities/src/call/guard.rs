@@ -2,10 +2,14 @@
 
 use std::{sync::Arc, time::Instant};
 
-use tidegate_providers::{Completion, Key, Kind, Provider, Request as Call};
-use tidegate_quota::{Quota, Refused, Request, call_stats::CallStats};
-use tidegate_types::ModelId;
+use tidegate_providers::{
+    BoxFuture, Completion, Embedded, EmbeddingRequest, Error, Key, Kind, Observed, Provider,
+    Request as Call,
+};
+use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
+use tidegate_types::{ModelId, Usage};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     call::admission::Admitted,
@@ -15,9 +19,9 @@ use crate::{
     call::health::Health,
     call::keys::Keys,
     call::unwritten::Unwritten,
-    call::waiting::WaitingRoom,
+    call::waiting::{WaitSlot, WaitingRoom},
     failure::{Backoff, Failure},
-    metrics,
+    metrics, spans,
 };
 
 /// Stands between the documents and the providers.
@@ -73,15 +77,50 @@ impl Guard {
         call: &Call<'_>,
         budget: &CallBudget<'_>,
     ) -> Result<Completion, Failure> {
+        let ask = || provider.complete(call);
+        let completion = self.once(attempt, provider, request, ask, budget).await?;
+        metrics::stopped(&request.model, &completion.stop_reason);
+        Ok(completion)
+    }
+
+    /// The same, for vectors.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub(crate) async fn embed(
+        &self,
+        attempt: &Attempt,
+        provider: &dyn Provider,
+        request: &Request,
+        call: &EmbeddingRequest<'_>,
+        budget: &CallBudget<'_>,
+    ) -> Result<Embedded, Failure> {
+        self.once(attempt, provider, request, || provider.embed(call), budget).await
+    }
+
+    async fn once<'c, T: Answered>(
+        &self,
+        attempt: &Attempt,
+        provider: &dyn Provider,
+        request: &Request,
+        ask: impl FnOnce() -> BoxFuture<'c, Result<T, Error>>,
+        budget: &CallBudget<'_>,
+    ) -> Result<T, Failure> {
         let sent = self.admit(attempt, request, budget).await?.sent();
         let version = provider.key().map(Key::version);
-        match provider.complete(call).await {
-            Ok(completion) => {
-                metrics::stopped(&request.model, &completion.stop_reason);
-                sent.settled(completion.usage.as_ref(), &completion.observed).await;
-                Ok(completion)
+        let span = spans::call(T::OPERATION, request);
+        let answer = ask().instrument(span.clone()).await;
+        match answer {
+            Ok(answered) => {
+                let (usage, observed) = answered.told();
+                spans::answered(&span, usage, answered.stopped());
+                drop(span);
+                sent.settled(usage, observed).await;
+                Ok(answered)
             }
             Err(error) => {
+                spans::failed(&span, &error);
+                drop(span);
                 let key = provider.key().filter(|_| error.kind == Kind::Unauthorized);
                 let renewed = key.zip(version).is_some_and(|(key, version)| {
                     self.keys.read_again(request.model.provider(), key, version)
@@ -102,6 +141,18 @@ impl Guard {
         request: &'a Request,
         budget: &'a CallBudget<'a>,
     ) -> Result<Admitted<'a>, Failure> {
+        let span = spans::admission(request);
+        let admitted = self.leave(attempt, request, budget).instrument(span.clone()).await;
+        spans::admitted(&span, &admitted);
+        admitted
+    }
+
+    async fn leave<'a>(
+        &'a self,
+        attempt: &'a Attempt,
+        request: &'a Request,
+        budget: &'a CallBudget<'a>,
+    ) -> Result<Admitted<'a>, Failure> {
         self.check(attempt)?;
         let hand_back = |failure| handed_back(attempt, failure);
         self.keys.check(&request.model, Instant::now()).map_err(hand_back)?;
@@ -109,7 +160,7 @@ impl Guard {
         let circuit = self.health.enter(&request.model, Instant::now());
         let breaker = circuit.inspect_err(|_| attempt.deferred(attempt.state().ticket))?;
         let (patient, slot) = self.waiting.enter(request);
-        let admitted = self.quota.admit_until(&patient, self.stopping.cancelled()).await;
+        let admitted = self.permit(attempt, patient, slot.as_ref()).await;
         let permit = admitted.map_err(|refused| defer(attempt, &refused))?;
         drop(slot);
         let holds = budget.hold(attempt).await?;
@@ -128,6 +179,37 @@ impl Guard {
             model: self.quota.models().find(|model| model.id == request.model),
             least_pause: self.backoff.base,
         })
+    }
+
+    /// A permit now, or after a wait in place. Who is told of a longer one is sent away, but for one
+    /// that keeps watch.
+    async fn permit(
+        &self,
+        attempt: &Attempt,
+        mut request: Request,
+        slot: Option<&WaitSlot>,
+    ) -> Result<Permit, Refused> {
+        let mut watch = None;
+        loop {
+            let refused = match self.quota.admit_until(&request, self.stopping.cancelled()).await {
+                Ok(permit) => return Ok(permit),
+                Err(refused) => refused,
+            };
+            let Refused::Wait { wait, ticket, .. } = refused else { return Err(refused) };
+            request.ticket = Some(ticket);
+            if watch.is_none() {
+                let may_wait = !self.quota.longest_wait_in_place().is_zero();
+                watch = slot.filter(|_| may_wait).and_then(WaitSlot::watch);
+            }
+            let Some(watch) = &watch else { return Err(refused) };
+            let goes_on = tokio::select! {
+                () = self.stopping.cancelled() => false,
+                goes_on = watch.rest(wait) => goes_on && self.quota.batch_held_for(&attempt.batch).is_none(),
+            };
+            if !goes_on {
+                return Err(refused);
+            }
+        }
     }
 
     /// Whether a call to the model could be made now, as far as its key and its circuit go: else
@@ -156,6 +238,42 @@ impl Guard {
             return Err(Failure::batch_paused(since));
         }
         self.unwritten.check(attempt, Instant::now())
+    }
+}
+
+/// What any call brings.
+trait Answered {
+    /// Of such a call, in the words of OpenTelemetry's conventions.
+    const OPERATION: &'static str;
+
+    /// What it used, and what the provider says of its limits.
+    fn told(&self) -> (Option<&Usage>, &Observed);
+
+    /// Why the answer ended, if one was written.
+    fn stopped(&self) -> Option<&str>;
+}
+
+impl Answered for Completion {
+    const OPERATION: &'static str = "chat";
+
+    fn told(&self) -> (Option<&Usage>, &Observed) {
+        (self.usage.as_ref(), &self.observed)
+    }
+
+    fn stopped(&self) -> Option<&str> {
+        Some(self.stop_reason.as_str())
+    }
+}
+
+impl Answered for Embedded {
+    const OPERATION: &'static str = "embeddings";
+
+    fn told(&self) -> (Option<&Usage>, &Observed) {
+        (self.usage.as_ref(), &self.observed)
+    }
+
+    fn stopped(&self) -> Option<&str> {
+        None
     }
 }
 

@@ -13,7 +13,6 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use tidegate_providers::{Error, Key, Providers};
 use tidegate_quota::Quota;
 use tidegate_types::ModelId;
@@ -23,9 +22,9 @@ use tracing::{error, info, warn};
 
 use crate::{
     call::{
-        differences::{self, Configuration, Difference},
+        card::{About, Card, RefusedKey, kept, read, tell_apart},
+        differences::{Difference, differences},
         health::Health,
-        recent::RecentCalls,
     },
     failure::{Failure, KEY_REFUSED, KEYS_GONE},
     metrics,
@@ -35,86 +34,11 @@ use crate::{
 /// a large fleet.
 const LISTENS_EVERY: u32 = 12;
 
+/// A fleet of so many workers is large.
+const FLEET: u64 = 50;
+
 /// A worker says which of its keys are refused, and reads key files again, this often.
 const EVERY: Duration = Duration::from_secs(5);
-
-/// What a worker says of itself to the others: no key, and nothing of one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Card {
-    /// Whose documents it works on: those of another queue it cannot take over.
-    pub queue: String,
-    /// The providers that it can ask.
-    pub providers: BTreeSet<String>,
-    /// Keys that were refused and have not been accepted since.
-    pub refused: Vec<RefusedKey>,
-    /// What it was configured with.
-    #[serde(skip_serializing_if = "Configuration::is_empty")]
-    pub configuration: Configuration,
-    /// What its calls have come to lately, by model.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub calls: BTreeMap<ModelId, RecentCalls>,
-    /// What else there is to know of it.
-    #[serde(flatten)]
-    pub about: About,
-}
-
-/// A worker's own particulars.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct About {
-    /// The program's version.
-    pub version: String,
-    /// When it began to work, in seconds since 1970.
-    pub started: u64,
-    /// Documents at once, at most.
-    pub slots: u64,
-    /// Of the limits that it was configured with: workers of one fleet have the same.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub fingerprint: String,
-}
-
-/// A key that a provider does not accept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RefusedKey {
-    /// The provider.
-    pub provider: String,
-    /// For this model alone; without one for all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<ModelId>,
-    /// The HTTP status, if there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// Since when, in seconds since 1970.
-    pub since: u64,
-}
-
-impl Card {
-    /// Whether this worker could ask `model`, as far as keys go.
-    #[must_use]
-    pub fn can_ask(&self, model: &ModelId) -> bool {
-        let refuses = |key: &RefusedKey| {
-            key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)
-        };
-        self.providers.contains(model.provider()) && !self.refused.iter().any(refuses)
-    }
-}
-
-/// Every live worker that says something of itself, by its name.
-///
-/// # Errors
-/// Redis is away.
-pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota::Error> {
-    Ok(read(quota.said().await?))
-}
-
-/// What another version says, and cannot be read here, is left out.
-fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
-    let card = |(worker, words): (String, String)| {
-        Some((worker, serde_json::from_str::<Card>(&words).ok()?))
-    };
-    said.into_iter().filter_map(card).collect()
-}
 
 /// The keys of this worker, and what it knows of the others'.
 #[derive(Debug, Default)]
@@ -266,7 +190,7 @@ impl Keys {
         now != version
     }
 
-    fn card(&self, queue: &str, providers: &Providers, configuration: Configuration) -> Card {
+    fn card(&self, queue: &str, providers: &Providers) -> Card {
         let state = self.state.lock();
         let since = |time: SystemTime| {
             time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
@@ -281,13 +205,12 @@ impl Keys {
             queue: queue.to_owned(),
             providers: providers.names().map(str::to_owned).collect(),
             refused: refused.collect(),
-            configuration,
             ..Card::default()
         }
     }
 
-    fn heard(&self, worker: &str, queue: &str, said: Vec<(String, String)>) {
-        let others = read(said).into_iter();
+    fn heard(&self, worker: &str, queue: &str, said: Vec<(String, Card)>) {
+        let others = said.into_iter();
         let others = others.filter(|(name, card)| name != worker && card.queue == queue);
         self.state.lock().others = Some(others.map(|(_, card)| card).collect());
     }
@@ -305,7 +228,7 @@ impl Keys {
         let mut beat = tokio::time::interval(EVERY);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (mut unreadable, mut differs, mut beats) = (BTreeSet::new(), Vec::new(), 0_u32);
-        let configuration = differences::configuration(quota);
+        let (configured, configuration) = kept(quota);
         loop {
             tokio::select! {
                 () = &mut stop => break,
@@ -329,18 +252,25 @@ impl Keys {
                     Err(_) => {}
                 }
             }
-            let card = self.card(queue, providers, configuration.clone());
-            let card = Card { calls: health.recent(), about: about.clone(), ..card };
+            let card = self.card(queue, providers);
+            let (configured, about) = (configured.clone(), about.clone());
+            let card = Card { calls: health.recent(), configured, about, ..card };
             let words = serde_json::to_string(&card).unwrap_or_default();
-            let compares = beats % LISTENS_EVERY == 1;
-            beats = beats.wrapping_add(1);
             // Failures show as soon as a call wants to be admitted; what was heard last stands.
-            let listens = compares || !card.refused.is_empty();
-            if let Ok(Some(said)) = quota.say(worker, &words, listens).await {
-                if compares {
+            if beats.is_multiple_of(LISTENS_EVERY) {
+                let _ = quota.keep_common(&card.configured, &configuration).await;
+            }
+            let (compares, asks) = listens(beats, quota.live_workers());
+            beats = beats.wrapping_add(1);
+            let is_refused = !card.refused.is_empty();
+            let knows_nobody = self.state.lock().others.is_none();
+            let hears = compares || (is_refused && (asks || knows_nobody));
+            if let Ok(Some(said)) = quota.say(worker, &words, hears).await {
+                let mut said = read(said);
+                if compares && tell_apart(quota, &mut said).await.is_ok() {
                     compare(&said, &mut differs);
                 }
-                if !card.refused.is_empty() || self.state.lock().others.is_none() {
+                if knows_nobody || (hears && is_refused) {
                     self.heard(worker, queue, said);
                 }
             }
@@ -349,9 +279,17 @@ impl Keys {
     }
 }
 
+/// Whether a worker hears at this beat how the others are configured, and whether how their keys are
+/// if one of its own is refused. What all say is as much as there are workers: the more there are,
+/// the more seldom each of them listens, so that the fleet hears it about as often as one of fifty.
+fn listens(beat: u32, workers: u64) -> (bool, bool) {
+    let parts = u32::try_from(workers / FLEET).unwrap_or(u32::MAX).saturating_add(1);
+    (beat % LISTENS_EVERY.saturating_mul(parts) == 1, beat.is_multiple_of(parts))
+}
+
 /// Says in what the workers differ, when that changes.
-fn compare(said: &[(String, String)], known: &mut Vec<Difference>) {
-    let found = differences::differences(&read(said.to_vec()));
+fn compare(said: &[(String, Card)], known: &mut Vec<Difference>) {
+    let found = differences(said);
     if found == *known {
         return;
     }
@@ -421,7 +359,7 @@ mod tests {
     #[test]
     fn documents_are_handed_back_while_another_worker_could_and_then_fail() {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
-        keys.heard("me", "q", vec![said("other", "q", &[]), said("me", "q", &["a"])]);
+        keys.heard("me", "q", read(vec![said("other", "q", &[]), said("me", "q", &["a"])]));
         let first = keys.refused(&model, &error(401), false);
         assert!(first.is_retried() && !first.benign, "{first:?}");
         let later = |after: Duration| keys.check(&model, start + after).unwrap_err();
@@ -429,13 +367,31 @@ mod tests {
         assert!(behind.is_retried() && behind.benign && behind.message.contains("no such key"));
         assert_eq!(behind.kind, FailureType::Unauthorized);
         // The other one's is refused too; one of another queue cannot help.
-        keys.heard("me", "q", vec![said("other", "q", &["a"]), said("far", "p", &[])]);
+        keys.heard("me", "q", read(vec![said("other", "q", &["a"]), said("far", "p", &[])]));
         assert!(later(Duration::ZERO).is_retried(), "a worker may be about to start");
         let gone = later(KEYS_GONE);
         assert_eq!((gone.kind, gone.retry), (FailureType::Unauthorized, Retry::Never));
         assert!(gone.message.contains("no such key"), "{gone}");
-        keys.heard("me", "q", vec![said("new", "q", &[]), ("old".to_owned(), "?".to_owned())]);
+        keys.heard(
+            "me",
+            "q",
+            read(vec![said("new", "q", &[]), ("old".to_owned(), "?".to_owned())]),
+        );
         assert!(later(KEYS_GONE).is_retried());
+    }
+
+    #[test]
+    fn a_large_fleet_hears_as_often_as_one_of_fifty() {
+        // In an hour: how they are configured, and how the keys are.
+        let heard = |workers| {
+            let beats = (0..720).map(|beat| listens(beat, workers));
+            beats.fold((0, 0), |(all, keys), (compares, asks)| {
+                (all + u64::from(compares), keys + u64::from(asks))
+            })
+        };
+        assert_eq!([heard(1), heard(49)], [(60, 720); 2]);
+        assert_eq!(heard(1_000), (3, 35));
+        assert_eq!(listens(1, 1_000), (true, false), "each compares when it begins");
     }
 
     #[test]
@@ -469,9 +425,7 @@ mod tests {
     fn what_is_said_of_a_key_holds_no_words_about_it() {
         let keys = Keys::default();
         let _ = keys.refused(&model("a:b"), &error(403), false);
-        let text =
-            serde_json::to_string(&keys.card("q", &Providers::default(), Configuration::new()))
-                .unwrap();
+        let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
         assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");
         assert!(!text.contains("no such key"), "{text}");
     }

@@ -9,8 +9,8 @@
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; `checkpoints`: what was spent, beside Redis
 //! * [`health`]: models that should not be asked for a while; [`recent`]: what calls came to lately;
-//!   [`keys`]: keys that are refused, here and in the fleet; [`differences`]: in what its workers are
-//!   configured differently
+//!   [`keys`]: keys that are refused, here and in the fleet; [`card`]: what a worker says of itself;
+//!   [`differences`]: in what workers are configured differently
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
@@ -20,6 +20,7 @@ pub mod admission;
 pub(crate) mod ask;
 pub mod attempt;
 pub mod budget;
+pub mod card;
 mod checkpoints;
 pub mod cuts;
 pub mod differences;

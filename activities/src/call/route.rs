@@ -103,7 +103,8 @@ impl Route {
 
     /// The model that this attempt asks.
     ///
-    /// An attempt that comes back with its turn keeps its model: the turn is there.
+    /// An attempt that comes back with its turn keeps its model: the turn is there. Behind a closed
+    /// gate it does not come, and another of the same step may be open.
     pub async fn choose(
         &self,
         guard: &Guard,
@@ -119,7 +120,10 @@ impl Route {
         let (mut step, now) = (state.step, Instant::now());
         let can_be_asked = |model: &ModelId| guard.can_be_asked(model, now);
         if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
-            return Some(kept);
+            let alone = self.step(state.step).len() < 2;
+            if alone || !queues.is_closed(&guard.quota, kept, lane).await {
+                return Some(kept);
+            }
         }
         let chosen = loop {
             let models = self.step(step);
@@ -177,6 +181,8 @@ pub struct Queues(Mutex<HashMap<(ModelId, Lane), (Instant, Queue)>>);
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Queue {
     wait: Duration,
+    /// Of it, until the gate opens.
+    pause: Duration,
     /// What is left of the tightest of its limits.
     room: f64,
 }
@@ -217,6 +223,11 @@ impl Queues {
         Some(model)
     }
 
+    /// Whether nobody is admitted for longer than what is known of it stays true.
+    async fn is_closed(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> bool {
+        self.queue(quota, model, lane).await.pause > FRESH
+    }
+
     async fn queue(&self, quota: &Quota, model: &ModelId, lane: &Lane) -> Queue {
         let key = (model.clone(), lane.clone());
         let known = self.0.lock().get(&key).copied();
@@ -234,9 +245,10 @@ impl Queues {
                     .map_or(Duration::ZERO, |lane| lane.queue.max(lane.next));
                 let ahead =
                     seen.dimensions.iter().map(|(_, seen)| seen.ahead).max().unwrap_or_default();
-                Queue { wait: seen.pause.max(queue).max(ahead), room: room(&seen) }
+                let pause = seen.pause;
+                Queue { wait: pause.max(queue).max(ahead), pause, room: room(&seen) }
             }
-            Err(_) => Queue { wait: Duration::ZERO, room: 1.0 },
+            Err(_) => Queue { wait: Duration::ZERO, pause: Duration::ZERO, room: 1.0 },
         };
         self.0.lock().insert(key, (Instant::now(), queue));
         queue
@@ -258,13 +270,15 @@ fn room(seen: &Snapshot) -> f64 {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
-    use tidegate_quota::Refused;
+    use std::sync::Arc;
+
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Refused, Ticket};
     use tidegate_workflows::contract::FailureType;
 
     use super::*;
     use crate::{
         call::attempt::AttemptState,
-        failure::{REROUTED, Retry},
+        failure::{Backoff, REROUTED, Retry},
     };
 
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
@@ -320,5 +334,28 @@ mod tests {
         assert_eq!(single.fall_back(&attempt(), gone.clone()), gone);
         let refusal = Failure::never(FailureType::ContentRefused, "no");
         assert_eq!(route.fall_back(&attempt(), refusal.clone()), refusal);
+    }
+
+    /// Its turn at a member that is closed for an hour is given up; one that is open it keeps.
+    #[tokio::test]
+    async fn a_turn_is_kept_while_its_member_is_open() {
+        let members = ["a/east:m", "a/west:m"].map(|name| name.parse::<ModelId>().unwrap());
+        let limits = Limits::default().with(Dimension::Requests, 600);
+        let quotas = members.clone().map(|id| {
+            ModelQuota::new(id, limits, Charge::default(), Arc::new(Lanes::single())).unwrap()
+        });
+        let quota = Quota::in_memory(quotas, Options::default());
+        let guard = Guard::new(quota.clone(), Backoff::default());
+        let pool = Route::pool(members.to_vec());
+        let ticket = Some(Ticket { epoch: 1, position: 7 });
+        let state = AttemptState { ticket, model: 1, ..AttemptState::default() };
+        let attempt = Attempt::new("r".to_owned(), "b".to_owned(), 0, state);
+        let queues = Queues::default();
+        let asked = pool.choose(&guard, &queues, &attempt, &Lane::default()).await;
+        assert_eq!((asked, attempt.state().ticket), (Some(&members[1]), ticket));
+        quota.pause(&members[1], Duration::from_secs(3_600), "429").await.unwrap();
+        let queues = Queues::default();
+        let asked = pool.choose(&guard, &queues, &attempt, &Lane::default()).await;
+        assert_eq!((asked, attempt.state().ticket), (Some(&members[0]), None));
     }
 }

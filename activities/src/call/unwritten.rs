@@ -24,7 +24,7 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
 use crate::{
     call::{
@@ -33,7 +33,7 @@ use crate::{
     },
     failure::{DRAIN_SPOOL, Failure, PROBE_UNWRITTEN, Retry, SPOOL_PATIENCE, WRITE_AGAIN},
     fingerprint::Fingerprint,
-    metrics,
+    metrics, spans,
     storage::{Error, Location, Storage},
 };
 
@@ -155,7 +155,7 @@ impl Unwritten {
     /// What is no fault of a store.
     pub async fn keep(self: &Arc<Self>, attempt: &Attempt, bought: &Bought) -> Result<(), Failure> {
         let spool = || self.put(attempt, bought);
-        self.hold(attempt, None, spool, || bought.write()).await
+        self.hold(attempt, None, spool, || bought.write()).instrument(spans::result()).await
     }
 
     /// Writes what an attempt before this one has bought and could not write, if it lies here.

@@ -5,11 +5,21 @@
 //! leave the slots to documents of other models: a model that is paused or has no quota fills at
 //! most half of what its lane could use, a second one half of the rest.
 
-use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use tidegate_quota::Request;
 use tidegate_types::{Lane, ModelId};
+
+/// Whoever keeps watch asks again after this long, and however far off its turn is not longer than
+/// [`WATCH`].
+const ASKS_AGAIN: Duration = Duration::from_secs(3);
+const WATCH: Duration = Duration::from_mins(5);
 
 type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
 
@@ -18,6 +28,8 @@ type Slots = dyn Fn(&Lane) -> usize + Send + Sync;
 pub struct WaitingRoom {
     slots: Option<Box<Slots>>,
     waiting: Mutex<HashMap<(Lane, ModelId), usize>>,
+    /// Lanes and models of which one keeps watch.
+    watched: Mutex<HashSet<(Lane, ModelId)>>,
 }
 
 impl fmt::Debug for WaitingRoom {
@@ -31,7 +43,7 @@ impl WaitingRoom {
     /// attempt.
     #[must_use]
     pub fn new(slots: impl Fn(&Lane) -> usize + Send + Sync + 'static) -> Self {
-        Self { slots: Some(Box::new(slots)), waiting: Mutex::default() }
+        Self { slots: Some(Box::new(slots)), ..Self::default() }
     }
 
     /// The same request, with the time that it may wait in place, and its slot: to be dropped when
@@ -51,6 +63,42 @@ impl WaitingRoom {
         }
         *mine += 1;
         (request.clone().max_wait(Duration::MAX), Some(WaitSlot { room: Arc::clone(self), key }))
+    }
+}
+
+impl WaitSlot {
+    /// Keeps watch where nobody does: nothing wakes those who sleep in Temporal, so of each lane and
+    /// model one waits here however far off its turn is, and is there when room comes early. Not in
+    /// a room without bounds, which is nobody's worker.
+    pub(super) fn watch(&self) -> Option<Watch<'_>> {
+        self.room.slots.as_ref()?;
+        let is_new = self.room.watched.lock().insert(self.key.clone());
+        is_new.then(|| Watch { slot: self, since: Instant::now() })
+    }
+}
+
+/// The one that keeps watch, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Watch<'a> {
+    slot: &'a WaitSlot,
+    since: Instant,
+}
+
+impl Watch<'_> {
+    /// Waits until it should ask again, for a turn that is so far off. Whether it should: not when
+    /// it has watched for long enough.
+    pub(super) async fn rest(&self, wait: Duration) -> bool {
+        let goes_on = self.since.elapsed() < WATCH;
+        if goes_on {
+            tokio::time::sleep(wait.min(ASKS_AGAIN)).await;
+        }
+        goes_on
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.slot.room.watched.lock().remove(&self.slot.key);
     }
 }
 
@@ -98,6 +146,19 @@ mod tests {
         drop(one);
         assert_eq!(fill(&room, "a:two").len(), 8);
         assert!(room.waiting.lock().is_empty());
+    }
+
+    #[test]
+    fn one_of_each_model_keeps_watch() {
+        let room = Arc::new(WaitingRoom::new(|_| 16));
+        let [one, two, other] = ["a:one", "a:one", "a:two"].map(|it| room.enter(&request(it)).1);
+        let watch = one.as_ref().unwrap().watch();
+        assert!(watch.is_some() && two.as_ref().unwrap().watch().is_none());
+        assert!(other.unwrap().watch().is_some(), "another model has its own");
+        drop(watch);
+        assert!(two.unwrap().watch().is_some());
+        drop(one);
+        assert!(room.watched.lock().is_empty());
     }
 
     #[test]

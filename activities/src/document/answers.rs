@@ -46,6 +46,8 @@ struct Answer {
     model: ModelId,
     answer: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    embedding: Option<Vec<f32>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<String>>,
     stop_reason: String,
     /// What it took when it was bought.
@@ -126,6 +128,7 @@ impl Answer {
         Self {
             model: result.model.clone(),
             answer: result.answer.clone(),
+            embedding: result.embedding.clone(),
             parts: result.parts.clone(),
             stop_reason: result.stop_reason.clone(),
             input_tokens: result.input_tokens,
@@ -144,6 +147,7 @@ impl Answer {
             fields: document.fields,
             model: self.model,
             answer: self.answer,
+            embedding: self.embedding,
             parts: self.parts,
             stop_reason: self.stop_reason,
             finish: Some(tidegate_providers::Finish::Complete),

@@ -68,9 +68,18 @@ impl Archives {
             return Err(Fault::Unreadable(Unreadable::TooLarge { what, size, most }));
         }
         let (bytes, stamp) = location.read_stamped().await.map_err(Fault::Store)?;
+        let bytes = unpacked(bytes, location.name().to_owned(), *limits).await;
         at_hand.retain(|(known, _, _)| *known != uri);
         at_hand.truncate(AT_HAND - 1);
         at_hand.push_front((uri, stamp.clone(), bytes.clone()));
         Ok((bytes, stamp))
     }
+}
+
+/// A compressed tar archive is unpacked once, and not for each document in it.
+async fn unpacked(bytes: Bytes, name: String, limits: Limits) -> Bytes {
+    let packed = bytes.clone();
+    let unpacked =
+        tokio::task::spawn_blocking(move || archive::unpacked_tar(&packed, &name, &limits)).await;
+    unpacked.ok().flatten().map_or(bytes, Bytes::from)
 }

@@ -33,6 +33,7 @@ use crate::{
     hash::hash,
     metrics,
     services::Services,
+    spans,
     storage::Location,
 };
 
@@ -105,6 +106,7 @@ pub async fn process(
     task: &PartTask,
 ) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, &task.document).await?;
+    spans::names(&document.id);
     let (folder, result) = (
         folder(&shard, &document, &task.parts),
         DocumentResult::location(&shard.output, &document.id),

@@ -3,6 +3,7 @@
 //! * [`content`]: what of a document goes to the provider; [`version`]: which version of it that is
 //! * [`done`]: whether its answer is there already
 //! * [`process`]: a document in one call; [`long`]: part by part; [`pack`]: several in a call
+//! * `embed`: its text as a vector
 //! * `readings`: texts of documents that come back
 //! * [`archived`]: documents in archives
 //! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
@@ -11,6 +12,7 @@ pub mod answers;
 pub mod archived;
 pub mod content;
 pub(crate) mod done;
+pub(crate) mod embed;
 pub mod long;
 pub mod pack;
 pub mod process;

@@ -9,13 +9,13 @@
 
 mod members;
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use tidegate_documents::tokens;
-use tidegate_providers::{Completion, Finish, StopReason};
+use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
-use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask};
+use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Task};
 
 use crate::{
     batch::job::{Document, Shard, resolve},
@@ -23,6 +23,7 @@ use crate::{
     document::{
         content::{self, Care, Read},
         done::{self, Before, Open},
+        embed,
         process::{bought_before, offer},
         result::DocumentResult,
         schema,
@@ -55,10 +56,20 @@ const TOGETHER: &str = "You are given several documents at once, each in an <ite
     them by itself, as if it were the only one. Answer with one JSON object, {\"answers\": [{\"id\": …, \"answer\": …}]}, with an entry \
     for every item: its id, and your whole answer to it.";
 
-/// How many documents of a job fit into one call at most, by their answers.
+/// How many documents of a job fit into one call at most: by their answers, or, where they are
+/// embedded, by what goes in, of which each has so many tokens.
 #[must_use]
-pub fn most(job: &Job) -> u32 {
-    (PACK_OUTPUT_TOKENS / job.likely_output_tokens().max(1)).max(1)
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "never negative, and a cast of a float saturates"
+)]
+pub fn most(job: &Job, input_tokens: f64) -> u32 {
+    let most = match job.task {
+        Task::Answer => PACK_OUTPUT_TOKENS / job.likely_output_tokens().max(1),
+        Task::Embed => (embed::TOGETHER_TOKENS as f64 / input_tokens.max(1.0)) as u32,
+    };
+    most.max(1)
 }
 
 /// Whether a job's documents can be answered together.
@@ -119,6 +130,7 @@ pub async fn process(
     unwritten.check_spooled(attempt)?;
     let (members, mut outcome) = gather(services, attempt, &shard, task).await?;
     if members.len() < 2 {
+        outcome.queue = super::process::queue(services, &shard);
         outcome.left.extend(members.iter().map(|member| member.index));
         outcome.left.sort_unstable();
         if attempt.counts().provider_calls > 0 {
@@ -127,38 +139,14 @@ pub async fn process(
         outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
         return Ok(outcome);
     }
-    let salt =
-        hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
-    let content =
-        Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
-    // They share it: what one leaves, another may use. What is cut off is sent again alone.
-    let each = shard.job.likely_output_tokens().saturating_add(FRAME_TOKENS);
-    let output = each
-        .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
-        .saturating_add(FRAME_TOKENS);
-    let Some(first) = members.first() else { return Ok(outcome) };
-    // All are asked in the same words.
-    let question = shard
-        .question(&first.document, &content)?
-        .with_note(TOGETHER)
-        .answered_as(members::form(shard.job.schema.as_ref()), output);
-    let (model, completion) = services
-        .caller()
-        .ask(attempt, &shard.job, shard.retries.as_ref(), &shard.route, &question)
-        .await?;
-
     let asked: Vec<u32> = members.iter().map(|member| member.index).collect();
-    let mut answers =
-        members::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
-    if let Some(validator) = &shard.validator {
-        answers.retain(|_, answer| schema::valid(validator, answer).is_ok());
-    }
-    let answered = members
-        .iter()
-        .enumerate()
-        .filter_map(|(place, member)| Some((member, answers.remove(&place)?)))
-        .collect();
-    let results = results(services, attempt, shard.asks, model, &completion, answered);
+    let got = match shard.job.task {
+        Task::Answer => answers(services, attempt, &shard, task, &members).await?,
+        Task::Embed => vectors(services, attempt, &shard, &members).await?,
+    };
+    let usage = got.usage.unwrap_or_default();
+    let cost_usd = got.cost_usd(services);
+    let results = results(attempt, shard.asks, got, cost_usd);
     outcome.left.extend(
         members.iter().map(|member| member.index).filter(|index| !results.contains_key(index)),
     );
@@ -169,8 +157,7 @@ pub async fn process(
     let results: Vec<Packed> = results.into_values().collect();
     outcome.succeeded += u32::try_from(results.len()).unwrap_or(u32::MAX);
     if results.is_empty() {
-        let usage = completion.usage.unwrap_or_default();
-        outcome.spent += Spend::of_tokens(&usage, cost(services, model, &completion));
+        outcome.spent += Spend::of_tokens(&usage, cost_usd);
     }
     metrics::documents(results.len(), "succeeded");
     for Packed { result, .. } in &results {
@@ -183,7 +170,100 @@ pub async fn process(
     unwritten.keep(attempt, &Bought::new(&kept, json).replacing()).await?;
     spread(&shard, &kept, results).await?;
     outcome.spent += Spend::from(attempt.counts()) + attempt.state().discarded.spend;
+    outcome.queue = super::process::queue(services, &shard);
     Ok(outcome)
+}
+
+/// What a call brought to some of its documents.
+#[derive(Debug)]
+struct Got<'a> {
+    model: &'a ModelId,
+    usage: Option<Usage>,
+    stop_reason: StopReason,
+    /// Those that have something.
+    given: Vec<(&'a Member, Given)>,
+}
+
+/// What a document has of a call.
+#[derive(Debug)]
+enum Given {
+    Answer(String),
+    Vector(Vec<f32>),
+}
+
+impl Got<'_> {
+    fn cost_usd(&self, services: &Services) -> Option<f64> {
+        let day = chrono::Utc::now().date_naive();
+        services.prices.cost_usd(self.model, self.usage.as_ref()?, day)
+    }
+}
+
+/// Asks one question about all of them.
+async fn answers<'a>(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &'a Shard,
+    task: &PackTask,
+    members: &'a [Member],
+) -> Result<Got<'a>, Failure> {
+    let salt =
+        hash([task.job.as_bytes(), &task.shard.to_le_bytes(), &task.from.to_le_bytes()]) & 0xffff;
+    let content =
+        Content::Text(members::text(members.iter().map(|member| member.text.as_str()), salt));
+    // They share it: what one leaves, another may use. What is cut off is sent again alone.
+    let each = shard.job.likely_output_tokens().saturating_add(FRAME_TOKENS);
+    let output = each
+        .saturating_mul(u32::try_from(members.len()).unwrap_or(u32::MAX))
+        .saturating_add(FRAME_TOKENS);
+    let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
+    // All are asked in the same words.
+    let question = shard
+        .question(&first.document, &content)?
+        .with_note(TOGETHER)
+        .answered_as(members::form(shard.job.schema.as_ref()), output);
+    let (model, completion) = services
+        .caller()
+        .ask(attempt, &shard.job, shard.retries.as_ref(), &shard.route, &question)
+        .await?;
+    let mut answers =
+        members::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
+    if let Some(validator) = &shard.validator {
+        answers.retain(|_, answer| schema::valid(validator, answer).is_ok());
+    }
+    let given = members
+        .iter()
+        .enumerate()
+        .filter_map(|(place, member)| Some((member, Given::Answer(answers.remove(&place)?))));
+    // An answer that is whole in a cut list is whole.
+    let stop_reason = match completion.stop_reason.finish() {
+        Finish::Complete | Finish::Cut => StopReason::EndTurn,
+        Finish::Unknown => completion.stop_reason,
+    };
+    Ok(Got { model, usage: completion.usage, stop_reason, given: given.collect() })
+}
+
+/// Embeds all of them.
+async fn vectors<'a>(
+    services: &Services,
+    attempt: &Attempt,
+    shard: &'a Shard,
+    members: &'a [Member],
+) -> Result<Got<'a>, Failure> {
+    let texts: Vec<&str> = members.iter().map(|member| member.text.as_str()).collect();
+    let tokens = members.iter().map(|member| member.tokens).sum();
+    let (model, embedded) = services.caller().embed(attempt, shard, &texts, tokens).await?;
+    let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
+    let stop_reason = StopReason::EndTurn;
+    Ok(Got { model, usage: embedded.usage, stop_reason, given: given.collect() })
+}
+
+/// What of a document can stand beside others in a call, if anything can.
+fn shared(job: &Job, document: &Document, content: Content) -> Option<String> {
+    if job.task == Task::Embed {
+        return embed::text(job, document, &content).ok().map(Cow::into_owned);
+    }
+    let Content::Text(text) = content else { return None };
+    job.in_parts(tokens::estimate(&text)).is_none().then_some(text)
 }
 
 /// The documents that go into the call, and what is known of the others.
@@ -194,6 +274,10 @@ async fn gather(
     task: &PackTask,
 ) -> Result<(Vec<Member>, PackOutcome), Failure> {
     let (mut members, mut outcome, mut sum) = (Vec::new(), PackOutcome::default(), 0);
+    let (small, most) = match shard.job.task {
+        Task::Answer => (SMALL_TOKENS, PACK_TOKENS),
+        Task::Embed => (embed::small(services, shard), embed::TOGETHER_TOKENS),
+    };
     let indices = (task.from..task.to).zip(shard.documents.iter().skip(task.from as usize));
     for (index, document) in indices {
         let Open { raw, updated, instead_of } = match done::before(services, shard, document).await
@@ -229,10 +313,11 @@ async fn gather(
         }
         let care = Care::of_several(Some(attempt));
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
-            Ok(Read { content: Content::Text(text), version, .. }) => {
-                let tokens = tokens::estimate(&text);
-                let whole = shard.job.in_parts(tokens).is_none();
-                if whole && tokens <= SMALL_TOKENS && sum + tokens <= PACK_TOKENS {
+            Ok(Read { content, version, .. }) => {
+                let shared = shared(&shard.job, document, content);
+                let sized = shared.map(|text| (tokens::estimate(&text), text));
+                let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
+                if let Some((tokens, text)) = fits {
                     sum += tokens;
                     let document = document.clone();
                     members.push(Member {
@@ -249,7 +334,7 @@ async fn gather(
                 }
             }
             // Alone, it says what is wrong with it, or waits for the store without the others.
-            Ok(_) | Err(_) => outcome.left.push(index),
+            Err(_) => outcome.left.push(index),
         }
     }
     Ok((members, outcome))
@@ -258,24 +343,16 @@ async fn gather(
 /// The results of those that have an answer, by their indices. They share what the call took in
 /// proportion to their length, so that all of them together say what it was.
 fn results(
-    services: &Services,
     attempt: &Attempt,
     asks: Fingerprint,
-    model: &ModelId,
-    completion: &Completion,
-    answered: Vec<(&Member, String)>,
+    Got { model, usage, stop_reason, given }: Got<'_>,
+    cost_usd: Option<f64>,
 ) -> BTreeMap<u32, Packed> {
-    let usage = completion.usage.unwrap_or_default();
-    let cost_usd = cost(services, model, completion);
-    let all: u64 = answered.iter().map(|(member, _)| member.tokens.max(1)).sum();
+    let usage = usage.unwrap_or_default();
+    let all: u64 = given.iter().map(|(member, _)| member.tokens.max(1)).sum();
     let (mut before, mut calls) = (0, attempt.counts().provider_calls.into());
-    // An answer that is whole in a cut list is whole.
-    let stop_reason = match completion.stop_reason.finish() {
-        Finish::Complete | Finish::Cut => &StopReason::EndTurn,
-        Finish::Unknown => &completion.stop_reason,
-    };
     let mut results = BTreeMap::new();
-    for (member, answer) in answered {
+    for (member, given) in given {
         let after = before + member.tokens.max(1);
         let part = |tokens: u64| share(tokens, after, all) - share(tokens, before, all);
         let own = Usage {
@@ -286,9 +363,16 @@ fn results(
         };
         #[expect(clippy::cast_precision_loss, reason = "tokens lie far below 2^53")]
         let cost = cost_usd.map(|usd| usd * (after - before) as f64 / all as f64);
-        let result = DocumentResult::new(member.document.clone(), model, answer, stop_reason)
-            .answering(asks, member.version.clone())
-            .taking(std::mem::take(&mut calls), Some(own), cost);
+        let document = member.document.clone();
+        let result = match given {
+            Given::Answer(answer) => DocumentResult::new(document, model, answer, &stop_reason),
+            Given::Vector(vector) => DocumentResult::embedded(document, model, vector),
+        };
+        let result = result.answering(asks, member.version.clone()).taking(
+            std::mem::take(&mut calls),
+            Some(own),
+            cost,
+        );
         results.insert(member.index, Packed { result, instead_of: member.instead_of });
         before = after;
     }
@@ -299,10 +383,6 @@ fn results(
 fn share(tokens: u64, part: u64, all: u64) -> u64 {
     u64::try_from(u128::from(tokens) * u128::from(part) / u128::from(all.max(1)))
         .unwrap_or(u64::MAX)
-}
-
-fn cost(services: &Services, model: &ModelId, completion: &Completion) -> Option<f64> {
-    services.prices.cost_usd(model, completion.usage.as_ref()?, chrono::Utc::now().date_naive())
 }
 
 /// What an earlier attempt kept.

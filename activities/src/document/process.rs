@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use tidegate_types::Spend;
-use tidegate_workflows::contract::{CutAnswers, DocumentOutcome, DocumentTask, Job, OnCut, Taken};
+use tidegate_workflows::contract::{
+    CutAnswers, DocumentOutcome, DocumentTask, Job, OnCut, Queue, Taken, Task,
+};
 
 use crate::{
     batch::job::{Document, Shard},
@@ -11,7 +13,7 @@ use crate::{
     document::{
         content::{self, Care, Read},
         done::{self, Before, Open},
-        long, readings,
+        embed, long, readings,
         result::DocumentResult,
         schema,
         version::Version,
@@ -19,6 +21,7 @@ use crate::{
     failure::Failure,
     metrics,
     services::Services,
+    spans,
     storage::Location,
 };
 
@@ -32,6 +35,7 @@ pub async fn process(
     task: &DocumentTask,
 ) -> Result<DocumentOutcome, Failure> {
     let (shard, document) = services.shards.find(&services.storage, task).await?;
+    spans::names(&document.id);
     let location = DocumentResult::location(&shard.output, &document.id);
     let unwritten = &services.guard.unwritten;
     unwritten.recover(attempt, &location).await?;
@@ -77,8 +81,14 @@ pub async fn process(
         attempt.begin_raised(kept.to_string());
     }
     let read = version.clone();
-    let asked = Asked { content: &content, version, beside: None };
-    let result = match answer(services, attempt, &shard, document, asked, &kept).await {
+    let answered = match shard.job.task {
+        Task::Answer => {
+            let asked = Asked { content: &content, version, beside: None };
+            answer(services, attempt, &shard, document, asked, &kept).await
+        }
+        Task::Embed => embed::one(services, attempt, &shard, document, &content, version).await,
+    };
+    let result = match answered {
         Ok(result) => result,
         Err(failure) => {
             if let Content::Text(text) = &content
@@ -99,7 +109,20 @@ pub async fn process(
     forget(attempt, &kept).await;
     readings::forget(attempt, &shard, task).await;
     metrics::answered(&result.model, result.cost_usd, &shard.job.tenant);
-    Ok(result.outcome(attempt))
+    Ok(DocumentOutcome { queue: queue(services, &shard), ..result.outcome(attempt) })
+}
+
+/// How long the shard's next documents would wait for quota: at that of its models that has the
+/// shortest queue.
+pub(crate) fn queue(services: &Services, shard: &Shard) -> Queue {
+    let Job { lane, tenant, .. } = &shard.job;
+    let queues =
+        shard.route.models.iter().map(|model| services.guard.quota.queue(model, lane, tenant));
+    match queues.min().unwrap_or_default() {
+        tidegate_quota::Queue::Free => Queue::Free,
+        tidegate_quota::Queue::Short => Queue::Short,
+        tidegate_quota::Queue::Long => Queue::Long,
+    }
 }
 
 /// The document's result, where its answer was bought before, in whichever batch.

@@ -29,8 +29,11 @@ pub struct DocumentResult {
     pub fields: Map<String, Value>,
     /// The model that was asked.
     pub model: ModelId,
-    /// The model's answer.
+    /// The model's answer; empty where there is a vector.
     pub answer: String,
+    /// The vector, of a batch that embeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding: Option<Vec<f32>>,
     /// The answers to each part, for a long document whose parts stand side by side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<String>>,
@@ -81,6 +84,7 @@ impl DocumentResult {
             fields: document.fields,
             model: model.clone(),
             answer,
+            embedding: None,
             parts: None,
             stop_reason: stop_reason.as_str().to_owned(),
             finish: Some(finish),
@@ -94,6 +98,13 @@ impl DocumentResult {
             version: Version::default(),
             saved_usd: None,
         }
+    }
+
+    /// A vector as a document's result, completed now.
+    #[must_use]
+    pub(crate) fn embedded(document: Document, model: &ModelId, vector: Vec<f32>) -> Self {
+        let result = Self::new(document, model, String::new(), &StopReason::EndTurn);
+        Self { embedding: Some(vector), finish: Some(Finish::Complete), ..result }
     }
 
     /// The same, as the answer to this question about this version of the document.

@@ -54,7 +54,7 @@ pub fn choose(
     if job.economy && model.is_none() {
         let models: Vec<String> = route.models.iter().map(ToString::to_string).collect();
         return Err(Failure::invalid_input(format!(
-            "mode \"economy\" needs a provider with a batch API, and none is known for {}; leave out mode, or choose a model of anthropic or openai",
+            "mode \"economy\" needs a provider with a batch API, and none is known for {}; leave out mode, or choose a model of anthropic, openai or gemini",
             models.join(", ")
         )));
     }

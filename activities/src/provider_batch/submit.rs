@@ -280,7 +280,9 @@ async fn gather(
     key: &str,
     (attempt, care): (u32, Care<'_>),
 ) -> Result<(Vec<Line>, u32), Failure> {
-    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let (mut lines, mut bytes, mut tokens) = (Vec::new(), 0, 0_u64);
+    // One that is larger than the queue would find it full for ever.
+    let queue = services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens);
     let documents: Vec<(u32, Document)> = (task.from..task.to)
         .zip(shard.documents.iter().skip(task.from as usize).cloned())
         .collect();
@@ -301,11 +303,14 @@ async fn gather(
         let Ok(json) = batches.line(&submission::custom_id(key, index), &call) else {
             continue;
         };
-        if !lines.is_empty() && bytes + json.len() > MAX_BYTES {
+        let input = question.input_tokens();
+        let is_full = queue.is_some_and(|most| tokens.saturating_add(input) > most);
+        if !lines.is_empty() && (is_full || bytes + json.len() > MAX_BYTES) {
             return Ok((lines, index));
         }
+        tokens = tokens.saturating_add(input);
         let usage = Usage {
-            uncached_input: question.input_tokens(),
+            uncached_input: input,
             output: shard.job.likely_output_tokens().into(),
             ..Usage::default()
         };

@@ -71,20 +71,19 @@ impl Assembly {
         &self.buffer
     }
 
-    /// Adds bytes to its end. Whether the store has another part since.
+    /// Adds bytes to its end.
     ///
     /// # Errors
     /// one of the store's when it cannot take them; [`Error::Missing`] when it has lost the parts
     /// before.
-    pub async fn append(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+    pub async fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.buffer.extend_from_slice(bytes);
-        let is_full = self.buffer.len() >= PART;
         while self.buffer.len() >= PART {
             let rest = self.buffer.split_off(PART);
             let part = std::mem::replace(&mut self.buffer, rest);
             self.put(part).await?;
         }
-        Ok(is_full)
+        Ok(())
     }
 
     /// Puts it into its place, whatever is there.

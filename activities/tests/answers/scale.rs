@@ -8,8 +8,6 @@
 
 use std::{io::Write, time::Instant};
 
-use tidegate_activities::batch::question::StatedQuestion;
-
 use super::*;
 
 #[tokio::test]
@@ -67,12 +65,22 @@ async fn a_large_batch_is_planned_finished_and_found_done() {
 
 /// A shard's answers, as its seal leaves them.
 fn answered(rig: &Rig, shard: u32, asks: &Value) {
+    answered_with(rig, shard, asks, || "The tide turns. ".repeat(60));
+}
+
+/// The same, with such answers.
+pub(super) fn answered_with(
+    rig: &Rig,
+    shard: u32,
+    asks: &Value,
+    mut answer: impl FnMut() -> String,
+) {
     let object = |what: &str| format!("out/_tidegate/w-run-1/{what}-{shard:05}.jsonl");
     let (manifest, versions) = (rig.lines(&object("shard")), rig.lines(&object("versions")));
     let (mut part, mut index) = (String::new(), String::new());
     for (line, version) in manifest.iter().zip(&versions) {
         let (id, content) = (&line["id"], &version["content"]);
-        let result = json!({"id": id, "uri": line["uri"], "model": MODEL, "answer": "The tide turns. ".repeat(60),
+        let result = json!({"id": id, "uri": line["uri"], "model": MODEL, "answer": answer(),
             "stop_reason": "end_turn", "finish": "complete", "input_tokens": 1_000, "cached_input_tokens": 0,
             "output_tokens": 240, "cost_usd": 0.01, "provider_calls": 1, "completed_at": "2026-11-22T10:00:01Z"});
         part += &format!("{result}\n");

@@ -181,6 +181,7 @@ impl Rig {
             budgets: Budgets::new(quota.budgets(), Default::default(), prices.clone()).into(),
             prices,
             routes: Routes::default(),
+            heartbeats: Default::default(),
             queues: Queues::default(),
             warmth: Arc::default(),
             guard: Guard::new(quota, Backoff::default()),

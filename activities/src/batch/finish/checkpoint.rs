@@ -6,30 +6,66 @@ use serde::{Deserialize, Serialize};
 use super::counted::{Answered, Counted};
 use crate::{
     failure::Failure,
-    storage::{Assembled, Location},
+    storage::{Assembled, Assembly, Location},
 };
 
-/// What is written of an object: what the store has in parts, and what follows.
-pub(super) type Written = (Assembled, Bytes);
+/// What is written of an object.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// What the store has, in parts.
+    pub(super) assembled: Assembled,
+    /// What is in no part: the bytes that follow first, then what else the object needs to go on.
+    pub(super) pieces: Vec<Bytes>,
+}
 
-/// After so many shards.
+impl Written {
+    /// Of an object that needs `more` to go on.
+    pub(super) fn of(object: &Assembly, more: impl IntoIterator<Item = Bytes>) -> Self {
+        let rest = Bytes::copy_from_slice(object.rest());
+        let pieces = std::iter::once(rest).chain(more).collect();
+        Self { assembled: object.assembled().clone(), pieces }
+    }
+
+    /// The object with its parts, and what else it needs.
+    pub(super) fn resume(self, object: Location, staging: &Location) -> (Assembly, Vec<Bytes>) {
+        let mut pieces = self.pieces.into_iter();
+        let rest = pieces.next().unwrap_or_default();
+        (Assembly::resume(object, staging, self.assembled, rest), pieces.collect())
+    }
+
+    fn lengths(&self) -> (Assembled, Vec<usize>) {
+        (self.assembled.clone(), self.pieces.iter().map(Bytes::len).collect())
+    }
+
+    /// The pieces stand at the beginning of `bytes`, which are left with what follows them.
+    fn split((assembled, lengths): (Assembled, Vec<usize>), bytes: &mut Bytes) -> Option<Self> {
+        let take = |length| (length <= bytes.len()).then(|| bytes.split_to(length));
+        let pieces = lengths.into_iter().map(take).collect::<Option<_>>()?;
+        Some(Self { assembled, pieces })
+    }
+}
+
+/// After so many shards, and so many documents that are in none.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
     pub(super) shards: u32,
+    pub(super) settled: u64,
     pub(super) counted: Counted,
     pub(super) answered: Answered,
     pub(super) results: Written,
     pub(super) failures: Written,
 }
 
-/// Its first line; the bytes that are in no part follow, those of the results first.
+/// Its first line; the pieces follow, those of the results first. A version that knows of one piece
+/// only does not take it for its own, and begins anew.
 #[derive(Serialize, Deserialize)]
 struct Header {
     shards: u32,
+    settled: u64,
     counted: Counted,
     answered: Answered,
-    results: (Assembled, usize),
-    failures: (Assembled, usize),
+    results: (Assembled, Vec<usize>),
+    failures: (Assembled, Vec<usize>),
 }
 
 impl Checkpoint {
@@ -40,36 +76,35 @@ impl Checkpoint {
     /// `None` where no worker has come so far, or what lies there cannot be read.
     pub(super) async fn read(folder: &Location) -> Result<Option<Self>, Failure> {
         let whole = Self::location(folder).read_if_there().await?;
-        Ok(whole.and_then(|whole| Self::parse(&whole)))
+        Ok(whole.and_then(Self::parse))
     }
 
-    fn parse(whole: &Bytes) -> Option<Self> {
+    fn parse(mut whole: Bytes) -> Option<Self> {
         let end = whole.iter().position(|byte| *byte == b'\n')?;
-        let Header { shards, counted, answered, results, failures } =
-            serde_json::from_slice(whole.get(..end)?).ok()?;
-        let rest = whole.slice(end + 1..);
-        if rest.len() != results.1.checked_add(failures.1)? {
-            return None;
-        }
-        let (of_results, of_failures) = (rest.slice(..results.1), rest.slice(results.1..));
-        let (results, failures) = ((results.0, of_results), (failures.0, of_failures));
-        Some(Self { shards, counted, answered, results, failures })
+        let header = whole.split_to(end + 1);
+        let Header { shards, settled, counted, answered, results, failures } =
+            serde_json::from_slice(&header).ok()?;
+        let results = Written::split(results, &mut whole)?;
+        let failures = Written::split(failures, &mut whole)?;
+        whole.is_empty().then_some(Self { shards, settled, counted, answered, results, failures })
     }
 
     pub(super) async fn save(self, folder: &Location) -> Result<(), Failure> {
-        let Self { shards, counted, answered, results, failures } = self;
+        let Self { shards, settled, counted, answered, results, failures } = self;
         let header = Header {
             shards,
+            settled,
             counted,
             answered,
-            results: (results.0, results.1.len()),
-            failures: (failures.0, failures.1.len()),
+            results: results.lengths(),
+            failures: failures.lengths(),
         };
         let mut whole = serde_json::to_vec(&header)
             .map_err(|error| Failure::invalid_input(error.to_string()))?;
         whole.push(b'\n');
-        whole.extend_from_slice(&results.1);
-        whole.extend_from_slice(&failures.1);
+        for piece in results.pieces.iter().chain(&failures.pieces) {
+            whole.extend_from_slice(piece);
+        }
         Ok(Self::location(folder).write(whole).await?)
     }
 
@@ -78,5 +113,34 @@ impl Checkpoint {
         if let Err(error) = Self::location(folder).delete().await {
             tracing::debug!(%error, "a finish's state stays behind");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_saved_is_read_and_what_is_cut_off_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = format!("file://{}/", folder.path().canonicalize().unwrap().display());
+        let folder = crate::Storage::new([root.as_str()]).unwrap().resolve(&root).unwrap();
+        assert!(Checkpoint::read(&folder).await.unwrap().is_none());
+        let written = |pieces: &[&'static str]| Written {
+            pieces: pieces.iter().map(|piece| Bytes::from(*piece)).collect(),
+            ..Written::default()
+        };
+        let (results, failures) = (written(&["rest", "", "more\n"]), written(&["{}\n"]));
+        let saved = Checkpoint { shards: 3, settled: 7, results, failures, ..Default::default() };
+        saved.save(&folder).await.unwrap();
+        let read = Checkpoint::read(&folder).await.unwrap().unwrap();
+        assert_eq!((read.shards, read.settled), (3, 7));
+        assert_eq!(read.results.pieces, ["rest", "", "more\n"]);
+        assert_eq!(read.failures.pieces, ["{}\n"]);
+        let whole = Checkpoint::location(&folder).read_if_there().await.unwrap().unwrap();
+        for length in 0..whole.len() {
+            assert!(Checkpoint::parse(whole.slice(..length)).is_none(), "{length} bytes");
+        }
+        assert!(Checkpoint::parse([&whole, b"x".as_slice()].concat().into()).is_none());
     }
 }

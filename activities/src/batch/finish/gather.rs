@@ -14,9 +14,9 @@ use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{Finish, ResultsAs};
 
 use super::{
-    checkpoint::Checkpoint,
+    checkpoint::{Checkpoint, Written},
     counted::{Answered, Counted},
-    together::Together,
+    together::{Together, append, complete},
 };
 use crate::{
     batch::{
@@ -41,6 +41,9 @@ const MAX_IN_ONE_FILE: u64 = 100_000;
 /// Bytes of parts of earlier batches that are kept at hand; one at least is.
 const PARTS_AT_HAND: usize = 32 << 20;
 
+/// Bytes of results and failures after which the next worker is told how far this one is.
+const CHECKPOINT: usize = 16 << 20;
+
 /// The results as they are written, and what they come to.
 pub(super) struct Gathering<'a> {
     output: &'a Location,
@@ -61,8 +64,10 @@ pub(super) struct Gathering<'a> {
     failures: Assembly,
     counted: Counted,
     answered: Answered,
-    /// Shards that are written down already.
-    before: u32,
+    /// Shards, and documents in none, that are written down already.
+    before: (u32, u64),
+    /// Bytes of results and failures since the last checkpoint.
+    since: usize,
 }
 
 impl<'a> Gathering<'a> {
@@ -79,11 +84,11 @@ impl<'a> Gathering<'a> {
         let first_part = stored.and_then(|stored| stored.first_part);
         let checkpoint = Checkpoint::read(folder).await?;
         let there = checkpoint.unwrap_or_default();
-        let Checkpoint { shards, counted, answered, results, failures } = there;
+        let Checkpoint { shards, settled, counted, answered, results, failures } = there;
         let written_as = stored.map(|stored| stored.job.results).unwrap_or_default();
         let together = in_one_file.then_some(written_as);
         let staging = folder.child("failures.jsonl.part");
-        let (assembled, rest) = failures;
+        let (failures, _) = failures.resume(output.child("failures.jsonl"), &staging);
         Ok(Self {
             output,
             folder,
@@ -97,10 +102,11 @@ impl<'a> Gathering<'a> {
             settled: SettledDocuments::of(folder, finish),
             earlier: EarlierParts { output, at_hand: VecDeque::new() },
             results: Together::begin(output, folder, together, results)?,
-            failures: Assembly::resume(output.child("failures.jsonl"), &staging, assembled, rest),
+            failures,
             counted,
             answered,
-            before: shards,
+            before: (shards, settled),
+            since: 0,
         })
     }
 
@@ -109,14 +115,20 @@ impl<'a> Gathering<'a> {
         let mut asked = 0;
         for shard in 0..self.finish.plan.shards() {
             let planned = planned(self.folder, shard).await?;
-            if shard < self.before {
+            if shard < self.before.0 {
                 asked = self.pass_over(shard, planned, asked).await?;
             } else {
                 asked = self.shard(shard, planned, asked).await?;
+                self.note(shard + 1).await?;
             }
         }
         while let Some(settled) = self.settled.next(u64::MAX).await? {
-            self.settle(settled).await?;
+            if self.settled.taken <= self.before.1 {
+                self.claim(&settled.id);
+            } else {
+                self.settle(settled).await?;
+                self.note(self.finish.plan.shards()).await?;
+            }
         }
         self.others().await?;
         self.results.complete(self.output, self.folder).await?;
@@ -197,45 +209,45 @@ impl<'a> Gathering<'a> {
             .map(|(planned, found)| async { Ok::<_, Failure>((planned, found.read().await?)) })
             .buffered(READ_AHEAD);
         let mut found = std::pin::pin!(found);
-        let mut has_new_part = false;
         while let Some((planned, line)) = found.try_next().await? {
             while let Some(settled) = self.settled.next(asked).await? {
-                has_new_part |= self.settle(settled).await?;
+                self.settle(settled).await?;
             }
             asked += 1;
             let failed = failed.remove(&planned.id);
-            has_new_part |= self.document(planned, line, failed).await?;
-        }
-        if has_new_part && let Some(checkpoint) = self.checkpoint(shard + 1) {
-            checkpoint.save(self.folder).await?;
+            self.document(planned, line, failed).await?;
         }
         Ok(asked)
     }
 
-    /// `None` where nobody can go on behind it.
-    fn checkpoint(&self, shards: u32) -> Option<Checkpoint> {
-        let failures = &self.failures;
-        Some(Checkpoint {
+    /// So many shards, and what stands before their end, are written down: now and then the next
+    /// worker is told.
+    async fn note(&mut self, shards: u32) -> Result<(), Failure> {
+        if self.since < CHECKPOINT {
+            return Ok(());
+        }
+        self.since = 0;
+        let checkpoint = Checkpoint {
             shards,
+            settled: self.settled.taken,
             counted: self.counted.clone(),
             answered: self.answered.clone(),
             results: self.results.written()?,
-            failures: (failures.assembled().clone(), Bytes::copy_from_slice(failures.rest())),
-        })
+            failures: Written::of(&self.failures, []),
+        };
+        checkpoint.save(self.folder).await
     }
 
-    /// A document that was asked, or was to be. Whether the store has another part of what is
-    /// written since.
+    /// A document that was asked, or was to be.
     async fn document(
         &mut self,
         planned: Planned,
         line: Option<Line>,
         failed: Option<Bytes>,
-    ) -> Result<bool, Failure> {
-        let mut has_new_part = false;
+    ) -> Result<(), Failure> {
         if let Some(line) = &line {
             // Whatever it answers, it is a result.
-            has_new_part |= self.result(line).await?;
+            self.result(line).await?;
         }
         let takes = self.takes;
         let line = line.filter(|line| takes.question(&line.result));
@@ -248,17 +260,18 @@ impl<'a> Gathering<'a> {
         } else if let Some(line) = failed {
             self.counted.failed += 1;
             self.answered.given_up.add(&line);
-            has_new_part |= append(self.folder, &mut self.failures, &line).await?;
+            self.since += line.len();
+            append(self.folder, &mut self.failures, &line).await?;
         } else if line.is_some_and(|line| takes.version(&planned.version, &line.result)) {
             self.counted.old += 1;
         } else {
             self.counted.lacks(&planned.id);
         }
-        Ok(has_new_part)
+        Ok(())
     }
 
     /// A document whose answer was there when the batch was planned.
-    async fn settle(&mut self, settled: Settled) -> Result<bool, Failure> {
+    async fn settle(&mut self, settled: Settled) -> Result<(), Failure> {
         self.claim(&settled.id);
         let line = match self.earlier.line(&settled).await? {
             Some(line) => Some(line),
@@ -274,13 +287,14 @@ impl<'a> Gathering<'a> {
             }
             None => {
                 self.counted.lacks(&settled.id);
-                Ok(false)
+                Ok(())
             }
         }
     }
 
-    async fn result(&mut self, line: &Line) -> Result<bool, Failure> {
+    async fn result(&mut self, line: &Line) -> Result<(), Failure> {
         self.answered.add(&line.result);
+        self.since += line.json.len();
         self.results.append(self.folder, &line.json).await
     }
 
@@ -333,20 +347,6 @@ impl<'a> Gathering<'a> {
     }
 }
 
-async fn append(folder: &Location, to: &mut Assembly, bytes: &[u8]) -> Result<bool, Failure> {
-    match to.append(bytes).await {
-        Ok(has_new_part) => Ok(has_new_part),
-        Err(error) => Err(lost(folder, error).await),
-    }
-}
-
-async fn complete(folder: &Location, object: Assembly) -> Result<(), Failure> {
-    match object.complete().await {
-        Ok(()) => Ok(()),
-        Err(error) => Err(lost(folder, error).await),
-    }
-}
-
 /// Stores give up an upload that lies there for long: the next attempt begins anew.
 pub(super) async fn lost(folder: &Location, error: Error) -> Failure {
     if let Error::Missing(object) = &error {
@@ -364,12 +364,14 @@ struct SettledDocuments<'a> {
     pages: std::ops::Range<u32>,
     /// Of the page that was read last.
     page: VecDeque<Settled>,
+    /// Those that were handed out.
+    taken: u64,
 }
 
 impl<'a> SettledDocuments<'a> {
     fn of(folder: &'a Location, finish: &Finish) -> Self {
         let pages = if finish.plan.settled > 0 { 0..finish.plan.pages } else { 0..0 };
-        Self { folder, pages, page: VecDeque::new() }
+        Self { folder, pages, page: VecDeque::new(), taken: 0 }
     }
 
     /// The next, if it stands before this one of those that were asked, or right after the one
@@ -385,6 +387,7 @@ impl<'a> SettledDocuments<'a> {
                 .map_err(|error| Failure::invalid_input(format!("{object} is damaged: {error}")))?;
         }
         let is_due = self.page.front().is_some_and(|settled| settled.at <= asked);
+        self.taken += u64::from(is_due);
         Ok(if is_due { self.page.pop_front() } else { None })
     }
 }

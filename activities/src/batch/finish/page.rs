@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use percent_encoding::percent_decode_str;
 
 use super::{Report, course::Course, given_up::GivenUp};
 
@@ -31,7 +32,7 @@ pub(super) fn page(report: &Report, course: &Course, given_up: &GivenUp) -> Stri
             }
             body {
                 h1 { (verdict) }
-                p .faint { (progress.output) " · finished " (report.finished_at) }
+                p .faint { (percent_decode_str(&progress.output).decode_utf8_lossy()) " · finished " (report.finished_at) }
                 dl {
                     (pair("documents", &count(progress.documents)))
                     (pair("succeeded", &count(totals.succeeded)))
@@ -49,7 +50,7 @@ pub(super) fn page(report: &Report, course: &Course, given_up: &GivenUp) -> Stri
                     (pair("of them from caches", &format!("{:.1} %", report.cache_hit_ratio * 100.0)))
                     (pair("tokens out", &count(spend.output_tokens)))
                     (pair("Temporal actions, about", &count(report.temporal_actions)))
-                    (pair("tokens a minute", &format!("{:.0}", report.tokens_per_minute)))
+                    (pair("tokens a minute", &count(report.tokens_per_minute.round() as u64)))
                 }
                 @if !course.answers.is_empty() { (chart(course)) }
                 @if !given_up.0.is_empty() { (failures(given_up)) }
@@ -181,7 +182,13 @@ mod tests {
         let mut totals = Totals { succeeded: 1_200, failed: 2, ..Totals::default() };
         totals.spend.cost_usd = 4.25;
         let report = Report {
-            progress: Progress { documents: 1_202, totals, done: true, ..Progress::default() },
+            progress: Progress {
+                documents: 1_202,
+                totals,
+                done: true,
+                output: "file:///data/my%20answers/%C3%BC/".to_owned(),
+                ..Progress::default()
+            },
             finished_at: "2026-11-22T10:10:00Z".to_owned(),
             duration_seconds: 605.0,
             cache_hit_ratio: 0.5,
@@ -203,6 +210,7 @@ mod tests {
         let text = page(&report, &course, &given_up);
         for part in [
             "<h1>2 of 1,202 documents failed</h1>",
+            "file:///data/my answers/ü/",
             "<dt>took</dt><dd>10m 5s</dd>",
             "<dt>cost</dt><dd>$4.2500</dd>",
             "Answers in each 10s, at most 602",

@@ -15,51 +15,46 @@ pub(super) enum Together {
     /// Nowhere: the parts are all there is.
     Nowhere,
     Lines(Assembly),
-    Table(Box<Table>),
+    Table(Assembly, Box<Table>),
 }
 
 impl Together {
-    /// What a worker before this one has written of lines is taken over.
+    /// What a worker before this one has written is taken over.
     pub(super) fn begin(
         output: &Location,
         folder: &Location,
         written_as: Option<ResultsAs>,
-        (assembled, rest): Written,
+        written: Written,
     ) -> Result<Self, Failure> {
         let Some(written_as) = written_as else { return Ok(Self::Nowhere) };
-        let object = places::results(output, written_as);
-        let staging = folder.child(&format!("{}.part", object.name()));
+        let location = places::results(output, written_as);
+        let staging = folder.child(&format!("{}.part", location.name()));
+        let (object, more) = written.resume(location.clone(), &staging);
         Ok(match written_as {
-            ResultsAs::Jsonl => Self::Lines(Assembly::resume(object, &staging, assembled, rest)),
-            ResultsAs::Parquet => Self::Table(Box::new(Table::new(object, &staging)?)),
+            ResultsAs::Jsonl => Self::Lines(object),
+            ResultsAs::Parquet => Self::Table(object, Box::new(Table::resume(location, more)?)),
         })
     }
 
-    /// Adds a result, as a line. Whether another worker can go on behind it.
-    pub(super) async fn append(
-        &mut self,
-        folder: &Location,
-        json: &Bytes,
-    ) -> Result<bool, Failure> {
+    /// Adds a result, as a line.
+    pub(super) async fn append(&mut self, folder: &Location, json: &Bytes) -> Result<(), Failure> {
         match self {
-            Self::Nowhere => Ok(false),
-            Self::Lines(lines) => match lines.append(json).await {
-                Ok(has_new_part) => Ok(has_new_part),
-                Err(error) => Err(lost(folder, error).await),
+            Self::Nowhere => Ok(()),
+            Self::Lines(lines) => append(folder, lines, json).await,
+            Self::Table(object, table) => match table.append(json).await? {
+                Some(grown) => append(folder, object, &grown).await,
+                None => Ok(()),
             },
-            Self::Table(table) => table.append(json).await.map(|()| false),
         }
     }
 
-    /// What is written so far; `None` where nobody can go on with it.
-    pub(super) fn written(&self) -> Option<Written> {
-        match self {
-            Self::Nowhere => Some(Written::default()),
-            Self::Lines(lines) => {
-                Some((lines.assembled().clone(), Bytes::copy_from_slice(lines.rest())))
-            }
-            Self::Table(_) => None,
-        }
+    /// What is written so far.
+    pub(super) fn written(&self) -> Result<Written, Failure> {
+        Ok(match self {
+            Self::Nowhere => Written::default(),
+            Self::Lines(lines) => Written::of(lines, []),
+            Self::Table(object, table) => Written::of(object, table.state()?),
+        })
     }
 
     /// Puts it into its place. What batches before this one have left there in another way goes.
@@ -71,13 +66,12 @@ impl Together {
         let written_as = match self {
             Self::Nowhere => None,
             Self::Lines(lines) => {
-                if let Err(error) = lines.complete().await {
-                    return Err(lost(folder, error).await);
-                }
+                complete(folder, lines).await?;
                 Some(ResultsAs::Jsonl)
             }
-            Self::Table(table) => {
-                table.complete().await?;
+            Self::Table(mut object, table) => {
+                append(folder, &mut object, &table.ended().await?).await?;
+                complete(folder, object).await?;
                 Some(ResultsAs::Parquet)
             }
         };
@@ -87,5 +81,25 @@ impl Together {
             }
         }
         Ok(())
+    }
+}
+
+/// Adds to an object; see [`lost`].
+pub(super) async fn append(
+    folder: &Location,
+    to: &mut Assembly,
+    bytes: &[u8],
+) -> Result<(), Failure> {
+    match to.append(bytes).await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(lost(folder, error).await),
+    }
+}
+
+/// Puts an object into its place; see [`lost`].
+pub(super) async fn complete(folder: &Location, object: Assembly) -> Result<(), Failure> {
+    match object.complete().await {
+        Ok(()) => Ok(()),
+        Err(error) => Err(lost(folder, error).await),
     }
 }

@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     batch::{
+        archives,
         job::{Document, resolve},
         rows::{IsNumbered, Known},
     },
@@ -27,7 +28,7 @@ use crate::{
     storage::{Error, Location, Stamp, Storage},
 };
 
-use super::Room;
+use super::room::Room;
 
 /// A smaller file is read whole, whatever its encoding.
 const WHOLE: u64 = 16 << 20;
@@ -93,44 +94,62 @@ pub(super) async fn rows(
     within: Within,
     room: &mut Room,
 ) -> Result<(Vec<Document>, Option<Within>), Failure> {
-    let location = resolve(storage, "source", &within.uri)?;
-    if let Some(what) = location.special() {
-        let unreadable = Some(format!("{location} is {what}, and no file"));
+    // In an archive, its name there stands behind the archive's.
+    let (uri, member) = match within.uri.split_once('#') {
+        Some((archive, member)) => (archive, Some(member.to_owned())),
+        None => (within.uri.as_str(), None),
+    };
+    let location = resolve(storage, "source", uri)?;
+    let faulty = |within: Within, unreadable: String| {
         let file = Document::file(within.id, within.uri);
-        return Ok((vec![Document { unreadable, ..file }], None));
+        (vec![Document { unreadable: Some(unreadable), ..file }], None)
+    };
+    if let Some(what) = location.special() {
+        return Ok(faulty(within, format!("{location} is {what}, and no file")));
     }
     let of_source = |error| Failure::of_field("source", error);
     let stamp = location.stamp().await.map_err(of_source)?;
     let Some(stamp) = stamp else { return Err(of_source(Error::Missing(location.uri()))) };
     if within.stamp.as_ref().is_some_and(|before| !before.is_same(&stamp)) {
-        return Err(Failure::invalid_input(format!(
-            "{location} has changed while the batch was planned; start the batch again"
-        )));
+        return Err(changed(&location));
     }
-    let is_small = stamp.size <= WHOLE;
-    let whole = if is_small || location.is_read_only() && stamp.size <= MAX_BOUND {
-        Some(location.read().await.map_err(of_source)?)
-    } else {
-        None
+    let (whole, size) = match &member {
+        Some(member) => {
+            let read = archives::unpacked(&location, member, &room.limits).await;
+            match read.map_err(of_source)? {
+                Ok((_, now)) if !now.is_same(&stamp) => return Err(changed(&location)),
+                Ok((bytes, _)) => {
+                    let size = bytes.len() as u64;
+                    (Some(bytes), size)
+                }
+                // It costs itself alone.
+                Err(fault) => return Ok(faulty(within, fault.to_string())),
+            }
+        }
+        None if stamp.size <= WHOLE || location.is_read_only() && stamp.size <= MAX_BOUND => {
+            (Some(location.read().await.map_err(of_source)?), stamp.size)
+        }
+        None => (None, stamp.size),
     };
-    let binds = is_small || stamp.size <= MAX_BOUND && known.knows(&within.id);
+    let binds = size <= WHOLE || size <= MAX_BOUND && known.knows(&within.id);
     let job = Reading {
         location: location.clone(),
         runtime: Handle::current(),
         fields: fields.clone(),
-        within: Within { stamp: Some(stamp.clone()), ..within },
+        within: Within { stamp: Some(stamp), ..within },
         whole,
-        size: stamp.size,
+        size,
         room: if binds { Room::endless() } else { room.clone() },
     };
     let read = tokio::task::spawn_blocking(move || job.read()).await;
+    let name = member.map_or_else(|| location.to_string(), |member| format!("{location}#{member}"));
     let (mut rows, next) = read
         .map_err(|error| match error.is_panic() {
             // A table that is damaged in a way that its reader does not expect.
-            true => Failure::invalid_input(format!("{location} cannot be read: it is damaged")),
+            true => Failure::invalid_input(format!("{name} cannot be read: it is damaged")),
             false => Failure::transient(error.to_string()),
         })?
-        .map_err(|broken| refused(&location, broken))?;
+        .map_err(|broken| refused(&name, broken))?;
     if binds {
         known.bind(&mut rows);
     }
@@ -139,8 +158,15 @@ pub(super) async fn rows(
     Ok((rows, next))
 }
 
-fn refused(location: &Location, broken: Broken) -> Failure {
-    let invalid = |why: String| Failure::invalid_input(format!("{location}: {why}"));
+/// A file that is another one now.
+pub(super) fn changed(location: &Location) -> Failure {
+    Failure::invalid_input(format!(
+        "{location} has changed while the batch was planned; start the batch again"
+    ))
+}
+
+fn refused(name: &str, broken: Broken) -> Failure {
+    let invalid = |why: String| Failure::invalid_input(format!("{name}: {why}"));
     match broken {
         Broken::Unreadable(unreadable) => invalid(unreadable.to_string()),
         Broken::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -148,8 +174,8 @@ fn refused(location: &Location, broken: Broken) -> Failure {
         }
         Broken::Io(error) => match error.into_inner().map(|inner| inner.downcast::<Error>()) {
             Some(Ok(error)) => Failure::of_field("source", *error),
-            Some(Err(error)) => Failure::transient(format!("{location}: {error}")),
-            None => Failure::transient(format!("{location} cannot be read")),
+            Some(Err(error)) => Failure::transient(format!("{name}: {error}")),
+            None => Failure::transient(format!("{name} cannot be read")),
         },
     }
 }
@@ -180,9 +206,21 @@ impl Reading {
             None => Format::Jsonl,
         };
         let at = within.at.clone();
-        if let Some(whole) = whole {
-            let file = RecordFile::of_bytes(&whole, format, wanted, at)?;
-            return Ok(cut(file, within, wanted.text, room)?);
+        match whole {
+            // Unpacked from an archive: its text is not made a second time.
+            Some(whole) if size > MAX_BOUND => {
+                let open = |from: u64| {
+                    let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
+                    Ok(io::Cursor::new(whole.slice(from..)))
+                };
+                let file = RecordFile::open(open, format, wanted, at)?;
+                return Ok(cut(file, within, wanted.text, room)?);
+            }
+            Some(whole) => {
+                let file = RecordFile::of_bytes(&whole, format, wanted, at)?;
+                return Ok(cut(file, within, wanted.text, room)?);
+            }
+            None => {}
         }
         let blocks = Blocks::new(location, runtime, size, 1);
         let open = |from| Ok(Blocks { at: from, ..blocks.clone() });

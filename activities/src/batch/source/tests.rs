@@ -1,6 +1,7 @@
 #[cfg(feature = "parquet")]
 use std::sync::Arc;
 
+use tidegate_documents::Limits;
 use tidegate_workflows::contract::Records;
 
 use super::*;
@@ -471,4 +472,127 @@ async fn archives_have_the_bounds_of_whoever_reads_them() {
         let why = archive.unreadable.as_deref().unwrap_or_default();
         assert_eq!(why.contains("99"), is_refused, "{archive_bytes}: {why}");
     }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+
+    let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    writer.write_all(bytes).unwrap();
+    writer.finish().unwrap()
+}
+
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        archive.append_data(&mut header, name, *bytes).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
+/// What is a file of records outside is one inside, in its place, whatever it is packed in; ids are
+/// the same however often the archive is read, and rows without names keep their results.
+#[tokio::test]
+async fn records_in_archives_are_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let csv: &[u8] = b"name,note\nAnna,high\nBert,low\nCleo\n";
+    let lines: &[u8] =
+        b"{\"name\":\"Dora\",\"note\":\"ebb\"}\n{\"name\":\"Emil\",\"note\":\"flow\"}\n";
+    let inner = gzip(&tar(&[("deep/more.jsonl", lines)]));
+    let all = tar(&[
+        ("a.txt", b"Slack."),
+        ("data/ships.csv", csv),
+        ("b.txt", b"Spring."),
+        ("in.tgz", &inner),
+        ("z.md", b"# Neap"),
+    ]);
+    std::fs::write(path.join("all.tar"), &all).unwrap();
+    std::fs::write(path.join("rows.csv.gz"), gzip(csv)).unwrap();
+    std::fs::write(path.join("x.csv"), csv).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let records = Records { id: Some("name".into()), text: Some("note".into()) };
+    let source = Source::Prefix(root.to_string());
+    let of_all = |found: Documents| -> Vec<(String, Option<String>)> {
+        found.documents.into_iter().map(|it| (it.id.to_string(), it.text)).collect()
+    };
+    let with = job(source.clone(), Some(records));
+    let found = of_all(documents(&storage, &with, &output).await.unwrap());
+    // As a row is named in a file that lies in a folder.
+    let named = |file: &str, row: &str| {
+        DocumentId::from_relative_path(&format!("{file}/{row}")).to_string()
+    };
+    let row = |file: &str, row: &str, text: &str| (named(file, row), Some(text.to_owned()));
+    let bad = |file: &str| (named(file, "0000003"), None);
+    let none = |id: &str| (id.to_owned(), None);
+    let expected = [
+        none("all.tar__a.txt"),
+        none("all.tar__b.txt"),
+        bad("all.tar__data__ships.csv"),
+        row("all.tar__data__ships.csv", "Anna", "high"),
+        row("all.tar__data__ships.csv", "Bert", "low"),
+        row("all.tar__in.tgz__deep__more.jsonl", "Dora", "ebb"),
+        row("all.tar__in.tgz__deep__more.jsonl", "Emil", "flow"),
+        none("all.tar__z.md"),
+        bad("rows.csv.gz__rows.csv"),
+        row("rows.csv.gz__rows.csv", "Anna", "high"),
+        row("rows.csv.gz__rows.csv", "Bert", "low"),
+        bad("x.csv"),
+        row("x.csv", "Anna", "high"),
+        row("x.csv", "Bert", "low"),
+    ];
+    assert_eq!(found, expected);
+    // By name or in a list it is the same; without records it is a file like any other.
+    let listed = Source::Documents(vec![format!("{root}all.tar"), format!("{root}all.tar")]);
+    let with = Job { source: listed, ..with };
+    assert_eq!(of_all(documents(&storage, &with, &output).await.unwrap())[..], expected[..8]);
+    let files = documents(&storage, &job(source, None), &output).await.unwrap();
+    let ids: Vec<&str> = files.documents.iter().map(|it| it.id.as_str()).collect();
+    assert!(ids.contains(&"all.tar__data__ships.csv") && ids.contains(&"rows.csv.gz__rows.csv"));
+    // What is wrong is named by both names.
+    let wrong = Records { id: None, text: Some("text".into()) };
+    let wrong = Job { records: Some(wrong), ..with };
+    let refused = documents(&storage, &wrong, &output).await.unwrap_err().message;
+    assert!(refused.contains("all.tar#data/ships.csv: "), "{refused}");
+    assert!(refused.contains("no column \"text\""), "{refused}");
+}
+
+/// Larger than what is read whole: page after page, and no two archives for one.
+#[tokio::test]
+async fn a_large_file_of_records_in_an_archive_is_cut_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = url::Url::from_directory_path(&path).unwrap();
+    let note = "The tide turns. ".repeat(60);
+    let rows: String = (0..18_000).map(|row| format!("{row},{note}\n")).collect();
+    let csv = format!("ship,note\n{rows}");
+    assert!(csv.len() > 16 << 20, "{}", csv.len());
+    std::fs::write(path.join("log.csv.gz"), gzip(csv.as_bytes())).unwrap();
+    let storage = Storage::new([root.as_str()]).unwrap();
+    let output = storage.resolve(&format!("{root}out/")).unwrap();
+    let records = Records { id: Some("ship".into()), text: Some("note".into()) };
+    let job = job(Source::Prefix(root.to_string()), Some(records));
+    let names = Names::default();
+    let from = |cursor| page(&storage, &job, &output, cursor, &names, Room::page());
+    let first = from(Cursor::default()).await.unwrap();
+    assert!(first.next.is_some() && first.documents.len() < 18_000, "{}", first.documents.len());
+    let whole = in_pages(&storage, &job, &output, Room::page()).await.unwrap();
+    assert_eq!(whole.documents.len(), 18_000);
+    let ids: HashSet<&str> = whole.documents.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids.len(), 18_000);
+    let last = DocumentId::from_relative_path("log.csv.gz__log.csv/17999");
+    assert!(ids.contains(last.as_str()), "{last}");
+    std::fs::write(path.join("log.csv.gz"), gzip(format!("{csv}x,y\n").as_bytes())).unwrap();
+    let refused = from(first.next.unwrap()).await.unwrap_err();
+    assert!(refused.message.contains("has changed while the batch was planned"), "{refused}");
+    // An archive that unpacks to more than archives may have is a document that says so.
+    let limits = Limits { archive_bytes: 1 << 20, ..Limits::default() };
+    let room = Room::page().within(&limits);
+    let found = in_pages(&storage, &job, &output, room).await.unwrap();
+    let [one] = found.documents.as_slice() else { panic!("{}", found.documents.len()) };
+    assert!(one.unreadable.as_ref().unwrap().contains("1048576"), "{one:?}");
 }

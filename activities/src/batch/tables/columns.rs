@@ -7,7 +7,7 @@ use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat};
 use parquet::{
     basic::Compression,
-    data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type},
+    data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int64Type},
     errors::ParquetError,
     file::{
         properties::{EnabledStatistics, WriterProperties},
@@ -28,17 +28,20 @@ enum Kind {
     Text,
     /// A list of texts.
     Texts,
+    /// A list of numbers of single precision.
+    Vector,
     Count,
     Real,
     /// Milliseconds since 1970; RFC 3339 in JSON.
     Time,
 }
 
-const COLUMNS: [(&str, Kind); 16] = [
+const COLUMNS: [(&str, Kind); 17] = [
     ("id", Kind::Text),
     ("uri", Kind::Text),
     ("model", Kind::Text),
     ("answer", Kind::Text),
+    ("embedding", Kind::Vector),
     ("parts", Kind::Texts),
     ("stop_reason", Kind::Text),
     ("finish", Kind::Text),
@@ -99,6 +102,9 @@ pub(super) fn writer() -> Result<SerializedFileWriter<Vec<u8>>, ParquetError> {
         Kind::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
         Kind::Texts => format!(
             "OPTIONAL GROUP {name} (LIST) {{ REPEATED GROUP list {{ REQUIRED BYTE_ARRAY element (STRING); }} }}"
+        ),
+        Kind::Vector => format!(
+            "OPTIONAL GROUP {name} (LIST) {{ REPEATED GROUP list {{ REQUIRED FLOAT element; }} }}"
         ),
         Kind::Count => format!("OPTIONAL INT64 {name};"),
         Kind::Real => format!("OPTIONAL DOUBLE {name};"),
@@ -175,25 +181,40 @@ impl Kind {
                 column.typed::<Int64Type>().write_batch(&values, Some(&levels), None)?;
             }
             Self::Texts => {
-                let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
-                for list in taken(name, objects, texts) {
-                    let Some(list) = list.filter(|list| !list.is_empty()) else {
-                        defined.push(0);
-                        repeated.push(0);
-                        continue;
-                    };
-                    for (place, text) in list.into_iter().enumerate() {
-                        values.push(ByteArray::from(text.into_bytes()));
-                        defined.push(2);
-                        repeated.push(i16::from(place > 0));
-                    }
-                }
-                let column = column.typed::<ByteArrayType>();
-                column.write_batch(&values, Some(&defined), Some(&repeated))?;
+                let bytes = |text: String| ByteArray::from(text.into_bytes());
+                let lists = taken(name, objects, texts).into_iter();
+                let lists =
+                    lists.map(|list| Some(list?.into_iter().map(bytes).collect::<Vec<_>>()));
+                write_lists::<ByteArrayType>(column, lists)?;
+            }
+            Self::Vector => {
+                write_lists::<FloatType>(column, taken(name, objects, vector).into_iter())?;
             }
         }
         Ok(())
     }
+}
+
+/// Lists that are not empty, or none.
+fn write_lists<T: DataType>(
+    column: &mut SerializedColumnWriter<'_>,
+    lists: impl Iterator<Item = Option<Vec<T::T>>>,
+) -> Result<(), ParquetError> {
+    let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
+    for list in lists {
+        let Some(list) = list.filter(|list| !list.is_empty()) else {
+            defined.push(0);
+            repeated.push(0);
+            continue;
+        };
+        for (place, value) in list.into_iter().enumerate() {
+            values.push(value);
+            defined.push(2);
+            repeated.push(i16::from(place > 0));
+        }
+    }
+    column.typed::<T>().write_batch(&values, Some(&defined), Some(&repeated))?;
+    Ok(())
 }
 
 /// The field of each object, where it can be made into this.
@@ -236,6 +257,24 @@ fn texts(value: Value) -> Result<Vec<String>, Value> {
     list.ok_or(value)
 }
 
+/// Only of numbers that are written as they will be read.
+#[expect(clippy::cast_possible_truncation, reason = "what is not the same afterwards stays")]
+fn vector(value: Value) -> Result<Vec<f32>, Value> {
+    let list = value.as_array().filter(|list| !list.is_empty()).and_then(|list| {
+        let exact = |it: &Value| {
+            let single = it.as_f64()? as f32;
+            (single_precision(single).as_f64() == it.as_f64()).then_some(single)
+        };
+        list.iter().map(exact).collect::<Option<_>>()
+    });
+    list.ok_or(value)
+}
+
+/// With as many digits as it has, and not with those that it gets in double precision.
+fn single_precision(number: f32) -> Value {
+    number.to_string().parse::<f64>().map_or(Value::Null, Value::from)
+}
+
 /// `None` for what is no result.
 fn line(row: &Row) -> Option<Line> {
     let mut object = Object::new();
@@ -256,6 +295,7 @@ fn line(row: &Row) -> Option<Line> {
                 .iter()
                 .filter_map(|text| match text {
                     Field::Str(text) => Some(Value::from(text.as_str())),
+                    Field::Float(number) => Some(single_precision(*number)),
                     _ => None,
                 })
                 .collect(),
@@ -287,6 +327,8 @@ mod tests {
         };
         let objects = [
             plain.clone(),
+            with(json!({"id": "v", "answer": "", "embedding": [0.1, -0.25, 3e-7]})),
+            with(json!({"id": "w", "answer": "", "embedding": [0.123456789012]})),
             with(json!({"id": "b", "answer": "ä\n\"", "parts": ["one", "", "three"]})),
             with(
                 json!({"id": "c", "parts": [], "saved_usd": 1.5, "a_later_field": {"x": [1, null]}}),

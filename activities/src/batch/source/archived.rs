@@ -1,0 +1,101 @@
+//! Archives in which files of records lie: each row in them is a document, as it would be outside.
+
+use serde::{Deserialize, Serialize};
+use tidegate_types::DocumentId;
+use tidegate_workflows::contract::Records;
+
+use super::{
+    after::After,
+    records::{self, Within, has_records},
+    room::Room,
+};
+use crate::{
+    batch::{
+        archives,
+        job::{Document, resolve},
+        rows::Known,
+    },
+    failure::Failure,
+    storage::{Location, Stamp, Storage},
+};
+
+/// An archive, and where to go on in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Archived {
+    id: DocumentId,
+    uri: String,
+    /// Of what is in it, so many have been had.
+    before: usize,
+    /// It may not change on the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stamp: Option<Stamp>,
+    /// What follows it.
+    behind: Box<After>,
+}
+
+/// What was read of an archive.
+pub(super) struct Read {
+    pub(super) documents: Vec<Document>,
+    pub(super) after: After,
+    /// The file of records in it that is being read.
+    pub(super) within: Option<Within>,
+}
+
+impl Archived {
+    pub(super) fn beginning(file: &Document, behind: After) -> Self {
+        let (id, uri) = (file.id.clone(), file.uri.clone());
+        Self { id, uri, before: 0, stamp: None, behind: Box::new(behind) }
+    }
+
+    /// The next documents, as far as there is room.
+    ///
+    /// # Errors
+    /// `InvalidInput` for what the batch's author must change; `Transient` when a store fails.
+    pub(super) async fn read(
+        mut self,
+        storage: &Storage,
+        fields: &Records,
+        output: &Location,
+        room: &mut Room,
+    ) -> Result<Read, Failure> {
+        let location = resolve(storage, "source", &self.uri)?;
+        let stamp = match location.special() {
+            Some(_) => None,
+            None => location.stamp().await.map_err(|error| Failure::of_field("source", error))?,
+        };
+        if let Some((before, now)) = self.stamp.as_ref().zip(stamp.as_ref())
+            && !before.is_same(now)
+        {
+            return Err(records::changed(&location));
+        }
+        let file = Document::file(self.id.clone(), self.uri.clone());
+        let members = archives::expanded(storage, file, &room.limits).await?;
+        let of_records = members.iter().skip(self.before).filter(|member| has_records(member));
+        let of_records: Vec<DocumentId> = of_records.map(|member| member.id.clone()).collect();
+        let known = match of_records.is_empty() {
+            true => Known::default(),
+            false => Known::of(output, &of_records).await?,
+        };
+        let mut documents = Vec::new();
+        for member in members.into_iter().skip(self.before) {
+            if room.is_full() {
+                self.stamp = stamp;
+                return Ok(Read { documents, after: After::Within(self), within: None });
+            }
+            self.before += 1;
+            if !has_records(&member) {
+                room.take(&member);
+                documents.push(member);
+                continue;
+            }
+            let file = Within::beginning(&member);
+            let (rows, next) = records::rows(storage, fields, &known, file, room).await?;
+            documents.extend(rows);
+            if next.is_some() {
+                self.stamp = stamp;
+                return Ok(Read { documents, after: After::Within(self), within: next });
+            }
+        }
+        Ok(Read { documents, after: *self.behind, within: None })
+    }
+}

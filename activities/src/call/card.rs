@@ -1,0 +1,202 @@
+//! What a worker says of itself to the others, through Redis.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use tidegate_quota::Quota;
+use tidegate_types::ModelId;
+
+use super::recent::RecentCalls;
+use crate::fingerprint::Fingerprint;
+
+/// Where workers are configured differently: so many of each kind are named, of so many kinds.
+const NAMED: usize = 3;
+const KINDS: usize = 20;
+
+/// What a worker was configured with, by model and key.
+pub type Configuration = BTreeMap<String, BTreeMap<String, String>>;
+
+/// What this process was configured with.
+#[must_use]
+pub fn configuration(quota: &Quota) -> Configuration {
+    quota.models().map(|model| (model.id.to_string(), model.configuration())).collect()
+}
+
+/// What this process was configured with, as it is kept for the fleet: its name, and all of it.
+pub(super) fn kept(quota: &Quota) -> (String, String) {
+    let text = serde_json::to_string(&configuration(quota)).unwrap_or_default();
+    let mut name = Fingerprint::of_bytes(text.as_bytes()).to_string();
+    name.truncate(16);
+    (name, text)
+}
+
+/// What a worker says of itself to the others: no key, and nothing of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Card {
+    /// Whose documents it works on: those of another queue it cannot take over.
+    pub queue: String,
+    /// The providers that it can ask.
+    pub providers: BTreeSet<String>,
+    /// Keys that were refused and have not been accepted since.
+    pub refused: Vec<RefusedKey>,
+    /// The name of what it was configured with, which is kept once for all that are alike: with
+    /// every worker's words it would be much, in a large fleet.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub configured: String,
+    /// What it was configured with: of a few of each kind, where workers differ. A worker of an
+    /// earlier version says it itself.
+    #[serde(skip_serializing_if = "Configuration::is_empty")]
+    pub configuration: Configuration,
+    /// What its calls have come to lately, by model.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub calls: BTreeMap<ModelId, RecentCalls>,
+    /// What else there is to know of it.
+    #[serde(flatten)]
+    pub about: About,
+}
+
+/// A worker's own particulars.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// The program's version.
+    pub version: String,
+    /// When it began to work, in seconds since 1970.
+    pub started: u64,
+    /// Documents at once, at most.
+    pub slots: u64,
+    /// Of the limits that it was configured with: workers of one fleet have the same.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fingerprint: String,
+}
+
+/// A key that a provider does not accept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedKey {
+    /// The provider.
+    pub provider: String,
+    /// For this model alone; without one for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
+    /// The HTTP status, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+}
+
+impl Card {
+    /// Whether this worker could ask `model`, as far as keys go.
+    #[must_use]
+    pub fn can_ask(&self, model: &ModelId) -> bool {
+        let refuses = |key: &RefusedKey| {
+            key.provider == model.provider() && key.model.as_ref().is_none_or(|it| it == model)
+        };
+        self.providers.contains(model.provider()) && !self.refused.iter().any(refuses)
+    }
+}
+
+/// Every live worker that says something of itself, by its name.
+///
+/// # Errors
+/// Redis is away.
+pub async fn cards(quota: &Quota) -> Result<Vec<(String, Card)>, tidegate_quota::Error> {
+    let mut cards = read(quota.said().await?);
+    tell_apart(quota, &mut cards).await?;
+    Ok(cards)
+}
+
+/// Learns how workers are configured that are not configured alike.
+pub(super) async fn tell_apart(
+    quota: &Quota,
+    cards: &mut [(String, Card)],
+) -> Result<(), tidegate_quota::Error> {
+    let mut kinds: BTreeMap<String, Vec<&mut Card>> = BTreeMap::new();
+    let is_told = cards.iter().any(|(_, card)| !card.configuration.is_empty());
+    for (_, card) in cards.iter_mut().filter(|(_, card)| !card.configured.is_empty()) {
+        kinds.entry(card.configured.clone()).or_default().push(card);
+    }
+    if kinds.len() + usize::from(is_told) <= 1 {
+        return Ok(());
+    }
+    for (name, cards) in kinds.into_iter().take(KINDS) {
+        let kept = quota.common(&name).await?;
+        let Some(kept) = kept.and_then(|kept| serde_json::from_str::<Configuration>(&kept).ok())
+        else {
+            continue;
+        };
+        for card in cards.into_iter().take(NAMED) {
+            card.configuration.clone_from(&kept);
+        }
+    }
+    Ok(())
+}
+
+/// What another version says, and cannot be read here, is left out.
+pub(super) fn read(said: Vec<(String, String)>) -> Vec<(String, Card)> {
+    let card = |(worker, words): (String, String)| {
+        Some((worker, serde_json::from_str::<Card>(&words).ok()?))
+    };
+    said.into_iter().filter_map(card).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use std::sync::Arc;
+
+    use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
+    use tidegate_testkit::{Redis, unique};
+
+    use super::*;
+    use crate::call::differences::differences;
+
+    /// Of one fleet, with so many tokens a minute for each of fifty models.
+    fn quota(redis: &Redis, key_prefix: &str, tokens: u64) -> Quota {
+        let lanes = Arc::new(Lanes::single());
+        let models = (0..50).map(|number| {
+            let limits = Limits::default().with(Dimension::Combined, tokens);
+            let id = format!("a:{number}").parse().unwrap();
+            ModelQuota::new(id, limits, Charge::default(), Arc::clone(&lanes)).unwrap()
+        });
+        let options = Options { key_prefix: key_prefix.to_owned(), ..Options::default() };
+        Quota::with_redis(&redis.url, models, options).unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_all_have_in_common_is_kept_once_and_what_differs_is_found() {
+        let Some(redis) = Redis::shared() else { return };
+        let prefix = unique("alike");
+        let (one, other) = (quota(redis, &prefix, 1_000), quota(redis, &prefix, 2_000));
+        let say = async |worker: &str, quota: &Quota| {
+            let (configured, configuration) = kept(quota);
+            quota.keep_common(&configured, &configuration).await.unwrap();
+            let words = serde_json::to_string(&Card { configured, ..Card::default() }).unwrap();
+            quota.say(worker, &words, false).await.unwrap();
+            (words.len(), configuration.len())
+        };
+        let mut lengths = (0, 0);
+        for number in 0..10 {
+            lengths = say(&format!("w{number}"), &one).await;
+        }
+        assert!(lengths.0 < 200 && lengths.1 > 5_000, "{lengths:?}");
+        let alike = cards(&one).await.unwrap();
+        assert!(alike.len() == 10 && differences(&alike).is_empty());
+        assert!(alike.iter().all(|(_, card)| card.configuration.is_empty()), "nobody asked");
+
+        say("x", &other).await;
+        let found = differences(&cards(&one).await.unwrap());
+        assert_eq!(found.len(), 50, "one key of each model");
+        let difference = found.first().unwrap().to_string();
+        assert!(difference.contains("1000") && difference.contains("2000 at x"), "{difference}");
+        // A worker of an earlier version says all of it itself.
+        let earlier = Card { configuration: configuration(&one), ..Card::default() };
+        let earlier = serde_json::to_string(&earlier).unwrap();
+        let fleet = unique("earlier");
+        let one = quota(redis, &fleet, 1_000);
+        one.say("old", &earlier, false).await.unwrap();
+        say("x", &quota(redis, &fleet, 2_000)).await;
+        assert_eq!(differences(&cards(&one).await.unwrap()).len(), 50);
+    }
+}
