@@ -24,7 +24,7 @@ use temporalio_sdk::{
     runtime::Runtime,
 };
 use temporalio_workflow::{ActivityOptions, WorkflowContext, WorkflowResult, workflows};
-use tidegate::{attach, config::Config, signal, telemetry, temporal::Temporal};
+use tidegate::{Plugin, attach, config::Config, signal, telemetry, temporal::Temporal};
 use tidegate_activities::own::{Ask, Quota};
 
 const TASK_QUEUE: &str = "own-questions";
@@ -89,10 +89,10 @@ async fn main() -> anyhow::Result<()> {
     let file = std::env::args().nth(3);
     let config = Config::load(file.as_deref().map(Path::new))?;
     let client = Temporal::open(&config).await?.client().clone();
-    let attached = tidegate::attach(config)?;
+    let ours = Plugin::new(config)?;
 
     let questions = Questions {
-        quota: attached.quota("anthropic:claude-sonnet-5")?,
+        quota: ours.quota("anthropic:claude-sonnet-5")?,
         http: reqwest::Client::builder().retry(reqwest::retry::never()).build()?,
         api: std::env::var("API").context("set API to your provider's base URL")?,
         key: std::env::var("SIMULATED_KEY").or_else(|_| std::env::var("ANTHROPIC_API_KEY"))?,
@@ -101,15 +101,15 @@ async fn main() -> anyhow::Result<()> {
     let options = WorkerOptions::new(TASK_QUEUE)
         .register_activities(questions)
         .register_workflow::<AskAll>()?
+        .worker_plugin(ours)
         .build();
     let mut worker = Worker::new(&runtime, client, options)?;
     let stop = worker.shutdown_handle();
-    let ours = async {
-        let ended = attached.run(signal::stop()).await;
+    let told = async {
+        signal::stop().await;
         stop();
-        ended
     };
-    let (theirs, ours) = tokio::join!(worker.run(), ours);
-    theirs.map_err(anyhow::Error::msg)?;
-    ours
+    let ((), ended) = tokio::join!(told, worker.run());
+    telemetry::end().await;
+    Ok(ended?)
 }

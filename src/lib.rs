@@ -5,21 +5,27 @@
 //!
 //! * [`cli`]: the commands, one file each
 //! * [`config`]: `tidegate.toml`, the environment, and defaults
-//! * [`worker`]: one worker process; [`attach()`]: the same in anybody's process
+//! * [`worker`]: one worker process; [`attach()`]: the same in anybody's process; [`plugin`]: with anybody's worker
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
-//! * [`telemetry`]: logs, and the metrics page
+//! * [`telemetry`]: logs, and the metrics page; `traces`: OpenTelemetry
 //! * [`version`]: which build this is, and which layouts it knows
 //! * [`signal`]: the signals that ask this process to stop
+
+#![deny(missing_docs)]
 
 pub mod attach;
 pub mod cli;
 pub mod config;
 pub mod devstack;
+pub mod plugin;
 pub mod signal;
 pub mod telemetry;
 pub mod temporal;
+#[cfg(feature = "traces")]
+mod traces;
 pub mod version;
 pub mod worker;
 
 pub use attach::attach;
+pub use plugin::Plugin;

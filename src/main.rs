@@ -5,6 +5,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use tidegate::{attach, cli::Cli, telemetry};
 
+/// What a worker's `memory` bounds is what its process takes: glibc's allocator keeps the room of
+/// large documents for each thread that had one, some 50 MB where 24 are allowed
+/// (`activities/tests/resident.rs` measures this one).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // A worker's child, which reads one document and needs nothing else of this program.
     attach::read_documents_here();
@@ -14,8 +20,10 @@ fn main() -> ExitCode {
 #[tokio::main]
 async fn run() -> ExitCode {
     let cli = Cli::parse();
-    telemetry::log(cli.log_format(), cli.usual_log());
     // Two of rustls' providers are compiled in, and it refuses to choose. Only a second call fails.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    cli.run().await
+    telemetry::log(cli.log_format(), cli.usual_log());
+    let ended = cli.run().await;
+    telemetry::end().await;
+    ended
 }

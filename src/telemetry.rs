@@ -2,7 +2,7 @@
 //! stand `/livez` and `/readyz`, for whoever restarts this process or waits for it.
 
 use std::{
-    fmt,
+    fmt::{Debug, Formatter, Result as Shown},
     io::IsTerminal,
     net::SocketAddr,
     sync::{
@@ -26,7 +26,9 @@ use temporalio_common::telemetry::{
 };
 use tokio::{net::TcpListener, task::AbortHandle};
 use tracing::{info, warn};
-use tracing_subscriber::{EnvFilter, fmt as layer};
+use tracing_subscriber::{
+    EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+};
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -49,17 +51,36 @@ pub const OURS: &str = "off,tidegate=info,tidegate_activities=info,tidegate_quot
 const SECONDS: [f64; 14] =
     [0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 60.0, 120.0, 300.0];
 
-/// Starts logging to stderr: as `RUST_LOG` says, else as `usual` does. A second call changes nothing.
+/// Starts logging to stderr: as `RUST_LOG` says, else as `usual` does. And traces, where the variables of
+/// OpenTelemetry say whereto: then in a Tokio runtime, and with [`end`] at the end. A second call changes
+/// nothing.
 pub fn log(format: LogFormat, usual: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usual));
-    let lines = layer()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let _ = match format {
-        LogFormat::Text => lines.try_init(),
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+    let lines =
+        fmt::layer().with_writer(std::io::stderr).with_ansi(std::io::stderr().is_terminal());
+    let lines = match format {
+        LogFormat::Text => lines.with_filter(filter).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_filter(filter).boxed(),
     };
+    #[cfg(feature = "traces")]
+    {
+        let (spans, fault) = match crate::traces::layer() {
+            Ok(spans) => (spans, None),
+            Err(fault) => (None, Some(fault)),
+        };
+        let _ = tracing_subscriber::registry().with(lines).with(spans).try_init();
+        if let Some(fault) = fault {
+            warn!("no traces: {fault}");
+        }
+    }
+    #[cfg(not(feature = "traces"))]
+    let _ = tracing_subscriber::registry().with(lines).try_init();
+}
+
+/// Sends what is left of the traces.
+pub async fn end() {
+    #[cfg(feature = "traces")]
+    crate::traces::end().await;
 }
 
 /// The metrics of this process. The page goes when this is dropped.
@@ -70,8 +91,8 @@ pub struct Telemetry {
     tasks: Vec<AbortHandle>,
 }
 
-impl fmt::Debug for Telemetry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Debug for Telemetry {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Shown {
         f.debug_struct("Telemetry").field("bound", &self.bound).finish_non_exhaustive()
     }
 }
@@ -135,6 +156,7 @@ impl Telemetry {
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
         crate::worker::build_info::describe();
+        crate::worker::batches::describe();
         let exporter = PrometheusExporterOptions::builder()
             .socket_addr(SocketAddr::from(([127, 0, 0, 1], 0)))
             .counters_total_suffix(true)

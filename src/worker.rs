@@ -5,6 +5,7 @@
 //! * `supplier`: how Temporal's SDK takes slots from it
 //! * [`settings`]: what operators have set, beside Redis
 //! * [`backpressure`]: how many slots the models' limits can use
+//! * [`batches`]: how many there are
 //! * [`build_info`]: which program and configuration this is
 //! * [`admissible`]: how much work more workers could take, for whoever starts them
 
@@ -28,7 +29,7 @@ use temporalio_sdk_core::{
 use tidegate_activities::{
     DocumentActivities, Services,
     call::{
-        budget::Budgets, guard::Guard, keys::About, spool::Spool, unwritten::Unwritten,
+        budget::Budgets, card::About, guard::Guard, spool::Spool, unwritten::Unwritten,
         waiting::WaitingRoom,
     },
 };
@@ -43,11 +44,12 @@ use self::{slots::Pool, supplier::LaneSlots};
 use crate::{
     config::{Config, Version, Versioning},
     telemetry::Telemetry,
-    temporal,
+    temporal::{self, Temporal},
 };
 
 pub mod admissible;
 pub mod backpressure;
+pub mod batches;
 pub mod build_info;
 mod memory;
 pub mod settings;
@@ -117,7 +119,9 @@ pub(crate) async fn run_process(
             outdated.notify_one();
         })
     };
-    let place = (identity.as_str(), worker.queue.as_str());
+    // What it works for, in the registry of workers.
+    let (temporal, queue) = (worker.temporal.clone(), worker.temporal.queue());
+    let place = (identity.as_str(), queue.as_str());
     let keys = services.guard.keys.keep(
         (&services.providers, &quota, &services.guard.health),
         place,
@@ -157,11 +161,20 @@ pub(crate) async fn run_process(
         ended.cancel();
         result
     };
+    if let Err(error) = quota.said().await {
+        warn!(%error, "until Redis answers, documents wait: nobody knows how large this worker's share of the limits is");
+    }
     info!(task_queue = %config.temporal.task_queue, %identity, slots = config.worker.max_concurrent_documents, "working");
     telemetry.set_ready(true);
     let money = services.budgets.keep(ended.cancelled());
     let settings = settings::keep(&quota, state.as_ref(), ended.cancelled());
-    let (result, alive, (), (), ()) = tokio::join!(work, alive, keys, money, settings);
+    let batches = async {
+        // Counted for the page alone.
+        if telemetry.bound().is_some() {
+            batches::keep(&temporal, &quota, ended.cancelled()).await;
+        }
+    };
+    let (result, alive, (), (), (), ()) = tokio::join!(work, alive, keys, money, settings, batches);
     info!("stopped");
     result?;
     Ok(alive?)
@@ -229,6 +242,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
         }),
         prices,
         routes: config.routes()?,
+        heartbeats: config.heartbeats(),
         queues: tidegate_activities::call::route::Queues::default(),
         warmth: Arc::default(),
         guard: Guard::new(quota, config.backoff()),
@@ -294,8 +308,7 @@ impl Process {
 struct BoxedWorker {
     run: Pin<Box<dyn Future<Output = Result<()>>>>,
     stop: Option<Box<dyn FnOnce()>>,
-    /// What it works for, in the registry of workers.
-    queue: String,
+    temporal: Temporal,
 }
 
 async fn boxed_worker(
@@ -309,10 +322,15 @@ async fn boxed_worker(
         RuntimeOptions::builder().telemetry_options(metrics).build().map_err(anyhow::Error::msg)?;
     let runtime = CoreRuntime::new_assume_tokio(options).context("starting Temporal's runtime")?;
     let temporal = temporal::connect(config, telemetry.client_meter()).await?;
-    let queue = temporal.queue();
     let version = deployment(config);
     let common = |task_queue: String| {
-        WorkerOptions::new(task_queue)
+        let options = WorkerOptions::new(task_queue);
+        #[cfg(feature = "traces")]
+        let options = match crate::traces::plugin() {
+            Some(plugin) => options.worker_plugin(plugin),
+            None => options,
+        };
+        options
             .maybe_deployment_options(version.clone())
             .client_identity_override(identity.to_owned())
             .max_eager_activity_reservations_per_workflow_task(0)
@@ -357,7 +375,7 @@ async fn boxed_worker(
         futures::future::try_join_all(workers.iter_mut().map(run)).await.map(drop)
     });
     let stop = Box::new(move || stops.iter().for_each(|stop| stop()));
-    Ok(BoxedWorker { run, stop: Some(stop), queue })
+    Ok(BoxedWorker { run, stop: Some(stop), temporal })
 }
 
 /// The version that the worker registers as, if it has one.

@@ -4,11 +4,28 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
 use super::keys;
+use crate::temporal::Temporal;
+
+/// Nobody works.
+pub(super) fn no_worker(temporal: &Temporal) -> String {
+    format!(
+        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`",
+        temporal.task_queue()
+    )
+}
+
+/// Where a key of a provider stands: that of a pool's member `openai/eu` beside the member's name.
+pub(super) fn setting(provider: &str, key: &str) -> String {
+    match provider.split_once('/') {
+        Some((pool, member)) => format!("{key} of \"{member}\" in [[providers.{pool}.pool]]"),
+        None => format!("providers.{provider}.{key}"),
+    }
+}
 
 /// The next thing to do. Without a model, in general words.
 pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
     let name = model.map_or("MODEL", ModelId::as_str);
-    let provider = model.map_or("NAME", ModelId::provider);
+    let base_url = setting(model.map_or("NAME", ModelId::provider), "base-url");
     match FailureType::parse(kind) {
         Some(FailureType::RateLimited) => format!(
             "the gate opens by itself; where this goes on, hold the limits of {name} against the account's (`tidegate limits set`), and see who else uses it"
@@ -18,7 +35,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
             "the provider has to recover; `tidegate pause {name}` spares the documents their tries meanwhile, and `tidegate resume {name}` lets them go on"
         ),
         Some(FailureType::Transient) => format!(
-            "see whether the workers reach providers.{provider}.base-url (`tidegate doctor` on their machine); `tidegate pause {name}` spares the documents their tries meanwhile"
+            "see whether the workers reach {base_url} (`tidegate doctor` on their machine); `tidegate pause {name}` spares the documents their tries meanwhile"
         ),
         Some(FailureType::QuotaExhausted) => format!(
             "pay, or raise the account's limit; then `tidegate resume {name}`, and run the batch again for what has failed"
@@ -62,5 +79,8 @@ mod tests {
         assert!(next("QuotaExhausted", Some(&model)).contains("`tidegate resume a:b`"));
         assert!(next("Transient", Some(&model)).contains("providers.a.base-url"));
         assert!(next("Timeout", None).contains("failures.jsonl"));
+        let member: ModelId = "a/eu:b".parse().unwrap();
+        let of_member = next("Transient", Some(&member));
+        assert!(of_member.contains("base-url of \"eu\" in [[providers.a.pool]]"), "{of_member}");
     }
 }

@@ -4,7 +4,7 @@
 mod waits;
 
 use serde_json::Value;
-use tidegate_activities::call::keys::{Card, cards};
+use tidegate_activities::call::card::{Card, cards};
 use tidegate_quota::{ModelQuota, Quota, Snapshot, holds::Held};
 use tidegate_types::{Lane, ModelId, Tenant};
 use tidegate_workflows::contract::{Progress, WaitsFor};
@@ -14,8 +14,14 @@ use crate::{
     temporal::{Batch, NoProgress, Temporal},
 };
 
+use self::waits::FailingStep;
 pub(super) use self::waits::Waits;
-use super::{advice, figures::count, follow, keys, snapshot, trouble::Trouble};
+use super::{
+    advice,
+    figures::{self, count},
+    keys, snapshot,
+    trouble::Trouble,
+};
 
 /// The class of a batch's calls.
 #[derive(Debug, Clone, Default)]
@@ -73,9 +79,39 @@ pub(super) async fn look(
     let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
     let no_worker = idle.or_else(|| {
-        matches!(progress, Err(NoProgress::NoWorker)).then(|| follow::no_worker(temporal))
+        matches!(progress, Err(NoProgress::NoWorker)).then(|| advice::no_worker(temporal))
     });
     let progress = progress.ok();
+    let (quota, redis_away) = quota(limiter, &class).await;
+    let held = limiter.held().await.unwrap_or_default();
+    let (cards, queue) = (cards(limiter).await.unwrap_or_default(), temporal.queue());
+    let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
+    let troubles: Vec<Trouble> =
+        class.models.iter().filter_map(|model| Trouble::of(&of_queue, model)).collect();
+    let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
+    let (most_failed, away) = (waits.of_keys(), redis_away.map(|error| away(config, &error)));
+    let mut cause = match refused {
+        // Where others go on, documents that are handed back are the cause of nothing else.
+        Some(refused) if no_worker.is_none() && most_failed => {
+            let stands =
+                !of_queue.iter().any(|(_, card)| class.models.iter().any(|it| card.can_ask(it)));
+            Cause { sentence: refused, stands }
+        }
+        _ => {
+            let quota = quota.as_ref().map(|(model, seen)| (model, seen));
+            answer(&class, &waits, progress.as_ref(), no_worker, (quota, &held, away, &troubles))
+        }
+    };
+    // Nobody knows when it is resumed.
+    cause.stands |= quota.as_ref().is_some_and(|(model, _)| held.models.contains_key(&model.id));
+    Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
+}
+
+/// The model of this class that matters, and its quota; or why that is not to be seen.
+pub(super) async fn quota(
+    limiter: &Quota,
+    class: &Class,
+) -> (Option<(ModelQuota, Snapshot)>, Option<String>) {
     let (mut quota, mut redis_away) = (None, None);
     for id in &class.models {
         let Some(model) = limiter.models().find(|model| model.id == *id) else { continue };
@@ -92,28 +128,7 @@ pub(super) async fn look(
             Err(error) => redis_away = Some(error.to_string()),
         }
     }
-    let (cards, queue) = (cards(limiter).await.unwrap_or_default(), temporal.queue());
-    let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
-    let troubles: Vec<Trouble> =
-        class.models.iter().filter_map(|model| Trouble::of(&of_queue, model)).collect();
-    let refused = class.models.first().and_then(|model| keys::why(&cards, &queue, model));
-    let (most_failed, away) = (waits.of_keys(), redis_away.map(|error| away(config, &error)));
-    let mut cause = match refused {
-        // Where others go on, documents that are handed back are the cause of nothing else.
-        Some(refused) if no_worker.is_none() && most_failed => {
-            let stands =
-                !of_queue.iter().any(|(_, card)| class.models.iter().any(|it| card.can_ask(it)));
-            Cause { sentence: refused, stands }
-        }
-        _ => {
-            let quota = quota.as_ref().map(|(model, seen)| (model, seen));
-            answer(&class, &waits, progress.as_ref(), no_worker, (quota, away, &troubles))
-        }
-    };
-    let held = limiter.held().await.unwrap_or_default();
-    // Nobody knows when it is resumed.
-    cause.stands |= quota.as_ref().is_some_and(|(model, _)| held.models.contains_key(&model.id));
-    Ok(Look { class, waits, progress, quota, troubles, cards: of_queue, held, cause })
+    (quota, redis_away)
 }
 
 /// What it means that Redis is away.
@@ -143,7 +158,7 @@ pub(super) fn class(input: &Value, config: &Config) -> Class {
     }
 }
 
-type Seen<'a> = (Option<(&'a ModelQuota, &'a Snapshot)>, Option<String>, &'a [Trouble]);
+type Seen<'a> = (Option<(&'a ModelQuota, &'a Snapshot)>, &'a Held, Option<String>, &'a [Trouble]);
 
 /// The gravest cause first.
 fn answer(
@@ -151,7 +166,7 @@ fn answer(
     waits: &Waits,
     progress: Option<&Progress>,
     no_worker: Option<String>,
-    (quota, redis_away, troubles): Seen<'_>,
+    (quota, held, redis_away, troubles): Seen<'_>,
 ) -> Cause {
     if let Some(no_worker) = no_worker {
         return Cause::stands(no_worker);
@@ -175,6 +190,9 @@ fn answer(
             count(waits.unwritten)
         ));
     }
+    if let Some(step) = &waits.step {
+        return Cause { sentence: failing(step), stands: waits.working == 0 && waits.turn == 0 };
+    }
     let Some((model, snapshot)) = quota else {
         return Cause::slows(match (class.models.first(), &class.unknown) {
             (Some(named), _) => not_configured(named.as_str()),
@@ -188,7 +206,7 @@ fn answer(
         return Cause::stands(all.join("; "));
     }
     if snapshot.exhausted || !snapshot.pause.is_zero() {
-        return gate(model, snapshot, troubles);
+        return gate(model, snapshot, held, troubles);
     }
     if let Some(money) = waits.money.as_ref().filter(|_| waits.binding == Some(WaitsFor::Budget)) {
         return Cause::stands(format!("it waits for money: {money}"));
@@ -205,7 +223,7 @@ fn answer(
         ));
     }
     if waits.turn > 0 {
-        let bound = snapshot::binds(model, snapshot)
+        let bound = snapshot::binds(model, snapshot, held)
             .or_else(|| waits.binding.map(|binding| binding.to_string()));
         let bound = bound.map_or_else(String::new, |binding| format!(": {binding}"));
         return Cause::slows(format!("it waits for quota{bound}{}", counts(model, snapshot)));
@@ -215,7 +233,7 @@ fn answer(
             "its documents wait for a free slot: start more workers, or raise worker.max-concurrent-documents",
         );
     }
-    Cause::slows(match snapshot::binds(model, snapshot) {
+    Cause::slows(match snapshot::binds(model, snapshot, held) {
         Some(binds) => {
             let counts = counts(model, snapshot);
             format!("it goes on as fast as the quota allows: {binds}{counts}")
@@ -245,9 +263,20 @@ fn paused(waits: &Waits) -> String {
     )
 }
 
+/// What a step of the batch itself has met; where it is tried again is for the reader to mend.
+fn failing(step: &FailingStep) -> String {
+    let again = step.next.and_then(figures::until).filter(|left| !left.is_zero());
+    let again =
+        again.map_or_else(|| "now".to_owned(), |left| format!("in {}", figures::span(left)));
+    format!(
+        "{}: {}; it is tried again {again}; next: mend what it names (room, rights and keys of the batch's source and output, or Redis)",
+        step.what, step.why
+    )
+}
+
 /// The gate, with what the provider said when it was closed.
-fn gate(model: &ModelQuota, snapshot: &Snapshot, troubles: &[Trouble]) -> Cause {
-    let binds = snapshot::binds(model, snapshot).unwrap_or_default();
+fn gate(model: &ModelQuota, snapshot: &Snapshot, held: &Held, troubles: &[Trouble]) -> Cause {
+    let binds = snapshot::binds(model, snapshot, held).unwrap_or_default();
     let opens = format!("`tidegate resume {}` opens it now", model.id);
     if snapshot.exhausted {
         let next = advice::next("QuotaExhausted", Some(&model.id));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_activities::{
     Storage,
-    call::{differences::differences, keys::cards},
+    call::{card::cards, differences::differences},
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     temporal::Temporal,
 };
 
-use super::{exit::Outcome, keys, output, place, trouble::Trouble};
+use super::{exit::Outcome, figures, keys, output, place, trouble::Trouble};
 use check::{Check, State};
 
 /// Object stores are far away at times.
@@ -88,7 +88,7 @@ fn configuration(config: &Config) -> Check {
         |file| file.display().to_string(),
     );
     let warnings = config.warnings();
-    let seen = format!("{from}; {} models", config.models.len());
+    let seen = format!("{from}; {}", figures::counted(config.models.len() as u64, "model"));
     if warnings.is_empty() {
         Check::ok("configuration", seen)
     } else {
@@ -110,6 +110,7 @@ async fn temporal(config: &Config) -> Vec<Check> {
         Ok(_) => {
             let mut checks = vec![Check::ok(name, at)];
             checks.extend(version(config, &temporal).await);
+            checks.extend(codec(&temporal).await);
             checks
         }
         Err(error) => {
@@ -120,6 +121,18 @@ async fn temporal(config: &Config) -> Vec<Check> {
             vec![Check::fail(name, format!("{at}: {}", error.root_cause()), remedy)]
         }
     }
+}
+
+async fn codec(temporal: &Temporal) -> Option<Check> {
+    let name = format!("codec {}", mask::url(temporal.codec()?));
+    Some(match temporal.probe_codec().await {
+        Ok(()) => Check::ok(&name, "it gives back what it was given"),
+        Err(error) => Check::fail(
+            &name,
+            error.to_string(),
+            "start the codec server, or correct TEMPORAL_CODEC_ENDPOINT and TEMPORAL_CODEC_AUTH; until then batches stand still",
+        ),
+    })
 }
 
 /// Whether workers with this configuration, or those that poll, get new batches.

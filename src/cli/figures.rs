@@ -10,6 +10,11 @@ pub(super) fn count(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
+/// `1 document`, `2 documents`.
+pub(super) fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// `4.2s`, `1m 5s`, `2h 3m`: two units at most.
 pub(super) fn span(length: Duration) -> String {
     let seconds = length.as_secs_f64();
@@ -89,5 +94,6 @@ mod tests {
         assert_eq!(rate(0, Duration::from_secs(30)), None);
         assert_eq!([0.0, 0.0132, 12.3].map(dollars), ["$0.00", "$0.0132", "$12.30"]);
         assert_eq!(percent(0.9721), "97.2 %");
+        assert_eq!([1, 2_000].map(|n| counted(n, "document")), ["1 document", "2,000 documents"]);
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     temporal::{Ending, NoProgress, Temporal},
 };
 
-use super::{cause, exit::Outcome, figures, output, sampled, summary};
+use super::{advice, cause, exit::Outcome, figures, outlook::Ahead, output, sampled, summary};
 
 /// How often a batch is asked: at first, and in the end of one that takes long. Each question is an
 /// action, which Temporal Cloud charges for.
@@ -41,8 +41,8 @@ pub(super) enum Followed {
 /// Follow a batch until it ends; Ctrl-C detaches, and the work goes on
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which batch, as `tidegate status` lists them
-    workflow_id: String,
+    /// Which batch, as `tidegate status` lists them [default: the newest]
+    workflow_id: Option<String>,
     /// The result as JSON
     #[arg(long)]
     json: bool,
@@ -50,7 +50,11 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let temporal = Temporal::open(config).await?;
-    to_its_end(config, &temporal, &args.workflow_id, args.json, None, |_| None).await
+    let id = match args.workflow_id {
+        Some(id) => id,
+        None => temporal.newest().await?.id,
+    };
+    to_its_end(config, &temporal, &id, args.json, None, |_| None).await
 }
 
 /// Follows a batch and shows how it ended; of a `sample`, what it tells of the whole. `hint` says what to do about a batch that broke.
@@ -108,7 +112,7 @@ async fn show(
 ) -> std::convert::Infallible {
     let (mut unanswered, mut ended, mut since) = (0, 0, Instant::now());
     let began = Instant::now();
-    let mut stands = None;
+    let (mut stands, mut ahead) = (None, Ahead::new(config, temporal, id));
     loop {
         match temporal.progress(id).await {
             Ok(progress) => {
@@ -119,10 +123,11 @@ async fn show(
                     since = Instant::now();
                     stands = why(config, temporal, id).await;
                 }
-                bar.show(&progress, stands.as_deref());
+                let left = ahead.left(&progress).await;
+                bar.show(&progress, left, stands.as_deref());
             }
             // Waiting for an answer took seconds already.
-            Err(NoProgress::NoWorker) => bar.note(&no_worker(temporal)),
+            Err(NoProgress::NoWorker) => bar.note(&advice::no_worker(temporal)),
             // A batch that has just begun cannot answer yet.
             Err(NoProgress::Unknown) => unanswered += 1,
             Err(NoProgress::Failed(error)) => {
@@ -141,13 +146,6 @@ async fn why(config: &Config, temporal: &Temporal, id: &str) -> Option<String> {
     let batch = temporal.describe(id).await.ok()?;
     let cause = cause::look(config, &config.quota().ok()?, temporal, &batch).await.ok()?.cause;
     cause.stands.then_some(cause.sentence)
-}
-
-pub(super) fn no_worker(temporal: &Temporal) -> String {
-    format!(
-        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`",
-        temporal.task_queue()
-    )
 }
 
 /// Without a terminal, a line is written this often.
@@ -177,8 +175,8 @@ impl Bar {
         Self { bar, lines: (!terminal).then(|| (None, String::new())) }
     }
 
-    fn show(&mut self, progress: &Progress, stands: Option<&str>) {
-        let words = words(progress, SystemTime::now(), stands);
+    fn show(&mut self, progress: &Progress, left: Option<Duration>, stands: Option<&str>) {
+        let words = words(progress, SystemTime::now(), left, stands);
         self.set(progress.totals.ended(), progress.documents, &words);
     }
 
@@ -209,10 +207,16 @@ impl Bar {
     }
 }
 
-/// `stands` says why nothing goes on: then nobody knows when the batch is done.
-fn words(progress: &Progress, now: SystemTime, stands: Option<&str>) -> String {
+/// `left` is until the batch is done, where more is known of that than the pace so far; `stands`
+/// says why nothing goes on: then nobody knows when.
+fn words(
+    progress: &Progress,
+    now: SystemTime,
+    left: Option<Duration>,
+    stands: Option<&str>,
+) -> String {
     if progress.documents == 0 {
-        return "listing the source".to_owned();
+        return stands.unwrap_or("listing the source").to_owned();
     }
     let totals = &progress.totals;
     let elapsed = figures::time(progress.started_at.as_deref())
@@ -227,8 +231,9 @@ fn words(progress: &Progress, now: SystemTime, stands: Option<&str>) -> String {
     if totals.failed > 0 {
         words.push(format!("{} failed", totals.failed));
     }
-    let left = figures::time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
-    let left = left.filter(|_| !progress.paused && stands.is_none());
+    let by_pace =
+        || figures::time(progress.eta.as_deref()).and_then(|eta| eta.duration_since(now).ok());
+    let left = left.or_else(by_pace).filter(|_| !progress.paused && stands.is_none());
     words.extend(left.map(|left| format!("ETA {}", figures::span(left))));
     words.extend(stands.map(|why| format!("ETA unknown: {why}")));
     words.join(" · ")
@@ -245,18 +250,25 @@ mod tests {
         let mut progress =
             Progress { started_at: Some("2026-11-20T10:00:00Z".to_owned()), ..Progress::default() };
         let now = figures::time(Some("2026-11-20T10:00:20Z")).unwrap();
-        assert_eq!(words(&progress, now, None), "listing the source");
+        assert_eq!(words(&progress, now, None, None), "listing the source");
+        assert_eq!(words(&progress, now, None, Some("no room")), "no room");
         progress.documents = 100;
         progress.eta = Some("2026-11-20T10:01:30Z".to_owned());
         progress.totals = Totals { succeeded: 40, in_flight: 12, ..Totals::default() };
         progress.totals.spend.rate_limited = 1;
-        assert_eq!(words(&progress, now, None), "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s");
-        let stands = words(&progress, now, Some("the provider is down"));
+        assert_eq!(
+            words(&progress, now, None, None),
+            "2.0/s · 12 in flight · 1 × 429 · ETA 1m 10s"
+        );
+        let left = Some(Duration::from_secs(220));
+        let burst = words(&progress, now, left, None);
+        assert_eq!(burst, "2.0/s · 12 in flight · 1 × 429 · ETA 3m 40s");
+        let stands = words(&progress, now, left, Some("the provider is down"));
         assert!(stands.ends_with("1 × 429 · ETA unknown: the provider is down"), "{stands}");
         progress.paused = true;
         progress.totals.failed = 2;
         assert_eq!(
-            words(&progress, now, None),
+            words(&progress, now, None, None),
             "paused · 2.1/s · 12 in flight · 1 × 429 · 2 failed"
         );
         assert_eq!(progress.totals.ended(), 42);

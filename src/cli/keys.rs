@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use tidegate_activities::call::keys::{Card, RefusedKey};
+use tidegate_activities::call::card::{Card, RefusedKey};
 use tidegate_types::ModelId;
 
 use super::figures::span;

@@ -29,6 +29,7 @@ mod figures;
 mod follow;
 mod keys;
 mod limits;
+mod outlook;
 mod output;
 mod page;
 mod pause;

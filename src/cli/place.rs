@@ -96,7 +96,8 @@ pub(super) fn batch_id(source: &str, now: DateTime<Utc>, chance: u32) -> String 
 
 /// The last part of the path that is no pattern; for a bucket alone, its name.
 fn last_name(source: &str) -> String {
-    let path = source.split_once("://").map_or(source, |(_, path)| path);
+    let source = shown(source);
+    let path = source.split_once("://").map_or(source.as_str(), |(_, path)| path);
     let mut parts =
         path.split('/').filter(|part| !part.is_empty() && !part.contains(['*', '?', '[']));
     let last = parts.next_back().unwrap_or_default();
@@ -170,7 +171,8 @@ mod tests {
     fn ids_tell_the_source_and_the_time() {
         let now = "2026-11-20T18:45:30Z".parse().unwrap();
         let cases = [
-            ("file:///data/Contracts%202026/", "contracts-202026-20261120-184530-0002a"),
+            ("file:///data/Contracts%202026/", "contracts-2026-20261120-184530-0002a"),
+            ("file:///data/B%C3%BCcher%20alt/", "b-cher-alt-20261120-184530-0002a"),
             ("file:///data/contracts/*.md", "contracts-20261120-184530-0002a"),
             ("s3://bucket", "bucket-20261120-184530-0002a"),
             ("file:///", "batch-20261120-184530-0002a"),

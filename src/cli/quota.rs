@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use tidegate_activities::call::keys::cards;
+use tidegate_activities::call::card::cards;
 use tidegate_quota::{DayLimit, ModelQuota, Quota};
 use tidegate_types::ModelId;
 
@@ -107,7 +107,7 @@ fn text(seen: &ModelSeen) -> String {
     }
     text += &limits.text();
     for limit in &seen.limits {
-        if limit.limit != Some(limit.effective_limit) && !limit.why.is_empty() {
+        if !limit.why.is_empty() {
             let (name, why) = (limit.limited.name(), limit.why.join("; "));
             text += &styled(FAINT, format_args!("  {name}: {why}"));
             text.push('\n');
@@ -267,7 +267,16 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        snapshot.dimensions.combined.used = 66_000;
+        let over = output::plain(&super::text(&seen(&model, &snapshot)));
+        assert!(
+            over.contains("binds tokens: used up, 66,000 are in use at a limit of 44,100"),
+            "{over}"
+        );
+        assert!(over.contains("a full bucket was spent beside it"), "{over}");
         snapshot.day_tokens = 9_000;
-        assert!(binds(&model, &snapshot).unwrap().starts_with("tokens a day: spent"));
+        assert!(
+            binds(&model, &snapshot, &Held::default()).unwrap().starts_with("tokens a day: spent")
+        );
     }
 }

@@ -6,9 +6,10 @@ use serde_json::{Map, Value, json};
 use tidegate_activities::batch::plan;
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 use tidegate_workflows::{
-    contract::{Deadline, Job, LongHow, Message, OnCut, Pack, Records, ResultsAs},
+    contract::{Deadline, Job, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task},
     input::{self, Attach, BatchInput, Mode, word},
 };
+use tracing::Instrument;
 
 use crate::{
     config::Config,
@@ -30,8 +31,15 @@ pub(super) struct Args {
     #[arg(long, short, value_name = "OUT")]
     output: String,
     /// What to do with each document; @FILE reads it from a file
-    #[arg(long, short, value_name = "TEXT|@FILE", required_unless_present = "messages")]
+    #[arg(long, short, value_name = "TEXT|@FILE", required_unless_present_any = ["messages", "task"])]
     instructions: Option<String>,
+    /// What becomes of each document: answer, or embed, which makes a vector of its text [default:
+    /// answer]
+    #[arg(long, value_name = "TASK", value_parser = word::<Task>)]
+    task: Option<Task>,
+    /// Numbers of each vector [default: as many as the model likes]
+    #[arg(long, value_name = "N", requires = "task")]
+    dimensions: Option<u32>,
     /// {{ document }}, {{ id }}, {{ name }} and a record's own fields in the instructions stand for
     /// what they are of each document
     #[arg(long)]
@@ -163,28 +171,37 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     if args.dry_run {
         return dry_run(&args, &batch.job, config).await;
     }
-    let source = input.source.clone().unwrap_or_default();
+    let source = input.source.as_deref().unwrap_or_default();
     let id = args
         .workflow_id
         .clone()
-        .unwrap_or_else(|| place::batch_id(&source, chrono::Utc::now(), rand::random()));
+        .unwrap_or_else(|| place::batch_id(source, chrono::Utc::now(), rand::random()));
+    // A trace begins here, and ends with the batch if it is followed.
+    let span = tracing::info_span!("tidegate run", batch = id);
+    let sample = batch.job.sample.map(|_| &batch.job);
+    start(&args, config, &id, &input, sample).instrument(span).await
+}
+
+async fn start(
+    args: &Args,
+    config: &Config,
+    id: &str,
+    input: &BatchInput,
+    sample: Option<&Job>,
+) -> anyhow::Result<Outcome> {
     let temporal = Temporal::open(config).await?;
-    if !temporal.start(&id, &input).await? {
+    if !temporal.start(id, input).await? {
         output::say(&format!(
             "a batch called {id} runs already and goes on as it was started; choose another --workflow-id for another one"
         ));
     }
     if args.detach {
-        return detached(&args, &id);
+        return detached(args, id);
     }
-    output::say(&format!(
-        "batch {} on {}",
-        output::styled(output::STRONG, &id),
-        temporal.address()
-    ));
-    let hint = |why: &str| place::roots_hint(why, config, &source, &input.output);
-    let sample = batch.job.sample.map(|_| &batch.job);
-    follow::to_its_end(config, &temporal, &id, args.json, sample, hint).await
+    output::say(&format!("batch {} on {}", output::styled(output::STRONG, id), temporal.address()));
+    let source = input.source.as_deref().unwrap_or_default();
+    let hint = |why: &str| place::roots_hint(why, config, source, &input.output);
+    follow::to_its_end(config, &temporal, id, args.json, sample, hint).await
 }
 
 /// On this machine and with its configuration, which should be the workers' too.
@@ -221,6 +238,8 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
     Ok(BatchInput {
         source: Some(place::source(&args.source)?),
         output: place::output(&args.output)?,
+        task: args.task,
+        dimensions: args.dimensions,
         instructions: instructions.transpose()?.unwrap_or_default(),
         template: args.template.then_some(true),
         system,

@@ -21,6 +21,8 @@ struct Answered {
     id: String,
     answer: String,
     #[serde(default)]
+    embedding: Option<Vec<f32>>,
+    #[serde(default)]
     finish: Option<String>,
     input_tokens: u64,
     output_tokens: u64,
@@ -85,7 +87,10 @@ fn table(results: &[Answered], failures: &[Failed]) -> String {
         let mark = if is_whole { "" } else { "(cut) " };
         table.row(vec![
             result.id.clone(),
-            format!("{mark}{}", short(&result.answer)),
+            result.embedding.as_ref().map_or_else(
+                || format!("{mark}{}", short(&result.answer)),
+                |vector| format!("a vector of {} numbers", vector.len()),
+            ),
             count(result.input_tokens),
             count(result.output_tokens),
             result.usd().map_or_else(|| "unknown".to_owned(), dollars),
@@ -140,7 +145,7 @@ fn of_all(
     ]
 }
 
-/// The mean, with two standard errors in either direction.
+/// The mean, with two standard errors in either direction; it is no less than the least of them.
 #[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
 fn spread(each: &[f64]) -> (f64, f64) {
     if each.is_empty() {
@@ -150,7 +155,8 @@ fn spread(each: &[f64]) -> (f64, f64) {
     let mean = each.iter().sum::<f64>() / count;
     let variance = each.iter().map(|one| (one - mean).powi(2)).sum::<f64>() / count;
     let error = 2.0 * (variance / count).sqrt();
-    ((mean - error).max(0.0), mean + error)
+    let least = each.iter().copied().fold(f64::INFINITY, f64::min);
+    ((mean - error).max(least), mean + error)
 }
 
 #[cfg(test)]
@@ -181,6 +187,12 @@ mod tests {
         let table = table(&results, &[failure]);
         assert!(table.contains("Ebb and flood. Ebb") && table.contains('…'), "{table}");
         assert!(table.contains("UnreadableDocument: damaged"), "{table}");
+    }
+
+    #[test]
+    fn the_whole_takes_no_less_than_the_least_of_the_sample_each_time() {
+        let (from, to) = spread(&[400.0, 400.0, 400.0, 6_400.0]);
+        assert!((from - 400.0).abs() < 1e-9 && to > 4_000.0, "{from} to {to}");
     }
 
     #[test]

@@ -88,7 +88,8 @@ fn show_addresses(stack: &Stack, page: Option<&Page>) -> anyhow::Result<()> {
     std::fs::write(&file, show::toml(stack.config()))
         .with_context(|| format!("writing {}", file.display()))?;
     output::data(&output::pairs(&addresses(stack, page)))?;
-    let example = stack.config().models.keys().next().map_or("provider:model", String::as_str);
+    let models = stack.config().model_names();
+    let example = models.first().map_or("provider:model", String::as_str);
     output::say(&format!(
         "\nIn another terminal:\n\n  export TIDEGATE_CONFIG={}\n  tidegate run DOCUMENTS --output out/ --instructions \"Summarise in three points.\" --model {example}\n  tidegate status\n\nCtrl-C ends everything; nothing is kept.",
         file.display()
@@ -113,7 +114,7 @@ fn addresses(stack: &Stack, page: Option<&Page>) -> Vec<(&'static str, String)> 
     }
     rows.extend(stack.metrics().map(|bound| ("metrics", format!("http://{bound}/metrics"))));
     rows.push(("task queue", config.temporal.task_queue.clone()));
-    rows.push(("models", config.models.keys().cloned().collect::<Vec<_>>().join(", ")));
+    rows.push(("models", config.model_names().join(", ")));
     rows.push((
         "documents and results under",
         config.storage.roots.iter().map(|root| place::shown(root)).collect::<Vec<_>>().join(", "),

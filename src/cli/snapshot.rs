@@ -15,7 +15,9 @@ mod model;
 mod verdict;
 mod worker;
 
-pub(super) use batch::{BatchSeen, Known, known, seen as batch_seen};
+pub(super) use batch::{
+    BatchSeen, Known, alone as batch_alone, forecast, known, seen as batch_seen,
+};
 pub(super) use budget::BudgetSeen;
 pub(super) use fleet::{Eye, Snapshot};
 pub(super) use model::{Beside, LimitSeen, ModelSeen, binds, unused};

@@ -34,14 +34,14 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let temporal = Temporal::open(config).await?;
     match &args.workflow_id {
         Some(id) => one(config, &temporal, id, args.json).await?,
-        None => list(&temporal, args.limit, args.json).await?,
+        None => list(config, &temporal, args.limit, args.json).await?,
     }
     Ok(Outcome::Done)
 }
 
 async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> anyhow::Result<()> {
     let batch = temporal.describe(id).await?;
-    let seen = snapshot::batch_seen(config, &config.quota()?, temporal, batch).await;
+    let seen = snapshot::batch_alone(config, &config.quota()?, temporal, batch).await;
     if as_json {
         let mut value = seen.value()?;
         // These two are there, whatever is known.
@@ -76,13 +76,22 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
     output::data(&output::pairs(&rows))
 }
 
-async fn list(temporal: &Temporal, limit: usize, as_json: bool) -> anyhow::Result<()> {
-    let batches = temporal.list(limit).await?;
+async fn list(
+    config: &Config,
+    temporal: &Temporal,
+    limit: usize,
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let (batches, limiter) = (temporal.list(limit).await?, &config.quota()?);
     let asked = batches.into_iter().map(|batch| async move {
+        if batch.is_running() {
+            return snapshot::batch_seen(config, limiter, temporal, batch).await;
+        }
         let known = snapshot::known(temporal, &batch).await;
         BatchSeen::listed(batch, known)
     });
-    let batches: Vec<BatchSeen> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    let mut batches: Vec<BatchSeen> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+    snapshot::forecast(&mut batches);
     if as_json {
         return output::json(&batches);
     }

@@ -132,8 +132,8 @@ pub(super) async fn completed(
     if progress.totals.failed > 0 {
         let where_to = place::shown(&progress.output);
         output::say(&format!(
-            "{} documents failed; failures.jsonl in {where_to} names each",
-            count(progress.totals.failed)
+            "{} failed; failures.jsonl in {where_to} names each",
+            figures::counted(progress.totals.failed, "document")
         ));
         output::say(output::pairs(&failed::rows(&failed, None)).trim_end());
     }

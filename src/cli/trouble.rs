@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tidegate_activities::call::{
-    keys::Card,
+    card::Card,
     recent::{MINUTES, RecentCalls},
 };
 use tidegate_types::ModelId;

@@ -1,8 +1,7 @@
 //! `tidegate why`: what a batch waits for.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use anyhow::Context;
 use serde_json::{Value, json};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::WaitsFor;
@@ -17,7 +16,7 @@ use super::{
     exit::Outcome,
     failed,
     figures::{self, count, span},
-    keys, output,
+    keys, outlook, output,
     snapshot::{Beside, ModelSeen},
     trouble::Trouble,
 };
@@ -36,31 +35,24 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
     let temporal = Temporal::open(config).await?;
     let batch = match &args.workflow_id {
         Some(id) => temporal.describe(id).await?,
-        None => newest(&temporal).await?,
+        None => temporal.newest().await?,
     };
     if !batch.is_running() {
         ended(config, &temporal, &batch, args.json).await?;
         return Ok(Outcome::Done);
     }
-    let look = cause::look(config, &config.quota()?, &temporal, &batch).await?;
+    let limiter = config.quota()?;
+    let look = cause::look(config, &limiter, &temporal, &batch).await?;
+    let left = outlook::left(config, &limiter, &temporal, &batch.id, &look).await;
     if args.json {
         let mut value = value(&batch, &look);
+        value["eta"] = left.map(|left| figures::stamp(SystemTime::now() + left)).into();
         value["refused_keys"] = keys::value(&look.cards, &temporal.queue());
         output::json(&value)?;
     } else {
-        output::data(&text(&batch, &look))?;
+        output::data(&text(&batch, &look, left))?;
     }
     Ok(Outcome::Done)
-}
-
-/// One that runs goes before those that have ended.
-async fn newest(temporal: &Temporal) -> anyhow::Result<Batch> {
-    let batches = temporal.list(20).await?;
-    let running = batches.iter().find(|batch| batch.is_running());
-    let newest = running.or_else(|| batches.first()).cloned();
-    newest.with_context(|| {
-        format!("no batches in the namespace {} of {}", temporal.namespace(), temporal.address())
-    })
 }
 
 async fn ended(
@@ -94,9 +86,10 @@ async fn ended(
     output::data(&format!("{}: {sentence}\n", batch.id))
 }
 
-fn text(batch: &Batch, look: &Look) -> String {
+fn text(batch: &Batch, look: &Look, left: Option<Duration>) -> String {
     let Look { class, waits, .. } = look;
     let mut rows = vec![("batch", batch.id.clone()), ("why", look.cause.sentence.clone())];
+    rows.push(("ETA", left.map_or_else(|| "unknown".to_owned(), span)));
     let models: Vec<&str> = class.models.iter().map(ModelId::as_str).collect();
     let models = if models.is_empty() { "-".to_owned() } else { models.join(", ") };
     rows.push(("calls", format!("{models}, lane {}, tenant {}", class.lane, class.tenant)));

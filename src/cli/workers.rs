@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use tidegate_activities::call::keys::cards;
+use tidegate_activities::call::card::cards;
 
 use crate::config::Config;
 
@@ -64,7 +64,7 @@ mod tests {
     use std::{collections::BTreeMap, time::SystemTime};
 
     use tidegate_activities::call::{
-        keys::{About, Card},
+        card::{About, Card},
         recent::RecentCalls,
     };
 

@@ -1,7 +1,7 @@
 //! The configuration as the other crates want it.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     env,
     sync::Arc,
     time::Duration,
@@ -90,6 +90,17 @@ impl Config {
             jitter: *self.gate.jitter,
             pause_ttl: *self.gate.pause_ttl,
         }
+    }
+
+    /// After how many seconds a silent worker is given up, of the lanes that say it.
+    #[must_use]
+    pub fn heartbeats(&self) -> BTreeMap<tidegate_types::Lane, u32> {
+        let said = self.lanes.iter().filter_map(|(name, lane)| {
+            let seconds = lane.heartbeat_timeout?.as_secs();
+            let name = tidegate_types::Lane::new(name.clone()).ok()?;
+            Some((name, u32::try_from(seconds).unwrap_or(u32::MAX)))
+        });
+        said.collect()
     }
 
     /// The lanes, in the limiter's order.

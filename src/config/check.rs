@@ -1,6 +1,6 @@
 //! Finds what the types cannot: values that make no sense, alone or together.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, ops::RangeInclusive, time::Duration};
 
 use tidegate_providers::Vendor;
 use tidegate_quota::{LimitError, ModelQuota};
@@ -12,6 +12,10 @@ use super::{
     model::Algorithm,
     sections::{Config, quota_lanes},
 };
+
+/// After what time a silent worker may be given up: a shorter one could be no more than a busy
+/// minute, and an attempt at a document lasts no longer.
+const HEARTBEATS: RangeInclusive<Duration> = Duration::from_secs(5)..=Duration::from_secs(30 * 60);
 
 /// All faults, in the order of the sections.
 pub(super) fn all(config: &Config) -> Vec<Fault> {
@@ -320,6 +324,14 @@ impl Faults<'_> {
         for name in self.config.lanes.keys() {
             if let Err(error) = tidegate_types::Lane::new(name.clone()) {
                 self.add(&["lanes", name], format!("cannot be used: {error}"));
+            }
+        }
+        for (name, lane) in &self.config.lanes {
+            if let Some(timeout) = lane.heartbeat_timeout
+                && (!HEARTBEATS.contains(&*timeout) || timeout.subsec_nanos() != 0)
+            {
+                let what = format!("is {timeout}; write whole seconds, from 5s to 30m",);
+                self.add(&["lanes", name, "heartbeat-timeout"], what);
             }
         }
         match quota_lanes(&self.config.lanes) {

@@ -65,7 +65,7 @@ pub(super) fn describe(error: &Error) -> String {
         Kind::Message(text) if text.starts_with("is ") => text.clone(),
         Kind::Message(text) => format!("cannot be used: {}", text.trim_end()),
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
-            format!("is {}; write {expected}", given(actual))
+            format!("is {}; write {}", given(actual), plain(&expected.to_string()))
         }
         Kind::UnknownField(_, known) => format!("is not known; {}", choices(known)),
         Kind::UnknownVariant(_, known) => format!("is not known; {}", choices(known)),
@@ -86,6 +86,19 @@ fn given(actual: &Actual) -> String {
         Actual::Map => "a section".to_owned(),
         Actual::Seq => "a list".to_owned(),
         other => other.to_string(),
+    }
+}
+
+/// What serde's names of types are to people.
+fn plain(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a sequence" => "a list, such as [\"…\"]",
+        "a boolean" => "true or false",
+        "a string" => "a text in quotes",
+        other => other,
     }
 }
 

@@ -63,6 +63,10 @@ pub struct Model {
     /// How much it thinks, unless a batch says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
+    /// Input tokens that the provider lets wait in its batch API, as your tier has them. No batch that
+    /// is handed in has more; those that find the queue full wait. Default: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enqueued_batch_tokens: Option<u64>,
     /// Fields of the vendor's request, under the names of its JSON, that a batch does not state:
     /// `{ temperature = 0 }`.
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -88,6 +92,7 @@ impl Default for Model {
             output_weight: None,
             price: None,
             effort: None,
+            enqueued_batch_tokens: None,
             parameters: Map::new(),
         }
     }
@@ -117,7 +122,11 @@ impl Model {
     /// How it is asked unless a batch says otherwise.
     #[must_use]
     pub fn defaults(&self) -> Defaults {
-        Defaults { effort: self.effort, parameters: self.parameters.clone() }
+        Defaults {
+            effort: self.effort,
+            parameters: self.parameters.clone(),
+            enqueued_batch_tokens: self.enqueued_batch_tokens,
+        }
     }
 
     /// The limits as the limiter wants them, at an endpoint that counts so if nothing else is said.

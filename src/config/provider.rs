@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, env, fmt, path::PathBuf, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
-use tidegate_providers::{Api, Dialect, KeySource, OutputCap, Secret, Settings, Vendor};
+use tidegate_providers::{
+    Api, ApplicationDefault, Dialect, KeySource, OutputCap, Secret, Settings, Vendor,
+};
 
 use super::{mask, pool::Member, span::Span};
 
@@ -83,6 +85,8 @@ pub enum Key {
     Usual(&'static str),
     /// What this program prints.
     Command(Vec<String>),
+    /// Google's application-default credentials.
+    Google(ApplicationDefault),
     /// None: a server that is self-hosted, for which no key is named.
     None,
 }
@@ -134,12 +138,23 @@ impl Provider {
             (Some(file), None) => Key::File(file.clone()),
             (None, Some(variable)) => Key::Env(variable.clone()),
             (None, None) => match self.vendor(name) {
+                Some(vendor) if self.takes_google_credentials(name, vendor) => {
+                    Key::Google(ApplicationDefault::of_environment())
+                }
                 Some(vendor) if vendor.as_str() == name || vendor.takes_machine_credentials() => {
                     Key::Usual(vendor.key_variable())
                 }
                 _ => Key::None,
             },
         }
+    }
+
+    /// Whether Google's application-default credentials are used: there is no token in the
+    /// vendor's own variable.
+    fn takes_google_credentials(&self, name: &str, vendor: Vendor) -> bool {
+        let has_token = env::var_os(vendor.key_variable()).is_some_and(|token| !token.is_empty());
+        let endpoint = self.endpoint(name).unwrap_or_default();
+        !has_token && vendor.takes_google_credentials(&endpoint)
     }
 
     /// The bound's field, if it is named and known.
@@ -216,10 +231,13 @@ impl Provider {
             Key::File(path) => KeySource::File(path),
             Key::EnvFile(path, variable) => KeySource::EnvFile { path, variable },
             Key::Command(command) => KeySource::Command(command),
+            Key::Google(found) => KeySource::Google(found),
             Key::Env(_) | Key::Usual(_) | Key::None => KeySource::Fixed,
         };
         let key = match self.key(name) {
-            Key::File(_) | Key::EnvFile(..) | Key::Command(_) => key_source.read().transpose(),
+            Key::File(_) | Key::EnvFile(..) | Key::Command(_) | Key::Google(_) => {
+                key_source.read().transpose()
+            }
             Key::Env(variable) => Some(Secret::from_env(&variable)),
             // A self-hosted server may need none; the registry asks for a key where one is needed.
             Key::Usual(variable) => env::var_os(variable)
@@ -282,6 +300,7 @@ impl fmt::Display for Key {
             Self::Command(command) => {
                 write!(f, "printed by {}", command.first().map_or("", String::as_str))
             }
+            Self::Google(found) => write!(f, "application-default credentials, {found}"),
             Self::None => f.write_str("none"),
         }
     }

@@ -310,11 +310,15 @@ pub struct Lane {
     pub share: f64,
     /// The most it may borrow when the others are idle.
     pub burst: f64,
+    /// After this long without a beat a worker is given up, and its documents begin elsewhere; a beat
+    /// is sent after three eighths of it, and is an action. Without it 40s; 10s in `interactive`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout: Option<Span>,
 }
 
 impl Default for Lane {
     fn default() -> Self {
-        Self { share: 0.0, burst: 1.0 }
+        Self { share: 0.0, burst: 1.0, heartbeat_timeout: None }
     }
 }
 
@@ -322,7 +326,7 @@ impl Default for Lane {
 pub(super) fn built_in_lanes() -> BTreeMap<String, Lane> {
     [("interactive", 0.6), ("standard", 0.3), ("batch", 0.1)]
         .into_iter()
-        .map(|(name, share)| (name.to_owned(), Lane { share, burst: 1.0 }))
+        .map(|(name, share)| (name.to_owned(), Lane { share, ..Lane::default() }))
         .collect()
 }
 

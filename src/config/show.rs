@@ -4,8 +4,16 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
+use temporalio_client::envconfig::LoadClientConfigProfileOptions;
+use temporalio_common::envconfig::load_client_config_profile;
 
-use super::{fault::dotted, mask, provider::Key, sections::Config, sources::DEFAULT};
+use super::{
+    fault::dotted,
+    mask,
+    provider::Key,
+    sections::{Config, Temporal},
+    sources::DEFAULT,
+};
 
 /// One key in force.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,7 +43,36 @@ pub fn keys(config: &Config) -> Vec<Shown> {
     let mut keys = Vec::new();
     let value = serde_json::to_value(&shown).unwrap_or_default();
     walk(config, &mut Vec::new(), &value, &mut keys);
+    let at = keys.iter().position(|key| key.section == "temporal").unwrap_or(keys.len());
+    keys.splice(at..at, of_temporal(config));
     keys
+}
+
+/// What Temporal's own variables and `temporal.toml` say, where the configuration says nothing.
+fn of_temporal(config: &Config) -> Vec<Shown> {
+    let options = LoadClientConfigProfileOptions::default();
+    let Ok(profile) = load_client_config_profile(options, None) else { return Vec::new() };
+    let Temporal { address, namespace, .. } = &config.temporal;
+    let keys = [
+        ("address", address, profile.address, "TEMPORAL_ADDRESS", "localhost:7233"),
+        ("namespace", namespace, profile.namespace, "TEMPORAL_NAMESPACE", "default"),
+    ];
+    let unset = keys.into_iter().filter(|(_, ours, ..)| ours.is_none());
+    let shown = unset.map(|(key, _, theirs, variable, usual)| {
+        let source = match &theirs {
+            Some(_) if std::env::var_os(variable).is_some() => variable,
+            Some(_) => "temporal.toml",
+            None => DEFAULT,
+        };
+        let value = theirs.unwrap_or_else(|| usual.to_owned()).into();
+        Shown {
+            section: "temporal".to_owned(),
+            key: key.to_owned(),
+            value,
+            source: source.to_owned(),
+        }
+    });
+    shown.collect()
 }
 
 fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<Shown>) {
@@ -57,6 +94,7 @@ fn walk(config: &Config, path: &mut Vec<String>, value: &Value, keys: &mut Vec<S
                 Key::Env(name) => format!("environment {name}"),
                 Key::Usual(name) => format!("environment {name}"),
                 Key::Command(_) => "token-command".to_owned(),
+                Key::Google(found) => format!("application-default credentials, {found}"),
                 Key::File(path) | Key::EnvFile(path, _) => path.display().to_string(),
                 Key::None => DEFAULT.to_owned(),
             };
@@ -96,9 +134,24 @@ pub fn toml(config: &Config) -> String {
         if shown.key == "api-key" {
             let _ = writeln!(text, "# api-key: {}", shown.value.as_str().unwrap_or_default());
         } else {
-            let line = format!("{} = {}", shown.key, shown.value);
+            let line = format!("{} = {}", shown.key, inline(&shown.value));
             let _ = writeln!(text, "{line:<48} # {}", shown.source);
         }
     }
     text
+}
+
+/// A value as TOML writes it in one line: as JSON does, but for tables.
+fn inline(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(inline).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(table) => {
+            let keys =
+                table.iter().map(|(key, value)| format!("{} = {}", dotted(&[key]), inline(value)));
+            format!("{{ {} }}", keys.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
 }

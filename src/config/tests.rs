@@ -73,6 +73,18 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "t.toml: gate.jitter is \"5\"; write a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"",
         ),
         (
+            "[models.\"openai:m\"]\nrpm = \"many\"",
+            "t.toml: models.\"openai:m\".rpm is \"many\"; write a whole number, 0 or more",
+        ),
+        (
+            "[storage]\nroots = \"file:///data\"",
+            "t.toml: storage.roots is \"file:///data\"; write a list, such as [\"…\"]",
+        ),
+        (
+            "[tenants.a]\ndaily-budget-usd = \"ten\"",
+            "t.toml: tenants.a.daily-budget-usd is \"ten\"; write a number",
+        ),
+        (
             "[gate]\nmax-backoff = \"1s\"",
             "t.toml: gate.max-backoff is 1s, less than base-backoff (10s); raise it or lower base-backoff",
         ),
@@ -140,6 +152,10 @@ fn each_fault_is_one_sentence_with_place_and_remedy() {
             "[lanes.batch]\nshare = 0.5\n[lanes.vip]\nshare = 0.9",
             "t.toml: lanes cannot be used: the lanes' shares add up to 1.400; together they must not exceed 1; lower some of them",
         ),
+        (
+            "[lanes.batch]\nheartbeat-timeout = \"1500ms\"",
+            "t.toml: lanes.batch.heartbeat-timeout is 1s 500ms; write whole seconds, from 5s to 30m",
+        ),
         ("[lanes.batch]\nshare = 2", "t.toml: lanes.batch.share is 2; write a number from 0 to 1"),
         (
             "[tenants.a]\ndaily-budget-usd = -1",
@@ -183,6 +199,8 @@ fn what_is_shown_can_be_read_again_and_holds_no_secret() {
     assert!(!shown.contains("hush") && !format!("{config:?}").contains("hush"), "{shown}");
     assert!(shown.contains("# TIDEGATE_GATE__JITTER"), "{shown}");
     assert!(shown.contains("# api-key: ") && shown.contains("OPENAI_API_KEY"), "{shown}");
+    // From wherever: the environment of this test is not ours.
+    assert!(shown.contains("[temporal]\naddress = \""), "{shown}");
     load(&shown, &[]).unwrap();
 }
 
@@ -225,6 +243,17 @@ fn a_models_own_price_goes_before_the_table() {
     };
     assert_eq!(config.prices().unwrap().cost_usd(&id, &usage, day), Some(10.0));
     load(&show::toml(&config), &[]).unwrap();
+}
+
+/// `tidegate dev` writes for other terminals what is shown.
+#[test]
+fn a_pool_that_is_shown_can_be_read_again() {
+    let text = "[models.\"openai:m\"]\ntpm = 9\n[[providers.openai.pool]]\nname = \"a\"\napi-key-env = \"A\"\n[[providers.openai.pool]]\napi-key-env = \"B\"\ntpm = 5";
+    let config = load(text, &[]).unwrap();
+    assert_eq!(config.model_names(), ["openai:m"]);
+    let again = load(&show::toml(&config), &[]).unwrap();
+    assert_eq!(again.pool_members("openai:m"), config.pool_members("openai:m"));
+    assert_eq!(again.models, config.models);
 }
 
 #[test]

@@ -217,6 +217,6 @@ fn work(
         let shutdown = async {
             let _ = stopped.await;
         };
-        worker::run(config, telemetry, shutdown).await
+        Box::pin(worker::run(config, telemetry, shutdown)).await
     })
 }

@@ -26,8 +26,11 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const ATTEMPTS: u32 = 3;
 
 /// Tenants of one queue take turns. A queue is in one piece: of four, a task tries three whose polls
-/// are elsewhere before it is handed over.
-const SETTINGS: [&str; 3] = [
+/// are elsewhere before it is handed over. What workers still take of a shard's history stays at
+/// hand: of the usual 512 KiB two shards of documents in flight fill all, and each document that is
+/// handed over beyond them has the server read hundreds of events again.
+const SETTINGS: [&str; 4] = [
+    "history.eventsCacheMaxSizeBytes=67108864",
     "matching.enableFairness=true",
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",

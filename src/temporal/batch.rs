@@ -1,12 +1,16 @@
 //! Batches: started, asked, signalled, and how they end.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Context, anyhow};
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
-    UntypedQuery, UntypedSignal, UntypedWorkflow, WorkflowCancelOptions, WorkflowDescribeOptions,
+    UntypedQuery, UntypedSignal, UntypedWorkflow, WorkflowCancelOptions,
+    WorkflowCountAggregationGroup, WorkflowCountOptions, WorkflowDescribeOptions,
     WorkflowExecutionStatus, WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions,
     WorkflowSignalOptions, WorkflowStartOptions,
     errors::{
@@ -20,6 +24,9 @@ use tidegate_workflows::{
 };
 
 use super::connection::{Temporal, plain};
+
+/// More batches than that run nowhere.
+const MANY: usize = 10_000;
 
 /// A worker answers a query in milliseconds; after this there is none.
 const ANSWER_WITHIN: Duration = Duration::from_secs(4);
@@ -46,7 +53,7 @@ impl Batch {
 }
 
 /// How a batch stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
     /// It goes on, or a signal paused it.
     Running,
@@ -79,6 +86,20 @@ impl Status {
             Self::TimedOut => "timed out",
             Self::Continued => "continued",
             Self::Unknown => "unknown",
+        }
+    }
+
+    /// As Temporal names it in its lists.
+    fn named(name: &str) -> Self {
+        match name {
+            "Running" | "Paused" => Self::Running,
+            "Completed" => Self::Completed,
+            "Failed" => Self::Failed,
+            "Canceled" => Self::Canceled,
+            "Terminated" => Self::Terminated,
+            "TimedOut" => Self::TimedOut,
+            "ContinuedAsNew" => Self::Continued,
+            _ => Self::Unknown,
         }
     }
 }
@@ -285,6 +306,55 @@ impl Temporal {
         }
         .boxed()
     }
+
+    /// The batch that somebody means who names none: the newest that runs, else the newest.
+    ///
+    /// # Errors
+    /// The server is away or refuses, or has no batches.
+    pub async fn newest(&self) -> anyhow::Result<Batch> {
+        let batches = self.list(20).await?;
+        let running = batches.iter().find(|batch| batch.is_running());
+        let newest = running.or_else(|| batches.first()).cloned();
+        newest.with_context(|| {
+            format!("no batches in the namespace {} of {}", self.namespace(), self.address())
+        })
+    }
+
+    /// How many batches there are, by how they stand.
+    ///
+    /// # Errors
+    /// The server is away or refuses.
+    pub fn count(&self) -> BoxFuture<'_, anyhow::Result<BTreeMap<Status, usize>>> {
+        async move {
+            let query = format!("WorkflowType = '{PROCESS_DOCUMENTS}' GROUP BY ExecutionStatus");
+            let counted =
+                self.client().count_workflows(query, WorkflowCountOptions::default()).await;
+            let counted = counted.map_err(|error| self.refused(&error.to_string()))?;
+            let one = |group: &WorkflowCountAggregationGroup| {
+                let named = group.get::<String>(0)?;
+                Some((Status::named(&named), group.count()))
+            };
+            Ok(counted.groups().iter().filter_map(one).collect())
+        }
+        .boxed()
+    }
+
+    /// The ids of those that go on; of very many, the newest.
+    ///
+    /// # Errors
+    /// The server is away or refuses.
+    pub fn running(&self) -> BoxFuture<'_, anyhow::Result<Vec<String>>> {
+        async move {
+            let query =
+                format!("WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus = 'Running'");
+            let options = WorkflowListOptions::builder().limit(MANY).build();
+            let listed = self.client().list_workflows(query, options);
+            let ids: Result<Vec<String>, _> =
+                listed.map_ok(|seen| seen.id().to_owned()).try_collect().await;
+            ids.map_err(|error| self.refused(&error.to_string()))
+        }
+        .boxed()
+    }
 }
 
 pub(super) fn unknown(id: &str) -> anyhow::Error {
@@ -333,6 +403,13 @@ pub(crate) fn json<T: Serialize + 'static>(value: &T) -> RawValue {
 
 fn parse<T: DeserializeOwned>(value: RawValue) -> anyhow::Result<T> {
     let payload = value.payloads.into_iter().next().context("the batch answered nothing")?;
+    let encoding = payload.metadata.get("encoding").map(|name| String::from_utf8_lossy(name));
+    if let Some(encoding) = encoding.filter(|name| !name.starts_with("json/")) {
+        anyhow::bail!(
+            "the batch's payloads are encoded as \"{}\"; set TEMPORAL_CODEC_ENDPOINT to the codec server that its workers use",
+            encoding.escape_debug()
+        );
+    }
     serde_json::from_slice(&payload.data)
         .context("the batch answered what this version does not understand")
 }

@@ -5,11 +5,20 @@ use std::{fmt, time::Duration};
 use anyhow::{Context, anyhow};
 use futures::{FutureExt, future::BoxFuture};
 use temporalio_client::{
-    Client, ClientOptions, Connection, ConnectionOptions, UntypedWorkflow, UntypedWorkflowHandle,
-    envconfig::LoadClientConfigProfileOptions,
+    Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, TlsOptions,
+    UntypedWorkflow, UntypedWorkflowHandle,
+    envconfig::{ConfigError, LoadClientConfigProfileOptions},
 };
-use temporalio_common::telemetry::metrics::TemporalMeter;
+use temporalio_common::{
+    data_converters::{
+        DataConverter, DefaultFailureConverter, PayloadConverter, SerializationContextData,
+    },
+    envconfig::load_client_config_profile,
+    payload_visitor::{PayloadVisitable, decode_payloads},
+    telemetry::metrics::TemporalMeter,
+};
 
+use super::codec::Codec;
 use crate::config::Config;
 
 /// Connecting takes milliseconds; a server that takes longer than this is not there.
@@ -21,6 +30,7 @@ pub struct Temporal {
     client: Client,
     address: String,
     task_queue: String,
+    codec: Option<Codec>,
 }
 
 impl fmt::Debug for Temporal {
@@ -46,7 +56,7 @@ pub fn connect(
     let task_queue = config.temporal.task_queue.clone();
     let options = options(config);
     async move {
-        let (mut connection, client) = options?;
+        let (mut connection, client, codec) = options?;
         connection.metrics_meter = meter;
         let address = connection.target.to_string();
         let away = || {
@@ -59,18 +69,22 @@ pub fn connect(
             Err(_) => return Err(anyhow!("no answer within {CONNECT_WITHIN:?}").context(away())),
         };
         let client = Client::new(connection, client).context("the Temporal client cannot be made")?;
-        Ok(Temporal { client, address, task_queue })
+        Ok(Temporal { client, address, task_queue, codec })
     }
     .boxed()
 }
 
 /// What the environment says, and over it what our own configuration says.
-fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions)> {
+fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions, Option<Codec>)> {
     // The SDK's error is neither Send nor Sync, so only its text goes on.
+    let unusable = |error: ConfigError| {
+        anyhow!(
+            "the Temporal client configuration cannot be used: {error}; check temporal.toml and TEMPORAL_…"
+        )
+    };
+    let named = LoadClientConfigProfileOptions::default;
     let (mut connection, mut client) =
-        ClientOptions::load_from_config(LoadClientConfigProfileOptions::default()).map_err(|error| {
-            anyhow!("the Temporal client configuration cannot be used: {error}; check temporal.toml and TEMPORAL_…")
-        })?;
+        ClientOptions::load_from_config(named()).map_err(unusable)?;
     if let Some(address) = &config.temporal.address {
         if address.starts_with("http://") {
             // Named as plain: an API key or certificates in the environment are for another server.
@@ -79,11 +93,29 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions)
         let secure = connection.tls_options.is_some() || connection.api_key.is_some();
         connection.target = target(address, secure)?;
     }
+    // An address over TLS is enough to say so.
+    if connection.target.scheme() == "https" && connection.tls_options.is_none() {
+        connection.tls_options = Some(TlsOptions::default());
+    }
     if let Some(namespace) = &config.temporal.namespace {
         client.namespace.clone_from(namespace);
     }
+    // The SDK reads the codec of a profile and leaves it to its caller.
+    let profile = load_client_config_profile(named(), None).map_err(unusable)?;
+    let codec = Codec::of(profile.codec.as_ref(), &client.namespace)?;
+    if let Some(codec) = &codec {
+        client.data_converter = DataConverter::new(
+            PayloadConverter::default(),
+            DefaultFailureConverter::default(),
+            codec.clone(),
+        );
+    }
+    // Requests are a few hundred bytes: packing them is a fifth of what the SDK takes for an activity.
+    connection.grpc_compression = GrpcCompression::None;
     connection.identity = format!("tidegate-{}@{}", std::process::id(), hostname());
-    Ok((connection, client))
+    #[cfg(feature = "traces")]
+    crate::traces::follow(&mut client)?;
+    Ok((connection, client, codec))
 }
 
 impl Temporal {
@@ -123,6 +155,36 @@ impl Temporal {
     #[must_use]
     pub fn queue(&self) -> String {
         format!("{}/{}", self.namespace(), self.task_queue)
+    }
+
+    /// Where the codec server is, if there is one.
+    #[must_use]
+    pub fn codec(&self) -> Option<&str> {
+        self.codec.as_ref().map(Codec::endpoint)
+    }
+
+    /// Whether the codec server gives a payload back as it came.
+    ///
+    /// # Errors
+    /// It is away, refuses, or answers something else.
+    pub fn probe_codec(&self) -> BoxFuture<'_, anyhow::Result<()>> {
+        async move {
+            match &self.codec {
+                Some(codec) => codec.probe().await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+
+    /// Makes the payloads of what the server told readable: the client does so only with results.
+    pub(super) async fn decode<M: PayloadVisitable>(&self, mut message: M) -> anyhow::Result<M> {
+        if let Some(codec) = &self.codec {
+            decode_payloads(&mut message, codec, &SerializationContextData::None)
+                .await
+                .map_err(|error| anyhow!("{error}"))?;
+        }
+        Ok(message)
     }
 
     pub(super) fn handle(&self, id: &str) -> UntypedWorkflowHandle<Client> {
@@ -181,6 +243,17 @@ mod tests {
         assert_eq!(target("127.0.0.1:7233", false).unwrap().as_str(), "http://127.0.0.1:7233/");
         assert_eq!(target("cloud:7233", true).unwrap().as_str(), "https://cloud:7233/");
         assert!(target("a b", false).unwrap_err().to_string().contains("host:port"));
+    }
+
+    #[test]
+    fn an_address_says_whether_it_is_over_tls() {
+        let mut config = Config::default();
+        let mut with = |address: &str| {
+            config.temporal.address = Some(address.to_owned());
+            options(&config).unwrap().0.tls_options.is_some()
+        };
+        assert!(with("https://cloud:7233"));
+        assert!(!with("http://127.0.0.1:7233"));
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! # Layout
 //!
 //! * `connection`: how the server is reached
+//! * `codec`: payloads through a codec server
 //! * `batch`: batches, started, asked, signalled, and how they end
 //! * `live`: how far a batch is at this moment
 //! * `pending`: what a batch's documents wait for
 //! * `versions`: which versions of the workers poll, and which is current
 
 mod batch;
+mod codec;
 mod connection;
 mod live;
 mod pending;

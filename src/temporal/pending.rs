@@ -68,7 +68,11 @@ impl Temporal {
                     children.extend(child.pending_children);
                 }
             }
-            Ok(pending.into_iter().map(Pending::from).collect())
+            let mut seen = Vec::with_capacity(pending.len());
+            for activity in pending {
+                seen.push(Pending::from(self.decode(activity).await?));
+            }
+            Ok(seen)
         }
         .boxed()
     }
@@ -110,7 +114,9 @@ impl Temporal {
             Some(Err(error)) => return Err(self.refused(&error.to_string())),
         };
         Ok(match first.attributes {
-            Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => Some(started),
+            Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
+                Some(self.decode(started).await?)
+            }
             _ => None,
         })
     }

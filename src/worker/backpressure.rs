@@ -1,4 +1,5 @@
-//! A worker takes no more work than quota × latency × 2 can use: the rest of a backlog stays in
+//! A worker takes no more work than quota × latency × 2 can use, or as much as may wait in place for
+//! three quarters of the longest such wait, beside as many calls: the rest of a backlog stays in
 //! Temporal, where priority and fairness order it and every other worker can take it. While a burst
 //! lets more go at once, it takes twice of what it has under way; and while nobody has to wait for
 //! quota, as much as it may.
@@ -28,7 +29,8 @@ pub fn useful_slots(quota: &Quota, learned: &CallStats, most: usize) -> usize {
     if !quota.made_wait_within(BINDS) {
         return most;
     }
-    let in_flight = learned.in_flight(quota.models(), Instant::now());
+    let waiting = quota.longest_wait_in_place() * 3 / 4;
+    let in_flight = learned.in_system(quota.models(), waiting, Instant::now());
     let steady = in_flight.into_iter().map(|(_, calls)| calls);
     call_stats::slots(steady, quota.live_workers(), FLOOR, most)
         .max(quota.permits().saturating_mul(2))

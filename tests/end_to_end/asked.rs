@@ -41,6 +41,9 @@ async fn what_the_tables_let_through_the_vendors_take() {
     let cases = [
         (Vendor::ANTHROPIC, CHAT, "claude-haiku-4-5", None, json!({"temperature":0.2,"top_k":5,"stop":"END","service_tier":"auto"})),
         (Vendor::ANTHROPIC, CHAT, "claude-haiku-4-5", high, json!({"top_p":0.97})),
+        (Vendor::ANTHROPIC, CHAT, "claude-3-5-haiku-20241022", None, json!({"temperature":0.2})),
+        (Vendor::BEDROCK, CHAT, "eu.amazon.nova-pro-v1:0", None, json!({"temperature":0.2})),
+        (Vendor::BEDROCK, CHAT, "anthropic.claude-opus-4-1-20250805-v1:0", None, json!({})),
         (Vendor::ANTHROPIC, CHAT, "claude-sonnet-5-5", low, json!({"metadata":{"user_id":"u"}})),
         (Vendor::ANTHROPIC, CHAT, "claude-sonnet-5-5", none, json!({})),
         (Vendor::ANTHROPIC, CHAT, "claude-fable-5", high, json!({})),
@@ -157,6 +160,18 @@ async fn azures_deployments_take_a_key_or_a_token() {
     let error = ask(at("?api-version=x").api_key(key())).await.unwrap_err();
     assert!(error.message.contains("Resource not found"), "{error}");
     assert_eq!(simulator.account().model("summaries").requests, 3);
+    // The v1 API is OpenAI's own: no version, the key as a bearer's, or a token of Entra.
+    let v1 = || {
+        let url = format!("{}/openai/v1", simulator.base_url());
+        Settings::new(Vendor::OPENAI, url.parse().unwrap())
+    };
+    assert!(!ask(v1().api_key(key())).await.unwrap().answer.is_empty());
+    let command = KeySource::Command(["sh", "-c", "echo eyJ-token"].map(str::to_owned).to_vec());
+    let token = command.read().unwrap().unwrap();
+    let with_token = Settings { key_source: command, ..v1().api_key(token) };
+    assert!(!ask(with_token).await.unwrap().answer.is_empty());
+    assert_eq!(ask(v1()).await.unwrap_err().kind, Kind::Unauthorized);
+    assert_eq!(simulator.account().model("summaries").requests, 5);
     simulator.shutdown().await;
 }
 

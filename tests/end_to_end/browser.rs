@@ -203,6 +203,12 @@ async fn the_page_works_in_a_browser() {
     assert_eq!(browser.faults().await, Vec::<Value>::new());
     browser.picture("page-busy", 1_200, false).await;
     browser.picture("page-phone", 390, true).await;
+    // What failed, by type and in whose words: behind a line that opens, and stays open.
+    browser
+        .run("document.querySelectorAll('#fleet details').forEach((it) => { it.open = true; })")
+        .await;
+    browser.until("failures", &format!("return {text}.includes('UnreadableDocument')")).await;
+    browser.picture("page-failures", 1_200, false).await;
 
     // A wrong token is refused, and said so; the right one is asked for once.
     let pause = format!("pause: {MODEL}");

@@ -11,7 +11,7 @@ use crate::fleet::{Fleet, MODEL, fleet};
 const WORD: &str = "Zwischenahn";
 
 /// All that Temporal keeps of a workflow, payloads readable.
-async fn history(fleet: &Fleet, id: &str) -> String {
+pub(crate) async fn history(fleet: &Fleet, id: &str) -> String {
     let shown = fleet.cli(&["workflow", "show", "--workflow-id", id, "-o", "json"]).await;
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
     let mut value: Value = serde_json::from_slice(&shown.stdout).unwrap();

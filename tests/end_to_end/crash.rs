@@ -10,6 +10,27 @@ fn settings() -> String {
     format!("[models.\"{MODEL}\"]\ntpm = 120_000\n")
 }
 
+/// Redis is away when a worker starts: its log has the address and what follows before any document
+/// comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_without_its_redis_says_so_at_once() {
+    let Some(mut fleet) = fleet("", &settings()).await else { return };
+    fleet.worker_with(&[("TIDEGATE_REDIS__URL", "redis://127.0.0.1:1")]);
+    let log = async {
+        loop {
+            let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
+            if log.contains("working") {
+                return log;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let log = tokio::time::timeout(Duration::from_secs(120), log).await.unwrap();
+    assert!(log.contains("until Redis answers, documents wait"), "{log}");
+    assert!(log.contains("redis://127.0.0.1:1: "), "{log}");
+    fleet.stop().await;
+}
+
 /// Two workers are killed one after the other; each time a new one takes over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_worker_loses_no_document() {

@@ -114,6 +114,7 @@ fn every_metric_that_is_watched_is_one_of_ours() {
         tidegate_quota::metrics::describe();
         tidegate_activities::metrics::describe();
         tidegate::worker::build_info::describe();
+        tidegate::worker::batches::describe();
     });
     let described = described.0.lock().unwrap();
     let used = used("tidegate_");
@@ -174,21 +175,29 @@ async fn page(fleet: &Fleet) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
-    let settings = format!("[models.\"{MODEL}\"]\nrpm = 1_000\n");
-    let Some(mut fleet) = fleet("[latency]\nbase = \"3s\"\n", &settings).await else { return };
+    let settings = format!(
+        "[models.\"{MODEL}\"]\nrpm = 1_000\n[tenants.acme]\ndaily-budget-usd = 5.0\n\
+         [gate]\njitter = \"0s\"\nbase-backoff = \"1s\"\n"
+    );
+    // One call is refused, so that a pause is counted.
+    let simulator = "[latency]\nbase = \"3s\"\n[[faults]]\nkind = \"rate-limited\"\ntimes = 1\n";
+    let Some(mut fleet) = fleet(simulator, &settings).await else { return };
     fleet.documents(5, 60);
     fleet.worker_with(&[("TIDEGATE_WORKER__METRICS_LISTEN", "127.0.0.1:0")]);
     let page = page(&fleet).await;
     until_answered(&page, "/readyz", 200).await;
-    fleet.start("watched", &fleet.batch("out")).await;
+    let mut batch = fleet.batch("out");
+    batch["tenant"] = serde_json::json!("acme");
+    fleet.start("watched", &batch).await;
     fleet.result("watched").await.unwrap();
 
-    // Every 5 s it looks at the limits and at what more workers could do.
+    // Every 5 s it looks at the limits and at what more workers could do; batches are counted every 15 s.
     let mut text = String::new();
     for _ in 0..300 {
         text = ask(&page, "/metrics").await.1;
         if text.contains("\ntidegate_admissible_documents ")
             && text.contains("tidegate_quota_limit{")
+            && text.contains("tidegate_batches{state=\"completed\"} 1\n")
         {
             break;
         }
@@ -201,13 +210,56 @@ async fn a_worker_is_ready_while_it_takes_work_and_tells_what_is_watched() {
         "tidegate_build_info{version=",
         "tidegate_provider_calls_total{",
         "tidegate_admissible_documents ",
+        "tidegate_batches{state=\"completed\"} 1\n",
+        "tidegate_batches{state=\"running\"} 0\n",
+        "tidegate_batches{state=\"paused\"} 0\n",
     ] {
         assert!(text.contains(&format!("\n{name}")), "{name} is not on the page: {text}");
     }
 
+    // What dashboards and alerts name is there, but for what tells of trouble alone, and of refusals by
+    // the limiter: no alert comes of a number that is not there.
+    let trouble = [
+        "tidegate_circuit_open",
+        "tidegate_denials_total",
+        "tidegate_key_refused",
+        "tidegate_spooled_answers",
+        "tidegate_unwritten_answers",
+    ];
+    let there = |name: &str| {
+        let parts = ["{", " ", "_bucket{", "_sum{", "_count{"];
+        parts.iter().any(|part| text.contains(&format!("\n{name}{part}")))
+    };
+    let missing: Vec<String> = used("tidegate_").into_iter().filter(|name| !there(name)).collect();
+    assert!(missing.iter().all(|name| trouble.contains(&name.as_str())), "{missing:?}: {text}");
+
+    // A batch that is paused is not counted as running.
+    let mut held = fleet.batch("held");
+    held["max_in_flight"] = serde_json::json!(1);
+    fleet.start("held", &held).await;
+    let signal = async |name: &str| {
+        let told =
+            fleet.cli(&["workflow", "signal", "--workflow-id", "held", "--name", name]).await;
+        assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    };
+    signal("pause").await;
+    for _ in 0..600 {
+        text = ask(&page, "/metrics").await.1;
+        if text.contains("tidegate_batches{state=\"paused\"} 1\n") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    for state in ["paused\"} 1", "running\"} 0"] {
+        assert!(text.contains(&format!("tidegate_batches{{state=\"{state}\n")), "{state}: {text}");
+    }
+    signal("resume").await;
+    fleet.result("held").await.unwrap();
+
+    let before = fleet.account().requests;
     fleet.start("stopping", &fleet.batch("other")).await;
     for _ in 0..600 {
-        if fleet.account().requests > 5 {
+        if fleet.account().requests > before {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

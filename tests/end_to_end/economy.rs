@@ -13,16 +13,18 @@ use crate::fleet::{Fleet, fleet};
 const PROVIDERS: &str = "[providers.openai]\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [providers.newer]\nkind = \"openai\"\napi = \"responses\"\nbase-url = \"{sim}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [providers.gemini]\nbase-url = \"{sim}\"\napi-key-env = \"SIMULATED_KEY\"\n\
+    [providers.bedrock]\nbase-url = \"{sim}\"\nregion = \"eu-central-1\"\napi-key-env = \"SIMULATED_KEY\"\n\
     [gate]\nbase-backoff = \"20ms\"\nmax-backoff = \"100ms\"\n";
 
 const PRICE: &str = "price = { input-usd-per-mtok = 10.0, output-usd-per-mtok = 40.0 }";
 
-const MODELS: [&str; 3] = ["anthropic:claude", "openai:gpt", "newer:gpt-r"];
+const MODELS: [&str; 4] =
+    ["anthropic:claude", "openai:gpt", "newer:gpt-r", "gemini:gemini-3.8-flash"];
 
 async fn with_batches(simulator: &str) -> Option<Fleet> {
     let models: String = MODELS
         .iter()
-        .chain(&["gemini:gemini"])
+        .chain(&["bedrock:nova"])
         .map(|model| format!("[models.\"{model}\"]\nrpm = 600\n{PRICE}\n"))
         .collect();
     let fleet = fleet(simulator, &format!("{PROVIDERS}{models}")).await?;
@@ -104,7 +106,7 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
     let account = fleet.simulator.account();
     assert_eq!(
         (account.batches, account.batch_requests),
-        (3, 120),
+        (4, 160),
         "unreadable documents are not handed in"
     );
     assert_eq!(account.answered_twice, 0);
@@ -117,7 +119,7 @@ async fn documents_cost_half_and_what_fails_there_takes_the_direct_path() {
         (&json!(40), &json!(1), &json!(0)),
         "{result}"
     );
-    assert_eq!(fleet.simulator.account().batches, 3);
+    assert_eq!(fleet.simulator.account().batches, 4);
     fleet.stop().await;
 }
 
@@ -275,7 +277,7 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
     assert_eq!(report["forecast"]["economy"], json!(true));
 
     for (id, more, expected) in [
-        ("none", json!({"model": "gemini:gemini"}), "needs a provider with a batch API"),
+        ("none", json!({"model": "bedrock:nova"}), "needs a provider with a batch API"),
         (
             "over",
             json!({"model": MODELS[0], "deadline": "2020-01-01T00:00:00Z"}),
@@ -333,5 +335,56 @@ async fn a_full_queue_is_waited_for_and_budgets_are_kept() {
         (fleet.simulator.account().batches, fleet.simulator.account().model("claude").requests),
         (5, 0)
     );
+    fleet.stop().await;
+}
+
+/// Each request of a batch has the words of its own document.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn templates_are_filled_for_each_document_of_a_batch() {
+    let Some(mut fleet) = with_batches("[batches]\nduration = \"1s\"\n").await else { return };
+    let rows = "nr,city,note\n1,Husum,High water at noon.\n2,Emden,The ferry waits.\n";
+    std::fs::write(fleet.path("in/log.csv"), rows).unwrap();
+    fleet.worker();
+    let asked = json!({"records": {"id": "nr", "text": "note"}, "template": true,
+        "instructions": "A pilot in {{ city }} writes the note {{ nr }}. {{ document }}"});
+    for (number, model) in MODELS.iter().enumerate() {
+        let mut asked = asked.clone();
+        asked["model"] = json!(model);
+        let (id, output) = (format!("words-{number}"), format!("words-{number}"));
+        fleet.start(&id, &batch(&fleet, &output, asked)).await;
+        let result = fleet.result(&id).await.unwrap();
+        assert_eq!(result["succeeded"], json!(2), "{model}: {result}");
+        let results = fleet.results(&output);
+        for (name, city, nr) in [("log.csv__1", "Husum", 1), ("log.csv__2", "Emden", 2)] {
+            // The provider answers with an extract of what it is sent.
+            let answer = results[name]["answer"].as_str().unwrap();
+            let words = format!("A pilot in {city} writes the note {nr}.");
+            assert!(answer.starts_with(&words), "{model}: {answer}");
+        }
+    }
+    let account = fleet.simulator.account();
+    assert_eq!(account.batches, MODELS.len() as u64);
+    assert!(account.models.values().all(|model| model.requests == 0), "none went directly");
+    fleet.stop().await;
+}
+
+/// What the provider lets wait is stated: no batch is larger, and each document is handed in once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_batch_is_larger_than_the_queue_that_is_stated() {
+    let Some(mut fleet) = with_batches("[batches]\nduration = \"1s\"\n").await else { return };
+    let file = fleet.path("tidegate.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    let section = "[models.\"openai:gpt\"]\n";
+    let stated = format!("{section}enqueued-batch-tokens = 6_000\n");
+    std::fs::write(&file, config.replace(section, &stated)).unwrap();
+    fleet.documents(200, 50);
+    fleet.worker();
+    fleet.start("stated", &batch(&fleet, "out", json!({"model": "openai:gpt"}))).await;
+    let result = fleet.result("stated").await.unwrap();
+    assert_eq!(result["succeeded"], json!(200), "{result}");
+    let account = fleet.simulator.account();
+    assert_eq!(account.model("gpt").requests, 0, "none went directly");
+    assert_eq!(account.batch_requests, 200, "each was handed in once");
+    assert!(account.batches >= 3, "{}", account.batches);
     fleet.stop().await;
 }

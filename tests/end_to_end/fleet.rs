@@ -28,6 +28,22 @@ use tokio::process::{Child, Command};
 
 pub const MODEL: &str = "anthropic:claude-sonnet-5";
 
+/// Whether tests that show figures of a large scale have their full size.
+pub fn full_scale() -> bool {
+    std::env::var_os("TIDEGATE_FULL_SCALE").is_some_and(|value| value == "1")
+}
+
+/// A size that can be set from outside.
+pub fn number(variable: &str, default: u32) -> u32 {
+    std::env::var(variable).map_or(default, |value| value.parse().unwrap())
+}
+
+/// A port of loopback that nobody listens at now.
+pub fn free_address() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
 pub struct Fleet {
     pub temporal: &'static Temporal,
     /// All that the fleet has in Temporal is in a namespace of its own.
@@ -149,6 +165,37 @@ impl Fleet {
         self.workers.push(child);
     }
 
+    fn processes(&self) -> impl Iterator<Item = u32> {
+        self.workers.iter().filter_map(Child::id)
+    }
+
+    /// Processor time that its workers have taken so far, together.
+    pub fn processor_time(&self) -> Duration {
+        self.processes().filter_map(tidegate_testkit::processor_time).sum()
+    }
+
+    /// The most memory that one of its workers ever had, in MB.
+    pub fn peak_memory(&self) -> u64 {
+        let peak = |process: u32| {
+            let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+            peak.trim().trim_end_matches(" kB").parse::<u64>().ok()
+        };
+        self.processes().filter_map(peak).max().unwrap_or_default() / 1_024
+    }
+
+    /// Until all of its workers wait for work.
+    pub async fn working(&self) {
+        let log = || std::fs::read_to_string(self.path("worker.log")).unwrap_or_default();
+        for _ in 0..6_000 {
+            if log().matches(" working ").count() >= self.workers.len() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the workers do not begin: {}", log());
+    }
+
     /// `kill -9`.
     pub async fn kill_worker(&mut self, number: usize) {
         self.workers[number].start_kill().unwrap();
@@ -159,7 +206,8 @@ impl Fleet {
     pub async fn cli(&self, arguments: &[&str]) -> Output {
         let mut command = Command::from(self.temporal.cli());
         command.args(arguments).args(["--namespace", &self.namespace]).kill_on_drop(true);
-        tokio::time::timeout(Duration::from_secs(400), command.output())
+        let patience = if full_scale() { 3 * 3_600 } else { 400 };
+        tokio::time::timeout(Duration::from_secs(patience), command.output())
             .await
             .expect("the CLI took too long")
             .unwrap()
@@ -171,21 +219,25 @@ impl Fleet {
     }
 
     pub async fn start(&self, id: &str, input: &Value) {
+        self.start_with(id, input, &[]).await;
+    }
+
+    /// The same, with more arguments of the `temporal` CLI.
+    pub async fn start_with(&self, id: &str, input: &Value, more: &[&str]) {
         let input = input.to_string();
-        let output = self
-            .cli(&[
-                "workflow",
-                "start",
-                "--type",
-                "ProcessDocuments",
-                "--task-queue",
-                "tidegate",
-                "--workflow-id",
-                id,
-                "--input",
-                &input,
-            ])
-            .await;
+        let usual = [
+            "workflow",
+            "start",
+            "--type",
+            "ProcessDocuments",
+            "--task-queue",
+            "tidegate",
+            "--workflow-id",
+            id,
+            "--input",
+            &input,
+        ];
+        let output = self.cli(&[&usual, more].concat()).await;
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 

@@ -1,49 +1,139 @@
 //! What a worker costs that has nothing to do.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{BufRead, BufReader, Write},
+    net::TcpStream,
+    time::{Duration, Instant},
+};
 
-use tidegate_testkit::Redis;
+use crate::{
+    fleet::{Fleet, MODEL, fleet_with_its_own_redis, free_address},
+    page::http,
+};
 
-use crate::fleet::{MODEL, fleet_with_its_own_redis};
+/// What these clients send to Redis for so long, by command: what scripts call in turn is not.
+pub(super) fn sent(
+    url: &str,
+    length: Duration,
+    counts: impl Fn(&str) -> bool,
+) -> BTreeMap<String, u64> {
+    let mut stream = TcpStream::connect(url.trim_start_matches("redis://")).unwrap();
+    stream.write_all(b"MONITOR\r\n").unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    let (mut lines, mut line, mut sent) = (BufReader::new(stream), Vec::new(), BTreeMap::new());
+    let started = Instant::now();
+    while started.elapsed() < length {
+        // What was read before the time ran out stays in the line.
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => panic!("Redis is gone"),
+            Ok(_) => {}
+            Err(_) => continue,
+        }
+        // `+1763856000.123456 [0 127.0.0.1:40000] "EVALSHA" …`
+        let text = String::from_utf8_lossy(&line);
+        let client = text.split([' ', ']']).nth(2).unwrap_or_default();
+        let name = text.split('"').nth(1).filter(|_| client != "lua" && counts(client));
+        if let Some(name) = name {
+            *sent.entry(name.to_ascii_lowercase()).or_default() += 1;
+        }
+        line.clear();
+    }
+    sent
+}
 
-/// Commands that an idle worker sends: scripts, and what is held. What scripts do themselves is counted
-/// under other names.
-fn commands(redis: &Redis) -> u64 {
-    let sent = ["evalsha", "eval", "hgetall", "ping"];
-    let mut connection = redis.connection();
-    let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
-    let calls = |line: &str| {
-        let (name, figures) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
-        let calls = figures.split(',').next().filter(|_| sent.contains(&name))?;
-        calls.parse::<u64>().ok()
-    };
-    stats.lines().filter_map(calls).sum()
+/// The addresses of all who are connected to Redis now, but for who asks.
+pub(super) fn clients(fleet: &Fleet) -> BTreeSet<String> {
+    let mut connection = fleet.own_redis.as_ref().unwrap().connection();
+    let own: u64 = redis::cmd("CLIENT").arg("ID").query(&mut connection).unwrap();
+    let list: String = redis::cmd("CLIENT").arg("LIST").query(&mut connection).unwrap();
+    let others = list.lines().filter(|line| !line.starts_with(&format!("id={own} ")));
+    let address = |line: &str| Some(line.split("addr=").nth(1)?.split(' ').next()?.to_owned());
+    others.filter_map(address).collect()
+}
+
+/// Until each of so many models was looked at once, when the worker begins.
+pub(super) async fn has_begun(fleet: &Fleet, models: u64) {
+    let redis = fleet.own_redis.as_ref().unwrap();
+    for _ in 0..400 {
+        let mut connection = redis.connection();
+        let stats: String = redis::cmd("INFO").arg("commandstats").query(&mut connection).unwrap();
+        let scripts = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+        let calls = scripts.and_then(|line| line.split(',').next()?.parse::<u64>().ok());
+        if calls.is_some_and(|calls| calls >= models) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the worker does not begin");
+}
+
+/// What a worker that has nothing to do has and sends.
+#[derive(Debug)]
+struct Idle {
+    /// Until it waits for work.
+    begins: Duration,
+    /// Open polls, by Temporal's own count.
+    polls: u64,
+    /// Of its metrics.
+    lines: usize,
+    memory: u64,
+    sent: BTreeMap<String, u64>,
+}
+
+impl Idle {
+    fn commands(&self) -> u64 {
+        self.sent.values().sum()
+    }
+}
+
+/// With `[storage] state`, too.
+async fn idle(models: u64) -> Option<Idle> {
+    let mut settings = format!("[models.\"{MODEL}\"]\nrpm = 60\n");
+    for number in 1..models {
+        settings += &format!("[models.\"anthropic:other-{number:02}\"]\nrpm = 60\n");
+    }
+    let mut fleet = fleet_with_its_own_redis("", &settings).await?;
+    let (state, metrics, started) = (fleet.uri("state/"), free_address(), Instant::now());
+    fleet.worker_with(&[
+        ("TIDEGATE_STORAGE__STATE", &state),
+        ("TIDEGATE_WORKER__METRICS_LISTEN", &metrics),
+    ]);
+    fleet.working().await;
+    let begins = started.elapsed();
+    has_begun(&fleet, models).await;
+    // What it looks at when it begins, it has looked at, the limits that are kept included.
+    // Some of it comes once a minute, and again at its end.
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let url = fleet.redis_url.clone();
+    let sent = tokio::task::spawn_blocking(move || sent(&url, Duration::from_secs(30), |_| true));
+    let sent = sent.await.unwrap();
+    // In a folder of the fleet's.
+    let kept = std::fs::read_dir(fleet.path("state")).into_iter().flatten();
+    let mut kept = kept.map(|folder| folder.unwrap().path().join("limits.json"));
+    assert!(kept.any(|kept| kept.exists()), "what is set is kept");
+    let text = http().get(format!("http://{metrics}/metrics")).send().await.unwrap();
+    let text = text.text().await.unwrap();
+    let polls = text.lines().filter(|line| line.starts_with("temporal_num_pollers{"));
+    let polls = polls.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+    let memory = fleet.peak_memory();
+    fleet.stop().await;
+    Some(Idle { begins, polls, lines: text.lines().count(), memory, sent })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_idle_worker_with_fifty_models_asks_redis_less_than_once_a_second() {
-    let mut settings = format!("[models.\"{MODEL}\"]\nrpm = 60\n");
-    for number in 1..50 {
-        settings += &format!("[models.\"anthropic:other-{number:02}\"]\nrpm = 60\n");
+    let (one, fifty) = tokio::join!(idle(1), idle(50));
+    let (Some(one), Some(fifty)) = (one, fifty) else { return };
+    for (models, idle) in [(1, &one), (50, &fifty)] {
+        println!("{models} models: {} commands in 30 s: {idle:?}", idle.commands());
     }
-    let Some(mut fleet) = fleet_with_its_own_redis("", &settings).await else { return };
-    fleet.worker();
-    let looks = |fleet: &crate::fleet::Fleet| commands(fleet.own_redis.as_ref().unwrap());
-    // Each model is looked at once, when the worker begins.
-    let mut before = 0;
-    for _ in 0..400 {
-        before = looks(&fleet);
-        if before >= 50 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    assert!(before >= 50, "the worker does not begin");
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    before = looks(&fleet);
-    tokio::time::sleep(Duration::from_secs(30)).await;
-    let asked = looks(&fleet) - before;
-    println!("{asked} commands in 30 s");
-    assert!((3..=30).contains(&asked), "{asked} commands in 30 s");
-    fleet.stop().await;
+    let commands = fifty.commands();
+    assert!((3..=30).contains(&commands), "{commands} commands in 30 s: {fifty:?}");
+    // Task queues are those of lanes; between two polls of one there is a moment without.
+    assert!(fifty.polls.abs_diff(one.polls) <= 3, "{} and {} polls", fifty.polls, one.polls);
+    // A few for each model.
+    assert!(fifty.lines < one.lines + 50 * 10, "{} and {} lines", fifty.lines, one.lines);
+    assert!(fifty.memory < 2 * one.memory, "{} and {} MB", fifty.memory, one.memory);
+    assert!(fifty.begins < 3 * one.begins + Duration::from_secs(3), "{fifty:?} beside {one:?}");
 }

@@ -112,3 +112,34 @@ async fn sealed_parts_alone_survive_a_kill() {
     assert_eq!(ids("out/results.jsonl").len(), 90);
     fleet.stop().await;
 }
+
+/// One call drags on. Everything else of its shard, and the shards behind it, end meanwhile; the
+/// shard behind it is sealed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_straggler_holds_nobody_up() {
+    const DOCUMENTS: usize = 520;
+    let slow =
+        "[[faults]]\nkind = \"slow\"\ndelay = \"100s\"\nmatching = \"the one that drags on\"\n";
+    let Some(mut fleet) = fleet(slow, &settings()).await else { return };
+    fleet.documents(DOCUMENTS - 1, 60);
+    std::fs::write(fleet.path("in/a.md"), "This is the one that drags on.").unwrap();
+    fleet.worker();
+    let mut batch = fleet.batch("out");
+    batch["max_in_flight"] = json!(10);
+    fleet.start("straggler", &batch).await;
+    for _ in 0..1_000 {
+        if fleet.path("out/results/part-00001.jsonl").exists() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let sealed = |part: &str| fleet.path(&format!("out/results/{part}.jsonl")).exists();
+    let results = fleet.results("out");
+    assert_eq!(results.len(), DOCUMENTS - 1, "every place is used by others until the last");
+    assert!(!results.contains_key("a.md"), "it drags on");
+    assert_eq!((sealed("part-00000"), sealed("part-00001")), (false, true));
+    let result = fleet.result("straggler").await.unwrap();
+    assert_eq!((&result["succeeded"], &result["failed"]), (&json!(DOCUMENTS), &json!(0)));
+    assert_eq!(fleet.account().requests, DOCUMENTS as u64);
+    fleet.stop().await;
+}

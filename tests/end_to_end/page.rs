@@ -36,7 +36,7 @@ async fn seen(url: &str, mut ready: impl FnMut(&Value) -> bool) -> Value {
     }
 }
 
-fn http() -> reqwest::Client {
+pub(super) fn http() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     fleet::{MODEL, fleet},
@@ -76,7 +76,11 @@ async fn a_model_is_paused_until_it_is_resumed() {
     let doctor = String::from_utf8_lossy(&tidegate(&fleet, &["doctor"]).await.stdout).into_owned();
     assert!(doctor.contains("a Redis that loses everything forgets such a pause"), "{doctor}");
     assert!(tidegate(&fleet, &["resume", MODEL]).await.status.success());
+    // The newest is what is followed where none is named.
+    let followed = tidegate(&fleet, &["follow", "--json"]).await;
+    let followed: Value = serde_json::from_slice(&followed.stdout).unwrap();
     let result = fleet.result("held").await.unwrap();
     assert_eq!(result["succeeded"], json!(3), "{result}");
+    assert_eq!((&followed["workflow_id"], &followed["succeeded"]), (&json!("held"), &json!(3)));
     fleet.stop().await;
 }

@@ -17,18 +17,22 @@ fn input(fleet: &Fleet, name: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_sample_batch_runs_as_it_is_written() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
-    let settings = format!("[models.\"{MODEL}\"]\nrpm = 6_000\n");
+    let settings = format!(
+        "[providers.openai]\nbase-url = \"{{sim}}/v1\"\napi-key-env = \"SIMULATED_KEY\"\n[models.\"{MODEL}\"]\nrpm = 6_000\n[models.\"openai:text-embedding-3-small\"]\nrpm = 6_000\n"
+    );
     let Some(mut fleet) = fleet("", &settings).await else { return };
     // Beside the fleet's own folder, the samples are read where they are.
     let config = std::fs::read_to_string(fleet.path("tidegate.toml")).unwrap();
     let roots = format!("roots = [\"file://{}/\", ", samples.display());
-    std::fs::write(fleet.path("tidegate.toml"), config.replace("roots = [", &roots)).unwrap();
+    let config = config.replace("roots = [", &roots);
+    let config = config.replace("{sim}", &fleet.simulator.base_url());
+    std::fs::write(fleet.path("tidegate.toml"), config).unwrap();
     fleet.worker();
 
     let names = std::fs::read_dir(samples.join("batches")).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names: Vec<String> = names.filter(|name| name.ends_with(".json")).collect();
-    assert_eq!(names.len(), 4, "{names:?}");
+    assert_eq!(names.len(), 5, "{names:?}");
     for name in &names {
         fleet.start(name, &input(&fleet, name)).await;
     }
@@ -50,5 +54,7 @@ async fn each_sample_batch_runs_as_it_is_written() {
     let order = &orders["orders.csv__1002"];
     assert_eq!(order["fields"], json!({"city": "Emden", "order": "1002", "product": "lamps"}));
     assert_eq!(orders.len(), 4);
+    let vectors = fleet.results("vectors");
+    assert!(vectors.values().all(|it| it["embedding"].as_array().unwrap().len() == 256));
     fleet.stop().await;
 }

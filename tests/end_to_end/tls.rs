@@ -1,10 +1,10 @@
-//! A Temporal that asks every client for a certificate.
+//! A Temporal that asks every client for a certificate, or for an API key.
 
 use std::{io::ErrorKind, path::PathBuf, sync::Arc};
 
 use serde_json::json;
 use tokio::{
-    io::copy_bidirectional,
+    io::{AsyncRead, AsyncWrite, copy_bidirectional},
     net::{TcpListener, TcpStream},
     process::Command,
 };
@@ -24,23 +24,34 @@ fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/end_to_end/certificates").join(name)
 }
 
-/// Stands before the dev server, speaks TLS, and takes clients with a certificate of the tests' own
-/// authority alone. Its port.
-async fn strict_door(fleet: &Fleet) -> u16 {
+/// A server's side of TLS, with the tests' own certificate; `strict` asks clients for one too.
+fn acceptor(strict: bool) -> TlsAcceptor {
     let certificate = |name: &str| CertificateDer::from_pem_file(file(name)).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate("authority.pem")).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
+    let clients = if strict {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate("authority.pem")).unwrap();
+        WebPkiClientVerifier::builder_with_provider(roots.into(), Arc::clone(&provider))
+            .build()
+            .unwrap()
+    } else {
+        WebPkiClientVerifier::no_client_auth()
+    };
     let key = PrivateKeyDer::from_pem_file(file("server.key")).unwrap();
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_client_cert_verifier(clients.build().unwrap())
+        .with_client_cert_verifier(clients)
         .with_single_cert(vec![certificate("server.pem")], key)
         .unwrap();
     config.alpn_protocols = vec![b"h2".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
+    TlsAcceptor::from(Arc::new(config))
+}
+
+/// Stands before the dev server, speaks TLS, and takes clients with a certificate of the tests' own
+/// authority alone. Its port.
+async fn strict_door(fleet: &Fleet) -> u16 {
+    let acceptor = acceptor(true);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let behind = fleet.temporal.address().trim_start_matches("http://").to_owned();
@@ -57,6 +68,52 @@ async fn strict_door(fleet: &Fleet) -> u16 {
         }
     });
     port
+}
+
+/// The `authorization` of the first request on a connection, which is answered with a refusal.
+async fn authorization(stream: impl AsyncRead + AsyncWrite + Unpin) -> Option<String> {
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    let (request, mut answer) = connection.accept().await.unwrap().unwrap();
+    let unauthenticated = http::Response::builder()
+        .header("content-type", "application/grpc")
+        .header("grpc-status", "16")
+        .body(())
+        .unwrap();
+    answer.send_response(unauthenticated, true).unwrap();
+    // Until it is sent, and the client has gone.
+    while let Some(Ok(_)) = connection.accept().await {}
+    let given = request.headers().get("authorization")?;
+    Some(given.to_str().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn an_api_key_goes_over_tls_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("tidegate.toml");
+    std::fs::write(&config, "").unwrap();
+    let authority = file("authority.pem").display().to_string();
+    for (scheme, sent) in [("https", Some("Bearer the-key".to_owned())), ("http", None)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("{scheme}://localhost:{}", listener.local_addr().unwrap().port());
+        let heard = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            if scheme == "https" {
+                authorization(acceptor(false).accept(stream).await.unwrap()).await
+            } else {
+                authorization(stream).await
+            }
+        });
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(["status", "--config"]).arg(&config);
+        command.env("TIDEGATE_TEMPORAL__ADDRESS", &address);
+        command.env("TEMPORAL_API_KEY", "the-key");
+        command.env("TEMPORAL_TLS_SERVER_CA_CERT_PATH", &authority);
+        let output = command.output().await.unwrap();
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{scheme}: {words}");
+        assert!(!words.contains("the-key"), "{scheme}: {words}");
+        assert_eq!(heard.await.unwrap(), sent, "{scheme}: {words}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -133,3 +133,29 @@ async fn a_raised_limit_moves_the_queue() {
     fleet.result("raised").await.unwrap();
     fleet.stop().await;
 }
+
+/// A folder stands where `results.jsonl` is to be written, as a full disk would.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_that_cannot_be_finished_says_what_it_meets() {
+    let settings = format!("[models.\"{MODEL}\"]\ntpm = 100_000\n");
+    let Some(mut fleet) = fleet("", &settings).await else { return };
+    fleet.documents(3, 40);
+    std::fs::create_dir_all(fleet.path("out/results.jsonl/in the way")).unwrap();
+    fleet.worker();
+    fleet.start("stuck", &fleet.batch("out")).await;
+    let names_it = |answer: &Value| {
+        let why = answer["why"].as_str().unwrap_or_default();
+        why.contains("its results cannot be put together: ") && why.contains("results.jsonl")
+    };
+    let answer = why(&fleet, "stuck", names_it).await;
+    assert_eq!((&answer["stands"], &answer["eta"]), (&json!(true), &Value::Null), "{answer}");
+    let status = value(&fleet, &["status", "stuck", "--json"]).await;
+    assert!(names_it(&status), "{status}");
+    let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
+    let told = log.lines().find(|line| line.contains("a step of the batch failed")).unwrap();
+    assert!(told.contains("tidegate.finish") && told.contains("results.jsonl"), "{told}");
+
+    std::fs::remove_dir_all(fleet.path("out/results.jsonl")).unwrap();
+    assert_eq!(fleet.result("stuck").await.unwrap()["succeeded"], 3);
+    fleet.stop().await;
+}

@@ -24,6 +24,11 @@ use circles::circles;
 
 /// The crates that `package` links, without build-time tools.
 fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
+    tree_with(package, &[], depth)
+}
+
+/// The same with these arguments, such as features.
+fn tree_with(package: &str, arguments: &[&str], depth: Option<u32>) -> BTreeSet<String> {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     command.args([
@@ -39,6 +44,7 @@ fn tree(package: &str, depth: Option<u32>) -> BTreeSet<String> {
         "--format",
         "{p}",
     ]);
+    command.args(arguments);
     if let Some(depth) = depth {
         command.args(["--depth", &depth.to_string()]);
     }
@@ -71,7 +77,7 @@ fn arrows_between_the_crates_point_one_way() {
     );
     assert_eq!(
         own("tidegate-quota"),
-        names(&["tidegate-types"]),
+        names(&["tidegate-lua", "tidegate-types"]),
         "quota knows no vendor and no Temporal"
     );
     assert_eq!(own("tidegate-providers"), names(&["tidegate-types"]), "providers know no quota");
@@ -80,6 +86,7 @@ fn arrows_between_the_crates_point_one_way() {
     assert_eq!(
         own("tidegate-activities"),
         names(&[
+            "tidegate-lua",
             "tidegate-types",
             "tidegate-documents",
             "tidegate-workflows",
@@ -90,7 +97,7 @@ fn arrows_between_the_crates_point_one_way() {
     );
     assert_eq!(
         own("tidegate-calls"),
-        names(&["tidegate-types", "tidegate-quota", "tidegate-providers"]),
+        names(&["tidegate-lua", "tidegate-types", "tidegate-quota", "tidegate-providers"]),
         "calls join the limiter with what is known of vendors"
     );
 }
@@ -124,6 +131,40 @@ fn workflows_link_nothing_that_does_input_or_output() {
         tree("tidegate-activities", None).contains("reqwest"),
         "the check can see what is there"
     );
+}
+
+/// Whoever takes the limiter alone is told what comes with it.
+#[test]
+fn the_limiters_readme_counts_what_it_links() {
+    let counted = |arguments: &[&str]| tree_with("tidegate-quota", arguments, None).len();
+    let row = format!(
+        "| `tls` (default) | `rediss://` | {} | {} |",
+        counted(&[]),
+        counted(&["--no-default-features"])
+    );
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("quota/README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    assert!(readme.contains(&row), "quota/README.md does not say {row}");
+}
+
+/// What is published must not need a file from outside its package.
+#[test]
+fn packages_hold_all_that_they_include() {
+    for (package, needed) in [
+        ("tidegate-lua", "reserve-8.lua"),
+        ("tidegate-lua", "include/state.lua"),
+        ("tidegate-quota", "README.md"),
+        ("tidegate", "build.rs"),
+        ("tidegate", "src/cli/page/favicon.svg"),
+    ] {
+        let mut command = Command::new(env!("CARGO"));
+        command.current_dir(env!("CARGO_MANIFEST_DIR"));
+        command.args(["package", "--list", "--allow-dirty", "--offline", "-p", package]);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let files = String::from_utf8(output.stdout).unwrap();
+        assert!(files.lines().any(|file| file == needed), "{package} lacks {needed}: {files}");
+    }
 }
 
 /// A new dependency of the workflows is a decision, not an accident.

@@ -17,11 +17,12 @@ fn the_gravest_cause_is_given() {
     )
     .unwrap();
     let class = class(&json!({ "model": "a:b", "lane": "interactive" }), &Config::default());
+    let held = Held::default();
     assert_eq!(class.lane.as_str(), "interactive");
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
     let why = |waits: &Waits, snapshot: &Snapshot| {
-        answer(&class, waits, None, None, (Some((&model, snapshot)), None, &[])).sentence
+        answer(&class, waits, None, None, (Some((&model, snapshot)), &held, None, &[])).sentence
     };
     assert_eq!(why(&turn, &snapshot), "it waits for quota: tokens");
     let unwritten = Waits { unwritten: 2, turn: 5, ..Waits::default() };
@@ -33,10 +34,22 @@ fn the_gravest_cause_is_given() {
         why(&turn, &snapshot),
         "it waits for the gate: paused for 1m 0s: holiday; `tidegate resume a:b` opens it now"
     );
+    let mut held = held.clone();
+    held.models.insert("a:b".parse().unwrap(), "holiday".to_owned());
+    let by_hand = answer(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
+    assert!(by_hand.sentence.contains("the gate: paused until it is resumed: holiday;"));
+    let finish = FailingStep {
+        what: "its results cannot be put together",
+        why: "Transient: no space left on device".to_owned(),
+        next: None,
+    };
+    let ended = Waits { step: Some(finish), ..Waits::default() };
+    let cause = answer(&class, &ended, None, None, (None, &held, None, &[]));
+    assert!(cause.stands && cause.sentence.contains("put together: Transient: no space left"));
     let totals = Totals { in_flight: 40, ..Totals::default() };
     let progress = Progress { totals, ..Progress::default() };
     let waiting = |waits: &Waits| {
-        answer(&class, waits, Some(&progress), None, (Some((&model, &snapshot)), None, &[]))
+        answer(&class, waits, Some(&progress), None, (Some((&model, &snapshot)), &held, None, &[]))
             .sentence
     };
     assert!(
@@ -50,7 +63,7 @@ fn the_gravest_cause_is_given() {
             &turn,
             None,
             Some("no worker".into()),
-            (Some((&model, &snapshot)), None, &[])
+            (Some((&model, &snapshot)), &held, None, &[])
         ),
         Cause::stands("no worker")
     );
@@ -63,6 +76,7 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
     let model =
         ModelQuota::new("openai:m".parse().unwrap(), limits, Charge::CAUTIOUS, lanes).unwrap();
     let class = class(&json!({ "model": "openai:m" }), &Config::default());
+    let held = Held::default();
     let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
     let of = |used, held| DimensionSnapshot { used, held, ..DimensionSnapshot::default() };
     let mut snapshot = Snapshot { factor: 1.0, ..Snapshot::default() };
@@ -70,7 +84,7 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
     snapshot.dimensions.input = of(60 * 1_400, 0);
     snapshot.dimensions.output = of(60 * 200, 0);
     snapshot.dimensions.combined = DimensionSnapshot { limit: 2_000_000, ..of(60 * 10_000, 0) };
-    let cause = answer(&class, &turn, None, None, (Some((&model, &snapshot)), None, &[]));
+    let cause = answer(&class, &turn, None, None, (Some((&model, &snapshot)), &held, None, &[]));
     for part in ["it waits for quota: tokens", "; max_output_tokens is taken to count", "= 640"] {
         assert!(cause.sentence.contains(part), "{}", cause.sentence);
     }

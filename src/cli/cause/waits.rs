@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::SystemTime};
 
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
-use crate::temporal::Pending;
+use crate::temporal::{LastFailure, Pending};
 
 /// The activities of documents begin so: whole ones, parts, and several in a call.
 const DOCUMENTS: &str = "tidegate.process_";
@@ -36,6 +36,33 @@ pub(in crate::cli) struct Waits {
     pub(in crate::cli) money: Option<String>,
     /// When the first and the last of those that wait are tried again.
     pub(in crate::cli) next: Option<(SystemTime, SystemTime)>,
+    /// A step of the batch itself that has failed and is tried again.
+    pub(in crate::cli) step: Option<FailingStep>,
+}
+
+/// A step that is nobody's document: of the plan, of a shard's seal, of the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct FailingStep {
+    /// What the batch does by it.
+    pub(in crate::cli) what: &'static str,
+    /// Why it failed last: the type and its sentence.
+    pub(in crate::cli) why: String,
+    /// When it is tried again, if that is not now.
+    pub(in crate::cli) next: Option<SystemTime>,
+}
+
+impl FailingStep {
+    fn of(step: &Pending) -> Option<Self> {
+        let what = match step.activity.as_str() {
+            "tidegate.plan" | "tidegate.plan_more" => "it cannot be planned",
+            "tidegate.seal_shard" => "results of a shard cannot be put together",
+            "tidegate.finish" => "its results cannot be put together",
+            _ => return None,
+        };
+        let LastFailure { kind, message, .. } = step.failure.as_ref()?;
+        let colon = if kind.is_empty() || message.is_empty() { "" } else { ": " };
+        Some(Self { what, why: format!("{kind}{colon}{message}"), next: step.next })
+    }
 }
 
 impl Waits {
@@ -47,6 +74,7 @@ impl Waits {
 
     pub(in crate::cli) fn of(pending: &[Pending]) -> Self {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
+        waits.step = pending.iter().find_map(FailingStep::of);
         for step in pending.iter().filter(|step| is_of_documents(step)) {
             if step.started {
                 waits.working += 1;
@@ -106,7 +134,6 @@ mod tests {
     use tidegate_workflows::contract::FailureDetails;
 
     use super::*;
-    use crate::temporal::LastFailure;
 
     fn failed(next: u64, kind: &str, waits_for: Option<WaitsFor>) -> Pending {
         let details = FailureDetails { waits_for, ..FailureDetails::default() };
@@ -159,6 +186,23 @@ mod tests {
         assert_eq!(seen.binding, Some(WaitsFor::Tokens));
         let (first, last) = seen.next.unwrap();
         assert!((84..=86).contains(&last.duration_since(first).unwrap().as_secs()));
+    }
+
+    #[test]
+    fn a_failing_step_of_the_batch_itself_is_kept_with_its_words() {
+        let of = |activity: &str| {
+            let activity = activity.to_owned();
+            Waits::of(&[Pending { activity, ..failed(9, "Transient", None) }])
+        };
+        let step = of("tidegate.finish").step.unwrap();
+        assert_eq!(
+            (step.what, step.why.as_str()),
+            ("its results cannot be put together", "Transient: why")
+        );
+        assert!(step.next.is_some());
+        assert_eq!(of("tidegate.process_document").step, None);
+        let untried = Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() };
+        assert_eq!(Waits::of(&[untried]), Waits::default());
     }
 
     #[test]

@@ -8,7 +8,10 @@ use tidegate_providers::{
     probe::{self, ProbeError, Probed},
 };
 
-use crate::config::{Config, mask, provider};
+use crate::{
+    cli::advice,
+    config::{Config, mask, provider},
+};
 
 use super::check::{Check, State};
 
@@ -74,7 +77,8 @@ async fn asked(
                     label,
                     seen,
                     format!(
-                        "correct providers.{name}.base-url, or let this machine reach it: its name, the network and proxies, and certificates"
+                        "correct {}, or let this machine reach it: its name, the network and proxies, and certificates",
+                        advice::setting(name, "base-url")
                     ),
                 ),
             }
@@ -96,7 +100,8 @@ fn no_key(label: &str, seen: &str, key: &provider::Key, name: &str) -> Check {
         label,
         seen,
         format!(
-            "key {key}; set the variable where the workers run, or name another with providers.{name}.api-key-env or api-key-file"
+            "key {key}; set the variable where the workers run, or name another with {} or api-key-file",
+            advice::setting(name, "api-key-env")
         ),
     )
 }

@@ -6,7 +6,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use redis::{Client, FromRedisValue, InfoDict, aio::MultiplexedConnection, cmd};
+use redis::{
+    Client, ErrorKind, FromRedisValue, InfoDict, RedisError, aio::MultiplexedConnection, cmd,
+};
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Quota};
 
 use crate::{
@@ -23,6 +25,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// Clocks that are further apart are worth a remark, though the quota does not depend on ours.
 const CLOCKS_APART: Duration = Duration::from_secs(1);
+
+const START: &str =
+    "start Redis (redis-server) or Valkey, or correct redis.url or TIDEGATE_REDIS__URL";
 
 pub(super) async fn all(config: &Config) -> Vec<Check> {
     let url = &config.redis.url;
@@ -52,11 +57,9 @@ fn nodes(url: &str) -> Vec<String> {
 
 async fn node_checks(url: &str) -> (Vec<Check>, bool) {
     let name = format!("redis {}", mask::url(url));
-    let remedy =
-        "start Redis (redis-server) or Valkey, or correct redis.url or TIDEGATE_REDIS__URL";
     let mut connection = match connect(url).await {
         Ok(connection) => connection,
-        Err(error) => return (vec![Check::fail(&name, error, remedy)], false),
+        Err((error, remedy)) => return (vec![Check::fail(&name, error, remedy)], false),
     };
     let mut checks = Vec::new();
     match ask::<InfoDict>(&mut connection, &["INFO"]).await {
@@ -84,12 +87,28 @@ async fn node_checks(url: &str) -> (Vec<Check>, bool) {
     (checks, true)
 }
 
-async fn connect(url: &str) -> Result<MultiplexedConnection, String> {
-    let client = Client::open(url).map_err(|error| error.to_string())?;
-    let connecting = Box::pin(client.get_multiplexed_async_connection());
-    match tokio::time::timeout(ANSWER_WITHIN, connecting).await {
-        Ok(connection) => connection.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("no answer within {ANSWER_WITHIN:?}")),
+/// A connection that is let in; else why not, and what to do.
+async fn connect(url: &str) -> Result<MultiplexedConnection, (String, &'static str)> {
+    let connecting = async {
+        let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
+        cmd("PING").query_async::<()>(&mut connection).await?;
+        Ok::<_, RedisError>(connection)
+    };
+    match tokio::time::timeout(ANSWER_WITHIN, Box::pin(connecting)).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err((error.to_string(), remedy(&error))),
+        Err(_) => Err((format!("no answer within {ANSWER_WITHIN:?}"), START)),
+    }
+}
+
+/// The password, where that is it.
+fn remedy(error: &RedisError) -> &'static str {
+    let is_refused = error.kind() == ErrorKind::AuthenticationFailed
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
+    if is_refused {
+        "correct the user and the password in redis.url or TIDEGATE_REDIS__URL: redis://user:password@host:6379"
+    } else {
+        START
     }
 }
 
@@ -216,6 +235,14 @@ mod tests {
 
     fn info(text: &str) -> InfoDict {
         InfoDict::new(text)
+    }
+
+    #[test]
+    fn a_refused_password_is_told_from_a_server_that_is_away() {
+        let refused = RedisError::from((ErrorKind::AuthenticationFailed, "no"));
+        assert!(remedy(&refused).contains("password"));
+        let away = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert_eq!(remedy(&away), START);
     }
 
     #[test]

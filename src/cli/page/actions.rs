@@ -1,14 +1,14 @@
 //! What can be done from the page: what `tidegate pause`, `resume` and `limits set` do, and what
 //! signals and a cancellation do to a batch.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use anyhow::{Context, bail};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tidegate_quota::{Change, Limited, PerLimit, Quota};
 use tidegate_types::ModelId;
 
-use crate::cli::{quota, snapshot::Eye};
+use crate::cli::{figures, quota, snapshot::Eye};
 
 /// No override ends later than this.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
@@ -36,7 +36,7 @@ pub(super) struct Action {
     value: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum What {
     Pause,
@@ -46,6 +46,25 @@ enum What {
     Retry,
     SetLimit,
     ClearLimits,
+}
+
+/// For the log: `set_limit openai:m tpm=500 for 1h 0m: why`.
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.action.serialize(&mut *f)?;
+        let what = self.model.iter().chain(&self.batch);
+        what.into_iter().try_for_each(|what| write!(f, " {}", what.escape_debug()))?;
+        if let (Some(limit), Some(value)) = (&self.limit, self.value) {
+            write!(f, " {}={value}", limit.escape_debug())?;
+        }
+        if let Some(seconds) = self.seconds {
+            write!(f, " for {}", figures::span(Duration::from_secs(seconds)))?;
+        }
+        if !self.why.is_empty() {
+            write!(f, ": {}", self.why.escape_debug())?;
+        }
+        Ok(())
+    }
 }
 
 impl Action {
@@ -190,5 +209,16 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         assert!(serde_json::from_value::<Action>(json!({"action": "sink"})).is_err());
+    }
+
+    #[test]
+    fn an_action_is_one_line_of_the_log() {
+        let shown = |action| serde_json::from_value::<Action>(action).unwrap().to_string();
+        assert_eq!(
+            shown(json!({"action": "set_limit", "model": "a:b", "limit": "tpm", "value": 500,
+                "seconds": 3600, "why": "too\nmuch"})),
+            "set_limit a:b tpm=500 for 1h 0m: too\\nmuch"
+        );
+        assert_eq!(shown(json!({"action": "cancel", "batch": "x"})), "cancel x");
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use maud::{DOCTYPE, Markup, html};
-use tidegate_activities::call::keys::RefusedKey;
+use tidegate_activities::call::card::RefusedKey;
 
 use super::chart::CHARTS;
 use crate::cli::{
@@ -166,7 +166,8 @@ fn of_day(model: &ModelSeen) -> Markup {
 
 fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
     let (id, running) = (seen.id(), seen.batch.is_running());
-    let eta = seen.eta().map_or_else(|| "unknown".to_owned(), span);
+    let end =
+        seen.eta().map_or_else(|| "end unknown".to_owned(), |eta| format!("done in {}", span(eta)));
     html! {
         article .batch {
             div .head {
@@ -189,7 +190,7 @@ fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
                         aria-label=(format!("progress of {id}")) { } " "
                     b { (count(totals.ended())) } " of " (count(progress.documents))
                     @if totals.failed > 0 { " · " span .bad { (count(totals.failed)) " failed" } }
-                    @if running { " · " (count(totals.in_flight)) " in flight · done in " (eta) }
+                    @if running { " · " (count(totals.in_flight)) " in flight · " (end) }
                     @if let (false, Some(took)) = (running, seen.took()) { " · took " (span(took)) }
                     " · " (format!("{:.0}", seen.per_minute())) " a minute"
                     " · " (dollars(totals.spend.cost_usd))

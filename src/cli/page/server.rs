@@ -169,7 +169,7 @@ async fn act(
     Json(action): Json<Action>,
 ) -> Response {
     if !shared.access.may_act(&headers) {
-        warn!(%from, ?action, "an action was refused: no token, or a wrong one");
+        warn!(%from, %action, "an action was refused: no token, or a wrong one");
         let why = match &shared.access.token {
             Some(_) => "the token is missing or wrong",
             None => {
@@ -182,11 +182,11 @@ async fn act(
     shared.eye.forget().await;
     match done {
         Ok(()) => {
-            info!(%from, ?action, "done from the page");
+            info!(%from, %action, "done from the page");
             StatusCode::NO_CONTENT.into_response()
         }
         Err(error) => {
-            warn!(%from, ?action, "an action from the page failed: {error:#}");
+            warn!(%from, %action, "an action from the page failed: {error:#}");
             (StatusCode::BAD_REQUEST, format!("{error:#}")).into_response()
         }
     }

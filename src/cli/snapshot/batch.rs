@@ -9,9 +9,12 @@ use tidegate_workflows::contract::Progress;
 
 use crate::{
     cli::{
-        cause::{self, Cause},
+        advice,
+        cause::{self, Cause, Look},
         failed::{self, Failed},
-        figures, follow, place, summary,
+        figures,
+        outlook::{self, Outlook},
+        place, summary,
     },
     config::Config,
     temporal::{Batch, Ending, NoProgress, Temporal},
@@ -34,6 +37,10 @@ pub(in crate::cli) struct BatchSeen {
     pub(in crate::cli) cause: Option<Cause>,
     /// The most frequent first.
     pub(in crate::cli) failed: Vec<Failed>,
+    /// What it still asks of its model.
+    pub(in crate::cli) outlook: Option<Outlook>,
+    /// What that comes to beside the other batches; else there is the pace so far.
+    pub(in crate::cli) left: Option<Duration>,
 }
 
 /// A running batch is asked; of one that has ended, the result is read.
@@ -41,7 +48,7 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
     if batch.is_running() {
         return match temporal.progress(&batch.id).await {
             Ok(progress) => Known::Progress(Box::new(progress)),
-            Err(NoProgress::NoWorker) => Known::Nothing(follow::no_worker(temporal)),
+            Err(NoProgress::NoWorker) => Known::Nothing(advice::no_worker(temporal)),
             Err(NoProgress::Unknown) => Known::Nothing("it is gone".to_owned()),
             Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
         };
@@ -53,29 +60,65 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
     }
 }
 
-/// All that is to be known of it.
+/// All that is to be known of it but for the other batches: [`forecast`] looks at these.
 pub(in crate::cli) async fn seen(
     config: &Config,
     limiter: &Quota,
     temporal: &Temporal,
     batch: Batch,
 ) -> BatchSeen {
+    looked(config, limiter, temporal, batch).await.0
+}
+
+/// All that is to be known of one, where no others are looked at.
+pub(in crate::cli) async fn alone(
+    config: &Config,
+    limiter: &Quota,
+    temporal: &Temporal,
+    batch: Batch,
+) -> BatchSeen {
+    let (mut seen, look) = looked(config, limiter, temporal, batch).await;
+    if let Some(look) = &look {
+        seen.left = outlook::left(config, limiter, temporal, seen.id(), look).await;
+    }
+    seen
+}
+
+async fn looked(
+    config: &Config,
+    limiter: &Quota,
+    temporal: &Temporal,
+    batch: Batch,
+) -> (BatchSeen, Option<Look>) {
     let known = known(temporal, &batch).await;
-    let cause = match batch.is_running() {
-        true => cause::look(config, limiter, temporal, &batch).await.map(|look| look.cause).ok(),
+    let look = match batch.is_running() {
+        true => cause::look(config, limiter, temporal, &batch).await.ok(),
         false => None,
     };
+    let outlook = look.as_ref().and_then(Outlook::seen);
+    let cause = look.as_ref().map(|look| look.cause.clone());
     let failed = match &known {
         Known::Progress(progress) => failed::of(config, progress).await,
         Known::Nothing(_) => Vec::new(),
     };
-    BatchSeen { batch, known, cause, failed }
+    (BatchSeen { batch, known, cause, failed, outlook, left: None }, look)
+}
+
+/// When these batches will be done, each beside the others.
+pub(in crate::cli) fn forecast(batches: &mut [BatchSeen]) {
+    let outlook = |seen: &BatchSeen| seen.outlook.clone().filter(|_| !seen.is_paused());
+    let all: Vec<Option<Outlook>> = batches.iter().map(outlook).collect();
+    for (place, seen) in batches.iter_mut().enumerate() {
+        let others = all.iter().enumerate().filter(|(other, _)| *other != place);
+        let others = others.filter_map(|(_, other)| other.as_ref());
+        seen.left = all.get(place).and_then(Option::as_ref).map(|own| own.left(others));
+    }
 }
 
 impl BatchSeen {
     /// Without a look at what holds it back.
     pub(in crate::cli) fn listed(batch: Batch, known: Known) -> Self {
-        Self { batch, known, cause: None, failed: Vec::new() }
+        Self { batch, known, cause: None, failed: Vec::new(), outlook: None, left: None }
     }
 
     pub(in crate::cli) fn id(&self) -> &str {
@@ -109,7 +152,7 @@ impl BatchSeen {
         if !self.batch.is_running() || self.cause.as_ref().is_some_and(|cause| cause.stands) {
             return None;
         }
-        figures::time(progress.eta.as_deref()).and_then(figures::until)
+        self.left.or_else(|| figures::time(progress.eta.as_deref()).and_then(figures::until))
     }
 
     /// Documents a minute that were worked on to their end, since it was started.
@@ -145,9 +188,10 @@ impl BatchSeen {
         }
         if let Some(cause) = &self.cause {
             value["why"] = cause.sentence.as_str().into();
-            if cause.stands {
-                value["eta"] = Value::Null;
-            }
+        }
+        if self.batch.is_running() {
+            // As long as it is known to go on; the contract's field, with what the quota says.
+            value["eta"] = self.eta().map(|left| figures::stamp(SystemTime::now() + left)).into();
         }
         if !self.failed.is_empty() {
             value["failures_by_type"] = failed::value(&self.failed, None);

@@ -8,7 +8,7 @@ use std::{
 
 use futures::{StreamExt, stream};
 use serde::Serialize;
-use tidegate_activities::call::keys::cards;
+use tidegate_activities::call::card::cards;
 use tidegate_quota::Quota;
 use tokio::sync::Mutex;
 
@@ -189,7 +189,9 @@ impl Eye {
                 _ => batch::seen(&self.config, &self.quota, temporal, batch).await,
             }
         });
-        Ok(stream::iter(asked).buffered(AT_ONCE).collect().await)
+        let mut seen: Vec<BatchSeen> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        batch::forecast(&mut seen);
+        Ok(seen)
     }
 }
 
@@ -199,7 +201,7 @@ fn key(batch: &Batch) -> (String, Option<SystemTime>) {
 
 #[cfg(test)]
 pub(in crate::cli) mod tests {
-    use tidegate_activities::call::keys::Card;
+    use tidegate_activities::call::card::Card;
     use tidegate_quota::{
         Charge, Dimension, Lanes, Limits, ModelQuota, Snapshot as Quota, holds::Held,
         snapshot::LaneSnapshot,

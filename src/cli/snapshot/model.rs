@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use tidegate_activities::call::keys::Card;
+use tidegate_activities::call::card::Card;
 use tidegate_quota::{
     Counted, DayLimit, Limited, ModelQuota, Snapshot, call_stats, history::History, holds::Held,
     snapshot::DimensionSnapshot, unused,
@@ -139,7 +139,7 @@ impl ModelSeen {
             pause_reason: Some(snapshot.reason.clone()).filter(|reason| !reason.is_empty()),
             paused_until_resume: held.models.contains_key(&model.id),
             exhausted: snapshot.exhausted,
-            binds: binds(model, snapshot),
+            binds: binds(model, snapshot, held),
             counts: snapshot.counted,
             unused_output: unused(model, snapshot),
             is_down: trouble.as_ref().is_some_and(Trouble::is_down),
@@ -177,14 +177,9 @@ impl ModelSeen {
         if !self.is_closed() {
             return "open".to_owned();
         }
-        let what = if self.exhausted { "exhausted" } else { "paused" };
-        let length = if self.paused_until_resume {
-            "until it is resumed".to_owned()
-        } else {
-            format!("for {}", span(Duration::from_secs_f64(self.paused_seconds)))
-        };
-        let why = self.pause_reason.as_deref().map_or_else(String::new, |why| format!(": {why}"));
-        format!("{what} {length}{why}")
+        let length =
+            (!self.paused_until_resume).then(|| Duration::from_secs_f64(self.paused_seconds));
+        gate(self.exhausted, length, self.pause_reason.as_deref().unwrap_or_default())
     }
 
     pub(in crate::cli) fn waiting(&self) -> u64 {
@@ -259,6 +254,12 @@ fn reasons(
     if at_once && let Some(cap) = snapshot.cap {
         reasons.push(format!("capped at {} after overloads", count(cap)));
     }
+    if !at_once && seen.used > seen.limit {
+        reasons.push(
+            "more than the limit is in use: a full bucket was spent beside it, or it was higher before"
+                .to_owned(),
+        );
+    }
     if seen.others > 0 {
         reasons.push(format!("others on this account use {}", count(seen.others)));
     }
@@ -266,9 +267,15 @@ fn reasons(
 }
 
 /// One sentence: what holds documents back, if anything does.
-pub(in crate::cli) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<String> {
+pub(in crate::cli) fn binds(
+    model: &ModelQuota,
+    snapshot: &Snapshot,
+    held: &Held,
+) -> Option<String> {
     if snapshot.exhausted || !snapshot.pause.is_zero() {
-        return Some(format!("the gate: {}", gate(snapshot)));
+        let until_resume = held.models.contains_key(&model.id);
+        let length = (!until_resume).then_some(snapshot.pause);
+        return Some(format!("the gate: {}", gate(snapshot.exhausted, length, &snapshot.reason)));
     }
     let spent =
         |day: &DayLimit| model.limits.day(*day).is_some_and(|limit| snapshot.day(*day) >= limit);
@@ -279,13 +286,15 @@ pub(in crate::cli) fn binds(model: &ModelQuota, snapshot: &Snapshot) -> Option<S
     let fullest = limits.iter().max_by(|a, b| a.part().total_cmp(&b.part()))?;
     let waiting: u64 = snapshot.lanes.iter().map(|lane| lane.waiting).sum();
     let is_full = fullest.part() >= FULL || waiting > 0;
+    let name = fullest.limited.name();
     is_full.then(|| {
-        format!(
-            "{}: {} used, {} free",
-            fullest.limited.name(),
-            percent(fullest.part()),
-            count(fullest.headroom)
-        )
+        if fullest.used > fullest.effective_limit {
+            let (used, limit) = (count(fullest.used), count(fullest.effective_limit));
+            format!("{name}: used up, {used} are in use at a limit of {limit}")
+        } else {
+            let (part, free) = (percent(fullest.part()), count(fullest.headroom));
+            format!("{name}: {part} used, {free} free")
+        }
     })
 }
 
@@ -294,10 +303,11 @@ pub(in crate::cli) fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<
     unused::unused(model, snapshot).map(|unused| unused.sentence())
 }
 
-/// `paused for 1m 0s: reason`.
-fn gate(snapshot: &Snapshot) -> String {
-    let state = if snapshot.exhausted { "exhausted" } else { "paused" };
-    let why =
-        if snapshot.reason.is_empty() { String::new() } else { format!(": {}", snapshot.reason) };
-    format!("{state} for {}{why}", span(snapshot.pause))
+/// `paused for 1m 0s: reason`; without a length, until somebody resumes it.
+fn gate(exhausted: bool, length: Option<Duration>, reason: &str) -> String {
+    let state = if exhausted { "exhausted" } else { "paused" };
+    let length = length
+        .map_or_else(|| "until it is resumed".to_owned(), |length| format!("for {}", span(length)));
+    let colon = if reason.is_empty() { "" } else { ": " };
+    format!("{state} {length}{colon}{reason}")
 }

@@ -29,8 +29,12 @@ pub(super) fn of(
         return format!("{} paused", batches_of(paused));
     }
     let etas: Vec<_> = running.iter().filter(|batch| !batch.is_paused()).map(|b| b.eta()).collect();
+    let stands = running.iter().filter(|batch| !batch.is_paused()).find_map(|batch| {
+        let cause = batch.cause.as_ref().filter(|cause| cause.stands)?;
+        Some(format!("; {}: {}", batch.batch.id, cause.sentence))
+    });
     let done = if etas.iter().any(Option::is_none) {
-        "; nobody knows yet when they are done".to_owned()
+        format!("{}; nobody knows yet when they are done", stands.unwrap_or_default())
     } else {
         etas.into_iter()
             .max()
@@ -103,6 +107,8 @@ mod tests {
         let waits = &mut seen.batches[0].cause.as_mut().unwrap().stands;
         *waits = true;
         assert!(said(&seen).ends_with("; nobody knows yet when they are done"), "{}", said(&seen));
+        let stands = "; contracts-20261120-184530-03f9a: it waits for quota: tokens: 97.0";
+        assert!(said(&seen).contains(stands), "{}", said(&seen));
         seen.models[0].paused_seconds = 30.0;
         seen.models[0].pause_reason = Some("rate_limited".to_owned());
         assert_eq!(said(&seen), "openai:gpt-4.1-mini is paused for 30s: rate_limited");

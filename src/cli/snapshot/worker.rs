@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 use tidegate_activities::call::{
-    keys::{Card, RefusedKey},
+    card::{Card, RefusedKey},
     recent::RecentCalls,
 };
 use tidegate_types::ModelId;

@@ -10,7 +10,7 @@ use ratatui::{
 
 use crate::cli::{
     advice,
-    figures::{count, dollars, percent, span},
+    figures::{count, counted, dollars, percent, span},
     snapshot::{BatchSeen, ModelSeen, Snapshot},
 };
 
@@ -129,8 +129,9 @@ impl Screen {
             Paragraph::new(self.seen.verdict.as_str()).style(bold).wrap(Wrap { trim: true }),
             verdict,
         );
-        let (workers, at) = (count(self.seen.workers.len() as u64), &self.seen.at);
-        frame.render_widget(Line::styled(format!("{workers} workers · {at}"), faint()), rest);
+        let (workers, at) = (self.seen.workers.len() as u64, &self.seen.at);
+        let workers = counted(workers, "worker");
+        frame.render_widget(Line::styled(format!("{workers} · {at}"), faint()), rest);
     }
 
     fn table_of_models(&self, frame: &mut Frame<'_>, area: Rect) {
@@ -305,7 +306,7 @@ mod tests {
             let is_there = |line: &&str| words.iter().all(|word| line.contains(word));
             assert!(lines.iter().any(is_there), "{words:?}: {shown}");
         };
-        has(&["1 workers", "2026-11-20T18:50:00Z"]);
+        has(&["1 worker · 2026-11-20T18:50:00Z"]);
         has(&["MODEL", "LIMIT", "USED", "IN FLIGHT", "WAITING", "GATE"]);
         has(&["openai:gpt-4.1-mini", "392,000 tokens", "97.0 %", "42", "120", "open"]);
         has(&["contracts-2026", "running", "1,250 of 5,000", "3", "15m 3", "$4.25"]);

@@ -1,0 +1,286 @@
+//! When a batch will be done: by the pace so far, and by what the quota leaves.
+//!
+//! The pace so far says too little twice. A batch that begins with a full bucket is fast until that
+//! is spent, and one whose calls take long is slow until the first of them have come back. So the
+//! calls that are still to be made are held against the limits in force:
+//!
+//! ```text
+//! quota = gate + (calls left × use of a call − what is free now) / limit, in the dimension that
+//!         takes longest, + the time of one call
+//! ```
+//!
+//! Batches of one model share it by their lanes, and those that end sooner leave their part to the
+//! others. The forecast is the longer of the two. Where callers wait and the batch is younger than a
+//! window, the pace so far says least: the forecast lies between what the quota gives with what is
+//! free now, if calls may come in bursts, and without it.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use tidegate_quota::{Amounts, Limited, ModelQuota, PerDimension, Quota, Snapshot};
+use tidegate_types::{Charge, Lane, ModelId, Spend};
+use tidegate_workflows::contract::Progress;
+
+use super::{
+    cause::{self, Class, Look},
+    figures,
+};
+use crate::{config::Config, temporal::Temporal};
+
+/// So many other batches are asked what they still have to do, where only one is looked at.
+const OTHERS: usize = 8;
+
+/// The quota is looked at as often as this while a batch is followed.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Until so many calls' time has passed, the pace so far is too slow.
+const SETTLED: u32 = 4;
+
+/// What a running batch still asks of its model, and what that gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::cli) struct Outlook {
+    /// The model, or the group of models that have one quota.
+    quota: String,
+    lane: Lane,
+    /// Of each limit, the part that its lane is sure of.
+    share: f64,
+    /// What its calls that are not admitted yet will use.
+    needs: PerDimension<f64>,
+    calls: f64,
+    /// What is admitted in a second, of what is limited.
+    rates: PerDimension<Option<f64>>,
+    /// The same of calls, by the limit on calls at once.
+    calls_rate: Option<f64>,
+    free: PerDimension<f64>,
+    /// Calls may come in bursts as large as what is free.
+    bursts: bool,
+    /// Callers wait for their turn.
+    waits: bool,
+    /// Until the gate opens.
+    gate: Duration,
+    /// From the last call's admission to its end.
+    a_call: Duration,
+    /// By the pace so far; whether that says enough yet.
+    by_pace: Option<Duration>,
+    is_young: bool,
+}
+
+impl Outlook {
+    /// Of a batch that was looked at.
+    pub(in crate::cli) fn seen(look: &Look) -> Option<Self> {
+        let (model, seen) = look.quota.as_ref()?;
+        Self::of(&look.class, look.progress.as_ref()?, (model, seen), SystemTime::now())
+    }
+
+    /// Of a batch that goes on; `None` before its first document is done, and where its model is
+    /// not known or not asked: the provider's batch API has no quota of this kind.
+    pub(in crate::cli) fn of(
+        class: &Class,
+        progress: &Progress,
+        (model, seen): (&ModelQuota, &Snapshot),
+        now: SystemTime,
+    ) -> Option<Self> {
+        let totals = &progress.totals;
+        let lane = seen.lanes.iter().find(|lane| lane.lane == class.lane);
+        let waits = lane.is_some_and(|lane| lane.waiting > 0);
+        if totals.worked() == 0 || (seen.used().requests == 0 && !waits) {
+            return None;
+        }
+        let a_call = a_call(&totals.spend, &model.charge, seen)?;
+        let left = figures::ratio(progress.documents.saturating_sub(totals.ended()), 1);
+        let a_document = match totals.spend.provider_calls {
+            0 => 1.0,
+            calls => figures::ratio(calls, totals.worked()),
+        };
+        // What is admitted is paid for.
+        let admitted = lane.map_or(0, |lane| lane.in_flight).min(totals.in_flight);
+        let admitted = figures::ratio(admitted, 1);
+        let calls = (left * a_document - admitted).max(0.0);
+        let share = lane.map_or(tidegate_quota::Share::ALL, |lane| lane.share);
+        let window = model.limits.window.as_secs_f64();
+        let rates = seen.dimensions.map(|it| {
+            let limit = figures::ratio(it.limit.saturating_sub(it.others), 1);
+            (limit > 0.0).then(|| limit * share.ceiling / window)
+        });
+        let at_once = figures::ratio(seen.of(Limited::InFlight).limit, 1) * share.ceiling;
+        let latency = seen.latency.as_secs_f64();
+        let began = figures::time(progress.started_at.as_deref());
+        let age = began.and_then(|began| now.duration_since(began).ok()).unwrap_or_default();
+        let eta = figures::time(progress.eta.as_deref());
+        Some(Self {
+            quota: quota_of(model).to_owned(),
+            lane: class.lane.clone(),
+            share: share.guaranteed.max(0.01),
+            needs: a_call.map(|used| used * calls),
+            calls,
+            rates,
+            calls_rate: (at_once > 0.0 && latency > 0.0).then(|| at_once / latency),
+            free: seen.dimensions.map(|it| figures::ratio(it.limit.saturating_sub(it.used), 1)),
+            bursts: model.limits.burst_max.is_some(),
+            waits,
+            gate: seen.pause,
+            a_call: seen.latency,
+            by_pace: eta.map(|eta| eta.duration_since(now).unwrap_or_default()),
+            is_young: age < model.limits.window.max(seen.latency * SETTLED),
+        })
+    }
+
+    /// Until the batch is done, beside these other ones.
+    pub(in crate::cli) fn left<'a>(&self, others: impl IntoIterator<Item = &'a Self>) -> Duration {
+        let beside: Vec<&Self> =
+            others.into_iter().filter(|other| other.quota == self.quota).collect();
+        let longest = self.by_quota(&beside, 0.0);
+        // At an even pace, who waits has what is free in its own time.
+        let is_even = self.waits && !self.bursts;
+        let shortest = if is_even { longest } else { self.by_quota(&beside, 1.0) };
+        match self.by_pace.map(|pace| self.gate + pace) {
+            Some(pace) if self.waits && self.is_young => pace.clamp(shortest, longest),
+            Some(pace) => pace.max(shortest),
+            None => shortest,
+        }
+    }
+
+    /// `free` is the part of what is free now that is had at once.
+    fn by_quota(&self, others: &[&Self], free: f64) -> Duration {
+        let all = |of: &dyn Fn(&Self) -> f64| -> f64 {
+            let weight = |it: &Self| {
+                let beside = others.iter().filter(|other| other.lane == it.lane).count();
+                let own = usize::from(self.lane == it.lane);
+                it.share / figures::ratio((beside + own) as u64, 1)
+            };
+            // Another has its part until it is done itself, or this one is.
+            let mine = of(self);
+            let theirs = |it: &Self| of(it).min(mine * weight(it) / weight(self));
+            mine + others.iter().copied().map(theirs).sum::<f64>()
+        };
+        let of_limits = self.rates.iter().filter_map(|(dimension, rate)| {
+            let needs = all(&|it| it.needs[dimension]) - self.free[dimension] * free;
+            Some((needs / (*rate)?).max(0.0))
+        });
+        let at_once = self.calls_rate.map(|rate| all(&|it| it.calls) / rate);
+        let longest = of_limits.chain(at_once).fold(0.0, f64::max);
+        self.gate + Duration::try_from_secs_f64(longest).unwrap_or_default() + self.a_call
+    }
+}
+
+fn quota_of(model: &ModelQuota) -> &str {
+    model.group.as_deref().unwrap_or(model.id.as_str())
+}
+
+/// What one call uses. Where the provider counts output that was allowed and not used, the batch's
+/// own figures do not say it, and those of the window do.
+fn a_call(spend: &Spend, charge: &Charge, seen: &Snapshot) -> Option<PerDimension<f64>> {
+    let settled = seen.dimensions.map(|it| it.used.saturating_sub(it.held));
+    let of_window =
+        (settled.requests > 0).then(|| settled.map(|used| figures::ratio(used, settled.requests)));
+    let own = (spend.provider_calls > 0).then(|| {
+        let cached = if charge.cached_input { 0 } else { spend.cached_input_tokens };
+        let input = spend.input_tokens.saturating_sub(cached);
+        let a_call = |amount| figures::ratio(amount, spend.provider_calls);
+        let used = Amounts::call(input, spend.output_tokens).map(a_call);
+        let combined = used.input + used.output * charge.output_weight;
+        PerDimension { requests: 1.0, combined, ..used }
+    });
+    if charge.unused_returns { own.or(of_window) } else { of_window.or(own) }
+}
+
+/// Until a batch that was looked at is done, beside the others, which are asked; `None` where nobody
+/// knows.
+pub(in crate::cli) async fn left(
+    config: &Config,
+    limiter: &Quota,
+    temporal: &Temporal,
+    id: &str,
+    look: &Look,
+) -> Option<Duration> {
+    let progress = look.progress.as_ref().filter(|progress| !progress.paused)?;
+    if look.cause.stands {
+        return None;
+    }
+    let Some(own) = Outlook::seen(look) else {
+        return figures::time(progress.eta.as_deref()).and_then(figures::until);
+    };
+    let (model, seen) = look.quota.as_ref()?;
+    Some(own.left(&others(config, limiter, temporal, id, (model, seen)).await))
+}
+
+/// What the other batches that go on ask of this model.
+async fn others(
+    config: &Config,
+    limiter: &Quota,
+    temporal: &Temporal,
+    id: &str,
+    quota: (&ModelQuota, &Snapshot),
+) -> Vec<Outlook> {
+    let running = temporal.running().await.unwrap_or_default();
+    let same = |model: &ModelId| {
+        let found = limiter.models().find(|it| it.id == *model);
+        found.is_some_and(|found| quota_of(found) == quota_of(quota.0))
+    };
+    let mut others = Vec::new();
+    for other in running.iter().filter(|other| *other != id).take(OTHERS) {
+        let Ok(input) = temporal.input(other).await else { continue };
+        let class = cause::class(&input, config);
+        if !class.models.first().is_some_and(same) {
+            continue;
+        }
+        let progress = temporal.progress(other).await.ok().filter(|progress| !progress.paused);
+        let now = SystemTime::now();
+        others.extend(progress.and_then(|progress| Outlook::of(&class, &progress, quota, now)));
+    }
+    others
+}
+
+/// When the batch that is followed will be done.
+pub(in crate::cli) struct Ahead<'a> {
+    config: &'a Config,
+    temporal: &'a Temporal,
+    id: &'a str,
+    limiter: Option<Quota>,
+    class: Option<Class>,
+    looked: Option<Instant>,
+    quota: Option<(ModelQuota, Snapshot)>,
+    others: Vec<Outlook>,
+}
+
+impl<'a> Ahead<'a> {
+    pub(in crate::cli) fn new(config: &'a Config, temporal: &'a Temporal, id: &'a str) -> Self {
+        Self {
+            config,
+            temporal,
+            id,
+            limiter: config.quota().ok(),
+            class: None,
+            looked: None,
+            quota: None,
+            others: Vec::new(),
+        }
+    }
+
+    /// Until it is done, this far; the quota is looked at now and then. `None` where that says
+    /// nothing beyond the pace so far.
+    pub(in crate::cli) async fn left(&mut self, progress: &Progress) -> Option<Duration> {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+            self.look().await;
+            self.looked = Some(Instant::now());
+        }
+        let (model, seen) = self.quota.as_ref()?;
+        let own = Outlook::of(self.class.as_ref()?, progress, (model, seen), SystemTime::now())?;
+        Some(own.left(&self.others))
+    }
+
+    async fn look(&mut self) {
+        let Some(limiter) = &self.limiter else { return };
+        if self.class.is_none() {
+            let input = self.temporal.input(self.id).await.ok();
+            self.class = input.map(|input| cause::class(&input, self.config));
+        }
+        let Some(class) = &self.class else { return };
+        self.quota = cause::quota(limiter, class).await.0;
+        if let Some((model, seen)) = &self.quota {
+            self.others = others(self.config, limiter, self.temporal, self.id, (model, seen)).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

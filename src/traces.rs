@@ -1,0 +1,290 @@
+//! OpenTelemetry: one trace of a batch, from whoever starts it through its workflows and activities to
+//! each provider's call and the answer that was written. Off, and free, unless the standard variables
+//! name where it goes:
+//!
+//! | variable | means |
+//! |---|---|
+//! | `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | a collector's URL: switches it on |
+//! | `OTEL_TRACES_EXPORTER` | `otlp` switches it on (`http://localhost:4318` then), `none` off |
+//! | `OTEL_SDK_DISABLED` | `true`: off |
+//! | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | whose spans these are [`tidegate`] |
+//! | `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_…` | as OpenTelemetry has it |
+//!
+//! The context goes from process to process in the header `_tracer-data` that all of Temporal's SDKs
+//! use: the SDK's own plug-in puts it there and takes it from there.
+
+use std::{
+    env,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::{Request, Response};
+use opentelemetry::{Context, global, trace::Status, trace::TracerProvider as _};
+use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
+use opentelemetry_sdk::{
+    Resource,
+    error::OTelSdkResult,
+    trace::{BatchSpanProcessor, SdkTracerProvider, Span, SpanData, SpanProcessor},
+};
+use temporalio_client::{ClientOptions, ClientPlugin as _};
+use temporalio_sdk::{
+    SimplePlugin,
+    opentelemetry::{INSTRUMENTATION_SCOPE, OpenTelemetryPlugin, WorkflowIdGenerator},
+};
+use tokio::runtime::Handle;
+use tracing::{Subscriber, info, warn};
+use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
+
+/// A collector that takes longer is not there.
+const SENT_WITHIN: Duration = Duration::from_secs(10);
+
+/// A program that ends waits so long for what is not sent yet.
+const FLUSHED_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the words of an error may be.
+const LONGEST_ERROR: usize = 300;
+
+static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
+
+/// Why there is nothing to see, or where it goes.
+enum Wanted {
+    No,
+    Yes,
+    /// What the variables ask for is not there.
+    Not(String),
+}
+
+/// What the variables say.
+fn wanted(variable: impl Fn(&str) -> Option<String>) -> Wanted {
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    if variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Wanted::No;
+    }
+    let named = |name: &str| {
+        variable(&format!("OTEL_EXPORTER_OTLP_TRACES_{name}"))
+            .or_else(|| variable(&format!("OTEL_EXPORTER_OTLP_{name}")))
+    };
+    match variable("OTEL_TRACES_EXPORTER").as_deref() {
+        Some("otlp") => {}
+        None if named("ENDPOINT").is_some() => {}
+        None | Some("none") => return Wanted::No,
+        Some(other) => {
+            return Wanted::Not(format!(
+                "OTEL_TRACES_EXPORTER is \"{other}\"; \"otlp\" and \"none\" are known"
+            ));
+        }
+    }
+    match named("PROTOCOL").as_deref() {
+        None | Some("http/protobuf") => Wanted::Yes,
+        Some(other) => Wanted::Not(format!(
+            "OTEL_EXPORTER_OTLP_PROTOCOL is \"{other}\"; this program speaks http/protobuf, which collectors take at port 4318"
+        )),
+    }
+}
+
+/// What makes spans of `tracing` spans of OpenTelemetry, if the variables ask for it; or why not. For
+/// a process, once, in its Tokio runtime.
+pub(crate) fn layer<S>() -> Result<Option<impl Layer<S> + Send + Sync + use<S>>, String>
+where
+    S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
+{
+    match wanted(|name| env::var(name).ok()) {
+        Wanted::No => return Ok(None),
+        Wanted::Not(why) => return Err(why),
+        Wanted::Yes => {}
+    }
+    let provider = provider().map_err(|error| format!("{error:#}"))?;
+    let tracer = provider.tracer("tidegate");
+    global::set_tracer_provider(provider.clone());
+    if PROVIDER.set(provider).is_err() {
+        return Ok(None);
+    }
+    // Of our own alone: the libraries below have spans for each poll and each frame.
+    let ours = filter_fn(|meta| meta.is_span() && meta.target().starts_with("tidegate"));
+    let layer = tracing_opentelemetry::layer()
+        .with_tracer(tracer)
+        .with_location(false)
+        .with_threads(false)
+        .with_target(false)
+        .with_tracked_inactivity(false);
+    Ok(Some(layer.with_filter(ours)))
+}
+
+fn provider() -> anyhow::Result<SdkTracerProvider> {
+    let runtime = Handle::try_current().context("traces need a Tokio runtime")?;
+    let http = reqwest::Client::builder().timeout(SENT_WITHIN).build()?;
+    let sender = Sender { http, runtime, fails: Arc::default() };
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(sender)
+        .build()
+        .context("OTEL_EXPORTER_OTLP_… cannot be used")?;
+    Ok(SdkTracerProvider::builder()
+        .with_id_generator(WorkflowIdGenerator::default())
+        .with_resource(resource())
+        .with_span_processor(Shown(BatchSpanProcessor::builder(exporter).build()))
+        .build())
+}
+
+/// Whose spans these are, as the variables say.
+fn resource() -> Resource {
+    let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let says_so = |name: &str, key: &str| env::var(name).is_ok_and(|value| value.contains(key));
+    let named =
+        says_so("OTEL_SERVICE_NAME", "") || says_so("OTEL_RESOURCE_ATTRIBUTES", "service.name=");
+    let resource = Resource::builder().with_attribute(version);
+    if named { resource } else { resource.with_service_name("tidegate") }.build()
+}
+
+/// The Temporal SDK's plug-in, where there are traces.
+pub(crate) fn plugin() -> Option<SimplePlugin> {
+    PROVIDER.get().map(|_| OpenTelemetryPlugin::builder().build())
+}
+
+/// What this client starts and signals carries the trace on.
+pub(crate) fn follow(client: &mut ClientOptions) -> anyhow::Result<()> {
+    let Some(plugin) = plugin() else { return Ok(()) };
+    plugin.configure_client_options(client).context("traces cannot be joined")
+}
+
+/// Sends what is left. Nothing is traced after it.
+pub(crate) async fn end() {
+    if let Some(provider) = PROVIDER.get().cloned() {
+        // It blocks, while the runtime sends.
+        let ended =
+            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSHED_WITHIN));
+        if !matches!(ended.await, Ok(Ok(()))) {
+            warn!("the last spans were not sent");
+        }
+    }
+}
+
+/// Sends spans with the client that this program has anyway; the exporter's thread has no runtime.
+#[derive(Debug, Clone)]
+struct Sender {
+    http: reqwest::Client,
+    runtime: Handle,
+    /// So that one line says it, and not one for each attempt.
+    fails: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl HttpClient for Sender {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let (http, fails) = (self.http.clone(), Arc::clone(&self.fails));
+        let host = request.uri().host().map(str::to_owned);
+        let sent = async move {
+            let reply = http.execute(request.try_into()?).await?.error_for_status()?;
+            let status = reply.status();
+            Ok::<_, reqwest::Error>((status, reply.bytes().await?))
+        };
+        // The URL may hold a password.
+        let sent = self.runtime.spawn(sent).await?;
+        let sent = sent.map_err(|error| anyhow::Error::from(error.without_url()));
+        let failed = sent.is_err();
+        if fails.swap(failed, Ordering::Relaxed) != failed {
+            match &sent {
+                Ok(_) => info!("spans are taken again"),
+                Err(error) => warn!(
+                    host,
+                    "spans are not taken, and are lost: {error:#}; see to the collector, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+                ),
+            }
+        }
+        let (status, body) = sent?;
+        Ok(Response::builder().status(status).body(body)?)
+    }
+}
+
+/// Lets pass what tells of a batch, and makes errors short.
+///
+/// Whoever follows a batch asks for its state each second: those questions are no part of its story.
+/// The SDK writes an error's whole structure into the span of an activity, details in bytes included,
+/// and calls a document that waits for quota an error.
+#[derive(Debug)]
+struct Shown<P>(P);
+
+impl<P: SpanProcessor> SpanProcessor for Shown<P> {
+    fn on_start(&self, span: &mut Span, context: &Context) {
+        self.0.on_start(span, context);
+    }
+
+    fn on_end(&self, span: SpanData) {
+        if let Some(span) = shown(span) {
+            self.0.on_end(span);
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.0.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.0.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.0.set_resource(resource);
+    }
+}
+
+fn shown(mut span: SpanData) -> Option<SpanData> {
+    if span.instrumentation_scope.name() != INSTRUMENTATION_SCOPE {
+        return Some(span);
+    }
+    let asks = ["QueryWorkflow:", "HandleQuery:", "DescribeWorkflow"];
+    if asks.iter().any(|name| span.name.starts_with(name)) {
+        return None;
+    }
+    if let Status::Error { description } = &span.status {
+        let waits = description.contains("category: Benign");
+        let short: String = description.chars().take(LONGEST_ERROR).collect();
+        span.status = if waits { Status::Unset } else { Status::error(short) };
+        span.events = Default::default();
+    }
+    Some(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn says(variables: &[(&str, &str)]) -> String {
+        let find = |name: &str| {
+            variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        match wanted(find) {
+            Wanted::No => "no".to_owned(),
+            Wanted::Yes => "yes".to_owned(),
+            Wanted::Not(why) => why,
+        }
+    }
+
+    #[test]
+    fn the_standard_variables_switch_it_on_and_off() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+        assert_eq!(says(&[]), "no");
+        assert_eq!(says(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]), "no");
+        assert_eq!(says(&[endpoint]), "yes");
+        assert_eq!(
+            says(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318/v1/traces")]),
+            "yes"
+        );
+        assert_eq!(says(&[("OTEL_TRACES_EXPORTER", "otlp")]), "yes");
+        assert_eq!(says(&[endpoint, ("OTEL_TRACES_EXPORTER", "none")]), "no");
+        assert_eq!(says(&[endpoint, ("OTEL_SDK_DISABLED", "true")]), "no");
+        assert_eq!(says(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]), "yes");
+        let grpc = says(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+        assert!(grpc.contains("port 4318"), "{grpc}");
+        let zipkin = says(&[("OTEL_TRACES_EXPORTER", "zipkin")]);
+        assert!(zipkin.contains("\"zipkin\"; \"otlp\""), "{zipkin}");
+    }
+}

@@ -1,0 +1,85 @@
+//! How many batches there are, as a metric: from Temporal's list, so that each worker tells the same.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use metrics::{describe_gauge, gauge};
+use tidegate_quota::Quota;
+use tokio::time::{MissedTickBehavior, interval};
+use tracing::debug;
+
+use crate::temporal::{Status, Temporal};
+
+const BATCHES: &str = "tidegate_batches";
+
+/// How often they are counted.
+const EVERY: Duration = Duration::from_secs(15);
+
+/// A batch that is paused runs, for Temporal.
+const PAUSED: &str = "paused";
+
+/// All that a batch can be; each is told, so that none is missing from a sum.
+const STATES: [Status; 6] = [
+    Status::Running,
+    Status::Completed,
+    Status::Failed,
+    Status::Canceled,
+    Status::Terminated,
+    Status::TimedOut,
+];
+
+/// Gives the metric its help text.
+pub fn describe() {
+    describe_gauge!(
+        BATCHES,
+        "Batches of the namespace by state, as far back as Temporal keeps them; the same from each worker"
+    );
+}
+
+/// Counts them until `stop` resolves.
+pub(super) async fn keep(temporal: &Temporal, quota: &Quota, stop: impl Future<Output = ()>) {
+    let mut stop = std::pin::pin!(stop);
+    let mut beat = interval(EVERY);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            _ = beat.tick() => {}
+        }
+        match counted(temporal, quota).await {
+            Ok(counts) => {
+                for (state, batches) in counts {
+                    gauge!(BATCHES, "state" => state).set(batches);
+                }
+            }
+            // What is known stays; the server's absence has lines and metrics of its own.
+            Err(error) => debug!("batches are not counted: {error:#}"),
+        }
+    }
+}
+
+async fn counted(
+    temporal: &Temporal,
+    quota: &Quota,
+) -> anyhow::Result<BTreeMap<&'static str, f64>> {
+    let seen = temporal.count().await?;
+    let of = |status: Status| seen.get(&status).copied().unwrap_or_default();
+    let mut counts: BTreeMap<_, _> =
+        STATES.into_iter().map(|status| (status.as_str(), float(of(status)))).collect();
+    // An idle fleet asks for nothing more.
+    let mut paused = 0;
+    if of(Status::Running) > 0 {
+        let held = quota.held().await?.batches;
+        if !held.is_empty() {
+            paused = temporal.running().await?.iter().filter(|id| held.contains_key(*id)).count();
+        }
+    }
+    let paused = float(paused);
+    counts.insert(PAUSED, paused);
+    counts.entry(Status::Running.as_str()).and_modify(|all| *all = (*all - paused).max(0.0));
+    Ok(counts)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts lie far below 2^53")]
+fn float(count: usize) -> f64 {
+    count as f64
+}
