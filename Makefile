@@ -28,7 +28,7 @@ setup: ## install what is missing (Temporal CLI, Redis) and say where everything
 tools:
 	@scripts/setup.sh
 
-# The vendors' SDKs, for one test.
+# The vendors' SDKs, for two tests.
 sdks:
 	@scripts/setup.sh --sdks
 
@@ -58,8 +58,9 @@ simulate: tools ## the limiter in virtual time under faults, a thousand seeds (S
 lint: ## formatting, clippy, scripts, samples; licences where cargo-deny is installed
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@if command -v shellcheck >/dev/null 2>&1; then echo "shellcheck $$(echo $(scripts))"; shellcheck $(scripts); \
-	else echo "SKIPPED shellcheck: not installed (the scripts were not linted)" >&2; fi
+	@if shellcheck=$$(PATH="$$PATH:.tools/deploy/bin" command -v shellcheck); then \
+	echo "shellcheck $$(echo $(scripts))"; "$$shellcheck" $(scripts); \
+	else echo "SKIPPED shellcheck: not installed (the scripts were not linted; 'make manifests' fetches it)" >&2; fi
 	@if python3 -c '' >/dev/null 2>&1; then echo "samples/generate.py --check"; python3 samples/generate.py --check; \
 	else echo "SKIPPED samples/generate.py --check: no python3 (the samples were not compared)" >&2; fi
 	@if command -v cargo-deny >/dev/null 2>&1; then echo "cargo deny check"; $(CARGO) deny --locked check; \

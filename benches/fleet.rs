@@ -5,7 +5,9 @@
 //! `cargo bench --bench fleet` (some twenty minutes), or `cargo bench --bench fleet -- token-bucket
 //! 100` for one provider and as many documents. A batch's time is from its start, on workers that
 //! wait for work, to its result. Use is measured by the simulated provider, from 30 s after the first
-//! admission to the last quarter minute.
+//! admission to the last quarter minute. Deferrals are what the two batches tell of their documents;
+//! questions are script calls that asked for admission, as the workers' metrics count them, for each
+//! admission; one may be about several calls.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fleet::{Fleet, fleet};
+use fleet::{Fleet, fleet, free_address};
 use tidegate_simulator::ModelAccount;
 
 const LIMIT: u64 = 400_000;
@@ -79,8 +81,8 @@ async fn main() {
     let wanted: Vec<String> =
         wanted.into_iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
     println!(
-        "| provider | documents | first s | second s | bound s | 429s first | 429s second | calls a document | steady use |\n\
-         | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+        "| provider | documents | first s | second s | bound s | 429s first | 429s second | calls a document | deferrals first | deferrals second | questions | steady use |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     );
     for provider in PROVIDERS {
         if wanted.is_empty() || wanted.iter().any(|one| one == provider.name) {
@@ -95,6 +97,8 @@ async fn main() {
 struct Batch {
     took: Duration,
     refused: u64,
+    /// Documents that went back to Temporal, for each document.
+    deferrals: f64,
     /// The longest call.
     longest: f64,
 }
@@ -118,15 +122,11 @@ async fn run(provider: &Provider, documents: usize) {
         file.write_all(section.as_bytes()).unwrap();
     }
     fleet.documents(documents, TOKENS);
-    for _ in 0..WORKERS {
-        fleet.worker();
+    let pages = [(); WORKERS].map(|()| free_address());
+    for page in &pages {
+        fleet.worker_with(&[("TIDEGATE_WORKER__METRICS_LISTEN", page)]);
     }
-    while std::fs::read_to_string(fleet.path("worker.log"))
-        .map_or(0, |log| log.matches("working").count())
-        < WORKERS
-    {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    fleet.working().await;
     let first = batch(&fleet, provider, documents, "first").await;
     let account = fleet.simulator.account().model(model);
     let rate = LIMIT as f64 / 60.0;
@@ -136,12 +136,15 @@ async fn run(provider: &Provider, documents: usize) {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let second = batch(&fleet, provider, documents, "second").await;
     println!(
-        "| {name} | {documents} | {:.1} | {:.1} | {bound:.1} | {} | {} | {:.3} | {} |",
+        "| {name} | {documents} | {:.1} | {:.1} | {bound:.1} | {} | {} | {:.3} | {:.2} | {:.2} | {:.2} | {} |",
         first.took.as_secs_f64(),
         second.took.as_secs_f64(),
         first.refused,
         second.refused,
         fleet.simulator.account().model(model).requests as f64 / (2 * documents) as f64,
+        first.deferrals,
+        second.deferrals,
+        questions(&pages).await,
         steady(&account).map_or_else(String::new, |part| format!("{:.1} %", 100.0 * part)),
     );
     fleet.stop().await;
@@ -164,10 +167,28 @@ async fn batch(fleet: &Fleet, provider: &Provider, documents: usize, id: &str) -
         eprintln!("{}", admissions(&before, &after));
     }
     let refused = |account: &ModelAccount| account.refused.requests + account.refused.tokens;
+    let deferrals = result["deferrals"].as_f64().unwrap() / result["documents"].as_f64().unwrap();
     let output = batch["output"].as_str().unwrap().rsplit('/').next().unwrap();
     let answers = fleet.results(output).into_values();
     let longest = answers.filter_map(|answer| answer["output_tokens"].as_f64()).fold(0.0, f64::max);
-    Batch { took, refused: refused(&after) - refused(&before), longest: 1.0 + 0.015 * longest }
+    let refused = refused(&after) - refused(&before);
+    Batch { took, refused, deferrals, longest: 1.0 + 0.015 * longest }
+}
+
+/// Questions to the limiter for each admission, by all workers.
+async fn questions(pages: &[String]) -> f64 {
+    let (mut asked, mut admitted) = (0.0, 0.0);
+    for page in pages {
+        let text = reqwest::get(format!("http://{page}/metrics")).await.unwrap();
+        let text = text.text().await.unwrap();
+        let sum = |name: &str| -> f64 {
+            let lines = text.lines().filter(|line| line.starts_with(name));
+            lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+        };
+        asked += sum("tidegate_quota_questions_total{");
+        admitted += sum("tidegate_quota_wait_seconds_count{");
+    }
+    asked / admitted
 }
 
 /// Calls admitted in each second.

@@ -182,6 +182,16 @@ book() {
     fi
 }
 
+scripts_of_shells() {
+    if shellcheck=$(tool shellcheck); then
+        "$shellcheck" scripts/*.sh deploy/image/*.sh .ci/run
+        echo "the scripts have no fault that shellcheck knows"
+    else
+        skipped "shellcheck: not installed (the scripts were not linted)"
+    fi
+}
+
+scripts_of_shells
 overlays
 compose_and_image
 alerts_and_dashboards

@@ -4,12 +4,12 @@
 #   scripts/setup.sh                 install what is missing
 #   scripts/setup.sh --report        the same, and say where everything was found
 #   scripts/setup.sh --temporal-cli  install nothing; print the path of the Temporal CLI
-#   scripts/setup.sh --sdks          fetch the vendors' SDKs, which a test of the simulator uses
+#   scripts/setup.sh --sdks          fetch the vendors' SDKs, which two tests use
 #   scripts/setup.sh --python        fetch what `make python` builds and tests the Python package with; what cannot be had is said
 #   scripts/setup.sh --deploy        fetch what `make manifests` checks deploy/ with; what cannot be had is said, and left out
 #
 # TIDEGATE_TEMPORAL_CLI     a Temporal CLI to use instead of the one on PATH or in .tools
-# TIDEGATE_SDKS             "no" leaves the vendors' SDKs out, and with them the test that uses them
+# TIDEGATE_SDKS             "no" leaves the vendors' SDKs out, and with them the tests that use them
 # TIDEGATE_PYTHON           "no" leaves the Python package out
 # TIDEGATE_DEPLOY_TOOLS     "no" leaves out what `make manifests` checks with
 # TIDEGATE_SYSTEM_PACKAGES  "no" keeps this script away from the system's package manager
@@ -297,7 +297,7 @@ ensure_deploy() {
     if [ "${TIDEGATE_DEPLOY_TOOLS:-}" = no ]; then return; fi
     wanted=deploy/requirements.txt
     if ! cmp -s "$wanted" "$TOOLS/deploy/requirements.txt"; then
-        say "fetching what deploy/ is checked with (from PyPI, 95 MB) into .tools"
+        say "fetching what deploy/ is checked with (from PyPI, 99 MB) into .tools"
         mkdir -p "$TOOLS"
         if { python=$(python_with_pip) || { install_package pip && python=$(python_with_pip); }; } &&
             pip_into "$TOOLS/deploy.partial" -r "$wanted"; then

@@ -41,6 +41,8 @@ def fleet():
     return [
         panel("Workers", [("live", "max(tidegate_workers)"), ("of use", 'ceil(sum(tidegate_admissible_documents) / 200)')],
               description="Of use: as many as the limits could keep busy with what waits; 200 is max-concurrent-documents."),
+        panel("Batches", [("{{state}}", 'max by (state) (tidegate_batches{state=~"running|paused|failed"})')],
+              description="From Temporal's list: those that failed are shown for as long as it keeps them."),
         panel("Documents a minute", [("{{outcome}}", "sum by (outcome) (rate(tidegate_documents_total[5m])) * 60")]),
         panel("US dollars an hour", [("{{tenant}}", "sum by (tenant) (rate(tidegate_cost_usd_total[15m])) * 3600")], unit="currencyUSD"),
         panel("Use of the limits", [("{{model}} {{dimension}}", "max by (model, dimension) (tidegate_quota_used / tidegate_quota_limit)")],

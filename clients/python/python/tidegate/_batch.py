@@ -97,8 +97,8 @@ async def run(
     source: str | Path,
     *,
     output: str | Path,
-    instructions: str,
-    model: str,
+    instructions: str | None = None,
+    model: str | None = None,
     client: Client | None = None,
     task_queue: str = "tidegate",
     id: str | None = None,
@@ -106,6 +106,9 @@ async def run(
 ) -> Batch:
     """Starts a batch over a folder, a file or an object store's prefix, and does not wait for it.
 
+    :param instructions: what to do with each document. None where the others of the fields say it: ``messages``,
+        or ``task="embed"``, which makes vectors.
+    :param model: who is asked. None with ``route``.
     :param client: a connected ``temporalio`` client; without it, by Temporal's environment and
         configuration file, as every SDK of it.
     :param fields: the other fields of the batch's input: ``lane``, ``schema``, ``max_output_tokens``, …
@@ -121,7 +124,9 @@ async def run(
     if "://" not in str(source) and Path(source).is_dir() and not place.endswith("/"):
         place += "/"
     target = _uri(output)
-    given = {"source": place, "output": target, "instructions": instructions, "model": model, **fields}
+    stated_here = {"instructions": instructions, "model": model}
+    given = {"source": place, "output": target, **{name: it for name, it in stated_here.items() if it is not None}}
+    given |= fields
     handle = await client.start_workflow(
         "ProcessDocuments", given, id=id or f"batch-{uuid4().hex[:12]}", task_queue=task_queue
     )
