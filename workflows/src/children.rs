@@ -286,6 +286,17 @@ impl Children {
         self.complete = complete;
     }
 
+    /// So many documents are in flight at first, divided among the shards that start at once.
+    pub(crate) fn opens_with(&mut self, documents: u32) {
+        let shards = self.window.div_ceil(self.most_places()).min(self.planned).max(1);
+        self.shard.open = Some(documents.div_ceil(shards));
+    }
+
+    /// Places of a shard that has as many as it can use.
+    fn most_places(&self) -> u32 {
+        SHARD_WINDOW.min(self.window).min(self.shard_size).max(1)
+    }
+
     /// Every shard has been started.
     pub(crate) fn has_handed_out(&self) -> bool {
         self.complete && self.next >= self.planned
@@ -436,8 +447,7 @@ impl Children {
     fn report_seconds(&self, now: Option<SystemTime>) -> u32 {
         let lasting = self.began.zip(now).and_then(|(began, now)| now.duration_since(began).ok());
         let every = REPORT.max(lasting.unwrap_or_default() / REPORT_PART);
-        let most = SHARD_WINDOW.min(self.window).min(self.shard_size).max(1);
-        let at_once = u64::from((self.window / most).min(self.planned).max(1));
+        let at_once = u64::from((self.window / self.most_places()).min(self.planned).max(1));
         u32::try_from(every.as_secs().saturating_mul(at_once)).unwrap_or(u32::MAX)
     }
 

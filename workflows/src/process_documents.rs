@@ -263,7 +263,10 @@ impl ProcessDocuments {
                 plan
             }
         };
-        ctx.state_mut(|batch| batch.has_planned(plan));
+        ctx.state_mut(|batch| {
+            batch.has_planned(plan);
+            batch.opens();
+        });
         Ok(())
     }
 
@@ -307,6 +310,18 @@ impl ProcessDocuments {
         if let Ok(state) = &mut self.input {
             state.plan = Some(plan);
             self.children.window = state.window();
+        }
+    }
+
+    /// How much of their windows the first shards begin with. A window that its author states is
+    /// meant to be used at once.
+    fn opens(&mut self) {
+        let Ok(state) = &self.input else { return };
+        let plan = state.plan.as_ref().filter(|plan| plan.provider_batching.is_none());
+        if let Some(open) = plan.and_then(|plan| plan.open)
+            && state.max_in_flight.is_none()
+        {
+            self.children.opens_with(open);
         }
     }
 

@@ -15,6 +15,10 @@ use crate::{batch::forecast::Forecast, call::route::Route, services::Services};
 const SLOW: f64 = 40.0;
 const FIRST_TOKEN: f64 = 4.0;
 
+/// Seconds that such a call may well take: one that thinks long before a short answer. The window has
+/// room for these, and its shards open it as far as the queue for quota stays empty.
+const UNSEEN: f64 = 60.0;
+
 /// However tight the limits: the guess of what a call takes may be wrong.
 const LEAST: f64 = 100.0;
 
@@ -22,19 +26,34 @@ const LEAST: f64 = 100.0;
 /// gives today, and its author can say so.
 const MOST: f64 = 20_000.0;
 
+/// A batch's window, in documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InFlight {
+    /// At most.
+    pub(super) most: u32,
+    /// At first, where it is not known yet how long calls take.
+    pub(super) first: Option<u32>,
+}
+
 /// Documents in flight that the limits of the route's models can use together, by Little's law with
 /// its headroom. What this worker has learned of their calls comes before what the forecast expects.
-pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> u32 {
-    let models = route.models.iter().map(|id| {
-        let model = services.guard.quota.models().find(|model| model.id == *id)?;
-        let typical = services.guard.call_stats.typical(id);
-        let speed = services.guard.call_stats.output_speed(id);
-        let typical = typical.unwrap_or_else(|| expected(model, job, forecast, speed));
-        call_stats::max_in_flight(&model.limits, &typical)
-    });
-    let calls: Option<f64> = models.sum();
-    let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
-    documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
+pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> InFlight {
+    let documents = |at_least: f64| {
+        let models = route.models.iter().map(|id| {
+            let model = services.guard.quota.models().find(|model| model.id == *id)?;
+            let typical = services.guard.call_stats.typical(id).unwrap_or_else(|| {
+                let speed = services.guard.call_stats.output_speed(id);
+                let expected = expected(model, job, forecast, speed);
+                Typical { seconds: expected.seconds.max(at_least), ..expected }
+            });
+            call_stats::max_in_flight(&model.limits, &typical)
+        });
+        let calls: Option<f64> = models.sum();
+        let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
+        documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
+    };
+    let (first, most) = (documents(0.0), documents(UNSEEN));
+    InFlight { most, first: (first < most).then_some(first) }
 }
 
 /// Seconds that a call of the route's first model takes, as far as that is known.

@@ -116,10 +116,12 @@ where
     forecast.check(job.budget_usd)?;
     services.budgets.open(job, &batch.workflow).await?;
     recorded.write(&output).await?;
+    let in_flight = in_flight::of(services, job, &route, &forecast);
     let plan = Plan {
         provider_batching,
         pack: forecast.pack,
-        in_flight: in_flight::of(services, job, &route, &forecast),
+        in_flight: in_flight.most,
+        open: in_flight.first,
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
         ..pages.plan().clone()
     };

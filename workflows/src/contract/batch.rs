@@ -44,6 +44,9 @@ pub struct Plan {
     /// version has planned.
     #[serde(default)]
     pub in_flight: u32,
+    /// So many of them at first, where nobody has seen yet how long calls take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<u32>,
     /// After so many seconds without a beat a worker is given up that holds documents; 0 where the
     /// lane says nothing.
     #[serde(default, skip_serializing_if = "is_zero")]

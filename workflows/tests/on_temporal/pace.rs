@@ -94,6 +94,35 @@ async fn the_next_shard_does_not_begin_with_the_whole_window() {
     .await;
 }
 
+/// Nobody knows yet how long calls take: the window has room for long ones, and opens round by round
+/// while nobody waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Free)));
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("what is open at first", started(10)).await;
+        gate.pass(10);
+        rig.fake.until("each lets two go", started(30)).await;
+        gate.open();
+        let result = batch.result().await.unwrap();
+        assert_eq!((result.totals.succeeded, result.totals.in_flight), (60, 0), "{result:?}");
+        assert!(rig.fake.calls().most_at_once <= 40);
+        replays(batch.history().await).await;
+    })
+    .await;
+    let gate = Gate::default();
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("a window that is stated is used at once", started(20)).await;
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_whose_queue_is_never_long_has_no_event_more() {
     let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Short)));

@@ -138,6 +138,12 @@ pub fn outcome() -> DocumentOutcome {
 }
 
 impl Fake {
+    /// Its plan has a window of its own, of which so much is open at first.
+    pub fn opening(mut self, in_flight: u32, open: u32) -> Self {
+        self.plan = self.plan.map(|plan| Plan { in_flight, open: Some(open), ..plan });
+        self
+    }
+
     pub fn new(
         documents: u64,
         shard_size: u32,
@@ -180,14 +186,14 @@ impl Fake {
         Self { provider: Arc::new(provider), ..self }
     }
 
-    /// The same, with so many documents in a call, of which those whose index ends in 3 are left
-    /// out.
     /// Its plan has looked at what the server knows.
     pub fn labelled(mut self, labels: Labels) -> Self {
         self.plan = self.plan.map(|plan| Plan { labels: Some(labels), ..plan });
         self
     }
 
+    /// The same, with so many documents in a call, of which those whose index ends in 3 are left
+    /// out.
     pub fn packed(mut self, pack: u32) -> Self {
         self.plan = self.plan.map(|plan| Plan { pack, ..plan });
         self
