@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use clap::Parser;
 use tidegate::{attach, cli::Cli, telemetry};
 
-/// What a worker's `memory` bounds is what its process takes: glibc's allocator keeps the room of
-/// large documents for each thread that had one, some 50 MB where 24 are allowed
-/// (`activities/tests/resident.rs` measures this one).
+/// What a worker's `memory` bounds is what its process takes (`activities/tests/resident.rs`), and
+/// a batch of a hundred thousand takes no more than one of a thousand: others keep room for each of
+/// the many threads that read and write files (`docs/scale.md`).
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     // A worker's child, which reads one document and needs nothing else of this program.

@@ -29,7 +29,7 @@ use tidegate_workflows::contract::DocumentTask;
 
 /// As the program has it.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// In the child: how many documents, megabytes of each, and megabytes that they may take together.
 const TASK: &str = "TIDEGATE_TEST_RESIDENT";
