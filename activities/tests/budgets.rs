@@ -35,7 +35,7 @@ use tidegate_quota::{
     budget::{BudgetRefused, Payer, Unheld},
     redis_store::Store,
 };
-use tidegate_testkit::Redis;
+use tidegate_testkit::{PATIENCE, Redis};
 use tidegate_types::{ModelId, Tenant, Usage};
 use tidegate_workflows::contract::{FailureType, Job, ResultsAs, Source, Target, WaitsFor};
 
@@ -112,7 +112,8 @@ impl Rig {
             ModelQuota::new(model.clone(), limits, Charge::default(), Arc::new(Lanes::single()))
                 .unwrap();
         let guard = Guard::new(Quota::in_memory([quota], Options::default()), Backoff::default());
-        let store = Store::open(&redis.url, "test", Duration::from_secs(300)).unwrap();
+        let store =
+            Store::open_within(&redis.url, "test", Duration::from_secs(300), PATIENCE).unwrap();
         let ledger = tidegate_quota::Budgets::new(Some(store));
         let daily_usd: HashMap<_, _> =
             daily_usd.map(|usd| (Tenant::default(), usd)).into_iter().collect();

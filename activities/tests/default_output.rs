@@ -23,7 +23,7 @@ use tidegate_quota::{
     Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request, budget::Payer,
     redis_store::Store,
 };
-use tidegate_testkit::{Redis, unique};
+use tidegate_testkit::{PATIENCE, Redis, unique};
 
 fn default() -> Value {
     json!({"max_output_tokens": 1_024, "default_output": true})
@@ -96,7 +96,9 @@ async fn reservations_forecast_and_pack_are_made_from_what_is_likely() {
 #[tokio::test]
 async fn a_budget_holds_what_is_likely() {
     let Some(redis) = Redis::start() else { return };
-    let store = Store::open(&redis.url, &unique("test"), Options::default().pause_ttl).unwrap();
+    let store =
+        Store::open_within(&redis.url, &unique("test"), Options::default().pause_ttl, PATIENCE)
+            .unwrap();
     let ledger = tidegate_quota::Budgets::new(Some(store));
     ledger.open(&Payer::Batch("night".to_owned()), 0.0, false).await.unwrap();
     let price = format!("[[price]]\nmodels = [\"{MODEL}\"]\ninput = 0.0\noutput = 8.0");

@@ -62,7 +62,8 @@ impl Quota {
         models: impl IntoIterator<Item = ModelQuota>,
         options: Options,
     ) -> Result<Self, Error> {
-        let store = redis_store::Store::open(url, &options.key_prefix, options.pause_ttl)?;
+        let Options { key_prefix, pause_ttl, answer_within, .. } = &options;
+        let store = redis_store::Store::open_within(url, key_prefix, *pause_ttl, *answer_within)?;
         Ok(Self { shared: Arc::new(Shared::new(Some(store), models, options)) })
     }
 

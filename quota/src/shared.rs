@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use crate::{
     breaker::Breaker,
     changes::Changes,
+    connection::ANSWER_WITHIN,
     counted::{self, Counted},
     dimension::{Amounts, Dimension},
     error::Error,
@@ -56,6 +57,9 @@ pub struct Options {
     pub jitter: Duration,
     /// No pause outlives this, imposed by a worker or an operator. Default 5 min.
     pub pause_ttl: Duration,
+    /// Redis is away when it has not answered a question within this. Default 250 ms: no question is
+    /// worth more time, and while Redis is away a worker keeps to its own share.
+    pub answer_within: Duration,
 }
 
 impl Default for Options {
@@ -65,6 +69,7 @@ impl Default for Options {
             max_slot_wait: Duration::from_secs(10),
             jitter: Duration::from_secs(30),
             pause_ttl: Duration::from_secs(300),
+            answer_within: ANSWER_WITHIN,
         }
     }
 }

@@ -20,7 +20,7 @@ use tidegate_quota::{
     bucket::{BucketLimitError, BucketRefused},
     redis_store::Store,
 };
-use tidegate_testkit::{Redis, unique};
+use tidegate_testkit::{PATIENCE, Redis, unique};
 
 const SEC: Duration = Duration::from_secs(1);
 
@@ -30,7 +30,7 @@ fn limit() -> BucketLimit {
 }
 
 fn store(server: &Redis, prefix: &str) -> Store {
-    Store::open(&server.url, prefix, Duration::from_secs(300)).unwrap()
+    Store::open_within(&server.url, prefix, Duration::from_secs(300), PATIENCE).unwrap()
 }
 
 /// A bucket in Redis on a clock that the test sets.

@@ -25,7 +25,7 @@ use tidegate_quota::{
     budget::{BudgetRefused, Hold, Unheld},
     redis_store::Store,
 };
-use tidegate_testkit::{Redis, unique};
+use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::Tenant;
 
 const DAY: u64 = 86_400 * SECOND;
@@ -36,7 +36,7 @@ fn tenant() -> Tenant {
 }
 
 fn store(url: &str, prefix: &str) -> Store {
-    Store::open(url, prefix, Duration::from_secs(300)).unwrap()
+    Store::open_within(url, prefix, Duration::from_secs(300), PATIENCE).unwrap()
 }
 
 fn budgets(server: &Redis, prefix: &str) -> Budgets {
@@ -289,7 +289,8 @@ fn settle(
 #[tokio::test]
 async fn retries_are_counted_by_run() {
     let Some(server) = Redis::start() else { return };
-    let options = Options { key_prefix: unique("retries"), ..Options::default() };
+    let options =
+        Options { key_prefix: unique("retries"), answer_within: PATIENCE, ..Options::default() };
     let quota = Quota::with_redis(&server.url, [], options).unwrap();
     let long = Some(("0.7", 96));
     let mut counted = Vec::new();

@@ -10,7 +10,7 @@ use tidegate_quota::{
     Change, Charge, Dimension, Lanes, Limited, Limits, ModelQuota, Options, PerLimit, Quota,
     Request, history::History,
 };
-use tidegate_testkit::{Redis, unique};
+use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::{ModelId, Usage};
 
 /// A process that shares the quota of `a:b`, 100 requests a minute, under this prefix.
@@ -21,6 +21,7 @@ fn process(redis: &Redis, prefix: &str) -> Quota {
     let options = Options {
         key_prefix: prefix.to_owned(),
         pause_ttl: Duration::from_secs(6),
+        answer_within: PATIENCE,
         ..Options::default()
     };
     Quota::with_redis(&redis.url, [model.unwrap()], options).unwrap()

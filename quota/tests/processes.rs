@@ -22,7 +22,7 @@ use rand::RngExt as _;
 use tidegate_quota::{
     Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Refused, Request,
 };
-use tidegate_testkit::{Redis, unique};
+use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::Usage;
 
 const URL: &str = "TIDEGATE_RACE_URL";
@@ -55,7 +55,7 @@ fn quota(url: &str, prefix: &str) -> Quota {
     Quota::with_redis(
         url,
         [model()],
-        Options { key_prefix: prefix.to_owned(), ..Options::default() },
+        Options { key_prefix: prefix.to_owned(), answer_within: PATIENCE, ..Options::default() },
     )
     .unwrap()
 }

@@ -23,7 +23,7 @@ use tidegate_quota::{
     Ticket,
     store::{Settled, Settlement},
 };
-use tidegate_testkit::{Redis, skip, unique};
+use tidegate_testkit::{PATIENCE, Redis, skip, unique};
 use tidegate_types::ModelId;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/python");
@@ -321,6 +321,7 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
     let options = Options {
         key_prefix: prefix.clone(),
         max_slot_wait: Duration::from_secs(60),
+        answer_within: PATIENCE,
         ..Options::default()
     };
     let quota = Quota::with_redis(&server.url, [model(limits)], options).unwrap();
@@ -425,8 +426,12 @@ async fn a_python_and_a_rust_program_keep_one_limit_together() {
 async fn a_pause_by_python_stops_a_rust_quota() {
     let Some(server) = services() else { return };
     let prefix = unique("test");
-    let options =
-        Options { key_prefix: prefix.clone(), max_slot_wait: Duration::ZERO, ..Options::default() };
+    let options = Options {
+        key_prefix: prefix.clone(),
+        max_slot_wait: Duration::ZERO,
+        answer_within: PATIENCE,
+        ..Options::default()
+    };
     let quota = Quota::with_redis(&server.url, [model(limits(1_000))], options).unwrap();
     let mut python = Agent::start(server, &prefix, 1_000);
     let id: ModelId = "test:model".parse().unwrap();

@@ -370,7 +370,11 @@ async fn a_newer_layout_is_left_alone_and_said_so() {
     let after: Vec<u8> = redis::cmd("GET").arg(&state).query(&mut connection).unwrap();
     assert_eq!(before, after, "nothing was written");
     let url = &Redis::shared().unwrap().url;
-    let options = tidegate_quota::Options { key_prefix: prefix, ..Default::default() };
+    let options = tidegate_quota::Options {
+        key_prefix: prefix,
+        answer_within: PATIENCE,
+        ..Default::default()
+    };
     let quota = Quota::with_redis(url, [rig.model.clone()], options).unwrap();
     let request = Request::new(rig.model.id.clone(), "a").tokens(1, 1);
     assert!(matches!(quota.admit(&request).await, Err(tidegate_quota::Refused::Outdated(_))));
@@ -457,8 +461,12 @@ async fn lost_scripts_are_sent_again() {
 async fn one_round_trip_each() {
     let Some(server) = Redis::start() else { return };
     let model = lanes_and_dimensions();
-    let quota = Quota::with_redis(&server.url, [model.clone()], tidegate_quota::Options::default())
-        .unwrap();
+    let quota = Quota::with_redis(
+        &server.url,
+        [model.clone()],
+        tidegate_quota::Options { answer_within: PATIENCE, ..Default::default() },
+    )
+    .unwrap();
     let scripts_run = || {
         let info: String =
             redis::cmd("INFO").arg("commandstats").query(&mut server.connection()).unwrap();

@@ -19,7 +19,7 @@ use common::{limits, model};
 use tidegate_quota::{
     Dimension, Limits, ModelQuota, Options, Permit, Quota, Refused, Request, Ticket,
 };
-use tidegate_testkit::{Redis, unique};
+use tidegate_testkit::{PATIENCE, Redis, unique};
 use tidegate_types::Usage;
 use tokio::task::JoinSet;
 
@@ -30,7 +30,12 @@ fn requests(number: u64, window: Duration) -> ModelQuota {
 }
 
 fn quota(server: &Redis, model: &ModelQuota, max_slot_wait: Duration) -> Quota {
-    let options = Options { max_slot_wait, key_prefix: unique("together"), ..Options::default() };
+    let options = Options {
+        max_slot_wait,
+        key_prefix: unique("together"),
+        answer_within: PATIENCE,
+        ..Options::default()
+    };
     Quota::with_redis(&server.url, [model.clone()], options).unwrap()
 }
 
@@ -171,9 +176,12 @@ fn a_runtime_that_ends_leaves_nobody_of_another_waiting() {
     let Some(server) = Redis::start() else { return };
     let model = requests(1_000_000, Duration::from_mins(1));
     let lasting = tokio::runtime::Runtime::new().unwrap();
+    // As a worker: Redis is held to be away before this test is.
+    let options = Options { max_slot_wait: Duration::ZERO, ..Options::default() };
     let (quota, deadline) = {
         let _inside = lasting.enter();
-        (quota(&server, &model, Duration::ZERO), Instant::now() + Duration::from_mins(1))
+        let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+        (quota, Instant::now() + Duration::from_mins(1))
     };
     let admitted = |number: usize| {
         let asked = async {

@@ -89,6 +89,7 @@ impl Config {
             max_slot_wait: *self.worker.max_slot_wait,
             jitter: *self.gate.jitter,
             pause_ttl: *self.gate.pause_ttl,
+            ..Options::default()
         }
     }
 

@@ -138,7 +138,7 @@ mod tests {
 
     use tidegate_activities::Storage;
     use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
-    use tidegate_testkit::Redis;
+    use tidegate_testkit::{PATIENCE, Redis};
 
     use super::*;
 
@@ -153,7 +153,7 @@ mod tests {
         let lanes = Arc::new(Lanes::single());
         let id: ModelId = "a:b".parse().unwrap();
         let model = ModelQuota::new(id.clone(), limits, Charge::default(), lanes).unwrap();
-        let quota = || Quota::with_redis(&redis.url, [model.clone()], Options::default()).unwrap();
+        let quota = || Quota::with_redis(&redis.url, [model.clone()], patient()).unwrap();
         let in_force = async |quota: &Quota| {
             let seen = quota.inspect(&id).await.unwrap();
             [Limited::Window(Dimension::Combined), Limited::InFlight].map(|it| seen.of(it).set)
@@ -173,7 +173,7 @@ mod tests {
 
         redis.kill();
         redis.restart();
-        let second = Quota::with_redis(&redis.url, [model.clone()], Options::default()).unwrap();
+        let second = Quota::with_redis(&redis.url, [model.clone()], patient()).unwrap();
         let mut kept = Kept::new(object.clone());
         assert_eq!(in_force(&second).await, [None, None], "Redis has lost it");
         kept.look(&second).await.unwrap();
@@ -184,6 +184,10 @@ mod tests {
         kept.look(&second).await.unwrap();
         kept.look(&second).await.unwrap();
         assert_eq!(in_force(&second).await, [None, None]);
+    }
+
+    fn patient() -> Options {
+        Options { answer_within: PATIENCE, ..Options::default() }
     }
 
     #[tokio::test]
@@ -199,7 +203,7 @@ mod tests {
             let id = format!("a:{number}").parse().unwrap();
             ModelQuota::new(id, limits, Charge::default(), Arc::clone(&lanes)).unwrap()
         });
-        let quota = Quota::with_redis(&redis.url, models, Options::default()).unwrap();
+        let quota = Quota::with_redis(&redis.url, models, patient()).unwrap();
         let asked = || {
             let mut connection = redis.connection();
             let stats: String =

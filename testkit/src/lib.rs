@@ -25,10 +25,14 @@ use std::{
     path::Path,
     process,
     sync::atomic::{AtomicU64, Ordering},
-    time::UNIX_EPOCH,
+    time::{Duration, UNIX_EPOCH},
 };
 
 pub use self::{processor::processor_time, redis::Redis, temporal::Temporal};
+
+/// How long a test waits for an answer of Redis: a busy machine may be late by more than a worker
+/// would bear.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Says on stderr that something is missing and a test is skipped.
 ///

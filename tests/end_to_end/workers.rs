@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tidegate_activities::call::{card, card::About, health::Health, keys::Keys};
 use tidegate_providers::Providers;
 use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
-use tidegate_testkit::Redis;
+use tidegate_testkit::{PATIENCE, Redis};
 use tidegate_types::ModelId;
 
 use crate::fleet::number;
@@ -57,8 +57,9 @@ async fn a_fleet_that_does_nothing_asks_for_little() {
             ModelQuota::new(model(number), limits, Charge::default(), Arc::clone(&lanes)).unwrap()
         })
         .collect();
+    let patient = Options { answer_within: PATIENCE, ..Options::default() };
     let fleet: Vec<Quota> = (0..workers)
-        .map(|_| Quota::with_redis(&redis.url, models.clone(), Options::default()).unwrap())
+        .map(|_| Quota::with_redis(&redis.url, models.clone(), patient.clone()).unwrap())
         .collect();
     let mut tasks = tokio::task::JoinSet::new();
     for (number, quota) in fleet.iter().cloned().enumerate() {

@@ -147,7 +147,7 @@ mod tests {
     use std::sync::Arc;
 
     use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options};
-    use tidegate_testkit::{Redis, unique};
+    use tidegate_testkit::{PATIENCE, Redis, unique};
 
     use super::*;
     use crate::call::differences::differences;
@@ -160,7 +160,11 @@ mod tests {
             let id = format!("a:{number}").parse().unwrap();
             ModelQuota::new(id, limits, Charge::default(), Arc::clone(&lanes)).unwrap()
         });
-        let options = Options { key_prefix: key_prefix.to_owned(), ..Options::default() };
+        let options = Options {
+            key_prefix: key_prefix.to_owned(),
+            answer_within: PATIENCE,
+            ..Options::default()
+        };
         Quota::with_redis(&redis.url, models, options).unwrap()
     }
 

@@ -27,6 +27,7 @@ use tidegate_quota::{
     redis_store,
     store::{Ask, Binding},
 };
+pub use tidegate_testkit::PATIENCE;
 use tidegate_testkit::Redis;
 use tidegate_types::Lane;
 
@@ -34,8 +35,6 @@ use tidegate_types::Lane;
 pub const START: u64 = 1_790_000_000_000_000;
 pub const SECOND: u64 = 1_000_000;
 pub const PAUSE_TTL: Duration = Duration::from_secs(300);
-/// A busy machine may answer late.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A store whose time the test sets.
 pub struct Rig<S> {
