@@ -16,8 +16,9 @@ const SLOW: f64 = 40.0;
 const FIRST_TOKEN: f64 = 4.0;
 
 /// Seconds that such a call may well take: one that thinks long before a short answer. The window has
-/// room for these, and its shards open it as far as the queue for quota stays empty.
-const UNSEEN: f64 = 60.0;
+/// room for twice as many of these as any, and its shards open it as far as the queue for quota stays
+/// empty.
+const UNSEEN: f64 = 30.0;
 
 /// However tight the limits: the guess of what a call takes may be wrong.
 const LEAST: f64 = 100.0;
