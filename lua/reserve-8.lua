@@ -304,7 +304,7 @@ local function admit(asked, verdict)
   end
   enter(keys, state, now, id, lane, RESERVED, amounts)
   local input, output = amounts[INPUT], amounts[OUTPUT]
-  add_to_span(state, input + output, math.max(input, output), input + output)
+  add_to_span(state, input + output, math.max(input, output), input + output, now)
   add_to_day(quota.tuning, model, now, amounts[REQUESTS], amounts[COMBINED])
   add_in_flight(state, lane, 1)
   end_starving(state, lane)

@@ -33,7 +33,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              15..18  use in the window by the provider's own meter, plus 1; 0 unknown
              19..22  limits that the provider states, times the margin; 0 unknown
              23      how its meter comes back: 0 or absent unknown; 1 not as a token bucket as deep
-                     as a minute; else as one, 2 and the part of it that is used
+                     as a minute; else as one, 2 (4 if its reset is exact) and the part of
+                     it that is used
              24      input that a cache gave and the provider does not count, plus 1; 0 or absent
                      unknown
              25      1 if the provider holds `max_tokens` and does not say what it counts in the
@@ -156,6 +157,10 @@ if packed then
   local counts = tells and call[8] > 0 and (call[ASKS_COUNTED] or 0) > 0
   if counts then
     used[COMBINED] = judged(state, used[COMBINED], reserved, call[9], call[10])
+  elseif outcome == DONE and not tells then
+    -- It failed, or was never made.
+    local both, bound = reserved[INPUT] + reserved[OUTPUT], reserved[OUTPUT]
+    add_to_span(state, -both, -math.max(reserved[INPUT], bound), -both)
   end
   if signal == OVERLOADED and outcome == DONE then
     cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
@@ -202,7 +207,7 @@ if packed then
     if state[CANARY] == admitted and signal ~= REFUSED then
       state[CANARY] = 0
     end
-    if counts and is_bucket(burst, model) and call[OBSERVED_AT + COMBINED] > 0 then
+    if counts and is_bucket(burst, model, true) and call[OBSERVED_AT + COMBINED] > 0 then
       local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED]
         or limits[COMBINED]
       local level = call[OBSERVED_AT + COMBINED] - 1

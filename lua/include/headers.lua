@@ -29,17 +29,21 @@ end
 
 -- Whether resets are those of a token bucket as deep as a minute: a meter of another kind may tell
 -- such a time at one level by chance, but not at a second one that is a fifth of the limit higher,
--- and nothing else in between. `refill` is 0 where it is not told, 1 if it is not such a bucket's,
--- else 2 and the part of the bucket that is used.
+-- and nothing else in between. A time that is exact makes it likely at twice the lowest level.
+-- `refill` is 0 where it is not told, 1 if it is not such a bucket's, else 2, or 4 if it is exact,
+-- and the part of the bucket that is used.
 local function learn_refill(burst, refill)
-  local RISES = 0.2
+  local RISES, LIKELY, EXACT = 0.2, 2, 4
   if refill == 1 then
     burst.lowest, burst.refilling = 0, 0
   elseif refill >= 2 then
-    local level = math.max(refill - 2, 0.000001)
+    local exact = refill >= EXACT
+    local level = math.max(refill - (exact and EXACT or 2), 0.000001)
     burst.lowest = burst.lowest > 0 and math.min(burst.lowest, level) or level
     if level - burst.lowest >= RISES then
       burst.refilling = 1
+    elseif exact and level >= LIKELY * burst.lowest and burst.refilling == 0 then
+      burst.refilling = -1
     end
   end
 end

@@ -17,28 +17,41 @@ end
 
 -- A level that was told with the answer to a call that was admitted at `admitted`. When during the
 -- call it was seen is not known, nor what became of calls under way at a span's ends: a span is
--- judged when its calls would be two minutes' limits apart. A bucket that is full loses its refill.
+-- judged when its calls would be two minutes' limits apart. A bucket that is full loses its refill,
+-- so of a span that begins with one it is known only what the level must be at least if bounds
+-- count. Once that lies clearly above what is told, it is kept for a call that comes after all of
+-- these: if that is told as little, bounds do not count.
 local function judge(state, level, limit, window, admitted, now)
-  local NEARLY_FULL, APART, CLEAR = 0.02, 2, 0.2
-  local span, found = starving_slot(state) + STARVING, counted_by(state)
+  local NEARLY_FULL, APART, CLEAR, CALLS, WHAT_IS_USED = 0.02, 2, 0.2, 1.5, 1
+  local span, found, rate = starving_slot(state) + STARVING, counted_by(state), limit / window
   local from, before, used, larger, both = unpack(state, span + 1, span + 5)
-  if level < NEARLY_FULL * limit then
-    state[span + 1] = 0
-    return
+  local kept, refilled = from < 0, (now - math.abs(from)) * rate
+  local least, next_span = larger - refilled, { now, 0, 0, 0, 0 }
+  if level >= NEARLY_FULL * limit then
+    next_span[2] = level
   end
-  if from > 0 then
+  if kept and admitted <= TOGETHER - from then
+    return
+  elseif kept and least > level + CLEAR * limit then
+    found = WHAT_IS_USED
+  elseif from ~= 0 and before == 0 and least > level then
+    local clear = CLEAR * limit + CALLS * state[LATENCY] * rate
+    local keep = not kept and least > level + clear
+    next_span = { keep and -now or now, 0, used - refilled, least, both - refilled }
+  elseif from > 0 and before > 0 and next_span[2] > 0 then
     if admitted < from or both - used < APART * limit then
       return
     end
-    local fell, least = level - before + (now - from) * limit / window, CLEAR * both
+    local fell, off_by = level - before + refilled, CLEAR * both
     for by, guess in ipairs({ used, larger, both }) do
       local off = math.abs(fell - guess)
-      if off <= least then
-        found, least = by, off
+      if off <= off_by then
+        found, off_by = by, off
       end
     end
   end
-  for place, number in ipairs({ now, level, 0, 0, 0, found }) do
+  next_span[6] = found
+  for place, number in ipairs(next_span) do
     state[span + place] = number
   end
 end

@@ -207,15 +207,21 @@ pub(crate) enum Refill {
     Otherwise,
     /// As such a bucket, of which this part is used.
     Evenly(f64),
+    /// The same, to the hundredth: by chance this is rare.
+    Exactly(f64),
 }
 
 impl Meter {
+    /// The shortest reset that may be taken for exact.
+    const TELLING: Duration = Duration::from_millis(100);
+
     /// A bucket as deep as a minute is full again after as many seconds as what is used takes to
     /// refill. Resets are told in whole seconds by some, after the second at hand and by a clock that
     /// shows whole seconds itself, and tokens in thousands.
     pub(crate) fn refill(&self) -> Refill {
         const MINUTE: f64 = 60.0;
-        let mut refill = Refill::Unknown;
+        const CLOSE: (f64, f64) = (0.02, 0.01);
+        let (mut refill, mut exact) = (Refill::Unknown, false);
         for dimension in Dimension::ALL {
             let (Some(used), Some(limit), Some(reset)) =
                 (self.used[dimension], self.limits[dimension], self.resets[dimension])
@@ -232,12 +238,17 @@ impl Meter {
             if !(-slack..=slack + 1.5).contains(&late) {
                 return Refill::Otherwise;
             }
+            let close = CLOSE.0 * reset.as_secs_f64() + CLOSE.1;
+            exact |= reset >= Self::TELLING && late.abs() <= close;
             refill = match refill {
                 Refill::Evenly(other) => Refill::Evenly(level.max(other)),
                 _ => Refill::Evenly(level),
             };
         }
-        refill
+        match refill {
+            Refill::Evenly(level) if exact => Refill::Exactly(level),
+            _ => refill,
+        }
     }
 }
 

@@ -143,7 +143,8 @@ pub(crate) fn outcome(
         .float(match settlement.meter.refill() {
             Refill::Unknown => 0.0,
             Refill::Otherwise => 1.0,
-            Refill::Evenly(level) => 2.0 + level,
+            Refill::Evenly(level) => 2.0 + level.min(1.0),
+            Refill::Exactly(level) => 4.0 + level.min(1.0),
         })
         .number(settlement.cached.map_or(0, |cached| cached.saturating_add(1)))
         .number(u64::from(model.learns_counting()))

@@ -43,15 +43,30 @@ fn openai() -> ModelQuota {
     ModelQuota { charge: Charge::CAUTIOUS, ..model_with_lanes(limits, Lanes::single()) }
 }
 
+/// The same at a host of which nothing is known.
+fn unnamed() -> ModelQuota {
+    let mut model = openai();
+    model.limits.token_bucket = false;
+    model
+}
+
 /// A token bucket as deep as a minute.
 struct Provider {
     counts: Counted,
+    /// Whether it holds the bound while a call is under way.
+    holds: bool,
+    input: u64,
     level: f64,
 }
 
 impl Provider {
     fn new(counts: Counted) -> Self {
-        Self { counts, level: LIMIT as f64 }
+        Self { counts, holds: true, input: INPUT, level: LIMIT as f64 }
+    }
+
+    /// Of whose limit little is used: short documents with short answers.
+    fn idle(counts: Counted) -> Self {
+        Self { holds: false, input: 300, ..Self::new(counts) }
     }
 
     fn refill(&mut self, micros: u64) {
@@ -61,18 +76,24 @@ impl Provider {
 
     fn begins(&mut self) -> u64 {
         let held = match self.counts {
-            Counted::Larger => INPUT.max(BOUND),
-            Counted::Used | Counted::Both => INPUT + BOUND,
+            Counted::Larger => self.input.max(BOUND),
+            Counted::Used if !self.holds => self.input + OUTPUT,
+            Counted::Used | Counted::Both => self.input + BOUND,
         };
         self.level -= held as f64;
         self.used()
     }
 
     fn ends(&mut self) -> u64 {
-        if self.counts == Counted::Used {
+        if self.counts == Counted::Used && self.holds {
             self.level = (self.level + (BOUND - OUTPUT) as f64).min(LIMIT as f64);
         }
         self.used()
+    }
+
+    /// When all that is used will be there again.
+    fn refilled(used: u64) -> Duration {
+        Duration::from_secs_f64(60.0 * used as f64 / LIMIT as f64)
     }
 
     fn used(&self) -> u64 {
@@ -89,11 +110,11 @@ struct Caller {
     ends: Option<(u64, u64)>,
 }
 
-/// A quarter of an hour of work; the headers are made when a call begins (`early`) or when it ends.
-async fn works<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
-    let (mut provider, mut callers) = (Provider::new(counts), Vec::new());
+/// Some `seconds` of work; the headers are made when a call begins (`early`) or when it ends.
+async fn works<S: Store>(rig: &Rig<S>, mut provider: Provider, early: bool, seconds: u64) {
+    let (input, mut callers) = (provider.input, Vec::new());
     callers.resize_with(CALLERS, Caller::default);
-    while rig.now() < START + 900 * SECOND {
+    while rig.now() < START + seconds * SECOND {
         rig.advance(Duration::from_micros(STEP));
         provider.refill(STEP);
         let now = rig.now();
@@ -103,20 +124,24 @@ async fn works<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
                 let used = provider.ends();
                 let told =
                     |it| (it == Dimension::Combined).then_some(if early { told } else { used });
-                let sample = UsageSample { estimated_input: INPUT, input: INPUT, output: OUTPUT };
+                let sample = UsageSample { estimated_input: input, input, output: OUTPUT };
                 let settlement = Settlement {
                     sample: Some(sample),
-                    meter: Meter { used: PerDimension::from_fn(told), ..Meter::default() },
+                    meter: Meter {
+                        used: PerDimension::from_fn(told),
+                        limits: PerDimension::from_fn(|it| told(it).map(|_| LIMIT)),
+                        resets: PerDimension::from_fn(|it| told(it).map(Provider::refilled)),
+                    },
                     ..Settlement::used(
                         id,
-                        Amounts { combined: BOUND, ..Amounts::call(INPUT, OUTPUT) },
+                        Amounts { combined: BOUND, ..Amounts::call(input, OUTPUT) },
                     )
                 };
                 rig.store.settle(&rig.model, &settlement).await.unwrap();
                 *caller = Caller { calls: caller.calls + 1, asks: now, ..Caller::default() };
             } else if caller.ends.is_none() && caller.asks <= now {
                 let ask =
-                    Ask { ticket: caller.ticket, ..common::ask(id, Amounts::call(INPUT, BOUND)) };
+                    Ask { ticket: caller.ticket, ..common::ask(id, Amounts::call(input, BOUND)) };
                 match rig.reserve(&ask).await {
                     Decision::Granted => {
                         let seconds = 4 + (at as u64 * 7 + u64::from(caller.calls)) % 5;
@@ -136,7 +161,7 @@ async fn works<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
 async fn finds<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
     let before = rig.store.inspect(&rig.model).await.unwrap().counted;
     assert_eq!(before, None, "nothing is known at first");
-    works(rig, counts, early).await;
+    works(rig, Provider::new(counts), early, 900).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!(seen.counted, Some(counts), "{seen:?}");
     // The window's finished calls are settled by it.
@@ -174,9 +199,54 @@ async fn both_count_early<S: Store>(rig: &Rig<S>) {
     finds(rig, Counted::Both, true).await;
 }
 
+/// Bounds are held, so the provider's bucket is always full: that tells, within a few minutes.
+async fn tells_soon<S: Store>(rig: &Rig<S>, early: bool, seconds: u64) {
+    works(rig, Provider::idle(Counted::Used), early, seconds).await;
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!(seen.counted, Some(Counted::Used), "{seen:?}");
+}
+
+async fn a_full_bucket_tells<S: Store>(rig: &Rig<S>) {
+    tells_soon(rig, false, 120).await;
+}
+
+async fn a_full_bucket_that_nobody_named_tells<S: Store>(rig: &Rig<S>) {
+    tells_soon(rig, false, 300).await;
+}
+
+async fn a_full_bucket_tells_early<S: Store>(rig: &Rig<S>) {
+    tells_soon(rig, true, 120).await;
+}
+
+/// At no time it is believed that bounds do not count.
+async fn never_by_use<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
+    works(rig, Provider::idle(counts), early, 900).await;
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_ne!(seen.counted, Some(Counted::Used), "{seen:?}");
+    let calls = seen.dimensions.requests.used - seen.dimensions.requests.held;
+    let each = (seen.dimensions.combined.used - seen.dimensions.combined.held) / calls;
+    assert!(each >= BOUND, "{seen:?}");
+}
+
+async fn short_calls_count_as_the_larger<S: Store>(rig: &Rig<S>) {
+    never_by_use(rig, Counted::Larger, false).await;
+}
+
+async fn short_calls_count_as_the_larger_early<S: Store>(rig: &Rig<S>) {
+    never_by_use(rig, Counted::Larger, true).await;
+}
+
+async fn short_calls_count_with_their_bounds<S: Store>(rig: &Rig<S>) {
+    never_by_use(rig, Counted::Both, false).await;
+}
+
+async fn short_calls_count_with_their_bounds_early<S: Store>(rig: &Rig<S>) {
+    never_by_use(rig, Counted::Both, true).await;
+}
+
 /// A provider that says what it counts is believed.
 async fn nothing_is_learned_where_it_is_documented<S: Store>(rig: &Rig<S>) {
-    works(rig, Counted::Both, false).await;
+    works(rig, Provider::new(Counted::Both), false, 900).await;
     assert_eq!(rig.store.inspect(&rig.model).await.unwrap().counted, None);
 }
 
@@ -191,5 +261,12 @@ both_stores! {
     the_larger_counts_early(openai());
     both_count(openai());
     both_count_early(openai());
+    a_full_bucket_tells(openai());
+    a_full_bucket_tells_early(openai());
+    a_full_bucket_that_nobody_named_tells(unnamed());
+    short_calls_count_as_the_larger(openai());
+    short_calls_count_as_the_larger_early(openai());
+    short_calls_count_with_their_bounds(openai());
+    short_calls_count_with_their_bounds_early(openai());
     nothing_is_learned_where_it_is_documented(documented());
 }

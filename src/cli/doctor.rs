@@ -87,6 +87,10 @@ fn configuration(config: &Config) -> Check {
         || "no file, so defaults and the environment".to_owned(),
         |file| file.display().to_string(),
     );
+    if let Err(error) = config.prices() {
+        let seen = format!("{from}; {error:#}");
+        return Check::fail("configuration", seen, "correct it: no worker starts with this");
+    }
     let warnings = config.warnings();
     let seen = format!("{from}; {}", figures::counted(config.models.len() as u64, "model"));
     if warnings.is_empty() {
@@ -170,12 +174,30 @@ async fn version(config: &Config, temporal: &Temporal) -> Option<Check> {
             version.make_current(),
         ));
     }
+    if silent(config, temporal).await {
+        return Some(Check::doubtful(
+            "workers",
+            format!(
+                "Temporal saw some poll the task queue \"{}\" within the last minutes, but none is alive, or they reach another Redis",
+                temporal.task_queue()
+            ),
+            "see `tidegate workers`; start one with `tidegate worker`",
+        ));
+    }
     Some(match versions.current {
         Some(current) => Check::ok(name, format!("{current} is current")),
         None => {
             Check::ok("workers", format!("some poll the task queue \"{}\"", temporal.task_queue()))
         }
     })
+}
+
+/// Whether Redis answers, and knows no live worker of this task queue: Temporal remembers for minutes
+/// who has polled.
+async fn silent(config: &Config, temporal: &Temporal) -> bool {
+    let Ok(limiter) = config.quota() else { return false };
+    let queue = temporal.queue();
+    cards(&limiter).await.is_ok_and(|cards| !cards.iter().any(|(_, card)| card.queue == queue))
 }
 
 /// What live workers say of their keys and calls, and in what they are configured

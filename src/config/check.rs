@@ -46,6 +46,13 @@ impl Faults<'_> {
     }
 
     fn temporal(&mut self) {
+        let temporal = &self.config.temporal;
+        if temporal.task_queue.trim().is_empty() {
+            self.add(&["temporal", "task-queue"], "is empty; write a name, such as \"tidegate\"");
+        }
+        if temporal.namespace.as_ref().is_some_and(|name| name.trim().is_empty()) {
+            self.add(&["temporal", "namespace"], "is empty; write a name, or leave it out");
+        }
         let Some(address) = &self.config.temporal.address else { return };
         let scheme = address.split_once("://").map(|(scheme, _)| scheme);
         if scheme.is_some_and(|scheme| !["http", "https"].contains(&scheme)) {
@@ -108,6 +115,9 @@ impl Faults<'_> {
 
     fn worker(&mut self) {
         let worker = &self.config.worker;
+        if worker.spool.as_ref().is_some_and(|folder| folder.as_os_str().is_empty()) {
+            self.add(&["worker", "spool"], "is empty; write a folder, or leave it out");
+        }
         if worker.max_concurrent_documents == 0 {
             self.add(&["worker", "max-concurrent-documents"], "is 0; write at least 1");
         }
@@ -233,6 +243,13 @@ impl Faults<'_> {
                     );
                 }
                 Some(_) => {}
+            }
+            let odd =
+                |name: &String| !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_');
+            if provider.api_key_env.as_ref().is_some_and(odd) {
+                // A key that was pasted here is not to be shown.
+                let what = "is no name of an environment variable; write its name, such as \"OPENAI_API_KEY\", and the key into the variable";
+                self.add(&key("api-key-env"), what);
             }
             if let Some(what) = provider.pool_fault() {
                 self.add(&key("pool"), what);

@@ -65,7 +65,12 @@ pub(super) fn describe(error: &Error) -> String {
         Kind::Message(text) if text.starts_with("is ") => text.clone(),
         Kind::Message(text) => format!("cannot be used: {}", text.trim_end()),
         Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
-            format!("is {}; write {}", given(actual), plain(&expected.to_string()))
+            let expected = expected.to_string();
+            if expected.starts_with("struct ") || expected == "a map" {
+                // What stands there may be a password in the wrong place.
+                return "is no section; write its keys below a header in brackets".to_owned();
+            }
+            format!("is {}; write {}", given(actual), plain(&expected))
         }
         Kind::UnknownField(_, known) => format!("is not known; {}", choices(known)),
         Kind::UnknownVariant(_, known) => format!("is not known; {}", choices(known)),

@@ -146,10 +146,11 @@ pub(super) fn read(
             whole(file, &format!("the file cannot be read ({error}); check the path"))
         })?;
         if let Err(error) = toml::from_str::<toml::Table>(&text) {
-            return Err(whole(
-                file,
-                &format!("the file is not TOML: {}", error.to_string().trim_end()),
-            ));
+            // Without the line itself: it may hold a password.
+            let before = text.get(..error.span().map_or(0, |at| at.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let what = format!("the file is not TOML: line {line}: {}", error.message().trim_end());
+            return Err(whole(file, &what));
         }
         layers = layers.merge(Toml::file_exact(file));
     }

@@ -34,10 +34,14 @@ pub fn keys(config: &Config) -> Vec<Shown> {
     let mut shown = config.clone();
     shown.gather_pools();
     shown.redis.url = mask::url(&shown.redis.url);
+    shown.temporal.address = shown.temporal.address.as_deref().map(mask::url);
     for (name, provider) in &mut shown.providers {
         *provider = provider.resolved(name);
         provider.base_url = provider.base_url.as_deref().map(mask::url);
         // Gateways have keys there.
+        for argument in provider.token_command.iter_mut().skip(1) {
+            mask::MASK.clone_into(argument);
+        }
         provider.headers.values_mut().for_each(|value| mask::MASK.clone_into(value));
     }
     let mut keys = Vec::new();

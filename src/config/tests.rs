@@ -260,7 +260,24 @@ fn a_pool_that_is_shown_can_be_read_again() {
 fn a_missing_or_broken_file_is_named() {
     let error = Config::from_layers(Some(Path::new("/no/such.toml")), []).unwrap_err().to_string();
     assert!(error.contains("/no/such.toml: the file cannot be read"), "{error}");
-    assert!(load("[gate", &[]).unwrap_err().contains("t.toml: the file is not TOML"));
+    assert!(load("[gate", &[]).unwrap_err().contains("t.toml: the file is not TOML: line 1"));
+    for secret in [
+        "[redis]\nurl = redis://u:hush@host",
+        "[redis]\nurl = \"redis://u:hush@host",
+        "[redis]\nurl = \"redis://u:hush@host\"\nurl = \"redis://u:hush@host\"",
+        "redis = \"redis://:hush@host\"",
+        "[providers]\nanthropic = \"hush\"",
+        "[providers.anthropic]\napi-key-env = \"sk-hush\"",
+    ] {
+        let told = load(secret, &[]).unwrap_err();
+        assert!(!told.contains("hush"), "{told}");
+    }
+    for empty in
+        ["[temporal]\ntask-queue = \"\"", "[temporal]\nnamespace = \"\"", "[worker]\nspool = \"\""]
+    {
+        let told = load(empty, &[]).unwrap_err();
+        assert!(told.contains("is empty"), "{told}");
+    }
 }
 
 #[test]

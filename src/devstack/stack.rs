@@ -200,6 +200,10 @@ impl WorkerThread {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
+        if self.result.is_terminated() {
+            // What became of it has been told by `ended`.
+            return Ok(());
+        }
         (&mut self.result).await.unwrap_or_else(|_| Err(anyhow!("the worker's thread died")))
     }
 }

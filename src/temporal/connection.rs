@@ -19,7 +19,7 @@ use temporalio_common::{
 };
 
 use super::codec::Codec;
-use crate::config::Config;
+use crate::config::{Config, mask};
 
 /// Connecting takes milliseconds; a server that takes longer than this is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub fn connect(
     async move {
         let (mut connection, client, codec) = options?;
         connection.metrics_meter = meter;
-        let address = connection.target.to_string();
+        let address = mask::url(connection.target.as_str());
         let away = || {
             format!(
                 "no Temporal server answers at {address}; start one with `temporal server start-dev`, or name another in temporal.address or TEMPORAL_ADDRESS"
@@ -206,7 +206,8 @@ fn target(address: &str, secure: bool) -> anyhow::Result<url::Url> {
     let text =
         if address.contains("://") { address.to_owned() } else { format!("{scheme}://{address}") };
     text.parse().with_context(|| {
-        format!("temporal.address is \"{address}\"; write host:port, such as 127.0.0.1:7233")
+        let given = mask::url(address);
+        format!("temporal.address is \"{given}\"; write host:port, such as 127.0.0.1:7233")
     })
 }
 

@@ -129,5 +129,5 @@ pub(super) fn stays_inside(folder: &FilePath, file: &FilePath) -> bool {
     };
     file.ancestors()
         .find_map(|ancestor| ancestor.canonicalize().ok())
-        .is_none_or(|real| real.starts_with(&folder) || folder.starts_with(&real))
+        .is_none_or(|real| real.starts_with(&folder))
 }

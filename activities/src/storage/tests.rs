@@ -39,6 +39,7 @@ fn nothing_leads_out_of_a_root() {
     std::fs::create_dir_all(&root).unwrap();
     std::fs::create_dir_all(outer.path().join("database")).unwrap();
     std::os::unix::fs::symlink("/etc", root.join("link")).unwrap();
+    std::os::unix::fs::symlink("..", root.join("up")).unwrap();
     let storage = storage(&root);
     assert!(storage.resolve(&uri(&root, "new/folder/")).is_ok());
     assert!(
@@ -53,6 +54,7 @@ fn nothing_leads_out_of_a_root() {
         uri(&root, "a%00b"),
         uri(&root, "link/passwd"),
         uri(&root, "link"),
+        uri(&root, "up/new/"),
         format!(
             "{}database/x",
             Url::from_directory_path(outer.path().canonicalize().unwrap()).unwrap()

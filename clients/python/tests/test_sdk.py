@@ -75,6 +75,18 @@ def test_what_asks_no_model_passes(simulator: Callable[[str], Simulator]) -> Non
     assert quota.inspect("openai:m")["requests"] == 0
 
 
+def test_the_clients_own_transport_sends(simulator: Callable[[str], Simulator]) -> None:
+    provider = simulator(STRICT)
+    client = openai.OpenAI(base_url=f"{provider.url}/v1", api_key="sk-x")
+    own, sent = client._client._transport, []
+    send = own.handle_request
+    own.handle_request = lambda request: sent.append(request.url.path) or send(request)
+    quota = tidegate.Quota(None, LIMITS)
+    asked(tidegate.limit(client, quota), 1)
+    assert sent == ["/v1/chat/completions"]
+    assert quota.inspect("openai:m")["requests"] == 1
+
+
 def test_any_httpx_client_can_have_the_transport(simulator: Callable[[str], Simulator]) -> None:
     httpx = pytest.importorskip("httpx")
     provider = simulator(STRICT)

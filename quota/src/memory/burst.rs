@@ -16,6 +16,7 @@ pub(super) struct Burst {
     pub(super) refused_at: f64,
     pub(super) lowest: f64,
     pub(super) refilling: bool,
+    pub(super) likely: bool,
     pub(super) credit: PerDimension<f64>,
     pub(super) told: PerDimension<f64>,
     /// By how much the allowance has grown in this step.
@@ -36,6 +37,7 @@ impl Burst {
             refused_at: 0.0,
             lowest: 0.0,
             refilling: false,
+            likely: false,
             credit: PerDimension::default(),
             told: PerDimension::default(),
             widened: 0.0,

@@ -42,6 +42,7 @@ const ENOUGH: f64 = 3.0;
 const CACHE_LIVES: f64 = 240e6;
 const AT_FIRST: f64 = 30e6;
 const MINUTES: f64 = 3.0;
+const TOGETHER: f64 = 1e6;
 
 /// The largest of the calls that are due and find no room.
 #[derive(Debug, Clone, Copy)]

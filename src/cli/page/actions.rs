@@ -89,7 +89,15 @@ impl Action {
                 let why = self.why.split_whitespace().collect::<Vec<_>>().join(" ");
                 let why = if why.is_empty() { "paused from the page".to_owned() } else { why };
                 match length {
-                    Some(length) => drop(limiter.pause(model, length, &why).await?),
+                    Some(length) => {
+                        let closed = limiter.pause(model, length, &why).await?;
+                        if closed + Duration::from_secs(1) < length {
+                            bail!(
+                                "paused for {} and no longer (gate.pause-ttl); choose \"until it is taken back\" for more",
+                                figures::span(closed)
+                            );
+                        }
+                    }
                     None => limiter.hold_model(model, &why).await?,
                 }
                 Ok(())

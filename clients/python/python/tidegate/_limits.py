@@ -14,7 +14,19 @@ VENDORS = frozenset(
     " deepinfra moonshot".split()
 )
 
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+#: As the program reads them.
+_UNITS = {
+    name: length
+    for names, length in (
+        ("us usec", 1e-6),
+        ("ms msec millis", 1e-3),
+        ("s sec secs second seconds", 1.0),
+        ("m min mins minute minutes", 60.0),
+        ("h hr hrs hour hours", 3600.0),
+        ("d day days", 86400.0),
+    )
+    for name in names.split()
+}
 
 
 def seconds(value: float | str) -> float:
@@ -77,7 +89,7 @@ class Limits:
         """From a model's section of ``tidegate.toml``."""
         known = {it.name for it in dataclasses.fields(cls)}
         # Those say how a model is asked by tidegate's own workers, and what that costs.
-        others = {"price", "effort", "parameters"}
+        others = {"price", "effort", "parameters", "enqueued-batch-tokens"}
         stated = {key.replace("-", "_"): value for key, value in section.items() if key not in others}
         unknown = sorted(set(stated) - known)
         if unknown:

@@ -83,6 +83,12 @@ class Quota:
         config = tomllib.loads(Path(path).read_text("utf-8"))
         redis, gate, worker = (config.get(name, {}) for name in ("redis", "gate", "worker"))
         providers = config.get("providers", {})
+        pools = sorted(name for name, it in providers.items() if "pool" in it)
+        if pools:
+            raise ValueError(
+                f"providers.{pools[0]} is a pool, whose members this package cannot choose among;"
+                " state the limits of one member to Quota() instead"
+            )
         models = {
             name: Limits.of_section(name, section) for name, section in config.get("models", {}).items()
         }

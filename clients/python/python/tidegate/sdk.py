@@ -254,7 +254,7 @@ def limit(
     client: Client, quota: Quota, provider: str | None = None, *, retries: int = 0, **options: Any
 ) -> Client:
     """A client of OpenAI's or Anthropic's SDK, of which each call waits for its turn; its own retries
-    are off. Keys, base URL, headers and time-out stay what they are.
+    are off. Keys, base URL, headers, time-out, proxies, certificates and connections stay what they are.
 
     :param provider: the provider's name in the quota; the SDK's own, if not stated.
     :param retries: how often the SDK asks again by itself, where nothing above it does; each such call
@@ -269,8 +269,14 @@ def limit(
         )
     httpx, is_async = _httpx_of(inner)
     provider = provider or type(client).__module__.partition(".")[0]
-    transport = _classes(httpx)[is_async](quota, provider, **options)
+    wrap = functools.partial(_classes(httpx)[is_async], quota, provider, **options)
     kind = httpx.AsyncClient if is_async else httpx.Client
-    limited = kind(transport=transport, timeout=inner.timeout, follow_redirects=True)
+    # The client's own transports go on sending: proxies, certificates and bounds are theirs.
+    mounts = {pattern.pattern: own and wrap(own) for pattern, own in inner._mounts.items()}
+    limited = kind(
+        transport=wrap(inner._transport), mounts=mounts, timeout=inner.timeout, follow_redirects=True
+    )
+    # It closes them when it is collected.
+    limited._tidegate_sends_with = inner
     made: Client = client.with_options(http_client=limited, max_retries=retries)
     return made

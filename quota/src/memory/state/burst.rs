@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Burst, Condition, PACE_SPEEDUP, State, reserve::Asked};
+use super::{Burst, Condition, PACE_SPEEDUP, State, TOGETHER, reserve::Asked};
 use crate::{
     dimension::{Dimension, PerDimension},
     model::ModelQuota,
@@ -24,8 +24,8 @@ const CUSHION_OF_HELD: f64 = 0.1;
 const SAVED_UP: f64 = 3e6;
 const HEADERS_EVERY: f64 = 500e3;
 const COUNTED_SINCE: usize = 1_000;
-const TOGETHER: f64 = 1e6;
 const RISES: f64 = 0.2;
+const LIKELY: f64 = 2.0;
 const WORTH_WAKING: f64 = 1e6;
 const SPRINT: f64 = 12.0;
 const HELD_UP: f64 = 1e6;
@@ -159,6 +159,12 @@ impl State {
         self.burst.as_ref().is_some_and(|burst| known(burst) && burst.ceiling <= 0.0)
     }
 
+    /// Enough to compare its levels with what calls count as.
+    pub(super) fn is_likely_bucket(&self, model: &ModelQuota) -> bool {
+        let likely = |burst: &Burst| burst.likely && burst.ceiling <= 0.0;
+        self.is_bucket(model) || self.burst.as_ref().is_some_and(likely)
+    }
+
     /// How much faster than the limits the pace clock runs. A bucket's is its level; and one that
     /// has refused a burst must not be drained in its stead.
     pub(super) fn pace_speed(&self, model: &ModelQuota) -> f64 {
@@ -233,12 +239,17 @@ impl State {
         let Some(burst) = &mut self.burst else { return };
         match refill {
             Refill::Unknown => {}
-            Refill::Otherwise => (burst.lowest, burst.refilling) = (0.0, false),
-            Refill::Evenly(level) => {
+            Refill::Otherwise => {
+                (burst.lowest, burst.refilling, burst.likely) = (0.0, false, false);
+            }
+            Refill::Evenly(level) | Refill::Exactly(level) => {
                 // As it travels.
-                let level = (2.0 + level - 2.0).max(1e-6);
+                let exact = matches!(refill, Refill::Exactly(_));
+                let sent = if exact { 4.0 } else { 2.0 };
+                let level = (sent + level.min(1.0) - sent).max(1e-6);
                 burst.lowest = if burst.lowest > 0.0 { burst.lowest.min(level) } else { level };
                 burst.refilling |= level - burst.lowest >= RISES;
+                burst.likely |= exact && level >= LIKELY * burst.lowest;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a provider counts of calls whose bound it holds: `lua/include/counted.lua`.
 
-use super::{Entry, State};
+use super::{Entry, State, TOGETHER};
 use crate::{
     counted::Counted,
     dimension::PerDimension,
@@ -12,12 +12,16 @@ use crate::{
 const NEARLY_FULL: f64 = 0.02;
 const APART: f64 = 2.0;
 const CLEAR: f64 = 0.2;
+const CALLS: f64 = 1.5;
 
 /// A span of time in which the provider's level and our calls are compared.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     from: f64,
+    /// When it began; 0 for a full bucket.
     level: f64,
+    /// Whether its calls were summed up at `from`, for a level that is told later.
+    kept: bool,
     /// What its calls are, in the order of [`Counted`].
     guesses: [f64; 3],
 }
@@ -35,14 +39,15 @@ impl Counting {
     }
 
     fn add(&mut self, [used, larger, both]: [f64; 3]) {
-        if let Some(span) = &mut self.span {
+        if let Some(span) = self.span.as_mut().filter(|span| !span.kept) {
             let [by_use, by_larger, by_both] = span.guesses;
             span.guesses = [by_use + used, by_larger + larger, by_both + both];
         }
     }
 
-    /// A call was admitted.
-    pub(super) fn admitted(&mut self, amounts: &PerDimension<f64>) {
+    /// A call was admitted. The first begins a span: the provider's level is no lower than 0.
+    pub(super) fn admitted(&mut self, amounts: &PerDimension<f64>, now: f64) {
+        self.span.get_or_insert(Span { from: now, level: 0.0, kept: false, guesses: [0.0; 3] });
         let (input, bound) = (amounts.input, amounts.output);
         self.add([input + bound, input.max(bound), input + bound]);
     }
@@ -63,28 +68,51 @@ impl Counting {
         }
     }
 
-    /// The provider's level was told.
-    fn told(&mut self, level: f64, (limit, window): (f64, f64), admitted: f64, now: f64) {
-        if level < NEARLY_FULL * limit {
-            self.span = None;
-            return;
-        }
+    /// A call has ended and tells nothing.
+    fn untold(&mut self, reserved: &PerDimension<f64>) {
+        let (input, bound) = (reserved.input, reserved.output);
+        self.add([-input - bound, -input.max(bound), -input - bound]);
+    }
+
+    /// The provider's level was told with a call that was admitted at `admitted`; calls take `latency`.
+    fn told(
+        &mut self,
+        level: f64,
+        (limit, window): (f64, f64),
+        latency: f64,
+        (admitted, now): (f64, f64),
+    ) {
+        let began = if level < NEARLY_FULL * limit { 0.0 } else { level };
+        let mut next = Span { from: now, level: began, kept: false, guesses: [0.0; 3] };
         if let Some(span) = self.span {
-            let [by_use, _, both] = span.guesses;
-            if admitted < span.from || both - by_use < APART * limit {
+            let rate = limit / window;
+            let refilled = (now - span.from) * rate;
+            let [by_use, by_larger, both] = span.guesses;
+            let least = by_larger - refilled;
+            if span.kept && admitted <= span.from + TOGETHER {
                 return;
-            }
-            let fell = level - span.level + (now - span.from) * limit / window;
-            let mut least = CLEAR * both;
-            let all = [Counted::Used, Counted::Larger, Counted::Both];
-            for (counted, guess) in all.into_iter().zip(span.guesses) {
-                let off = (fell - guess).abs();
-                if off <= least {
-                    (self.found, least) = (Some(counted), off);
+            } else if span.kept && least > level + CLEAR * limit {
+                self.found = Some(Counted::Used);
+            } else if span.level <= 0.0 && least > level {
+                let clear = CLEAR * limit + CALLS * latency * rate;
+                next.kept = !span.kept && least > level + clear;
+                (next.level, next.guesses) = (0.0, span.guesses.map(|guess| guess - refilled));
+            } else if !span.kept && span.level > 0.0 && began > 0.0 {
+                if admitted < span.from || both - by_use < APART * limit {
+                    return;
+                }
+                let fell = level - span.level + refilled;
+                let mut off_by = CLEAR * both;
+                let all = [Counted::Used, Counted::Larger, Counted::Both];
+                for (counted, guess) in all.into_iter().zip(span.guesses) {
+                    let off = (fell - guess).abs();
+                    if off <= off_by {
+                        (self.found, off_by) = (Some(counted), off);
+                    }
                 }
             }
         }
-        self.span = Some(Span { from: now, level, guesses: [0.0; 3] });
+        self.span = Some(next);
     }
 }
 
@@ -106,6 +134,11 @@ impl State {
         counts
     }
 
+    /// A call has ended and does not tell what it used: it failed, or was never made.
+    pub(super) fn count_none(&mut self, entry: &Entry) {
+        self.counting.untold(&entry.amounts);
+    }
+
     /// The headers of a call that has been settled.
     pub(super) fn learn_counted(
         &mut self,
@@ -115,13 +148,14 @@ impl State {
         now: f64,
     ) {
         let Some(level) = settlement.meter.used.combined.map(float) else { return };
-        if !model.learns_counting() || !self.is_bucket(model) {
+        if !model.learns_counting() || !self.is_likely_bucket(model) {
             return;
         }
         let stated = settlement.meter.limits.combined.map(|it| float(model.limits.with_margin(it)));
         let in_force = self.in_force(model).limits.window.combined;
         let limit = stated.filter(|it| *it > 0.0).unwrap_or(in_force);
         let window = micros(model.limits.window);
-        self.counting.told(level, (limit, window), admitted, now);
+        let latency = self.latency.unwrap_or_default();
+        self.counting.told(level, (limit, window), latency, (admitted, now));
     }
 }

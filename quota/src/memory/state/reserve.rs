@@ -216,7 +216,7 @@ impl State {
             own.move_tail(&ask.tenant, verdict.turn_ends, now - verdict.shift);
         }
         self.enter(&ask.reservation, ask.lane, Condition::Reserved, amounts, now);
-        self.counting.admitted(&amounts);
+        self.counting.admitted(&amounts, now);
         if let Some(tuning) = &mut self.tuning {
             tuning.add_to_day(model, now, &amounts);
         }

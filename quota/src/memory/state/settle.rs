@@ -67,6 +67,8 @@ impl State {
         let sample = settlement.sample.filter(|sample| tells && sample.estimated_input > 0);
         if let Some(sample) = sample {
             used.combined = self.count(model, entry, sample, used.combined);
+        } else if !tells {
+            self.count_none(entry);
         }
         if settlement.signal == ProviderSignal::Overloaded {
             let in_flight = self.total.in_flight;
