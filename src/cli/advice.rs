@@ -41,7 +41,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
             "pay, or raise the account's limit; then `tidegate resume {name}`, and run the batch again for what has failed"
         ),
         Some(FailureType::BudgetExceeded) => {
-            "raise the tenant's daily-budget-usd or the batch's --budget-usd, and run it again for what has failed".to_owned()
+            "raise the budget that is named: the tenant's daily-budget-usd, the batch's --budget-usd, or --retry-budget once what made calls fail is mended (`tidegate quota` and the workers' logs say what); then run it again for what has failed".to_owned()
         }
         Some(FailureType::Unauthorized) => format!("{}; then run the batch again for what has failed", keys::REMEDY),
         Some(FailureType::TooLarge) => {

@@ -125,6 +125,7 @@ async fn process(stack: &mut Stack, samples: &Samples, folder: &Path) -> anyhow:
     let elapsed = began.elapsed();
     let progress = match followed {
         Followed::Ended(Ending::Completed(progress)) => *progress,
+        Followed::Ended(Ending::Cancelled(_)) => bail!("the batch was cancelled"),
         Followed::Ended(Ending::Broken(why)) => {
             return Err(anyhow!(why).context("the batch failed"));
         }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use tidegate_providers::SecretError;
+
 use crate::config::ConfigError;
 
 use super::output::{self, BAD, styled};
@@ -62,7 +64,10 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    let wrong_use = error.chain().any(|cause| cause.is::<Usage>() || cause.is::<ConfigError>());
+    // A key that cannot be read is configured wrong, too.
+    let wrong_use = error
+        .chain()
+        .any(|cause| cause.is::<Usage>() || cause.is::<ConfigError>() || cause.is::<SecretError>());
     if wrong_use { 2 } else { 1 }
 }
 

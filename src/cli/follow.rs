@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::anyhow;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tidegate_workflows::contract::{Job, Progress};
+use tidegate_workflows::contract::{Job, Progress, Totals};
 
 use crate::{
     config::Config,
@@ -79,6 +79,14 @@ pub(super) async fn to_its_end(
                 sampled::show(config, job).await?;
             }
             Ok(outcome)
+        }
+        Followed::Ended(Ending::Cancelled(progress)) => {
+            let Totals { succeeded, failed, skipped, .. } = progress.totals;
+            let why = format!(
+                "it was cancelled: of {} documents {succeeded} had succeeded, {failed} failed, and {skipped} were done before",
+                progress.documents
+            );
+            Err(anyhow!(why).context(format!("the batch {id} has not been finished")))
         }
         Followed::Ended(Ending::Broken(why)) => {
             let hint = hint(&why).unwrap_or_default();

@@ -68,6 +68,7 @@ async fn ended(
             let said = failed::sentence(&failed).map(|said| format!("; failed: {said}"));
             (failed, said.unwrap_or_default())
         }
+        Ending::Cancelled(_) => (Vec::new(), "; it was cancelled".to_owned()),
         Ending::Broken(why) => (Vec::new(), format!("; {why}")),
     };
     let sentence = format!(

@@ -54,6 +54,13 @@ impl Faults<'_> {
             self.add(&["temporal", "namespace"], "is empty; write a name, or leave it out");
         }
         let Some(address) = &self.config.temporal.address else { return };
+        let whole =
+            if address.contains("://") { address.clone() } else { format!("http://{address}") };
+        if whole.parse::<url::Url>().is_err() {
+            let what =
+                format!("is \"{}\"; write host:port, such as 127.0.0.1:7233", mask::url(address));
+            return self.add(&["temporal", "address"], what);
+        }
         let scheme = address.split_once("://").map(|(scheme, _)| scheme);
         if scheme.is_some_and(|scheme| !["http", "https"].contains(&scheme)) {
             let what = format!(

@@ -124,6 +124,8 @@ impl From<WorkflowExecutionStatus> for Status {
 pub enum Ending {
     /// With a report.
     Completed(Box<Progress>),
+    /// It was cancelled, and this was done until then.
+    Cancelled(Box<Progress>),
     /// Without one; the sentence says why.
     Broken(String),
 }
@@ -243,9 +245,11 @@ impl Temporal {
             match self.handle(id).get_result(WorkflowGetResultOptions::builder().build()).await {
                 Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
                 Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(causes(&error))),
-                Err(WorkflowGetResultError::Cancelled { .. }) => {
-                    Ok(Ending::Broken("it was cancelled".to_owned()))
-                }
+                Err(WorkflowGetResultError::Cancelled { details }) => Ok(parse(details.into_raw())
+                    .map_or_else(
+                        |_| Ending::Broken("it was cancelled".to_owned()),
+                        |progress| Ending::Cancelled(Box::new(progress)),
+                    )),
                 Err(WorkflowGetResultError::Terminated { .. }) => {
                     Ok(Ending::Broken("it was terminated".to_owned()))
                 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::fleet::{MODEL, fleet};
+use crate::{
+    fleet::{MODEL, fleet},
+    why::tidegate,
+};
 
 const LIMIT: &str = "tpm = 120_000";
 
@@ -286,6 +289,9 @@ async fn nothing_vanishes_between_the_source_and_the_report() {
     let [documents, succeeded, failed, skipped, cancelled, _] = figures(&report());
     assert_eq!(succeeded + failed + skipped + cancelled, documents, "{}", report());
     assert!(documents == 132 && cancelled > 0 && skipped == 9, "{}", report());
+    let seen = tidegate(&fleet, &["status", "second", "--json"]).await;
+    let seen: serde_json::Value = serde_json::from_slice(&seen.stdout).unwrap();
+    assert_eq!(figures(&seen), figures(&report()), "{seen}");
     let (results, mut lines) = (fleet.results("out"), ids("out/results.jsonl"));
     lines.sort();
     assert_eq!(lines, results.keys().cloned().collect::<Vec<_>>());

@@ -98,7 +98,13 @@ impl Sent<'_> {
         }
         let failure = match error.kind {
             Kind::Unauthorized => keys.refused(&request.model, error, renewed),
-            _ => Failure::from_provider(error, &attempt.counts()),
+            kind => {
+                // Who is refused for quota has been let in.
+                if matches!(kind, Kind::RateLimited | Kind::QuotaExhausted) {
+                    keys.accepted(&request.model);
+                }
+                Failure::from_provider(error, &attempt.counts())
+            }
         };
         settle::failed(permit, error, least_pause).await;
         holds.settle_failure(&error.charged).await;

@@ -122,6 +122,8 @@ impl Keys {
                 "a key is refused{status_text}; it is read again every few seconds, and its documents go to other workers meanwhile: put a good key where this worker reads it"
             );
             state.refused.insert(scope, Refusal { words, status, since, probe_at });
+            // How long nobody has a good key is counted from here.
+            state.gone.retain(|of, _| of.provider() != model.provider());
             state.show(model.provider());
             self.changed.notify_one();
         }
@@ -173,6 +175,8 @@ impl Keys {
         state.look(model, now)?;
         if let Some(refusal) = state.refusal(model) {
             refusal.probe_at = now + KEY_REFUSED;
+            // Those behind it wait for what it finds out.
+            state.gone.remove(model);
         }
         Ok(())
     }
@@ -378,6 +382,23 @@ mod tests {
             read(vec![said("new", "q", &[]), ("old".to_owned(), "?".to_owned())]),
         );
         assert!(later(KEYS_GONE).is_retried());
+    }
+
+    #[test]
+    fn an_old_refusal_is_no_part_of_a_new_one() {
+        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        keys.heard("me", "q", Vec::new());
+        let final_at = |now| keys.check(&model, now).unwrap_err().retry == Retry::Never;
+        let _ = keys.refused(&model, &error(401), false);
+        assert!(!final_at(start) && final_at(start + KEYS_GONE));
+        keys.accepted(&model);
+        let _ = keys.refused(&model, &error(401), false);
+        assert!(!final_at(start + 2 * KEYS_GONE));
+        assert!(final_at(start + 3 * KEYS_GONE));
+        // And those behind one that finds out wait for it.
+        let later = Instant::now() + KEY_REFUSED;
+        keys.enter(&model, later).unwrap();
+        assert!(!final_at(later));
     }
 
     #[test]

@@ -37,7 +37,7 @@ fn by_code(status: u16, code: &str, envelope: &Envelope) -> Option<Kind> {
         "model_not_found" => Kind::InvalidRequest,
         "conversation_locked" => Kind::Transient,
         "server_is_overloaded" => Kind::Overloaded,
-        "server_error" => Kind::Transient,
+        "server_error" if !matches!(status, 503 | 529) => Kind::Transient,
         _ => return None,
     })
 }
@@ -57,7 +57,7 @@ fn by_type(status: u16, envelope: &Envelope) -> Option<Kind> {
             "rate_limit_error" => Kind::RateLimited,
             "requests" | "tokens" if status == 429 => rate_limit(envelope),
             "service_unavailable_error" => Kind::Overloaded,
-            "server_error" if status >= 500 && status != 503 => Kind::Transient,
+            "server_error" if status >= 500 && !matches!(status, 503 | 529) => Kind::Transient,
             _ => return None,
         })
     })

@@ -83,6 +83,8 @@ fn errors() {
         (502, &[], "", None, "",                                                     Kind::Transient, None),
         (503, &[], "service_unavailable_error", Some("server_is_overloaded"), "x",   Kind::Overloaded, None),
         (503, &[], "server_error", None, "The engine is currently overloaded",       Kind::Overloaded, None),
+        (503, &[], "server_error", Some("server_error"), "x",                        Kind::Overloaded, None),
+        (529, &[], "server_error", None, "x",                                        Kind::Overloaded, None),
         (503, &[("retry-after", "5")], "rate_limit_error", Some("slow_down"), "x",   Kind::Overloaded, Some(5_000)),
         (504, &[], "", None, "",                                                     Kind::Timeout, None),
         (520, &[], "", None, "",                                                     Kind::Transient, None),

@@ -54,7 +54,7 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
         };
     }
     match temporal.ending(&batch.id).await {
-        Ok(Ending::Completed(progress)) => Known::Progress(progress),
+        Ok(Ending::Completed(progress) | Ending::Cancelled(progress)) => Known::Progress(progress),
         Ok(Ending::Broken(why)) => Known::Nothing(why),
         Err(error) => Known::Nothing(format!("{error:#}")),
     }
