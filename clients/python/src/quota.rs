@@ -55,6 +55,7 @@ impl Quota {
             max_slot_wait: seconds(max_slot_wait)?,
             jitter: seconds(jitter)?,
             pause_ttl: seconds(pause_ttl)?,
+            ..Options::default()
         };
         let _inside = runtime()?.enter();
         let quota = match redis {
