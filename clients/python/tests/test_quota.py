@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -158,3 +159,14 @@ def test_times_and_lanes_are_those_of_the_configuration() -> None:
 def test_a_key_that_is_not_known_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match='models."openai:m".rpx is not known'):
         tidegate.Limits.of_section(MODEL, {"rpx": 1})
+
+
+def test_a_fleets_own_file_is_read_or_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tidegate.toml"
+    model = '[models."mine:m"]\nrpm = 240\nenqueued-batch-tokens = 1000\nday-begins = "8hours"\n'
+    mine = '[providers.mine]\nkind = "openai"\nbase-url = "http://127.0.0.1:9/v1"\n'
+    file.write_text(f"{model}{mine}")
+    assert tidegate.Quota.from_config(file) is not None
+    file.write_text(f'{model}{mine}[[providers.mine.pool]]\nname = "a"\napi-key-env = "A"\n')
+    with pytest.raises(ValueError, match="providers.mine is a pool"):
+        tidegate.Quota.from_config(file)

@@ -269,7 +269,11 @@ def limit(
         )
     httpx, is_async = _httpx_of(inner)
     provider = provider or type(client).__module__.partition(".")[0]
-    wrap = functools.partial(_classes(httpx)[is_async], quota, provider, **options)
+    waits = _classes(httpx)[is_async]
+
+    def wrap(own: Any) -> Any:
+        return waits(quota, provider, own, **options)
+
     kind = httpx.AsyncClient if is_async else httpx.Client
     # The client's own transports go on sending: proxies, certificates and bounds are theirs.
     mounts = {pattern.pattern: own and wrap(own) for pattern, own in inner._mounts.items()}
