@@ -170,11 +170,16 @@ impl Quota {
                 Decision::Exhausted { wait, day } => {
                     metrics::denied_by_gate(&model.id);
                     let reason = match day {
-                        Some(limit) => format!("the limit of {limit} is spent"),
-                        None => self
-                            .inspect(&model.id)
-                            .await
-                            .map_or_else(|_| "it is exhausted".to_owned(), |seen| seen.reason),
+                        // The gate is open: there is nothing to resume.
+                        Some(limit) => format!(
+                            "the configured limit of {limit} is spent; where the account has more, raise it in the configuration of the workers"
+                        ),
+                        None => {
+                            let seen = self.inspect(&model.id).await;
+                            let why = seen
+                                .map_or_else(|_| "it is exhausted".to_owned(), |seen| seen.reason);
+                            format!("{why}; `tidegate resume {}` opens it sooner", model.id)
+                        }
                     };
                     return Err(Refused::Exhausted { model: model.id.clone(), wait, reason });
                 }

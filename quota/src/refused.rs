@@ -36,10 +36,7 @@ pub enum Refused {
     },
     /// Nothing more before the provider's day ends or the account is paid. Asking again before
     /// `wait` is of no use.
-    #[error(
-        "{model} gives nothing more for {}: {reason}; `tidegate resume {model}` opens it sooner",
-        told(*.wait)
-    )]
+    #[error("{model} gives nothing more for {}: {reason}", told(*.wait))]
     Exhausted {
         /// The model asked for.
         model: ModelId,

@@ -148,7 +148,13 @@ pub(super) fn class(input: &Value, config: &Config) -> Class {
         let routes = config.routes().unwrap_or_default();
         routes.get(route).map(|route| route.models.clone()).unwrap_or_default()
     };
-    let models = model.map_or_else(of_route, |model| vec![model]);
+    // A pool's name stands for its members.
+    let of_model = |model: ModelId| {
+        let members = config.pool_members(model.as_str()).iter();
+        let members: Vec<ModelId> = members.filter_map(|member| member.parse().ok()).collect();
+        if members.is_empty() { vec![model] } else { members }
+    };
+    let models = model.map_or_else(of_route, of_model);
     let unknown = models.is_empty().then(|| format!("the route \"{route}\""));
     Class {
         unknown: unknown.filter(|_| !route.is_empty()),

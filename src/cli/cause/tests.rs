@@ -101,3 +101,18 @@ fn a_run_that_continued_as_new_has_its_class_too() {
         ("a:b", "standard", "x")
     );
 }
+
+#[test]
+fn a_pools_name_stands_for_its_members() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("t.toml");
+    let member = |name: &str| {
+        format!("[[providers.openai.pool]]\nname = \"{name}\"\napi-key-env = \"KEY_{name}\"\n")
+    };
+    let text = format!("{}{}[models.\"openai:m\"]\nrpm = 10\n", member("a"), member("b"));
+    std::fs::write(&file, text).unwrap();
+    let config = Config::from_layers(Some(&file), []).unwrap();
+    let models = class(&json!({ "model": "openai:m" }), &config).models;
+    let names: Vec<&str> = models.iter().map(ModelId::as_str).collect();
+    assert_eq!(names, ["openai/a:m", "openai/b:m"]);
+}
