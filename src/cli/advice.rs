@@ -38,7 +38,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
             "see whether the workers reach {base_url} (`tidegate doctor` on their machine); `tidegate pause {name}` spares the documents their tries meanwhile"
         ),
         Some(FailureType::QuotaExhausted) => format!(
-            "pay, or raise the limit that is named; then `tidegate resume {name}` if the provider had refused, and run the batch again for what has failed"
+            "pay, or raise the account's limit (or the configured one, where that is named); then `tidegate resume {name}` if the provider had refused, and run the batch again for what has failed"
         ),
         Some(FailureType::BudgetExceeded) => {
             "raise the budget that is named: the tenant's daily-budget-usd, the batch's --budget-usd, or --retry-budget once what made calls fail is mended (`tidegate quota` and the workers' logs say what); then run it again for what has failed".to_owned()
