@@ -14,13 +14,18 @@ use crate::{
     metrics,
     model::ModelQuota,
     questions::{Asking, MAX_CALLS},
-    shared::{Backend, Shared},
-    store::{Ask, Decision, Settlement, Store as _},
+    request::Ticket,
+    running::Backend,
+    shared::Shared,
+    store::{Ask, Binding, Decision, Settlement, Store as _},
     waiters::SOON,
 };
 
 /// When to ask again for what cannot be decided while Redis is away.
 const UNDECIDED: Duration = Duration::from_secs(2);
+
+/// When to look again whether a call is over that only the other store knows.
+const OTHERS_RUN: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Asks Redis, or while it is away this worker's own share. A call waits for Redis that is
@@ -32,7 +37,12 @@ impl Shared {
         ask: &Ask,
         since: Instant,
     ) -> Result<(Decision, Backend), Error> {
-        if self.redis.is_some() && self.breaker.allows(Instant::now()) {
+        let allowed = self.redis.is_some() && self.breaker.allows(Instant::now());
+        if allowed && self.is_draining(model) {
+            if self.is_back(model).await {
+                return Ok((others_run(ask), Backend::Redis));
+            }
+        } else if allowed {
             let (asker, mut answer) = self.asker(model, ask, since);
             self.question(asker);
             if let Ok(answer) = (&mut answer.receiver).await {
@@ -43,13 +53,39 @@ impl Shared {
         if !self.is_joined() {
             return Ok((wait, Backend::Local));
         }
-        let (decision, expectation) = self.local.reserve_now(&self.share(model), ask);
+        let mut share = self.share(model);
+        if let Some(concurrent) = &mut share.limits.concurrent {
+            *concurrent = concurrent.saturating_sub(self.running.of(model, Backend::Redis));
+            if *concurrent == 0 {
+                return Ok((others_run(ask), Backend::Local));
+            }
+        }
+        let (decision, expectation) = self.local.reserve_now(&share, ask);
         self.remember(model, ask.template, expectation);
         let decision = match decision {
             Decision::Never { dimension, .. } if self.fits_all(model, ask, dimension) => wait,
             decision => decision,
         };
         Ok((decision, Backend::Local))
+    }
+
+    /// Whether calls run here that Redis does not know of, and that a limit on calls in flight is
+    /// about: until they are over this process begins no others.
+    fn is_draining(&self, model: &ModelQuota) -> bool {
+        let limited = self.redis.is_some() && model.limits.concurrent.is_some();
+        limited && self.running.of(model, Backend::Local) > 0
+    }
+
+    /// Whether Redis answers again, found out without a reservation.
+    async fn is_back(self: &Arc<Self>, model: &ModelQuota) -> bool {
+        let Some(redis) = self.redis.as_ref().filter(|_| self.breaker.is_open()) else {
+            return true;
+        };
+        match redis.inspect(model).await {
+            Ok(_) => self.answered(),
+            Err(error) => self.away(&error),
+        }
+        !self.breaker.is_open()
     }
 
     /// Waits in place for so long, or until the call has been asked about with others: then the
@@ -156,7 +192,7 @@ impl Shared {
     pub(crate) fn wake(self: &Arc<Self>, model: &ModelId, room: Duration) {
         for asker in self.waiters.with_room(model, room) {
             // Who is dropped asks by itself.
-            if self.has_redis() {
+            if self.has_redis() && !self.is_draining(&asker.model) {
                 self.question(asker);
             }
         }
@@ -186,6 +222,12 @@ impl Drop for Awaited<'_> {
             runtime.spawn(async move { shared.settle(&model, Backend::Redis, &settlement).await });
         }
     }
+}
+
+/// As many calls run as may, by the count of both stores. The ticket is good in neither.
+fn others_run(ask: &Ask) -> Decision {
+    let ticket = ask.ticket.unwrap_or(Ticket { epoch: 0, position: 0 });
+    Decision::Wait { wait: OTHERS_RUN, binding: Binding::InFlight, deficit: 1, ticket }
 }
 
 /// Gives back what nobody is there to use.

@@ -88,6 +88,7 @@ pub mod refused;
 pub mod request;
 pub mod retries;
 pub mod run;
+mod running;
 mod script;
 mod shared;
 pub mod snapshot;

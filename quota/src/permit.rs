@@ -8,7 +8,8 @@ use crate::{
     dimension::Amounts,
     metrics,
     model::ModelQuota,
-    shared::{Backend, Shared},
+    running::{Backend, Mark},
+    shared::Shared,
     store::{Meter, Pause, ProviderSignal, Settlement, Store as _, UsageSample},
 };
 
@@ -32,8 +33,7 @@ pub struct Permit {
     pub(crate) meter: Meter,
     pub(crate) cached: Option<u64>,
     pub(crate) _renewal: Option<Renewal>,
-    /// Counts among the live permits of this process.
-    pub(crate) _counted: Arc<()>,
+    pub(crate) _running: Mark,
     pub(crate) state: State,
 }
 

@@ -20,7 +20,8 @@ use crate::{
     refused::Refused,
     request::Request,
     retries::Retries,
-    shared::{Backend, Options, Shared},
+    running::Backend,
+    shared::{Options, Shared},
     snapshot::Snapshot,
     store::{Ask, Decision, LimitChanges, Meter, Pause, Store},
     waiters::SOON,
@@ -145,7 +146,7 @@ impl Quota {
                         meter: Meter::default(),
                         cached: None,
                         _renewal: renewal,
-                        _counted: Arc::clone(&shared.permits),
+                        _running: shared.running.begin(model, backend),
                         shared: Arc::clone(shared),
                         model: Arc::clone(model),
                         backend,
@@ -523,7 +524,7 @@ impl Quota {
     /// Calls of this process that are admitted and not over.
     #[must_use]
     pub fn permits(&self) -> usize {
-        Arc::strong_count(&self.shared.permits) - 1
+        usize::try_from(self.shared.running.all()).unwrap_or(usize::MAX)
     }
 
     /// Whether Redis is known to be away.

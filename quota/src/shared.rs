@@ -30,6 +30,7 @@ use crate::{
     queue::Queues,
     redis_store,
     request::Request,
+    running::{Backend, Running},
     store::{Ask, Expectation, ProviderSignal, Settlement, Store},
     waiters::Waiters,
     watch::Watch,
@@ -74,13 +75,6 @@ impl Default for Options {
     }
 }
 
-/// Which store granted a permit, and so must settle it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Backend {
-    Redis,
-    Local,
-}
-
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) models: BTreeMap<ModelId, Arc<ModelQuota>>,
@@ -98,8 +92,7 @@ pub(crate) struct Shared {
     /// What each provider counts, as the last inspections told.
     pub(crate) counted: counted::Known,
     pub(crate) watch: Watch,
-    /// One clone for each live permit, and this one.
-    pub(crate) permits: Arc<()>,
+    pub(crate) running: Arc<Running>,
     expectations: Mutex<HashMap<(ModelId, u64), (Instant, Expectation)>>,
     /// Whether Redis has ever answered: until then nobody knows how many share the limits.
     joined: AtomicBool,
@@ -128,7 +121,7 @@ impl Shared {
             queues: Queues::default(),
             counted: counted::Known::default(),
             watch: Watch::default(),
-            permits: Arc::default(),
+            running: Arc::default(),
             expectations: Mutex::default(),
             joined: AtomicBool::default(),
             handing_over: tokio::sync::Mutex::default(),

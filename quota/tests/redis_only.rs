@@ -647,6 +647,50 @@ async fn admitted(quota: &Quota, request: &Request) -> Permit {
     }
 }
 
+/// A limit on calls in flight is kept while Redis goes and comes: neither store knows all that run.
+#[tokio::test]
+async fn calls_in_flight_are_counted_across_both_stores() {
+    let Some(mut server) = Redis::start() else { return };
+    let limits = Limits { concurrent: Some(2), ..limits(1_000_000) };
+    let model = model_with_lanes(limits, tidegate_quota::Lanes::single());
+    let options = tidegate_quota::Options {
+        max_slot_wait: Duration::ZERO,
+        answer_within: PATIENCE,
+        ..Default::default()
+    };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = |name: &str| Request::new(model.id.clone(), name).tokens(10, 1);
+    let is_full = async |name: &str| {
+        let answer = quota.admit(&request(name)).await;
+        assert!(matches!(answer, Err(Refused::Wait { .. })), "{name}: {answer:?}");
+    };
+    let usage = tidegate_types::Usage { uncached_input: 10, ..Default::default() };
+
+    let first = admitted(&quota, &request("1")).await;
+    let second = admitted(&quota, &request("2")).await;
+    server.kill();
+    is_full("both run, and Redis alone knows them").await;
+    assert!(quota.is_degraded());
+    first.settle(&usage).await;
+    let third = admitted(&quota, &request("3")).await;
+    is_full("one is known to each").await;
+    second.settle(&usage).await;
+    let fourth = admitted(&quota, &request("4")).await;
+
+    server.restart();
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while quota.is_degraded() {
+        is_full("both run, and Redis does not know them").await;
+        assert!(std::time::Instant::now() < deadline, "Redis is not found again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    is_full("Redis is back, and does not know them").await;
+    third.settle(&usage).await;
+    is_full("one is left").await;
+    fourth.settle(&usage).await;
+    admitted(&quota, &request("5")).await.release().await;
+}
+
 /// What was spent alone counts for the fleet again, and once, however often Redis goes away.
 #[tokio::test]
 async fn what_was_spent_alone_is_charged_once() {
