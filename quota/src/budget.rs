@@ -157,7 +157,8 @@ impl fmt::Display for BudgetRefused {
 
 /// An amount of money as people write it: cents, and where they would say too little, two digits
 /// that do.
-struct Usd(f64);
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Usd(pub f64);
 
 impl fmt::Display for Usd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

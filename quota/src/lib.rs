@@ -100,7 +100,7 @@ mod watch;
 mod wire;
 
 pub use bucket::{Bucket, BucketLimit};
-pub use budget::{Budget, Budgets};
+pub use budget::{Budget, Budgets, Usd};
 pub use counted::Counted;
 pub use dimension::{Amounts, Change, DayLimit, Dimension, Limited, PerDimension, PerLimit};
 pub use error::Error;

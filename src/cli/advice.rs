@@ -9,7 +9,7 @@ use crate::temporal::Temporal;
 /// Nobody works.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
-        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`",
+        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`; where some run, they are too busy to answer within 4 s",
         temporal.task_queue()
     )
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tidegate_providers::batch;
+use tidegate_quota::Usd;
 use tidegate_workflows::contract::FailureType;
 
 use crate::failure::Failure;
@@ -110,8 +111,10 @@ impl Forecast {
             (Some(budget), Some(cost)) if cost.from > budget => Err(Failure::never(
                 FailureType::BudgetExceeded,
                 format!(
-                    "the batch would cost {:.2} to {:.2} US dollars, and its budget is {budget}; nothing was spent; raise budget_usd, lower max_output_tokens, or choose another model or fewer documents",
-                    cost.from, cost.to
+                    "the batch would cost {} to {}, and its budget is {}; nothing was spent; raise budget_usd, lower max_output_tokens, or choose another model or fewer documents",
+                    Usd(cost.from),
+                    Usd(cost.to),
+                    Usd(budget)
                 ),
             )),
             _ => Ok(()),
@@ -145,7 +148,8 @@ mod tests {
         assert!(forecast.check(None).is_ok() && forecast.check(Some(3.0)).is_ok());
         let failure = forecast.check(Some(1.0)).unwrap_err();
         assert!(
-            failure.kind == FailureType::BudgetExceeded && failure.message.contains("2.00 to 5.00"),
+            failure.kind == FailureType::BudgetExceeded
+                && failure.message.contains("2.00 USD to 5.00 USD, and its budget is 1.00 USD"),
             "{failure}"
         );
         assert!(
