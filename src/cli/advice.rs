@@ -3,14 +3,15 @@
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
-use super::keys;
-use crate::temporal::Temporal;
+use super::{figures, keys};
+use crate::temporal::{ANSWER_WITHIN, Temporal};
 
 /// Nobody works.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
     format!(
-        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`; where some run, they are too busy to answer within 4 s",
-        temporal.task_queue()
+        "no worker answers on the task queue \"{}\"; start one with `tidegate worker`; where some run, they are too busy to answer within {}",
+        temporal.task_queue(),
+        figures::span(ANSWER_WITHIN)
     )
 }
 

@@ -29,7 +29,7 @@ use super::connection::{Temporal, plain};
 const MANY: usize = 10_000;
 
 /// A worker answers a query in milliseconds; after this there is none.
-const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 
 /// One batch, as the server's list has it.
 #[derive(Debug, Clone, PartialEq, Eq)]

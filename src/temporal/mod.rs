@@ -19,7 +19,7 @@ mod pending;
 mod versions;
 
 pub(crate) use batch::json;
-pub use batch::{Batch, Ending, NoProgress, Status};
+pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, Status};
 pub use connection::{Temporal, connect};
 pub use pending::{LastFailure, Pending};
 pub use versions::Versions;

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
-use tidegate_quota::Usd;
 
 use super::{Report, course::Course, given_up::GivenUp};
 
@@ -87,7 +86,7 @@ fn cost(report: &Report) -> String {
     let spend = &report.progress.totals.spend;
     let expected = report.forecast.as_ref().and_then(|forecast| forecast.cost_usd);
     let expected = expected.map_or_else(String::new, |range| {
-        format!(" (expected {} to {})", Usd(range.from), Usd(range.to))
+        format!(" (expected ${:.4} to ${:.4})", range.from, range.to)
     });
     if spend.cost_usd > 0.0 || spend.provider_calls == 0 {
         format!("${:.4}{expected}", spend.cost_usd)

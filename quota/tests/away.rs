@@ -1,0 +1,194 @@
+//! Redis goes away and comes back: what a worker does alone, and what the fleet learns of it.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests may stop at the first fault"
+)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{PATIENCE, limits, model_with_lanes};
+use tidegate_quota::{Dimension, Lanes, Limits, Options, Permit, Quota, Refused, Request};
+use tidegate_testkit::Redis;
+use tidegate_types::Usage;
+
+/// Redis goes away and comes back: calls go on within this worker's share, and the fleet is joined
+/// again.
+#[tokio::test]
+async fn while_redis_is_away_a_worker_keeps_to_its_share() {
+    let Some(mut server) = Redis::start() else { return };
+    let limits = Limits { burst: Duration::from_secs(1), ..limits(1_000_000) }
+        .with(Dimension::Requests, 600);
+    let model = model_with_lanes(limits, Lanes::single());
+    let quota = Quota::with_redis(
+        &server.url,
+        [model.clone()],
+        Options { max_slot_wait: Duration::ZERO, ..Default::default() },
+    )
+    .unwrap();
+    let mut number = 0;
+    let mut admit = async || {
+        number += 1;
+        quota.admit(&Request::new(model.id.clone(), number.to_string()).tokens(1, 1)).await
+    };
+    let first = Request::new(model.id.clone(), "first").tokens(1, 1);
+    admitted(&quota, &first).await.release().await;
+    server.kill();
+    let mut admitted = 0;
+    while let Ok(permit) = admit().await {
+        permit.settle(&Usage { uncached_input: 1, ..Default::default() }).await;
+        admitted += 1;
+        assert!(admitted < 60, "not bounded");
+    }
+    assert!(quota.is_degraded());
+    assert!(admitted >= 5, "{admitted} calls without Redis");
+}
+
+/// A busy machine may answer too late for the limiter; until it has answered once, a call waits.
+async fn admitted(quota: &Quota, request: &Request) -> Permit {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        match quota.admit(request).await {
+            Ok(permit) => return permit,
+            Err(refused) => assert!(Instant::now() < deadline, "{refused}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A limit on calls in flight is kept while Redis goes and comes: neither store knows all that run.
+#[tokio::test]
+async fn calls_in_flight_are_counted_across_both_stores() {
+    let Some(mut server) = Redis::start() else { return };
+    let limits = Limits { concurrent: Some(2), ..limits(1_000_000) };
+    let model = model_with_lanes(limits, Lanes::single());
+    let options =
+        Options { max_slot_wait: Duration::ZERO, answer_within: PATIENCE, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = |name: &str| Request::new(model.id.clone(), name).tokens(10, 1);
+    let is_full = async |name: &str| {
+        let answer = quota.admit(&request(name)).await;
+        assert!(matches!(answer, Err(Refused::Wait { .. })), "{name}: {answer:?}");
+    };
+    let usage = Usage { uncached_input: 10, ..Default::default() };
+
+    let first = admitted(&quota, &request("1")).await;
+    let second = admitted(&quota, &request("2")).await;
+    server.kill();
+    is_full("both run, and Redis alone knows them").await;
+    assert!(quota.is_degraded());
+    first.settle(&usage).await;
+    let third = admitted(&quota, &request("3")).await;
+    is_full("one is known to each").await;
+    second.settle(&usage).await;
+    let fourth = admitted(&quota, &request("4")).await;
+
+    server.restart();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while quota.is_degraded() {
+        is_full("both run, and Redis does not know them").await;
+        assert!(Instant::now() < deadline, "Redis is not found again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    is_full("Redis is back, and does not know them").await;
+    third.settle(&usage).await;
+    is_full("one is left").await;
+    fourth.settle(&usage).await;
+    admitted(&quota, &request("5")).await.release().await;
+}
+
+/// What was spent alone counts for the fleet again, and once, however often Redis goes away.
+#[tokio::test]
+async fn what_was_spent_alone_is_charged_once() {
+    let Some(mut server) = Redis::start() else { return };
+    let model = model_with_lanes(limits(1_000_000), Lanes::single());
+    let options = Options { max_slot_wait: Duration::ZERO, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let mut number = 0;
+    let mut call = async || {
+        number += 1;
+        let request = Request::new(model.id.clone(), number.to_string()).tokens(100, 1);
+        let permit = admitted(&quota, &request).await;
+        permit.settle(&Usage { uncached_input: 100, ..Default::default() }).await;
+    };
+    call().await;
+    let mut charged = Vec::new();
+    for _ in 0..2 {
+        server.kill();
+        call().await;
+        assert!(quota.is_degraded());
+        server.restart();
+        while quota.is_degraded() {
+            call().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let charges = || -> Vec<String> {
+            let mut connection = server.connection();
+            let ids: Vec<String> = redis::cmd("ZRANGE")
+                .arg("tidegate:v1:{test:model}:ledger")
+                .arg(0)
+                .arg(-1)
+                .query(&mut connection)
+                .unwrap();
+            ids.into_iter().filter(|id| id.starts_with("away:")).collect()
+        };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while charges().is_empty() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // All that this worker knows of itself: with what it spent the first time it would be more.
+        charged.push(quota.inspect(&model.id).await.unwrap().get(Dimension::Requests).used);
+    }
+    assert!(number >= 5);
+    let all: u64 = charged.iter().sum();
+    assert!(all <= number, "{charged:?} of {number} calls");
+}
+
+/// Workers that start while Redis is away do not know how many they are.
+#[tokio::test]
+async fn a_worker_that_never_reached_redis_waits_for_it() {
+    let Some(mut server) = Redis::start() else { return };
+    server.kill();
+    let model = model_with_lanes(limits(1_000), Lanes::single());
+    let options = Options { max_slot_wait: Duration::ZERO, ..Default::default() };
+    let quota = Quota::with_redis(&server.url, [model.clone()], options).unwrap();
+    let request = Request::new(model.id.clone(), "early").tokens(1, 1);
+    assert!(matches!(quota.admit(&request).await, Err(Refused::Paused { .. })));
+    server.restart();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while quota.admit(&request).await.is_err() {
+        assert!(Instant::now() < deadline, "Redis is back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// A key of another type is a fault of one model, and no reason to leave the others' quota.
+#[tokio::test]
+async fn one_models_fault_is_no_reason_to_believe_redis_away() {
+    let Some(server) = Redis::start() else { return };
+    let model = model_with_lanes(limits(1_000), Lanes::single());
+    let quota = Quota::with_redis(&server.url, [model.clone()], Options::default()).unwrap();
+    let request = |id: &str| Request::new(model.id.clone(), id).tokens(1, 1);
+    admitted(&quota, &request("first")).await.release().await;
+    let mut connection = server.connection();
+    let key = "tidegate:v1:{test:model}:state";
+    redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
+    redis::cmd("LPUSH").arg(key).arg("nonsense").exec(&mut connection).unwrap();
+    // A busy machine may answer late, and that is told apart by asking again.
+    for attempt in 0..20 {
+        admitted(&quota, &request(&format!("second-{attempt}"))).await.release().await;
+        if !quota.is_degraded() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    assert!(!quota.is_degraded());
+    redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
+    admitted(&quota, &request("third")).await.release().await;
+    let seen = quota.inspect(&model.id).await.unwrap();
+    assert_eq!(seen.get(Dimension::Requests).used, 0);
+}
