@@ -3,9 +3,9 @@
 //!
 //! The window is counted in places, one for each document in flight. A shard takes as many as it
 //! has documents, if so many are free; once it has handed out its last one it says now and then how
-//! many it still needs, and the next shard starts with what is free. So the window is full although
-//! no shard waits for another's last document, and never more documents are in flight than it has
-//! places.
+//! many it still needs, and the next shard starts with what is free. What is free when no shard is
+//! left to start goes to those that started with few. So the window is full although no shard waits
+//! for another's last document, and never more documents are in flight than it has places.
 
 use std::{
     collections::BTreeMap,
@@ -62,6 +62,12 @@ pub(crate) enum Child {
     Group(u32),
 }
 
+impl Child {
+    fn is_group(self) -> bool {
+        matches!(self, Self::Group(_))
+    }
+}
+
 /// How such a workflow stands.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -69,8 +75,8 @@ pub(crate) struct Running {
     totals: Totals,
     /// Places that it has and has not given back.
     places: u32,
-    /// A group that has shards to start yet: it can use more places.
-    takes_more: bool,
+    /// Places that it could use beside those: a group any number, until it has no shard to start.
+    wants: u32,
     /// It exists. A signal that comes earlier finds no workflow and is lost.
     started: bool,
     /// The paused flag that it was started with, or sent since.
@@ -130,6 +136,8 @@ pub(crate) struct Children {
     pub(crate) began: Option<SystemTime>,
     /// Those that have not ended.
     pub(crate) running: BTreeMap<Child, Running>,
+    /// Shards are given more places than they started with.
+    pub(crate) tops_up: bool,
 }
 
 /// Starts children as places become free, until all have ended.
@@ -258,9 +266,12 @@ async fn tell<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
             (Child::Group(_), News::Paused(false)) => {
                 workflow.signal(ProcessGroup::resume, RawValue::default(), options).await
             }
-            (_, News::Places(places)) => {
+            (child, News::Places(places)) => {
                 let Ok(places) = payload::encode(&places) else { continue };
-                workflow.signal(ProcessGroup::places, places, options).await
+                match child {
+                    Child::Shard(_) => workflow.signal(ProcessShard::places, places, options).await,
+                    Child::Group(_) => workflow.signal(ProcessGroup::places, places, options).await,
+                }
             }
         };
     }
@@ -337,7 +348,7 @@ impl Children {
     pub(crate) fn live(&self) -> Vec<LiveChild> {
         let live = |(child, running): (&Child, &Running)| LiveChild {
             id: self.id(*child),
-            is_group: matches!(child, Child::Group(_)),
+            is_group: child.is_group(),
             totals: running.totals,
         };
         self.running.iter().map(live).collect()
@@ -383,9 +394,14 @@ impl Children {
         }
         // One group at a time: what becomes free while it has shards to start is given to it.
         let planned = self.planned - self.next;
-        !self.running.values().any(|running| running.takes_more)
+        !self.has_open_group()
             && self.free() >= (self.window / LEAST_PART).max(1)
             && (self.complete || planned >= LEAST_GROUP)
+    }
+
+    /// A group has shards to start yet.
+    fn has_open_group(&self) -> bool {
+        self.running.iter().any(|(child, running)| child.is_group() && running.wants > 0)
     }
 
     /// The next child, if there are places for one.
@@ -433,10 +449,16 @@ impl Children {
     /// Until it reports, as much is taken to be in flight as may be.
     pub(crate) fn has_taken(&mut self, child: Child, places: u32, documents: u32) {
         let in_flight = if self.paused { 0 } else { places.min(documents).into() };
+        let wants = match child {
+            Child::Group(_) => u32::MAX,
+            // They sleep.
+            Child::Shard(_) if self.shard.provider_batching.is_some() => 0,
+            Child::Shard(_) => documents.min(SHARD_WINDOW).saturating_sub(places),
+        };
         let running = Running {
             totals: Totals { in_flight, ..Totals::default() },
             places,
-            takes_more: matches!(child, Child::Group(_)),
+            wants,
             started: false,
             sent_paused: self.paused,
         };
@@ -466,7 +488,7 @@ impl Children {
             // As many are in flight yet of the shard that reports.
             self.shard.open = report.open.map(|open| open.div_ceil(2));
             if let Some(places) = report.places {
-                running.takes_more = false;
+                running.wants = 0;
                 // What it was given meanwhile comes back, too: it has nothing to use it for.
                 running.places = running.places.min(places);
             }
@@ -499,12 +521,19 @@ impl Children {
         let paused = self.paused;
         let free = self.free();
         let enough = free >= (self.window / (4 * LEAST_PART)).max(1);
+        let to_shards = self.has_handed_out() && self.tops_up;
         self.running.iter().filter(|(_, running)| running.started).find_map(|(child, running)| {
             if running.sent_paused != paused {
                 return Some((*child, News::Paused(paused)));
             }
-            (enough && running.takes_more).then_some((*child, News::Places(free)))
+            let gives = enough && running.wants > 0 && (child.is_group() || to_shards);
+            gives.then_some((*child, News::Places(free.min(running.wants))))
         })
+    }
+
+    /// A shard that started with few places could use more.
+    pub(crate) fn wants_places(&self) -> bool {
+        self.tops_up && self.running.values().any(|running| running.wants > 0)
     }
 
     /// The child that is told next, and what.
@@ -513,7 +542,13 @@ impl Children {
         let running = self.running.get_mut(&child)?;
         match news {
             News::Paused(paused) => running.sent_paused = paused,
-            News::Places(places) => running.places = running.places.saturating_add(places),
+            News::Places(places) => {
+                running.places = running.places.saturating_add(places);
+                // A group wants any number as long as it wants any.
+                if !child.is_group() {
+                    running.wants = running.wants.saturating_sub(places);
+                }
+            }
         }
         Some((self.id(child), child, news))
     }

@@ -19,29 +19,37 @@ pub(crate) enum Layout {
     /// A batch's window is handed to as many shards as it takes, and comes back as their documents
     /// end; a batch of one shard works on it itself.
     Places,
+    /// Shards that started with few places are given more when no other is left to start.
+    MorePlaces,
 }
 
 /// The patches' names: they are written into histories.
 const BOUNDED: &str = "bounded-histories";
 const PLACES: &str = "places";
+const MORE_PLACES: &str = "more-places";
 
 /// The patch of the newest layout: what a run that begins now is of.
-pub const NEWEST: &str = PLACES;
+pub const NEWEST: &str = MORE_PLACES;
 
 impl Layout {
     /// Of a shard. Asked first in a run, and once.
     pub(crate) fn of<W>(ctx: &WorkflowContext<W>) -> Self {
-        if ctx.patched(PLACES) {
-            Self::Places
-        } else if ctx.patched(BOUNDED) {
-            Self::Bounded
-        } else {
-            Self::First
+        match Self::of_batch(ctx) {
+            Self::First if ctx.patched(BOUNDED) => Self::Bounded,
+            layout => layout,
         }
     }
 
-    /// Of a batch, which has one older layout only.
+    /// Of a batch.
     pub(crate) fn of_batch<W>(ctx: &WorkflowContext<W>) -> Self {
-        if ctx.patched(PLACES) { Self::Places } else { Self::First }
+        match Self::of_group(ctx) {
+            Self::Places if !ctx.patched(PLACES) => Self::First,
+            layout => layout,
+        }
+    }
+
+    /// Of a group, which the first layouts do not have.
+    pub(crate) fn of_group<W>(ctx: &WorkflowContext<W>) -> Self {
+        if ctx.patched(MORE_PLACES) { Self::MorePlaces } else { Self::Places }
     }
 }

@@ -156,6 +156,7 @@ impl ProcessDocuments {
         let layout = Layout::of_batch(ctx);
         // Earlier layouts take the whole plan at once.
         let job = Job { in_pages: layout >= Layout::Places, ..job };
+        ctx.state_mut(|batch| batch.children.tops_up = layout >= Layout::MorePlaces);
         Self::plan(ctx, job).await?;
         let work = async {
             let worked = if layout == Layout::First {

@@ -21,6 +21,7 @@ use crate::{
     contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
     failure::failed,
     holds::{Holds, Inside},
+    layout::Layout,
     payload, report,
 };
 
@@ -85,6 +86,8 @@ impl ProcessGroup {
 
     #[run(name = "ProcessGroup")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
+        let layout = Layout::of_group(ctx);
+        ctx.change(|children| children.tops_up = layout >= Layout::MorePlaces);
         let children = Box::pin(children::run(ctx));
         workflows::join!(children, Self::report_now_and_then(ctx.clone()));
         let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));
@@ -163,16 +166,21 @@ impl ProcessGroup {
             || free >= (children.window / PART).max(1)
     }
 
+    /// What is free is of no use to its own shards any more.
+    fn gives_back(&self) -> bool {
+        self.children.has_handed_out() && !self.children.wants_places()
+    }
+
     /// Places that its shards need yet.
     fn open(&self) -> u32 {
-        if self.children.has_handed_out() { self.children.places() } else { self.told.places }
+        if self.gives_back() { self.children.places() } else { self.told.places }
     }
 
     async fn report(ctx: &WorkflowContext<Self>) {
         let now = ctx.workflow_time();
         let (parent, report) = ctx.state_mut(|it| {
             it.told = Told { totals: it.children.totals(), at: now, places: it.open() };
-            let places = it.children.has_handed_out().then_some(it.told.places);
+            let places = it.gives_back().then_some(it.told.places);
             let report = ShardReport {
                 shard: it.group,
                 totals: it.told.totals,

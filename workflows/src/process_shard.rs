@@ -19,7 +19,7 @@ use crate::{
     contract::{ShardInput, ShardReport, Totals},
     holds::{Holds, Inside},
     layout::Layout,
-    report,
+    payload, report,
     shard::{self, Shard},
 };
 
@@ -103,6 +103,15 @@ impl ProcessShard {
         self.shard.input.paused = false;
     }
 
+    /// So many more documents may be in flight.
+    #[signal(name = "places")]
+    pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
+        let places: u32 = payload::decode(&places).unwrap_or_default();
+        let window = &mut self.shard.input.window;
+        *window = window.saturating_add(places);
+        self.told.places = self.told.places.saturating_add(places);
+    }
+
     #[query(name = "progress")]
     pub fn progress(&self, _ctx: &WorkflowContextView) -> Totals {
         self.shard.input.totals
@@ -165,7 +174,7 @@ impl ProcessShard {
     /// Half of its places are free for another shard, then seven eighths of the rest, and so on:
     /// few reports, and whatever takes long keeps few places from others.
     fn places_are_due(&self) -> bool {
-        let (input, open) = (&self.shard.input, self.places());
+        let (input, open) = (&self.shard.input, self.needed());
         let due = if self.told.places == input.window {
             input.window / 2
         } else {
@@ -175,7 +184,7 @@ impl ProcessShard {
     }
 
     /// The places of the window that the shard needs yet.
-    fn places(&self) -> u32 {
+    fn needed(&self) -> u32 {
         let in_flight = self.shard.input.totals.in_flight;
         if self.shard.has_handed_out() {
             u32::try_from(in_flight).unwrap_or(u32::MAX).min(self.told.places)
@@ -188,7 +197,7 @@ impl ProcessShard {
     async fn report(ctx: &WorkflowContext<Self>) {
         let now = ctx.workflow_time();
         let (parent, report) = ctx.state_mut(|it| {
-            it.told = Told { totals: it.shard.input.totals, at: now, places: it.places() };
+            it.told = Told { totals: it.shard.input.totals, at: now, places: it.needed() };
             let input = &it.shard.input;
             let places = it.shard.has_handed_out().then_some(it.told.places);
             let report = ShardReport {

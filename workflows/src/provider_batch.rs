@@ -334,7 +334,7 @@ fn shielded() -> ActivityOptions {
 fn submission<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
     match ctx.look(|shard| shard.layout) {
         Layout::First => shielded(),
-        Layout::Bounded | Layout::Places => policy::submission(ctx.task_queue()),
+        _ => policy::submission(ctx.task_queue()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! One shard's documents: a sliding window over them, in whichever workflow holds it.
 
-use std::{ops::Range, time::SystemTime};
+use std::{future::poll_fn, ops::Range, task::Poll, time::SystemTime};
 
+use futures::future::FusedFuture;
 use temporalio_workflow::{
     ActivityExecutionError, ActivityOptions, ChildWorkflowOptions, ParentClosePolicy,
     WorkflowCancellationToken, WorkflowContext, workflows,
@@ -55,8 +56,7 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
         if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
         }
-        let places = ctx.look(Shard::places);
-        workflows::join_all((0..places).map(|_| place(ctx.clone())).collect::<Vec<_>>()).await;
+        hand_out(ctx).await;
         Ok(())
     };
     let worked = worked.await;
@@ -102,6 +102,33 @@ pub(crate) async fn seal<W: Holds<Shard>>(
     });
     let options = policy::batch(Some(WorkflowCancellationToken::new()));
     ctx.execute_activity(Activities::seal_shard, shard, options).await
+}
+
+/// All places of the window, and those that it is given later.
+async fn hand_out<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
+    let (mut begun, mut running) = (0, Vec::new());
+    loop {
+        let places = ctx.look(Shard::places);
+        let more: Vec<_> = (begun..places).map(|_| place(ctx.clone())).collect();
+        running.push(Box::pin(workflows::join_all(more)));
+        begun = places;
+        let has_more = ctx.wait_condition(move |workflow| workflow.part().places() > begun);
+        let mut has_more = std::pin::pin!(has_more);
+        let are_over = poll_fn(|task| {
+            running.retain_mut(|places| places.as_mut().poll(task).is_pending());
+            // Once cancelled, a condition is over at once.
+            let grows = !has_more.is_terminated()
+                && matches!(has_more.as_mut().poll(task), Poll::Ready(Ok(_)));
+            if running.is_empty() || grows {
+                Poll::Ready(running.is_empty())
+            } else {
+                Poll::Pending
+            }
+        });
+        if are_over.await {
+            return;
+        }
+    }
 }
 
 /// One place of the window: takes a document, waits for its end, takes the next. No barrier

@@ -8,8 +8,10 @@ use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event:
 use tidegate_workflows::contract::Totals;
 
 use crate::common::{
-    Act, Ended, Fake, Gate, assert_each_once, input, outcome, server, signals, until, with_worker,
+    Act, Calls, Ended, Fake, Gate, assert_each_once, input, outcome, server, signals, until,
+    with_worker,
 };
+use crate::replay::replay;
 
 fn children(history: &[HistoryEvent]) -> usize {
     let begun = |event: &&HistoryEvent| {
@@ -53,7 +55,7 @@ async fn no_shard_waits_for_anothers_last_document() {
     let held: Vec<_> = (0..6).map(|shard| (shard, 0)).collect();
     with_worker(server(), stragglers(60, 10, &gate, &held), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
-        let all = |documents| move |calls: &crate::common::Calls| calls.started.len() == documents;
+        let all = |documents| move |calls: &Calls| calls.started.len() == documents;
         rig.fake.until("every document is handed out", all(60)).await;
         assert!(rig.fake.calls().seals.is_empty(), "no shard has ended");
         gate.open();
@@ -61,6 +63,33 @@ async fn no_shard_waits_for_anothers_last_document() {
         let calls = rig.fake.calls();
         assert_each_once(&calls, 6, 10);
         assert!(calls.most_at_once <= 10, "{} at once", calls.most_at_once);
+    })
+    .await;
+}
+
+/// A shard that starts while few places are free has few; when no other is left to start it is given
+/// what comes free, and its last documents do not wait in a row.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_that_started_with_few_places_are_given_more() {
+    let (first, second) = (Gate::default(), Gate::default());
+    let gates = [first.clone(), second.clone()];
+    let fake = Fake::new(32, 16, move |task| Act::Wait(gates[task.shard as usize].clone()));
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({"max_in_flight": 22}))).await;
+        let started = |documents| move |calls: &Calls| calls.started.len() == documents;
+        rig.fake.until("sixteen and six are in flight", started(22)).await;
+        first.open();
+        rig.fake.until("the second shard has the places of the first", started(32)).await;
+        second.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 32);
+        let calls = rig.fake.calls();
+        assert_each_once(&calls, 2, 16);
+        assert!(calls.most_at_once <= 22, "{} at once", calls.most_at_once);
+        let shard = batch.shard_history(1).await;
+        assert_eq!(signals(&shard, "places"), 1);
+        for history in [batch.history().await, shard] {
+            replay(&json!({"events": history})).await.unwrap();
+        }
     })
     .await;
 }
@@ -116,7 +145,7 @@ async fn many_shards_are_started_in_groups() {
     let gate = Gate::default();
     with_worker(server(), stragglers(74, 1, &gate, &[(0, 0), (40, 0)]), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
-        let all = |calls: &crate::common::Calls| calls.started.len() == 74;
+        let all = |calls: &Calls| calls.started.len() == 74;
         rig.fake.until("every document is handed out", all).await;
         until("the batch has heard of all others", async || {
             batch.progress().await.totals.succeeded >= 60
@@ -143,7 +172,7 @@ async fn a_group_is_paused_and_cancelled_with_its_batch() {
     let held: Vec<_> = (30..60).map(|shard| (shard, 0)).collect();
     with_worker(server(), stragglers(60, 1, &gate, &held), async |rig| {
         let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
-        let held = |calls: &crate::common::Calls| calls.started.len() == 40;
+        let held = |calls: &Calls| calls.started.len() == 40;
         rig.fake.until("the group's window is full", held).await;
         batch.pause().await;
         let group = format!("{}/group-0000", batch.id);
