@@ -63,6 +63,7 @@ scripts! {
     WORKERS: "workers-1",
     RETRIES: "retries-1",
     HISTORY: "history-1",
+    ENQUEUE: "enqueue-1",
     BUDGET_RESERVE: "budget-reserve-1",
     BUDGET_SETTLE: "budget-settle-1",
     BUDGET_OPEN: "budget-open-1",

@@ -43,6 +43,12 @@ impl ModelKeys {
         format!("{}:history:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
     }
 
+    /// A model's batches that wait at its provider.
+    #[must_use]
+    pub fn enqueued(&self, model: &ModelId) -> String {
+        format!("{}:enqueued:{}", self.stem, model.as_str().replace(['{', '}'], "_"))
+    }
+
     /// The ends of the tenants' queues in a lane, counted from 1.
     #[must_use]
     pub fn tenants(&self, lane: u64) -> String {
@@ -154,7 +160,8 @@ mod tests {
         let keys = ModelKeys::new("tidegate", "openai:gpt-6-mini");
         let mut all = keys.common().to_vec();
         all.extend([keys.learned(7), keys.gate(), keys.tenants(1), keys.burst()]);
-        all.push(keys.history(&"openai:gpt-6-mini".parse().unwrap()));
+        let model = "openai:gpt-6-mini".parse().unwrap();
+        all.extend([keys.history(&model), keys.enqueued(&model)]);
         assert!(
             all.iter().all(|key| key.starts_with("tidegate:v1:{openai:gpt-6-mini}:")),
             "{all:?}"

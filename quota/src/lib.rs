@@ -64,6 +64,7 @@ mod changes;
 mod connection;
 pub mod counted;
 pub mod dimension;
+pub mod enqueued;
 pub mod error;
 mod fleet;
 pub mod history;

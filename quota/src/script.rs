@@ -35,6 +35,7 @@ scripts! {
     workers: WORKERS,
     retries: RETRIES,
     history: HISTORY,
+    enqueue: ENQUEUE,
     budget_reserve: BUDGET_RESERVE,
     budget_settle: BUDGET_SETTLE,
     budget_open: BUDGET_OPEN,

@@ -63,8 +63,9 @@ pub struct Model {
     /// How much it thinks, unless a batch says otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// Input tokens that the provider lets wait in its batch API, as your tier has them. No batch that
-    /// is handed in has more; those that find the queue full wait. Default: not known.
+    /// Input tokens that the provider lets wait in its batch API, as your tier has them. What all of
+    /// the fleet's batches have waiting is no more together; what finds no room is handed in later.
+    /// Default: not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enqueued_batch_tokens: Option<u64>,
     /// Fields of the vendor's request, under the names of its JSON, that a batch does not state:

@@ -7,6 +7,7 @@ use tidegate_workflows::contract::{BatchState, OpenBatches, ProviderBatch};
 use super::{
     choose::batch_api,
     submission::{self, Submission},
+    submit::took_nothing,
 };
 use crate::{
     batch::job::resolve,
@@ -58,8 +59,8 @@ async fn state(
     };
     tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
     // Nothing was spent.
-    let hold = submission::hold(&submission::key(&batch.submitted), batch.requests);
-    services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+    let key = submission::key(&batch.submitted);
+    took_nothing(services, (&shard, model), workflow, &key, batch.requests).await;
     forget(batches, batch).await;
     Ok(state)
 }

@@ -10,6 +10,7 @@ use tidegate_workflows::contract::{
 use super::{
     check::forget,
     choose::batch_api,
+    queue,
     submission::{self, Sent, Submission},
 };
 use crate::{
@@ -132,6 +133,7 @@ pub async fn collect(
         let hold = submission::hold(&key, batch.requests);
         services.budgets.settle_batch(&shard.job, workflow, &hold, collected.spent.cost_usd).await;
     }
+    queue::leave(services, model, &key).await;
     // Only now: an attempt that fails on the way is made again.
     for (usage, failed, cost_usd) in counted {
         metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);

@@ -8,11 +8,12 @@
 //! documents.
 //!
 //! * `choose`: whether a batch's documents go through it; `submit`, `check`, `collect`: the steps
-//! * `submission`: what is known of a batch that was submitted
+//! * `submission`: what is known of a batch that was submitted; `queue`: what the fleet has waiting
 
 mod check;
 mod choose;
 mod collect;
+mod queue;
 mod submission;
 mod submit;
 

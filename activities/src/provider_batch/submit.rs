@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     choose::batch_api,
+    queue,
     submission::{self, Sent, Submission},
 };
 use crate::{
@@ -46,6 +47,8 @@ struct Line {
     json: Vec<u8>,
     /// The most that it should cost; 0 without a price.
     usd: f64,
+    /// Of its input.
+    tokens: u64,
 }
 
 /// Submits as many documents as fit into one batch, once. Those that cannot go this way are left
@@ -113,15 +116,7 @@ async fn try_to(
     }
     if task.only_find {
         if let Some(submission) = recorded {
-            services
-                .budgets
-                .settle_batch(
-                    &shard.job,
-                    workflow,
-                    &submission::hold(&key, submission.requests),
-                    0.0,
-                )
-                .await;
+            took_nothing(services, (&shard, model), workflow, &key, submission.requests).await;
         }
         return Ok(nothing(task.to));
     }
@@ -134,26 +129,36 @@ async fn try_to(
     let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) =
         gather(services, &shard, model, batches, task, &key, (attempt, care)).await?;
-    let (hold, usd) = loop {
-        if lines.is_empty() {
-            return Ok(nothing(next));
+    if lines.is_empty() {
+        return Ok(nothing(next));
+    }
+    let usd = loop {
+        let tokens: Vec<u64> = lines.iter().map(|line| line.tokens).collect();
+        let fitting = queue::enter(services, model, &key, &tokens).await;
+        if fitting == 0 {
+            return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
         }
+        next = lines.split_off(fitting).first().map_or(next, |line| line.index);
         let usd = lines.iter().map(|line| line.usd).sum();
         let hold = submission::hold(&key, count(&lines));
         match services.budgets.hold_batch(&shard.job, workflow, &hold, usd).await {
-            Ok(()) => break (hold, usd),
+            Ok(()) => break usd,
             // Where not even one fits, each says so on the direct path.
             Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
+                queue::leave(services, model, &key).await;
                 return Ok(nothing(task.to));
             }
             Err(failure) if lines.len() > 1 && failure.waits_for_budget() => {
                 next = lines.split_off(lines.len() / 2).first().map_or(next, |line| line.index);
             }
-            Err(failure) => return Err(failure),
+            Err(failure) => {
+                queue::leave(services, model, &key).await;
+                return Err(failure);
+            }
         }
     };
     if let Err(failure) = services.guard.keys.enter(model, Instant::now()) {
-        services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+        took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
         // For good: each says so on the direct path.
         return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
     }
@@ -173,7 +178,7 @@ async fn try_to(
             if error.charged == Charged::No {
                 // There is no such batch, and none that looks like it is ours.
                 Submission::remove(&folder, task).await;
-                services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+                took_nothing(services, (&shard, model), workflow, &key, requests).await;
             }
             if error.kind == Kind::Unauthorized {
                 let (keys, provider) = (&services.guard.keys, model.provider());
@@ -185,6 +190,19 @@ async fn try_to(
             refused(&shard, model, task, &error, attempt)
         }
     }
+}
+
+/// A batch that was not made, or of which nothing was done, costs nothing and waits no longer.
+pub(super) async fn took_nothing(
+    services: &Services,
+    (shard, model): (&Shard, &ModelId),
+    workflow: &str,
+    key: &str,
+    requests: u32,
+) {
+    let hold = submission::hold(key, requests);
+    services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
+    queue::leave(services, model, key).await;
 }
 
 /// What a refusal means: later, never, or the direct path.
@@ -317,7 +335,7 @@ async fn gather(
         let usd = services.prices.cost_usd(model, &usage, Utc::now().date_naive()).unwrap_or(0.0)
             * batch::PRICE;
         bytes += json.len();
-        lines.push(Line { index, sent, json, usd });
+        lines.push(Line { index, sent, json, usd, tokens: input });
     }
     Ok((lines, task.to))
 }
