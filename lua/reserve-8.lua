@@ -255,7 +255,7 @@ local function decide(asked)
   keep_in_flight(asked, obstacle)
   keep_canary(asked, obstacle)
   make_room(asked, obstacle)
-  verdict.over, verdict.turn_ends = over, verdict.position + turn_length(asked) * SPACING
+  verdict.over, verdict.turn_ends = over, verdict.position + turn_length(asked)
   -- A caller that is nearly due and finds room need not wait for a turn that was reckoned too late.
   local near = asked.has_ticket and head <= now and verdict.due - now < NEARLY
   local timely = verdict.due <= now or idle or near

@@ -1,7 +1,5 @@
--- A lane's queue: turns, and when the head may go. Turns are spaced a little closer than the rate:
--- a caller that is told too short a wait asks once more, while too long a wait would leave capacity
--- unused.
-local SPACING = 0.92
+-- A lane's queue: turns, and when the head may go. Turns are spaced by the rate: closer ones cost a
+-- question each, and whoever finds room before a turn takes it.
 
 -- Moves the end of a tenant's queue behind one more call; `front` is the turn that is due now. The
 -- turns of all tenants lie in the same virtual time, so those with more waiting than others get no

@@ -93,7 +93,8 @@ impl Counting {
                 return;
             } else if span.kept && least > level + CLEAR * limit {
                 self.found = Some(Counted::Used);
-            } else if span.level <= 0.0 && least > level {
+            // About as much as it must be at least is no full bucket any more: a span begins with it.
+            } else if span.level <= 0.0 && least > level + NEARLY_FULL * limit {
                 let clear = CLEAR * limit + CALLS * latency * rate;
                 next.kept = !span.kept && least > level + clear;
                 (next.level, next.guesses) = (0.0, span.guesses.map(|guess| guess - refilled));

@@ -1,10 +1,7 @@
 //! What keeps a call from being admitted now, and for how long: `lua/include/obstacles.lua`.
 //! Nothing is changed here.
 
-use super::{
-    Canary, State,
-    reserve::{Asked, SPACING},
-};
+use super::{Canary, State, reserve::Asked};
 use crate::{
     dimension::{Dimension, PerDimension},
     number::float,
@@ -137,7 +134,7 @@ impl State {
 
     /// Where the turn of a caller ends that begins at `position`.
     pub(super) fn turn_ends(&self, asked: &Asked<'_>, position: f64) -> f64 {
-        position + self.turn_length(asked) * SPACING
+        position + self.turn_length(asked)
     }
 
     /// How long a caller's turn is, by what it will use of the fullest dimension and of the calls at

@@ -17,7 +17,6 @@ use crate::{
 const NEARLY: f64 = 10e6;
 const GONE: f64 = 60e6;
 const MIN_WAIT: f64 = 1e3;
-pub(super) const SPACING: f64 = 0.92;
 
 /// A question, and what of the limits it may use.
 pub(super) struct Asked<'a> {
