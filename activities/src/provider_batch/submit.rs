@@ -117,12 +117,16 @@ async fn try_to(
     if task.only_find {
         if let Some(submission) = recorded {
             took_nothing(services, (&shard, model), workflow, &key, submission.requests).await;
+        } else {
+            // An attempt that died before its record may have entered it.
+            queue::leave(services, model, &key).await;
         }
         return Ok(nothing(task.to));
     }
     let now = u64::try_from(Utc::now().timestamp()).unwrap_or_default();
     if task.until.is_some_and(|until| now >= until) {
         // The workers were away while its time ran out: the direct path is the faster one.
+        queue::leave(services, model, &key).await;
         return Ok(nothing(task.to));
     }
     // The semaphore is never closed.
@@ -130,6 +134,7 @@ async fn try_to(
     let (mut lines, mut next) =
         gather(services, &shard, model, batches, task, &key, (attempt, care)).await?;
     if lines.is_empty() {
+        queue::leave(services, model, &key).await;
         return Ok(nothing(next));
     }
     let usd = loop {
