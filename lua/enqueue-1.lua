@@ -1,6 +1,6 @@
 --[[
-Enters a batch of a provider's in what the fleet has waiting there, or takes it out: what one model's
-batches hold of the input tokens that the provider lets wait.
+Enters a batch of a provider's in what the fleet has waiting there, or takes it out: what one
+model's batches hold of the input tokens that the provider lets wait.
 
 Guarantees
   * What is entered is within the limit together; a batch that is alone is entered whatever it
