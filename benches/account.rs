@@ -27,7 +27,7 @@ const ACCOUNT: [u32; 3] = [36_000, 12_000, 12];
 const WORKERS: usize = 2;
 
 /// Of a worker's slots the lanes `interactive` and `standard` keep 22.5 % to themselves: what is left
-/// of 1,600 in each of two workers are the 2,400 calls in flight.
+/// in two workers is 3,720, more than the 2,400 calls in flight.
 const SLOTS: &str = "2400";
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

@@ -47,7 +47,7 @@ const DOCUMENTS: u32 = 2_000;
 const SHARD_SIZE: u32 = 500;
 const ROUNDS: usize = 3;
 /// Tidegate's documents per second, as a part of the bare workflow's.
-const AIM: f64 = 0.85;
+const AIM: f64 = 0.9;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() {

@@ -27,6 +27,7 @@ use crate::{
     },
     failure,
     holds::{Holds, Inside},
+    layout::Layout,
     payload,
     process_group::ProcessGroup,
     process_shard::ProcessShard,
@@ -136,8 +137,8 @@ pub(crate) struct Children {
     pub(crate) began: Option<SystemTime>,
     /// Those that have not ended.
     pub(crate) running: BTreeMap<Child, Running>,
-    /// Shards are given more places than they started with.
-    pub(crate) tops_up: bool,
+    /// Which commands this run gives.
+    pub(crate) layout: Layout,
 }
 
 /// Starts children as places become free, until all have ended.
@@ -297,10 +298,12 @@ impl Children {
         self.complete = complete;
     }
 
-    /// So many documents are in flight at first, divided among the shards that start at once.
-    pub(crate) fn opens_with(&mut self, documents: u32) {
+    /// So many documents are in flight at first, divided among the shards that start at once; a call
+    /// is thought to take so many seconds.
+    pub(crate) fn opens_with(&mut self, documents: u32, call_seconds: u32) {
         let shards = self.window.div_ceil(self.most_places()).min(self.planned).max(1);
         self.shard.open = Some(documents.div_ceil(shards));
+        self.shard.call_seconds = call_seconds;
     }
 
     /// Places of a shard that has as many as it can use.
@@ -420,7 +423,7 @@ impl Children {
                 shard,
                 documents,
                 window,
-                returns_places: !self.has_handed_out() && self.shard.provider_batching.is_none(),
+                returns_places: self.places_are_wanted() && self.shard.provider_batching.is_none(),
                 ..self.shard.clone()
             };
             self.has_taken(Child::Shard(shard), window, documents);
@@ -487,6 +490,7 @@ impl Children {
             running.totals = report.totals;
             // As many are in flight yet of the shard that reports.
             self.shard.open = report.open.map(|open| open.div_ceil(2));
+            self.shard.call_seconds = 0;
             if let Some(places) = report.places {
                 running.wants = 0;
                 // What it was given meanwhile comes back, too: it has nothing to use it for.
@@ -521,7 +525,7 @@ impl Children {
         let paused = self.paused;
         let free = self.free();
         let enough = free >= (self.window / (4 * LEAST_PART)).max(1);
-        let to_shards = self.has_handed_out() && self.tops_up;
+        let to_shards = self.is_at_its_end() && self.tops_up();
         self.running.iter().filter(|(_, running)| running.started).find_map(|(child, running)| {
             if running.sent_paused != paused {
                 return Some((*child, News::Paused(paused)));
@@ -533,7 +537,18 @@ impl Children {
 
     /// A shard that started with few places could use more.
     pub(crate) fn wants_places(&self) -> bool {
-        self.tops_up && self.running.values().any(|running| running.wants > 0)
+        self.tops_up() && self.running.values().any(|running| running.wants > 0)
+    }
+
+    /// Shards are given more places than they started with.
+    fn tops_up(&self) -> bool {
+        self.layout >= Layout::MorePlaces
+    }
+
+    /// What a shard does not need any more is of use: to shards behind it, beside it, or in the groups
+    /// behind its own.
+    fn places_are_wanted(&self) -> bool {
+        !self.has_handed_out() || self.wants_places() || self.groups_from == u32::MAX
     }
 
     /// The child that is told next, and what.

@@ -19,7 +19,8 @@ pub(crate) enum Layout {
     /// A batch's window is handed to as many shards as it takes, and comes back as their documents
     /// end; a batch of one shard works on it itself.
     Places,
-    /// Shards that started with few places are given more when no other is left to start.
+    /// Shards that started with few places are given more when no other is left to start, and those
+    /// that began with a part of their window open it while no call has ended.
     MorePlaces,
 }
 

@@ -31,6 +31,7 @@ pub mod input;
 pub mod labels;
 mod lanes;
 pub mod layout;
+mod opening;
 mod pace;
 mod parts;
 mod pause_flag;

@@ -90,6 +90,9 @@ pub struct State {
     paused: bool,
     #[serde(default)]
     started_at: Option<SystemTime>,
+    /// How much of its window a shard began with in the end; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    open: Option<u32>,
 }
 
 impl State {
@@ -105,6 +108,7 @@ impl State {
             totals: Totals::default(),
             paused: false,
             started_at: None,
+            open: None,
         }
     }
 
@@ -156,7 +160,7 @@ impl ProcessDocuments {
         let layout = Layout::of_batch(ctx);
         // Earlier layouts take the whole plan at once.
         let job = Job { in_pages: layout >= Layout::Places, ..job };
-        ctx.state_mut(|batch| batch.children.tops_up = layout >= Layout::MorePlaces);
+        ctx.state_mut(|batch| batch.children.layout = layout);
         Self::plan(ctx, job).await?;
         let work = async {
             let worked = if layout == Layout::First {
@@ -314,15 +318,19 @@ impl ProcessDocuments {
         }
     }
 
-    /// How much of their windows the first shards begin with. A window that its author states is
-    /// meant to be used at once.
+    /// How much of their windows the first shards begin with, or in a next run what the last ones had
+    /// come to. A window that its author states is meant to be used at once.
     fn opens(&mut self) {
         let Ok(state) = &self.input else { return };
+        if state.totals.ended() > 0 {
+            self.children.shard.open = state.open;
+            return;
+        }
         let plan = state.plan.as_ref().filter(|plan| plan.provider_batching.is_none());
-        if let Some(open) = plan.and_then(|plan| plan.open)
+        if let Some((plan, open)) = plan.and_then(|plan| Some((plan, plan.open?)))
             && state.max_in_flight.is_none()
         {
-            self.children.opens_with(open);
+            self.children.opens_with(open, plan.call_seconds);
         }
     }
 
@@ -345,7 +353,7 @@ impl ProcessDocuments {
         let paused = children.paused;
         self.shard = Shard {
             input: ShardInput { paused, ..input },
-            layout: Layout::Places,
+            layout: children.layout,
             ..Shard::default()
         };
         true
@@ -379,6 +387,7 @@ impl ProcessDocuments {
             shard: own.then(|| Box::new(self.shard.input.clone())),
             totals: children.totals,
             paused: children.paused,
+            open: children.shard.open,
             ..state.clone()
         })
     }

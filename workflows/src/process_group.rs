@@ -87,7 +87,7 @@ impl ProcessGroup {
     #[run(name = "ProcessGroup")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
         let layout = Layout::of_group(ctx);
-        ctx.change(|children| children.tops_up = layout >= Layout::MorePlaces);
+        ctx.change(|children| children.layout = layout);
         let children = Box::pin(children::run(ctx));
         workflows::join!(children, Self::report_now_and_then(ctx.clone()));
         let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));
@@ -160,7 +160,7 @@ impl ProcessGroup {
         let wait = Duration::from_secs(children.shard.report_seconds.max(1).into());
         let since = |then| children.latest?.duration_since(then).ok();
         let late = self.told.at.and_then(since).is_some_and(|since| since >= wait);
-        let free = self.told.places.saturating_sub(self.open());
+        let free = self.told.places.saturating_sub(self.needed());
         (late && totals != self.told.totals)
             || (children.paused && totals.in_flight == 0 && self.told.totals.in_flight > 0)
             || free >= (children.window / PART).max(1)
@@ -172,14 +172,14 @@ impl ProcessGroup {
     }
 
     /// Places that its shards need yet.
-    fn open(&self) -> u32 {
+    fn needed(&self) -> u32 {
         if self.gives_back() { self.children.places() } else { self.told.places }
     }
 
     async fn report(ctx: &WorkflowContext<Self>) {
         let now = ctx.workflow_time();
         let (parent, report) = ctx.state_mut(|it| {
-            it.told = Told { totals: it.children.totals(), at: now, places: it.open() };
+            it.told = Told { totals: it.children.totals(), at: now, places: it.needed() };
             let places = it.gives_back().then_some(it.told.places);
             let report = ShardReport {
                 shard: it.group,

@@ -31,6 +31,8 @@ const REPORTS: u64 = 5;
 pub struct ProcessShard {
     shard: Shard,
     told: Told,
+    /// Places that it was given and has not taken.
+    given: u32,
 }
 
 /// What its batch knows of a shard.
@@ -59,13 +61,14 @@ impl ProcessShard {
     #[init]
     pub fn new(ctx: &WorkflowContextView, input: ShardInput) -> Self {
         let told = Told { totals: input.totals, at: ctx.start_time(), places: input.window };
-        Self { shard: Shard { input, ..Shard::default() }, told }
+        Self { shard: Shard { input, ..Shard::default() }, told, given: 0 }
     }
 
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
         let layout = Layout::of(ctx);
         ctx.change(|shard| shard.layout = layout);
+        ctx.state_mut(Self::take_given_places);
         ctx.state_mut(Self::is_taken_to_be_full);
         let work = Box::pin(shard::work(ctx));
         let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
@@ -107,9 +110,8 @@ impl ProcessShard {
     #[signal(name = "places")]
     pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
         let places: u32 = payload::decode(&places).unwrap_or_default();
-        let window = &mut self.shard.input.window;
-        *window = window.saturating_add(places);
-        self.told.places = self.told.places.saturating_add(places);
+        self.given = self.given.saturating_add(places);
+        self.take_given_places();
     }
 
     #[query(name = "progress")]
@@ -126,6 +128,16 @@ impl ProcessShard {
                 return;
             }
             Self::report(&ctx).await;
+        }
+    }
+
+    /// Not in a run that a worker of an earlier version has begun, which does not know of such places;
+    /// nor before it is known which run it is.
+    fn take_given_places(&mut self) {
+        if self.shard.layout >= Layout::MorePlaces {
+            let (given, window) = (std::mem::take(&mut self.given), &mut self.shard.input.window);
+            *window = window.saturating_add(given);
+            self.told.places = self.told.places.saturating_add(given);
         }
     }
 
@@ -174,13 +186,13 @@ impl ProcessShard {
     /// Half of its places are free for another shard, then seven eighths of the rest, and so on:
     /// few reports, and whatever takes long keeps few places from others.
     fn places_are_due(&self) -> bool {
-        let (input, open) = (&self.shard.input, self.needed());
+        let (input, needed) = (&self.shard.input, self.needed());
         let due = if self.told.places == input.window {
             input.window / 2
         } else {
             self.told.places.div_ceil(8)
         };
-        input.returns_places && open > 0 && open < self.told.places && open <= due
+        input.returns_places && needed > 0 && needed < self.told.places && needed <= due
     }
 
     /// The places of the window that the shard needs yet.

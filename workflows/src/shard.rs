@@ -16,6 +16,7 @@ use crate::{
     failure,
     holds::{Holds, Inside},
     layout::Layout,
+    opening,
     pace::{self, Pace, Places},
     parts, policy,
     process_parts::ProcessParts,
@@ -56,7 +57,7 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
         if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
         }
-        hand_out(ctx).await;
+        workflows::join!(hand_out(ctx), opening::widen(ctx));
         Ok(())
     };
     let worked = worked.await;
@@ -242,6 +243,7 @@ fn keep_pace<W: Holds<Shard>>(ctx: &WorkflowContext<W>) {
 /// nothing to decide, and no patch in the history.
 fn follow<W: Holds<Shard>>(ctx: &WorkflowContext<W>, queue: Option<Queue>) {
     let Some(queue) = queue else { return };
+    ctx.change(|shard| shard.input.call_seconds = 0);
     let is_whole = ctx.look(|shard| shard.input.open.is_none());
     if (is_whole && queue != Queue::Long) || !ctx.patched(pace::PATCH) {
         return;

@@ -16,8 +16,8 @@ const SLOW: f64 = 40.0;
 const FIRST_TOKEN: f64 = 4.0;
 
 /// Seconds that such a call may well take: one that thinks long before a short answer. The window has
-/// room for twice as many of these as any, and its shards open it as far as the queue for quota stays
-/// empty.
+/// room for twice as many of these as any, and its shards open it while none has ended, and then as
+/// far as the queue for quota stays empty.
 const UNSEEN: f64 = 30.0;
 
 /// However tight the limits: the guess of what a call takes may be wrong.
@@ -34,6 +34,8 @@ pub(super) struct InFlight {
     pub(super) most: u32,
     /// At first, where it is not known yet how long calls take.
     pub(super) first: Option<u32>,
+    /// How long a call is then thought to take, in seconds; 0 where that is known.
+    pub(super) call_seconds: u32,
 }
 
 /// Documents in flight that the limits of the route's models can use together, by Little's law with
@@ -54,7 +56,11 @@ pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forec
         documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
     };
     let (first, most) = (documents(0.0), documents(UNSEEN));
-    InFlight { most, first: (first < most).then_some(first) }
+    if first == most {
+        return InFlight { most, first: None, call_seconds: 0 };
+    }
+    let call = seconds_of_a_call(services, job, route, forecast);
+    InFlight { most, first: Some(first), call_seconds: whole(call.ceil()) }
 }
 
 /// Seconds that a call of the route's first model takes, as far as that is known.

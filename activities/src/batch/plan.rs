@@ -122,6 +122,7 @@ where
         pack: forecast.pack,
         in_flight: in_flight.most,
         open: in_flight.first,
+        call_seconds: in_flight.call_seconds,
         heartbeat_seconds: services.heartbeats.get(&job.lane).copied().unwrap_or_default(),
         ..pages.plan().clone()
     };

@@ -47,6 +47,9 @@ pub struct Plan {
     /// So many of them at first, where nobody has seen yet how long calls take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
+    /// How long a call is then thought to take, in seconds; 0 where that is known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub call_seconds: u32,
     /// After so many seconds without a beat a worker is given up that holds documents; 0 where the
     /// lane says nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -103,6 +106,9 @@ pub struct ShardInput {
     /// So many of them, while the queue for quota was long; `None` where all may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
+    /// [`Plan::call_seconds`], until a call has told of the queue behind it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub call_seconds: u32,
     /// The class of traffic.
     pub lane: Lane,
     /// Whose budget pays.

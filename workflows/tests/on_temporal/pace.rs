@@ -1,14 +1,19 @@
 //! A shard hands out what the quota admits soon: each document that ends tells how long the queue
 //! is behind it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use serde_json::json;
 use temporalio_protos::temporal::api::history::v1::{HistoryEvent, history_event::Attributes};
 use tidegate_workflows::contract::{DocumentOutcome, Queue};
 
 use crate::{
-    common::{Act, Calls, Fake, Gate, assert_each_once, input, outcome, server, with_worker},
+    common::{
+        Act, Calls, Fake, Gate, assert_each_once, input, outcome, server, until, with_worker,
+    },
     replay::replay,
 };
 
@@ -31,6 +36,25 @@ fn markers(history: &[HistoryEvent]) -> usize {
         matches!(event.attributes, Some(Attributes::MarkerRecordedEventAttributes(_)))
     };
     history.iter().filter(marker).count()
+}
+
+/// How many timers a run has started.
+fn timers(history: &[HistoryEvent]) -> usize {
+    let timer = |event: &&HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::TimerStartedEventAttributes(_)))
+    };
+    history.iter().filter(timer).count()
+}
+
+/// A timer has fired, and the workflow has done what it does then.
+fn has_fired(history: &[HistoryEvent]) -> bool {
+    let fired = |event: &HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::TimerFiredEventAttributes(_)))
+    };
+    let done = |event: &HistoryEvent| {
+        matches!(event.attributes, Some(Attributes::WorkflowTaskCompletedEventAttributes(_)))
+    };
+    history.iter().skip_while(|event| !fired(event)).any(done)
 }
 
 async fn replays(history: Vec<HistoryEvent>) {
@@ -82,7 +106,7 @@ async fn the_next_shard_does_not_begin_with_the_whole_window() {
         rig.fake
             .until("the second begins", |calls| calls.started.iter().any(|(shard, _)| *shard == 1))
             .await;
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let second = rig.fake.calls().started.iter().filter(|(shard, _)| *shard == 1).count();
         assert!((1..=6).contains(&second), "{second} of its documents at once");
         gate.open();
@@ -119,6 +143,64 @@ async fn a_window_for_calls_of_unknown_length_opens_while_the_queue_is_free() {
         rig.fake.until("a window that is stated is used at once", started(20)).await;
         gate.open();
         assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+    })
+    .await;
+}
+
+/// Calls take longer than was thought: what the quota has admitted meanwhile need not wait for the end
+/// of the first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_opens_while_no_call_has_ended() {
+    // Ten more each time of 40, or five of 30.
+    for (documents, shard, most) in [(60, 60, 3), (60, 30, 5)] {
+        let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Free)));
+        let fake = behind(documents, shard, &gate, &queue).opening(40, 10).expecting(1);
+        with_worker(server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({}))).await;
+            rig.fake.until("the whole window, and no call has ended", started(40)).await;
+            assert_eq!(rig.fake.calls().ended.len(), 0);
+            gate.open();
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, documents);
+            assert!(rig.fake.calls().most_at_once <= 40);
+            let alone = documents == u64::from(shard);
+            let worked = if alone { batch.history().await } else { batch.shard_history(0).await };
+            assert!((1..=most).contains(&timers(&worked)), "{} timers", timers(&worked));
+            replays(worked).await;
+        })
+        .await;
+    }
+}
+
+/// The next call that ends tells; and a pause may last for days.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_window_opens_no_further_once_a_call_has_ended_or_in_a_pause() {
+    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Long)));
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10).expecting(2);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("what is open at first", started(10)).await;
+        gate.pass(1);
+        rig.fake.until("it has ended", |calls| calls.ended.len() == 1).await;
+        until("the timer's task", async || has_fired(&batch.history().await)).await;
+        assert_eq!((timers(&batch.history().await), rig.fake.calls().started.len()), (1, 10));
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        replays(batch.history().await).await;
+    })
+    .await;
+    let gate = Gate::default();
+    let fake = behind(60, 60, &gate, &queue).opening(40, 10).expecting(3);
+    with_worker(server(), fake, async |rig| {
+        let batch = rig.start(&input(&json!({}))).await;
+        rig.fake.until("what is open at first", started(10)).await;
+        batch.pause().await;
+        until("the timer's task", async || has_fired(&batch.history().await)).await;
+        assert_eq!((timers(&batch.history().await), rig.fake.calls().started.len()), (1, 10));
+        batch.resume().await;
+        rig.fake.until("the whole window", started(40)).await;
+        gate.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+        replays(batch.history().await).await;
     })
     .await;
 }

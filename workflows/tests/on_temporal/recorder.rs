@@ -32,6 +32,11 @@ const BATCH_GROUPS: &str = "batch-groups.json";
 const GROUP: &str = "group.json";
 /// A batch whose plan grows while its shards run.
 const BATCH_PAGES: &str = "batch-pages.json";
+/// A shard that opens its window while no call has ended. The first versions have none.
+pub(crate) const SHARD_OPENED: &str = "shard-opened.json";
+/// A batch whose last shard started with few places and is given more, and that shard.
+const BATCH_TOPPED_UP: &str = "batch-topped-up.json";
+pub(crate) const SHARD_TOPPED_UP: &str = "shard-topped-up.json";
 
 /// Where the histories of all versions lie, each in a folder of its own.
 pub(crate) fn folder() -> PathBuf {
@@ -66,6 +71,7 @@ impl Recorder {
     pub(crate) async fn record(&self) {
         std::fs::create_dir(&self.folder).unwrap();
         self.failures_and_a_pause().await;
+        self.windows_that_open().await;
         self.a_cancellation().await;
         self.a_change_of_runs().await;
         self.other_paths().await;
@@ -101,6 +107,33 @@ impl Recorder {
             recorded.await.is_some(),
             "histories can be recorded only with a Temporal dev server"
         );
+    }
+
+    async fn windows_that_open(&self) {
+        let gate = Gate::default();
+        let fake = Fake::waiting(60, 30, &gate).opening(40, 10).expecting(1);
+        with_worker(server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({}))).await;
+            rig.fake.until("the whole window", |calls| calls.started.len() == 40).await;
+            gate.open();
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 60);
+            self.save(SHARD_OPENED, &batch.shard_history(0).await);
+        })
+        .await;
+        let (first, second) = (Gate::default(), Gate::default());
+        let gates = [first.clone(), second.clone()];
+        let fake = Fake::new(32, 16, move |task| Act::Wait(gates[task.shard as usize].clone()));
+        with_worker(server(), fake, async |rig| {
+            let batch = rig.start(&input(&json!({"max_in_flight": 22}))).await;
+            rig.fake.until("sixteen and six", |calls| calls.started.len() == 22).await;
+            first.open();
+            rig.fake.until("all are in flight", |calls| calls.started.len() == 32).await;
+            second.open();
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 32);
+            self.save(BATCH_TOPPED_UP, &batch.history().await);
+            self.save(SHARD_TOPPED_UP, &batch.shard_history(1).await);
+        })
+        .await;
     }
 
     async fn a_cancellation(&self) {

@@ -15,7 +15,8 @@ use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessSh
 
 use crate::recorder::{
     BATCH, BATCH_CANCELLED, BATCH_CONTINUED, PARTS, Recorder, SHARD, SHARD_CANCELLED,
-    SHARD_CONTINUED, SHARD_ECONOMY, SHARD_PACKED, SHARD_PARTS, folder,
+    SHARD_CONTINUED, SHARD_ECONOMY, SHARD_OPENED, SHARD_PACKED, SHARD_PARTS, SHARD_TOPPED_UP,
+    folder,
 };
 
 /// The version whose batches have no patch in their histories.
@@ -123,6 +124,13 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
         let own = names(&version).iter().any(|name| name == PARTS);
         let of_parts = if own { PARTS } else { SHARD_PARTS };
         assert_eq!(scheduled(of_parts, &["tidegate.process_part"]), [12 + 2 + 1], "{version}");
+        if names(&version).iter().any(|name| name == SHARD_OPENED) {
+            let opened = recorded(SHARD_OPENED);
+            assert!(all(&opened, "TimerFiredEventAttributes").count() > 0, "{version}");
+            let signals = recorded(SHARD_TOPPED_UP);
+            let mut signals = all(&signals, "WorkflowExecutionSignaledEventAttributes");
+            assert!(signals.any(|signal| signal["signal_name"] == "places"), "{version}");
+        }
         let packed = ["tidegate.process_pack", "tidegate.process_document"];
         assert_eq!(scheduled(SHARD_PACKED, &packed), [3, 12], "{version}");
         let economy = [
@@ -191,6 +199,49 @@ async fn a_plan_that_knows_of_labels_gives_a_batch_none_that_began_without() {
         plan["labels"] = json!(labels);
         *data = json!(STANDARD.encode(plan.to_string()));
         replay(&history).await.unwrap_or_else(|error| panic!("{labels}: {error}"));
+    }
+}
+
+/// While a fleet is upgraded, a batch of a new worker's gives places to a shard that an old one began
+/// and did not know what to do with them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_of_an_earlier_layout_takes_no_places() {
+    let newest = versions().pop().unwrap();
+    let topped_up = recorded(&newest, SHARD_TOPPED_UP);
+    let signals = all(&topped_up, "WorkflowExecutionSignaledEventAttributes");
+    let given: Vec<_> = signals.filter(|signal| signal["signal_name"] == "places").collect();
+    let (earlier, signal) = (recorded("2026-11-22-places", SHARD), given[0].clone());
+    let events = earlier["events"].as_array().unwrap();
+    let is = |event: &Value, kind: &str| event["attributes"].get(kind).is_some();
+    let signalled = "WorkflowExecutionSignaledEventAttributes";
+    let event = events.iter().find(|event| is(event, signalled)).unwrap();
+    let tasks =
+        (0..events.len()).filter(|at| is(&events[*at], "WorkflowTaskScheduledEventAttributes"));
+    for place in tasks.take(3) {
+        let mut history = earlier.clone();
+        let mut event = event.clone();
+        event["event_id"] = history["events"][place]["event_id"].clone();
+        event["attributes"][signalled] = signal.clone();
+        shift(&mut history, place as u64 + 1);
+        history["events"].as_array_mut().unwrap().insert(place, event);
+        replay(&history).await.unwrap_or_else(|error| panic!("at {place}: {error}"));
+    }
+}
+
+/// Events from this one on, counted from 1, and what names them, are one further behind.
+fn shift(value: &mut Value, from: u64) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(|value| shift(value, from)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match value.as_u64().filter(|_| name.ends_with("event_id")) {
+                    Some(id) if id >= from => *value = json!(id + 1),
+                    Some(_) => {}
+                    None => shift(value, from),
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -144,6 +144,12 @@ impl Fake {
         self
     }
 
+    /// Its plan thinks that a call takes so many seconds.
+    pub fn expecting(mut self, call_seconds: u32) -> Self {
+        self.plan = self.plan.map(|plan| Plan { call_seconds, ..plan });
+        self
+    }
+
     pub fn new(
         documents: u64,
         shard_size: u32,
