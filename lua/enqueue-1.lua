@@ -20,7 +20,7 @@ Arguments
   ARGV[4] life    seconds after which it counts no more
 
 Reply: integers
-  1 entered  1, or 0: nothing was changed
+  1 entered  1, or 0: it holds what it held before
   2 others   tokens that other batches hold
 ]]
 local waiting = KEYS[1]

@@ -20,22 +20,23 @@ end
 -- judged when its calls would be two minutes' limits apart. A bucket that is full loses its refill,
 -- so of a span that begins with one it is known only what the level must be at least if bounds
 -- count. Once that lies clearly above what is told, it is kept for a call that comes after all of
--- these: if that is told as little, bounds do not count. A level that is about what it must be at
--- least is no full bucket's any more: a span begins with it.
+-- these: if that is told as little, bounds do not count. A level below a full bucket's that is about
+-- what it must be at least says that bounds count: a span begins with it.
 local function judge(state, level, limit, window, admitted, now)
   local NEARLY_FULL, APART, CLEAR, CALLS, WHAT_IS_USED = 0.02, 2, 0.2, 1.5, 1
   local span, found, rate = starving_slot(state) + STARVING, counted_by(state), limit / window
   local from, before, used, larger, both = unpack(state, span + 1, span + 5)
   local kept, refilled = from < 0, (now - math.abs(from)) * rate
   local least, next_span = larger - refilled, { now, 0, 0, 0, 0 }
+  local about = level
   if level >= NEARLY_FULL * limit then
-    next_span[2] = level
+    next_span[2], about = level, level + NEARLY_FULL * limit
   end
   if kept and admitted <= TOGETHER - from then
     return
   elseif kept and least > level + CLEAR * limit then
     found = WHAT_IS_USED
-  elseif from ~= 0 and before == 0 and least > level + NEARLY_FULL * limit then
+  elseif from ~= 0 and before == 0 and least > about then
     local clear = CLEAR * limit + CALLS * state[LATENCY] * rate
     local keep = not kept and least > level + clear
     next_span = { keep and -now or now, 0, used - refilled, least, both - refilled }

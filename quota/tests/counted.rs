@@ -57,16 +57,24 @@ struct Provider {
     holds: bool,
     input: u64,
     level: f64,
+    callers: usize,
+    /// Between the first calls of two callers; then all calls take as long.
+    apart: u64,
 }
 
 impl Provider {
     fn new(counts: Counted) -> Self {
-        Self { counts, holds: true, input: INPUT, level: LIMIT as f64 }
+        Self { counts, holds: true, input: INPUT, level: LIMIT as f64, callers: CALLERS, apart: 0 }
     }
 
     /// Of whose limit little is used: short documents with short answers.
     fn idle(counts: Counted) -> Self {
         Self { holds: false, input: 300, ..Self::new(counts) }
+    }
+
+    /// Each answer finds bounds held that are hardly more than what refilled since the last.
+    fn calm(counts: Counted) -> Self {
+        Self { callers: 13, apart: 5 * STEP, ..Self::idle(counts) }
     }
 
     fn refill(&mut self, micros: u64) {
@@ -113,7 +121,11 @@ struct Caller {
 /// Some `seconds` of work; the headers are made when a call begins (`early`) or when it ends.
 async fn works<S: Store>(rig: &Rig<S>, mut provider: Provider, early: bool, seconds: u64) {
     let (input, mut callers) = (provider.input, Vec::new());
-    callers.resize_with(CALLERS, Caller::default);
+    let mut asks = START;
+    callers.resize_with(provider.callers, || {
+        asks += provider.apart;
+        Caller { asks, ..Caller::default() }
+    });
     while rig.now() < START + seconds * SECOND {
         rig.advance(Duration::from_micros(STEP));
         provider.refill(STEP);
@@ -144,7 +156,8 @@ async fn works<S: Store>(rig: &Rig<S>, mut provider: Provider, early: bool, seco
                     Ask { ticket: caller.ticket, ..common::ask(id, Amounts::call(input, BOUND)) };
                 match rig.reserve(&ask).await {
                     Decision::Granted => {
-                        let seconds = 4 + (at as u64 * 7 + u64::from(caller.calls)) % 5;
+                        let varied = 4 + (at as u64 * 7 + u64::from(caller.calls)) % 5;
+                        let seconds = if provider.apart > 0 { 7 } else { varied };
                         caller.ends = Some((now + seconds * SECOND, provider.begins()));
                     }
                     Decision::Wait { wait, ticket, .. } => {
@@ -214,6 +227,12 @@ async fn a_full_bucket_that_nobody_named_tells<S: Store>(rig: &Rig<S>) {
     tells_soon(rig, false, 300).await;
 }
 
+async fn calls_that_come_evenly_tell<S: Store>(rig: &Rig<S>) {
+    works(rig, Provider::calm(Counted::Used), false, 300).await;
+    let seen = rig.store.inspect(&rig.model).await.unwrap();
+    assert_eq!(seen.counted, Some(Counted::Used), "{seen:?}");
+}
+
 async fn a_full_bucket_tells_early<S: Store>(rig: &Rig<S>) {
     tells_soon(rig, true, 120).await;
 }
@@ -263,6 +282,7 @@ both_stores! {
     both_count_early(openai());
     a_full_bucket_tells(openai());
     a_full_bucket_tells_early(openai());
+    calls_that_come_evenly_tell(openai());
     a_full_bucket_that_nobody_named_tells(unnamed());
     short_calls_count_as_the_larger(openai());
     short_calls_count_as_the_larger_early(openai());

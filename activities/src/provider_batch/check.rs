@@ -60,7 +60,10 @@ async fn state(
     tracing::warn!(%model, batch = batch.batch, why, "a provider's batch was not done");
     // Nothing was spent.
     let key = submission::key(&batch.submitted);
-    took_nothing(services, (&shard, model), workflow, &key, batch.requests).await;
+    if !took_nothing(services, (&shard, model), workflow, &key, batch.requests).await {
+        // Asked after again, it is taken out then.
+        return Ok(BatchState::Running);
+    }
     forget(batches, batch).await;
     Ok(state)
 }

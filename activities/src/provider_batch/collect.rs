@@ -54,6 +54,13 @@ pub async fn collect(
     let (model, batches) = batch_api(services, &shard)?;
     let (key, mut collected, mut counted) =
         (submission::key(task), CollectedBatch::default(), Vec::new());
+    // It has ended, and lets others wait.
+    if !queue::dequeue(services, model, &key).await && attempt < MAX_BATCH_COLLECTS {
+        return Err(Failure::transient(format!(
+            "a batch that has ended at {} is still counted among what waits there: Redis cannot be asked",
+            model.provider()
+        )));
+    }
     let folder = resolve(&services.storage, "job", &task.job)?;
     let sent = Submission::read(&folder, task).await?;
     let mut sent = sent.map(|submission| submission.sent).unwrap_or_default();
@@ -133,7 +140,6 @@ pub async fn collect(
         let hold = submission::hold(&key, batch.requests);
         services.budgets.settle_batch(&shard.job, workflow, &hold, collected.spent.cost_usd).await;
     }
-    queue::leave(services, model, &key).await;
     // Only now: an attempt that fails on the way is made again.
     for (usage, failed, cost_usd) in counted {
         metrics::batch_answer(model, usage.as_ref(), failed, cost_usd, &shard.job.tenant);

@@ -5,12 +5,31 @@ use tidegate_types::ModelId;
 
 use crate::services::Services;
 
+/// While less than this part of what may wait is free, nothing is read for another batch.
+const LEAST_PART: u64 = 50;
+
+/// What the provider lets wait of a model, in input tokens, where somebody has said.
+pub(super) fn limit(services: &Services, model: &ModelId) -> Option<u64> {
+    services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens)
+}
+
+/// Whether there is room for a batch at all; a little of it then counts until [`enqueue`] says how
+/// much it is, or [`dequeue`].
+pub(super) async fn has_room(services: &Services, model: &ModelId, id: &str) -> bool {
+    let Some(limit) = limit(services, model) else { return true };
+    enqueue(services, model, id, &[limit.div_ceil(LEAST_PART)]).await > 0
+}
+
 /// How many of the documents that a batch would hold, by their input tokens, find room beside what
-/// waits already: the first of them, which then count until [`leave`]. All where nobody has said
+/// waits already: the first of them, which then count until [`dequeue`]. All where nobody has said
 /// what the provider lets wait, and while Redis is away: the provider says so itself then.
-pub(super) async fn enter(services: &Services, model: &ModelId, id: &str, tokens: &[u64]) -> usize {
-    let limit = services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens);
-    let Some(limit) = limit else { return tokens.len() };
+pub(super) async fn enqueue(
+    services: &Services,
+    model: &ModelId,
+    id: &str,
+    tokens: &[u64],
+) -> usize {
+    let Some(limit) = limit(services, model) else { return tokens.len() };
     let mut fitting = tokens.len();
     while fitting > 0 {
         let held = tokens[..fitting].iter().sum();
@@ -21,21 +40,24 @@ pub(super) async fn enter(services: &Services, model: &ModelId, id: &str, tokens
             }
             Err(error) => {
                 tracing::warn!(%model, %error, "what waits at the provider is not counted");
-                return tokens.len();
+                return fitting;
             }
         }
     }
     0
 }
 
-/// A batch has ended, or was never handed in.
-pub(super) async fn leave(services: &Services, model: &ModelId, id: &str) {
-    if services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens).is_none() {
-        return;
+/// A batch has ended, or was never handed in. Whether it counts no longer: it does for a day at most
+/// while Redis cannot be asked.
+pub(super) async fn dequeue(services: &Services, model: &ModelId, id: &str) -> bool {
+    if limit(services, model).is_none() {
+        return true;
     }
-    if let Err(error) = services.guard.quota.dequeue(model, id).await {
-        tracing::warn!(%model, %error, "a batch that waits no longer counts for a day");
-    }
+    let left = services.guard.quota.dequeue(model, id).await;
+    left.inspect_err(|error| {
+        tracing::warn!(%model, %error, "a batch that waits no longer is still counted");
+    })
+    .is_ok()
 }
 
 /// How many of these, less than all, have no more than `room` together.

@@ -83,11 +83,23 @@ pub async fn submit_in(
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
             tracing::warn!(%failure, "a batch cannot be submitted now");
             let folder = resolve(&services.storage, "job", &task.job)?;
-            let unsure =
-                Submission::read(&folder, task).await.is_ok_and(|submission| submission.is_some());
+            // Where that cannot be read, there may be one.
+            let unsure = !matches!(Submission::read(&folder, task).await, Ok(None));
+            if !unsure {
+                waits_no_longer(services, task).await;
+            }
             Ok(SubmittedBatch { later: true, unsure, ..nothing(task.from) })
         }
         ended => ended,
+    }
+}
+
+/// An attempt that died may have counted it.
+async fn waits_no_longer(services: &Services, task: &SubmitBatch) {
+    if let Ok(shard) = services.shards.get(&services.storage, &task.job, task.shard).await
+        && let Ok((model, _)) = batch_api(services, &shard)
+    {
+        queue::dequeue(services, model, &submission::key(task)).await;
     }
 }
 
@@ -119,28 +131,33 @@ async fn try_to(
             took_nothing(services, (&shard, model), workflow, &key, submission.requests).await;
         } else {
             // An attempt that died before its record may have entered it.
-            queue::leave(services, model, &key).await;
+            queue::dequeue(services, model, &key).await;
         }
         return Ok(nothing(task.to));
     }
     let now = u64::try_from(Utc::now().timestamp()).unwrap_or_default();
     if task.until.is_some_and(|until| now >= until) {
         // The workers were away while its time ran out: the direct path is the faster one.
-        queue::leave(services, model, &key).await;
+        queue::dequeue(services, model, &key).await;
         return Ok(nothing(task.to));
+    }
+    // A queue that is full is asked again every few minutes, for hours.
+    if !queue::has_room(services, model, &key).await {
+        return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
     }
     // The semaphore is never closed.
     let _place = IN_MEMORY.acquire().await;
     let (mut lines, mut next) =
         gather(services, &shard, model, batches, task, &key, (attempt, care)).await?;
     if lines.is_empty() {
-        queue::leave(services, model, &key).await;
+        queue::dequeue(services, model, &key).await;
         return Ok(nothing(next));
     }
     let usd = loop {
         let tokens: Vec<u64> = lines.iter().map(|line| line.tokens).collect();
-        let fitting = queue::enter(services, model, &key, &tokens).await;
+        let fitting = queue::enqueue(services, model, &key, &tokens).await;
         if fitting == 0 {
+            queue::dequeue(services, model, &key).await;
             return Ok(SubmittedBatch { later: true, ..nothing(task.from) });
         }
         next = lines.split_off(fitting).first().map_or(next, |line| line.index);
@@ -150,14 +167,14 @@ async fn try_to(
             Ok(()) => break usd,
             // Where not even one fits, each says so on the direct path.
             Err(failure) if failure.kind == FailureType::BudgetExceeded && lines.len() == 1 => {
-                queue::leave(services, model, &key).await;
+                queue::dequeue(services, model, &key).await;
                 return Ok(nothing(task.to));
             }
             Err(failure) if lines.len() > 1 && failure.waits_for_budget() => {
                 next = lines.split_off(lines.len() / 2).first().map_or(next, |line| line.index);
             }
             Err(failure) => {
-                queue::leave(services, model, &key).await;
+                queue::dequeue(services, model, &key).await;
                 return Err(failure);
             }
         }
@@ -173,7 +190,10 @@ async fn try_to(
         lines.into_iter().map(|line| ((line.index, line.sent), line.json)).unzip();
     let at = Utc::now();
     let submission = Submission { at, requests, next, usd, guessed: false, sent, batch: None };
-    submission.write(&folder, task).await?;
+    if let Err(failure) = submission.write(&folder, task).await {
+        took_nothing(services, (&shard, model), workflow, &key, requests).await;
+        return Err(failure);
+    }
     match batches.submit(&key, &lines).await {
         Ok(id) => {
             tracing::info!(%model, batch = id, requests, "documents were submitted to the provider's batch API");
@@ -197,17 +217,18 @@ async fn try_to(
     }
 }
 
-/// A batch that was not made, or of which nothing was done, costs nothing and waits no longer.
+/// A batch that was not made, or of which nothing was done, costs nothing and waits no longer. Whether
+/// it is counted no longer either.
 pub(super) async fn took_nothing(
     services: &Services,
     (shard, model): (&Shard, &ModelId),
     workflow: &str,
     key: &str,
     requests: u32,
-) {
+) -> bool {
     let hold = submission::hold(key, requests);
     services.budgets.settle_batch(&shard.job, workflow, &hold, 0.0).await;
-    queue::leave(services, model, key).await;
+    queue::dequeue(services, model, key).await
 }
 
 /// What a refusal means: later, never, or the direct path.
@@ -305,7 +326,7 @@ async fn gather(
 ) -> Result<(Vec<Line>, u32), Failure> {
     let (mut lines, mut bytes, mut tokens) = (Vec::new(), 0, 0_u64);
     // One that is larger than the queue would find it full for ever.
-    let queue = services.providers.defaults(model).and_then(|it| it.enqueued_batch_tokens);
+    let queue = queue::limit(services, model);
     let documents: Vec<(u32, Document)> = (task.from..task.to)
         .zip(shard.documents.iter().skip(task.from as usize).cloned())
         .collect();

@@ -82,7 +82,9 @@ impl Counting {
         latency: f64,
         (admitted, now): (f64, f64),
     ) {
-        let began = if level < NEARLY_FULL * limit { 0.0 } else { level };
+        let is_full = level < NEARLY_FULL * limit;
+        let began = if is_full { 0.0 } else { level };
+        let about = if is_full { level } else { level + NEARLY_FULL * limit };
         let mut next = Span { from: now, level: began, kept: false, guesses: [0.0; 3] };
         if let Some(span) = self.span {
             let rate = limit / window;
@@ -93,8 +95,7 @@ impl Counting {
                 return;
             } else if span.kept && least > level + CLEAR * limit {
                 self.found = Some(Counted::Used);
-            // About as much as it must be at least is no full bucket any more: a span begins with it.
-            } else if span.level <= 0.0 && least > level + NEARLY_FULL * limit {
+            } else if span.level <= 0.0 && least > about {
                 let clear = CLEAR * limit + CALLS * latency * rate;
                 next.kept = !span.kept && least > level + clear;
                 (next.level, next.guesses) = (0.0, span.guesses.map(|guess| guess - refilled));
