@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tidegate_providers::SecretError;
+use tidegate_providers::{SecretError, SetupError};
 
 use crate::config::ConfigError;
 
@@ -64,10 +64,13 @@ fn sentence(error: &anyhow::Error) -> String {
 }
 
 fn code(error: &anyhow::Error) -> u8 {
-    // A key that cannot be read is configured wrong, too.
-    let wrong_use = error
-        .chain()
-        .any(|cause| cause.is::<Usage>() || cause.is::<ConfigError>() || cause.is::<SecretError>());
+    // So is a provider that cannot be set up, or a key that cannot be read.
+    let wrong_use = error.chain().any(|cause| {
+        cause.is::<Usage>()
+            || cause.is::<ConfigError>()
+            || cause.is::<SetupError>()
+            || cause.is::<SecretError>()
+    });
     if wrong_use { 2 } else { 1 }
 }
 

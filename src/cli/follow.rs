@@ -14,7 +14,7 @@ use tidegate_workflows::contract::{Job, Progress, Totals};
 use crate::{
     config::Config,
     signal,
-    temporal::{Ending, NoProgress, Temporal},
+    temporal::{Away, Ending, NoProgress, Temporal},
 };
 
 use super::{advice, cause, exit::Outcome, figures, outlook::Ahead, output, sampled, summary};
@@ -25,6 +25,9 @@ const ASK_EVERY: (Duration, Duration) = (Duration::from_millis(500), Duration::f
 
 /// After so many questions without an answer, the reason is shown.
 const PATIENCE: u32 = 4;
+
+/// A server that was away for so long may be gone for good.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(600);
 
 /// When no document has come to its end for so long, the cause is looked for, and again as often.
 const STANDS_AFTER: Duration = Duration::from_secs(10);
@@ -104,12 +107,34 @@ pub(super) async fn follow(
 ) -> anyhow::Result<Followed> {
     let mut bar = Bar::new();
     let followed = tokio::select! {
-        ending = temporal.ending(id) => ending.map(Followed::Ended),
+        ending = ending(temporal, id) => ending.map(Followed::Ended),
         () = detach => Ok(Followed::Detached),
         never = show(config, temporal, id, &mut bar) => match never {},
     };
     bar.end();
     followed
+}
+
+/// Waits for a batch's end, also while the server is away for a while.
+async fn ending(temporal: &Temporal, id: &str) -> anyhow::Result<Ending> {
+    let mut away_since = None;
+    loop {
+        let asked = Instant::now();
+        let error = match temporal.ending(id).await {
+            Err(error) if error.is::<Away>() => error,
+            ended => return ended,
+        };
+        // It had waited with the server there.
+        if asked.elapsed() > GIVEN_UP_AFTER {
+            away_since = None;
+        }
+        if away_since.get_or_insert(asked).elapsed() > GIVEN_UP_AFTER {
+            return Err(error.context(format!(
+                "the batch {id} goes on when the server is back; then come back with: tidegate follow {id}"
+            )));
+        }
+        tokio::time::sleep(ASK_EVERY.1).await;
+    }
 }
 
 async fn show(
@@ -138,6 +163,9 @@ async fn show(
             Err(NoProgress::NoWorker) => bar.note(&advice::no_worker(temporal)),
             // A batch that has just begun cannot answer yet.
             Err(NoProgress::Unknown) => unanswered += 1,
+            Err(NoProgress::Failed(error)) if error.is::<Away>() => {
+                bar.note(&format!("{error}; the batch goes on when one does"));
+            }
             Err(NoProgress::Failed(error)) => {
                 unanswered += 1;
                 if unanswered >= PATIENCE {

@@ -7,7 +7,7 @@ use tidegate_activities::batch::plan;
 use tidegate_types::{Effort, Lane, ModelId, Tenant};
 use tidegate_workflows::{
     contract::{Deadline, Job, LongHow, Message, OnCut, Pack, Records, ResultsAs, Task},
-    input::{self, Attach, BatchInput, Mode, word},
+    input::{self, Attach, Batch, BatchInput, Mode, word},
 };
 use tracing::Instrument;
 
@@ -178,30 +178,41 @@ pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> 
         .unwrap_or_else(|| place::batch_id(source, chrono::Utc::now(), rand::random()));
     // A trace begins here, and ends with the batch if it is followed.
     let span = tracing::info_span!("tidegate run", batch = id);
-    let sample = batch.job.sample.map(|_| &batch.job);
-    start(&args, config, &id, &input, sample).instrument(span).await
+    start(&args, config, &id, (&input, &batch)).instrument(span).await
 }
 
 async fn start(
     args: &Args,
     config: &Config,
     id: &str,
-    input: &BatchInput,
-    sample: Option<&Job>,
+    (input, batch): (&BatchInput, &Batch),
 ) -> anyhow::Result<Outcome> {
     let temporal = Temporal::open(config).await?;
-    if !temporal.start(id, input).await? {
-        output::say(&format!(
-            "a batch called {id} runs already and goes on as it was started; choose another --workflow-id for another one"
-        ));
+    let is_new = temporal.start(id, input).await?;
+    if !is_new {
+        runs_already(&temporal, id, batch).await?;
     }
     if args.detach {
-        return detached(args, id);
+        return detached(args, id, is_new);
     }
+    let sample = batch.job.sample.map(|_| &batch.job);
     output::say(&format!("batch {} on {}", output::styled(output::STRONG, id), temporal.address()));
     let source = input.source.as_deref().unwrap_or_default();
     let hint = |why: &str| place::roots_hint(why, config, source, &input.output);
     follow::to_its_end(config, &temporal, id, args.json, sample, hint).await
+}
+
+/// The same batch is followed; another one is not taken for started.
+async fn runs_already(temporal: &Temporal, id: &str, batch: &Batch) -> anyhow::Result<()> {
+    let started = temporal.first_input(id).await?;
+    // What cannot be read here, because a codec server hides it, is not compared.
+    if input::parse(&temporal::json(&started)).is_ok_and(|started| started != *batch) {
+        return Err(usage(format!(
+            "a batch called {id} runs already, with another input, and goes on as it was started; choose another --workflow-id, or end that one first: temporal workflow cancel --workflow-id {id}"
+        )));
+    }
+    output::say(&format!("a batch called {id} runs already, and goes on"));
+    Ok(())
 }
 
 /// On this machine and with its configuration, which should be the workers' too.
@@ -218,12 +229,13 @@ async fn dry_run(args: &Args, job: &Job, config: &Config) -> anyhow::Result<Outc
     Ok(Outcome::Done)
 }
 
-fn detached(args: &Args, id: &str) -> anyhow::Result<Outcome> {
+fn detached(args: &Args, id: &str, is_new: bool) -> anyhow::Result<Outcome> {
     if args.json {
         output::json(&json!({ "workflow_id": id }))?;
     } else {
         output::data(id)?;
-        output::say(&format!("started. See how it goes with: tidegate status {id}"));
+        let started = if is_new { "started. " } else { "" };
+        output::say(&format!("{started}See how it goes with: tidegate status {id}"));
     }
     Ok(Outcome::Done)
 }

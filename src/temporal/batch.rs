@@ -9,7 +9,8 @@ use anyhow::{Context, anyhow};
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
-    UntypedQuery, UntypedSignal, UntypedWorkflow, WorkflowCancelOptions,
+    Client, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
+    WorkflowCancelOptions,
     WorkflowCountAggregationGroup, WorkflowCountOptions, WorkflowDescribeOptions,
     WorkflowExecutionStatus, WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions,
     WorkflowSignalOptions, WorkflowStartOptions,
@@ -23,7 +24,7 @@ use tidegate_workflows::{
     input::BatchInput,
 };
 
-use super::connection::{Temporal, plain};
+use super::connection::Temporal;
 
 /// More batches than that run nowhere.
 const MANY: usize = 10_000;
@@ -36,12 +37,16 @@ pub const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 pub struct Batch {
     /// The workflow's id.
     pub id: String,
+    /// Which of its runs.
+    pub run: String,
     /// How it stands.
     pub status: Status,
     /// When it was started.
     pub started: Option<SystemTime>,
     /// When it ended.
     pub closed: Option<SystemTime>,
+    /// Whether it was asked to stop; the server's list does not tell.
+    pub cancel_requested: bool,
 }
 
 impl Batch {
@@ -193,11 +198,41 @@ impl Temporal {
             match tokio::time::timeout(ANSWER_WITHIN, query).await {
                 Ok(Ok(value)) => Ok(value),
                 Ok(Err(WorkflowQueryError::NotFound(_))) => Err(NoProgress::Unknown),
-                Ok(Err(error)) => Err(no_progress(&error)),
-                Err(_) => Err(NoProgress::NoWorker),
+                Ok(Err(error)) => Err(self.no_progress(&error)),
+                Err(_) if self.answers(id).await => Err(NoProgress::NoWorker),
+                Err(_) => Err(NoProgress::Failed(
+                    self.away(format!("no answer within {ANSWER_WITHIN:?}")),
+                )),
             }
         }
         .boxed()
+    }
+
+    /// Whether the server itself answers: what only it knows of a workflow needs no worker.
+    async fn answers(&self, id: &str) -> bool {
+        let handle = self.handle(id);
+        let seen = handle.describe(WorkflowDescribeOptions::builder().build());
+        tokio::time::timeout(ANSWER_WITHIN, seen).await.is_ok_and(|seen| {
+            matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_)))
+        })
+    }
+
+    /// The server says that no poller was seen, or gives up waiting for one.
+    fn no_progress(&self, error: &WorkflowQueryError) -> NoProgress {
+        let text = error.to_string();
+        let none = [
+            "no poller seen",
+            "worker may be down",
+            "deadline",
+            "Deadline",
+            "timed out",
+            "Timeout expired",
+        ];
+        if none.iter().any(|sign| text.contains(sign)) {
+            NoProgress::NoWorker
+        } else {
+            NoProgress::Failed(self.refused(&text))
+        }
     }
 
     /// Sends a batch a signal: `pause` or `resume`.
@@ -236,31 +271,44 @@ impl Temporal {
         .boxed()
     }
 
-    /// Waits for a batch's end.
+    /// Waits for a batch's end, whichever of its runs is the newest.
     ///
     /// # Errors
     /// There is no such batch, or the server is away.
     pub fn ending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, anyhow::Result<Ending>> {
-        async move {
-            match self.handle(id).get_result(WorkflowGetResultOptions::builder().build()).await {
-                Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
-                Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(causes(&error))),
-                Err(WorkflowGetResultError::Cancelled { details }) => Ok(parse(details.into_raw())
-                    .map_or_else(
-                        |_| Ending::Broken("it was cancelled".to_owned()),
-                        |progress| Ending::Cancelled(Box::new(progress)),
-                    )),
-                Err(WorkflowGetResultError::Terminated { .. }) => {
-                    Ok(Ending::Broken("it was terminated".to_owned()))
-                }
-                Err(WorkflowGetResultError::TimedOut) => {
-                    Ok(Ending::Broken("it timed out".to_owned()))
-                }
-                Err(WorkflowGetResultError::NotFound(_)) => Err(unknown(id)),
-                Err(error) => Err(self.refused(&error.to_string())),
+        self.ending_of_run(self.handle(id), id).boxed()
+    }
+
+    /// How this run of a batch ended: a later one of the same id has an end of its own.
+    ///
+    /// # Errors
+    /// As [`Self::ending`].
+    pub fn ending_of<'a>(&'a self, batch: &'a Batch) -> BoxFuture<'a, anyhow::Result<Ending>> {
+        let mut run = self.handle(&batch.id).info().clone();
+        run.run_id = Some(batch.run.clone());
+        self.ending_of_run(run.bind_untyped(self.client().clone()), &batch.id).boxed()
+    }
+
+    async fn ending_of_run(
+        &self,
+        run: UntypedWorkflowHandle<Client>,
+        id: &str,
+    ) -> anyhow::Result<Ending> {
+        match run.get_result(WorkflowGetResultOptions::builder().build()).await {
+            Ok(value) => Ok(Ending::Completed(Box::new(parse(value)?))),
+            Err(WorkflowGetResultError::Failed(error)) => Ok(Ending::Broken(causes(&error))),
+            Err(WorkflowGetResultError::Cancelled { details }) => Ok(parse(details.into_raw())
+                .map_or_else(
+                    |_| Ending::Broken("it was cancelled".to_owned()),
+                    |progress| Ending::Cancelled(Box::new(progress)),
+                )),
+            Err(WorkflowGetResultError::Terminated { .. }) => {
+                Ok(Ending::Broken("it was terminated".to_owned()))
             }
+            Err(WorkflowGetResultError::TimedOut) => Ok(Ending::Broken("it timed out".to_owned())),
+            Err(WorkflowGetResultError::NotFound(_)) => Err(unknown(id)),
+            Err(error) => Err(self.refused(&error.to_string())),
         }
-        .boxed()
     }
 
     /// One batch as the server sees it.
@@ -272,9 +320,12 @@ impl Temporal {
             match self.handle(id).describe(WorkflowDescribeOptions::builder().build()).await {
                 Ok(seen) => Ok(Batch {
                     id: seen.id().to_owned(),
+                    run: seen.run_id().to_owned(),
                     status: seen.status().into(),
                     started: seen.start_time(),
                     closed: seen.close_time(),
+                    cancel_requested: (seen.raw().workflow_extended_info.as_ref())
+                        .is_some_and(|info| info.cancel_requested),
                 }),
                 Err(WorkflowInteractionError::NotFound(_)) => Err(unknown(id)),
                 Err(error) => Err(self.refused(&error.to_string())),
@@ -296,9 +347,11 @@ impl Temporal {
             let mut batches: Vec<Batch> = listed
                 .map_ok(|seen| Batch {
                     id: seen.id().to_owned(),
+                    run: seen.run_id().to_owned(),
                     status: seen.status().into(),
                     started: seen.start_time(),
                     closed: seen.close_time(),
+                    cancel_requested: false,
                 })
                 .try_collect()
                 .await
@@ -367,24 +420,6 @@ pub(super) fn unknown(id: &str) -> anyhow::Error {
 
 fn not_running(id: &str) -> anyhow::Error {
     anyhow!("no batch called {id} runs; `tidegate status` lists them")
-}
-
-/// The server says that no poller was seen, or gives up waiting for one.
-fn no_progress(error: &WorkflowQueryError) -> NoProgress {
-    let text = error.to_string();
-    let none = [
-        "no poller seen",
-        "worker may be down",
-        "deadline",
-        "Deadline",
-        "timed out",
-        "Timeout expired",
-    ];
-    if none.iter().any(|sign| text.contains(sign)) {
-        NoProgress::NoWorker
-    } else {
-        NoProgress::Failed(anyhow!(plain(&text)))
-    }
 }
 
 /// A failure and what caused it, each once.

@@ -24,6 +24,26 @@ use crate::config::{Config, mask};
 /// Connecting takes milliseconds; a server that takes longer than this is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
+/// What the client says of a server that is not there, or went away in the middle of an answer.
+const GONE: [&str; 4] = [
+    "The service is currently unavailable",
+    "tcp connect error",
+    "transport error",
+    "h2 protocol error",
+];
+
+/// The server does not answer.
+#[derive(Debug)]
+pub struct Away {
+    address: String,
+}
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no Temporal server answers at {}", self.address)
+    }
+}
+
 /// A connection to a Temporal server. Cheap to clone.
 #[derive(Clone)]
 pub struct Temporal {
@@ -191,12 +211,20 @@ impl Temporal {
         self.client.get_workflow_handle::<UntypedWorkflow>(id)
     }
 
+    /// An error of the server's, or [`Away`].
     pub(super) fn refused(&self, error: &str) -> anyhow::Error {
+        if GONE.iter().any(|sign| error.contains(sign)) {
+            return self.away(plain(error));
+        }
         anyhow!(plain(error)).context(format!(
             "the Temporal server at {} refused (namespace {})",
             self.address,
             self.namespace()
         ))
+    }
+
+    pub(super) fn away(&self, why: String) -> anyhow::Error {
+        anyhow!(why).context(Away { address: self.address.clone() })
     }
 }
 

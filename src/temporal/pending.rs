@@ -9,7 +9,7 @@ use temporalio_client::{
     errors::WorkflowInteractionError,
 };
 use temporalio_common::protos::temporal::api::{
-    enums::v1::PendingActivityState,
+    enums::v1::{PendingActivityState, TimeoutType},
     failure::v1::{Failure, failure::FailureInfo},
     history::v1::{WorkflowExecutionStartedEventAttributes, history_event::Attributes},
     workflow::v1::PendingActivityInfo,
@@ -29,10 +29,34 @@ pub struct Pending {
     pub activity: String,
     /// Whether a worker has it.
     pub started: bool,
+    /// Of one that is started: which worker has it, and how long the server waits for its beats.
+    pub held: Option<HeldBy>,
     /// When the next attempt is due, if it is not now.
     pub next: Option<SystemTime>,
     /// Why the last attempt ended, if there was one.
     pub failure: Option<LastFailure>,
+}
+
+/// The worker that has an activity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldBy {
+    /// Its name, as in the registry of workers.
+    pub worker: String,
+    /// When it was heard of last: it took the activity, or beat.
+    pub heard: SystemTime,
+    /// So long after that the server gives the activity to another.
+    pub patience: Duration,
+}
+
+impl HeldBy {
+    fn of(seen: &PendingActivityInfo) -> Option<Self> {
+        let worker = seen.last_worker_identity.clone();
+        let beat = seen.last_heartbeat_time.and_then(time);
+        let heard = beat.max(seen.last_started_time.and_then(time))?;
+        let timeout = seen.activity_options.as_ref()?.heartbeat_timeout?;
+        let patience = Duration::try_from(timeout).ok().filter(|patience| !patience.is_zero())?;
+        (!worker.is_empty()).then_some(Self { worker, heard, patience })
+    }
 }
 
 /// How an attempt ended.
@@ -41,7 +65,7 @@ pub struct LastFailure {
     /// One of [`FailureType`](tidegate_workflows::contract::FailureType), or Temporal's own, such
     /// as `Timeout`.
     pub kind: String,
-    /// Its sentence.
+    /// Its sentence; of Temporal's own, ours.
     pub message: String,
     /// What tidegate's failures carry beside their sentence; empty in others.
     pub details: FailureDetails,
@@ -133,6 +157,10 @@ impl Temporal {
     }
 }
 
+fn time(stamp: Timestamp) -> Option<SystemTime> {
+    SystemTime::try_from(stamp).ok()
+}
+
 /// A run's input, as JSON; null for anything else.
 fn input_of(started: Option<WorkflowExecutionStartedEventAttributes>) -> Value {
     let input = started.and_then(|started| started.input);
@@ -148,12 +176,9 @@ impl From<PendingActivityInfo> for Pending {
                 | PendingActivityState::CancelRequested
                 | PendingActivityState::PauseRequested
         );
-        let next = seen.next_attempt_schedule_time.and_then(|time| {
-            let since =
-                Duration::new(u64::try_from(time.seconds).ok()?, u32::try_from(time.nanos).ok()?);
-            Some(SystemTime::UNIX_EPOCH + since)
-        });
+        let next = seen.next_attempt_schedule_time.and_then(time);
         Self {
+            held: HeldBy::of(&seen).filter(|_| started),
             activity: seen.activity_type.map(|kind| kind.name).unwrap_or_default(),
             started,
             next: next.filter(|next| !started && *next > SystemTime::now()),
@@ -172,8 +197,16 @@ impl From<Failure> for LastFailure {
                 let (kind, message) = (info.r#type, failure.message);
                 Self { kind, message, details: details.unwrap_or_default() }
             }
-            Some(FailureInfo::TimeoutFailureInfo(_)) => {
-                Self { kind: "Timeout".to_owned(), ..Self::default() }
+            Some(FailureInfo::TimeoutFailureInfo(info)) => {
+                let message = match info.timeout_type() {
+                    TimeoutType::Heartbeat => {
+                        "the worker that had it was not heard of in time: it died, or lost Temporal"
+                    }
+                    TimeoutType::StartToClose => "a worker had it for longer than it may take",
+                    _ => "",
+                };
+                let kind = "Timeout".to_owned();
+                Self { kind, message: message.to_owned(), ..Self::default() }
             }
             _ => Self::default(),
         }

@@ -25,6 +25,7 @@ mod economy;
 mod embeddings;
 mod finish;
 mod fleet;
+mod followed;
 mod idle;
 mod keys;
 mod labels;
