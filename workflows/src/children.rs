@@ -7,30 +7,21 @@
 //! left to start goes to those that started with few. So the window is full although no shard waits
 //! for another's last document, and never more documents are in flight than it has places.
 
+mod run;
+
 use std::{
     collections::BTreeMap,
-    future::poll_fn,
-    task::Poll,
     time::{Duration, SystemTime},
 };
 
-use futures::future::{FusedFuture, LocalBoxFuture};
-use temporalio_common::data_converters::RawValue;
-use temporalio_workflow::{
-    ChildWorkflowOptions, ParentClosePolicy, SignalWorkflowOptions, WorkflowContext, workflows,
-};
+pub(crate) use run::{beside_news, one, run};
 
 use crate::{
     contract::{
         GroupInput, LiveChild, Plan, SHARD_WINDOW, SLEEPING_SHARDS_AT_ONCE, ShardInput,
         ShardReport, Totals,
     },
-    failure,
-    holds::{Holds, Inside},
     layout::Layout,
-    payload,
-    process_group::ProcessGroup,
-    process_shard::ProcessShard,
     shard::shard_id,
 };
 
@@ -139,143 +130,6 @@ pub(crate) struct Children {
     pub(crate) running: BTreeMap<Child, Running>,
     /// Which commands this run gives.
     pub(crate) layout: Layout,
-}
-
-/// Starts children as places become free, until all have ended.
-pub(crate) async fn run<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
-    beside_news(ctx, start(ctx)).await;
-}
-
-/// Starts them, and tells those that run what they must know.
-pub(crate) async fn beside_news<W: Holds<Children> + 'static>(
-    ctx: &WorkflowContext<W>,
-    start: impl Future<Output = ()>,
-) {
-    let start = async {
-        start.await;
-        ctx.change(|children| children.over = true);
-    };
-    workflows::join!(start, tell(ctx));
-}
-
-async fn start<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
-    let mut running: Vec<LocalBoxFuture<'static, ()>> = Vec::new();
-    loop {
-        let cancelled = ctx.cancellation_token().is_cancelled();
-        let now = ctx.workflow_time();
-        ctx.change(|children| {
-            children.draining |= cancelled;
-            while let Some((child, start)) = children.take(now) {
-                running.push(Box::pin(one(ctx.clone(), child, start)));
-            }
-        });
-        if running.is_empty() && ctx.look(Children::is_at_its_end) {
-            return;
-        }
-        let idle = running.is_empty();
-        let mut more = std::pin::pin!(ctx.wait_condition(|workflow| {
-            let children = workflow.part();
-            children.can_start() || (idle && children.is_at_its_end())
-        }));
-        // In order, as everything in a workflow.
-        poll_fn(|task| {
-            let before = running.len();
-            running.retain_mut(|child| child.as_mut().poll(task).is_pending());
-            // Once cancelled, a condition is over at once.
-            let has_more = !more.is_terminated() && more.as_mut().poll(task).is_ready();
-            if running.len() < before || (has_more && !cancelled) {
-                Poll::Ready(())
-            } else {
-                Poll::Pending
-            }
-        })
-        .await;
-    }
-}
-
-/// One child, from its start to its end.
-pub(crate) async fn one<W: Holds<Children> + 'static>(
-    ctx: WorkflowContext<W>,
-    child: Child,
-    start: Start,
-) {
-    let ended = match start {
-        Start::Shard(input) => {
-            let options = options(shard_id(&ctx.look(|it| it.batch.clone()), input.shard));
-            match ctx.start_child_workflow(ProcessShard::run, input, options).await {
-                Ok(started) => {
-                    ctx.change(|children| children.has_started(child));
-                    started.result().await.map_err(|error| {
-                        error.reason().map_or_else(|| error.to_string(), failure::root_message)
-                    })
-                }
-                Err(error) => Err(error.to_string()),
-            }
-        }
-        Start::Group(input) => {
-            let options = options(group_id(&input.batch, input.group));
-            match ctx.start_child_workflow(ProcessGroup::run, input, options).await {
-                Ok(started) => {
-                    ctx.change(|children| children.has_started(child));
-                    started.result().await.map_err(|error| {
-                        error.reason().map_or_else(|| error.to_string(), failure::root_message)
-                    })
-                }
-                Err(error) => Err(error.to_string()),
-            }
-        }
-    };
-    ctx.change(|children| children.record(child, ended));
-    if ctx.continue_as_new_suggested() {
-        ctx.change(Children::has_long_history);
-    }
-}
-
-fn options(id: String) -> ChildWorkflowOptions {
-    ChildWorkflowOptions::builder()
-        .workflow_id(id)
-        .parent_close_policy(ParentClosePolicy::Terminate)
-        .build()
-}
-
-fn group_id(batch: &str, group: u32) -> String {
-    format!("{batch}/group-{group:04}")
-}
-
-/// Signals a pause, its end and more places to those that run; what starts later begins with them.
-async fn tell<W: Holds<Children> + 'static>(ctx: &WorkflowContext<W>) {
-    loop {
-        let news =
-            ctx.wait_condition(|workflow| workflow.part().over || workflow.part().news().is_some());
-        if news.await.is_err() || ctx.look(|children| children.over) {
-            return;
-        }
-        let Some((id, child, news)) = ctx.change(Children::next_news) else { continue };
-        let workflow = ctx.external_workflow(id, None);
-        let options = SignalWorkflowOptions::default();
-        // What has ended meanwhile needs no signal.
-        let _ = match (child, news) {
-            (Child::Shard(_), News::Paused(true)) => {
-                workflow.signal(ProcessShard::pause, RawValue::default(), options).await
-            }
-            (Child::Shard(_), News::Paused(false)) => {
-                workflow.signal(ProcessShard::resume, RawValue::default(), options).await
-            }
-            (Child::Group(_), News::Paused(true)) => {
-                workflow.signal(ProcessGroup::pause, RawValue::default(), options).await
-            }
-            (Child::Group(_), News::Paused(false)) => {
-                workflow.signal(ProcessGroup::resume, RawValue::default(), options).await
-            }
-            (child, News::Places(places)) => {
-                let Ok(places) = payload::encode(&places) else { continue };
-                match child {
-                    Child::Shard(_) => workflow.signal(ProcessShard::places, places, options).await,
-                    Child::Group(_) => workflow.signal(ProcessGroup::places, places, options).await,
-                }
-            }
-        };
-    }
 }
 
 impl Children {
@@ -567,4 +421,8 @@ impl Children {
         }
         Some((self.id(child), child, news))
     }
+}
+
+fn group_id(batch: &str, group: u32) -> String {
+    format!("{batch}/group-{group:04}")
 }
