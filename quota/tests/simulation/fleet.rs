@@ -255,7 +255,9 @@ impl<'a> Fleet<'a> {
         let held = self.witness.holds(id, WINDOW, self.now);
         let settled = self.step(async |store, model| store.settle(model, settlement).await).0;
         match (settled, settlement.used) {
-            (Settled::Done | Settled::Before, used) if held => self.witness.settle(id, used),
+            // Sent again, it changes nothing.
+            (Settled::Before, _) => {}
+            (Settled::Done, used) if held => self.witness.settle(id, used),
             (Settled::Done, Some(used)) => {
                 let late = Amounts {
                     output: used.output,
