@@ -97,7 +97,7 @@ pub(crate) async fn run_process(
     process: Process,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
-    for warning in config.warnings() {
+    for warning in config.warnings().iter().chain(&config.missing_keys()) {
         warn!("{warning}");
     }
     build_info::tell(config);

@@ -315,5 +315,5 @@ fn whole(outcome: &DocumentOutcome) -> Option<&'static str> {
 /// The attempt at a step of a document.
 fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let step: String = step.chars().filter(char::is_ascii_alphanumeric).collect();
-    Attempt::of(ctx, &format!("{}.{}{step}", task.shard, task.index))
+    Attempt::of(ctx, &format!("{}.{}{step}", task.shard, task.index)).of_run(&task.job)
 }

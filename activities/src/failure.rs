@@ -29,6 +29,8 @@
 //! | a key is refused, and another worker may have a good one | `Unauthorized` | yes | [`KEY_ELSEWHERE`], up to twice that |
 //! | the same, and no call was made | `Unauthorized`, benign | yes | the same |
 //! | no live worker has a key that is accepted, for [`KEYS_GONE`] | `Unauthorized` | no | |
+//! | the same, and this run of the batch has not seen a call refused yet | `Unauthorized`, benign | yes, until one call has found out | the same |
+//! | the provider does not know the model | `InvalidRequest` | no | |
 //! | refused, too large, unreadable, bad input | by name | no | |
 //! | any of these, and the route has another model | as above | yes | within [`REROUTED`] |
 //! | a step of a provider's batch | by the provider's error | a few times, see below | grows with the attempts |
@@ -70,12 +72,27 @@ pub struct Failure {
     pub waits_for: Option<WaitsFor>,
     /// Whether it is no fault at all: nothing was asked, and the document comes back.
     pub benign: bool,
+    /// What has to change, where that is not the document.
+    pub concerns: Concerns,
+}
+
+/// What has to change before a call can succeed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Concerns {
+    /// The document, the question about it, or nothing but the time.
+    #[default]
+    TheCall,
+    /// The model's name: the provider does not know it.
+    TheModel,
+    /// A limit that an operator has set.
+    AnOperatorsLimit,
 }
 
 impl Failure {
     fn new(kind: FailureType, message: impl Into<String>, retry: Retry) -> Self {
         let benign = kind == FailureType::QuotaWait;
-        Self { kind, message: message.into(), retry, waits_for: None, benign }
+        let (message, concerns) = (message.into(), Concerns::default());
+        Self { kind, message, retry, waits_for: None, benign, concerns }
     }
 
     /// Final.

@@ -20,13 +20,16 @@ use std::{
 
 use tidegate_activities::{
     call::attempt::Attempt, call::attempt::AttemptState, call::budget::Budgets, call::guard::Guard,
-    failure::Backoff, failure::Failure, failure::Retry,
+    failure::Backoff, failure::Failure, failure::Retry, failure::UNKNOWN_MODEL_ANSWERS,
 };
 use tidegate_providers::{
     BoxFuture, Charged, Completion, Document, Error, Kind, Observed, Parameters, Provider,
     Request as Call, StopReason,
 };
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request};
+use tidegate_quota::{
+    Change, Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota, Request,
+    store::LimitChanges,
+};
 use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
@@ -285,4 +288,42 @@ async fn a_key_that_is_refused_is_not_tried_again_by_the_documents_behind_it() {
         assert_eq!((failure.kind, failure.message.as_str()), (FailureType::Unauthorized, message));
     }
     assert_eq!(rig.provider_calls(), 1);
+}
+
+/// Of two hundred documents a few ask for a model that the provider does not know; another run of a
+/// batch asks again.
+#[tokio::test]
+async fn a_model_that_its_provider_does_not_know_is_asked_a_few_times() {
+    let answers = (0..10).map(|_| refused(Kind::UnknownModel, None, Charged::No)).collect();
+    let mut rig = Rig::new(100_000, answers);
+    for _ in 0..200 {
+        let failure = rig.call(10, 10).await.unwrap_err();
+        assert_eq!((failure.kind, failure.retry), (FailureType::InvalidRequest, Retry::Never));
+        let words = "test does not know the model model: correct its name";
+        assert!(failure.message.starts_with(words) && failure.message.ends_with("unknown_model"));
+    }
+    assert_eq!(rig.provider_calls(), UNKNOWN_MODEL_ANSWERS);
+    rig.attempt = rig.attempt.clone().of_run("another run");
+    let _ = rig.call(10, 10).await.unwrap_err();
+    assert_eq!(rig.provider_calls(), UNKNOWN_MODEL_ANSWERS + 1);
+}
+
+/// The document is no larger than others: what an operator has set is too small.
+#[tokio::test]
+async fn a_limit_that_an_operator_has_set_too_small_is_named() {
+    let mut rig = Rig::new(10_000, vec![answered(10, 10)]);
+    let plain = rig.call(20_000, 10).await.unwrap_err();
+    assert!(plain.message.ends_with("make it smaller or raise the limit"), "{plain}");
+    let told = plain.with_way_out("read it in parts").message;
+    assert!(told.ends_with("read it in parts"), "{told}");
+
+    let mut changes = LimitChanges::default();
+    changes.window[Dimension::Combined] = Change::Set(100);
+    rig.guard.quota.set_limits(&rig.model, &changes).await.unwrap();
+    let set = rig.call(1_000, 10).await.unwrap_err();
+    assert_eq!((set.kind, set.retry), (FailureType::TooLarge, Retry::Never));
+    let words = "an operator has set that limit to 100; `tidegate limits clear test:model`";
+    assert!(set.message.contains(words), "{set}");
+    assert_eq!(set.clone().with_way_out("read it in parts"), set);
+    assert_eq!(rig.provider_calls(), 0);
 }

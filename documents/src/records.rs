@@ -369,7 +369,12 @@ fn json_line(
     text: Option<&str>,
 ) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
-    let value = serde_json::from_str(line).map_err(|error| bad(format!("no JSON: {error}")))?;
+    // The parser saw one line alone: its "line 1" is none of the file's.
+    let no_json = |error: serde_json::Error| {
+        let why = error.to_string().replace(" at line 1 column ", " at column ");
+        bad(format!("no JSON: {why}"))
+    };
+    let value = serde_json::from_str(line).map_err(no_json)?;
     record(value, at, number, RecordFields { id, text })
 }
 
@@ -455,7 +460,8 @@ mod tests {
             "{\"id\":7,\"body\":\"Ebb\"}\n\nnonsense\n{\"body\":\"Flow\",\"n\":[1]}\n\"bare\"";
         let lines = read(text, Format::Jsonl, RecordFields { id: Some("id"), text: Some("body") });
         assert_eq!(lines[0], Ok(("7".to_owned(), "Ebb".to_owned())));
-        assert!(lines[1].as_ref().unwrap_err().starts_with("line 3 is no record: no JSON"));
+        assert!(lines[1].as_ref().unwrap_err().starts_with("line 3 is no record: no JSON: "));
+        assert!(!lines[1].as_ref().unwrap_err().contains("line 1"), "{:?}", lines[1]);
         assert_eq!(lines[2], Ok(("0000003".to_owned(), "Flow".to_owned())));
         assert!(lines[3].as_ref().unwrap_err().contains("no field \"body\""));
         let whole = read(text, Format::Jsonl, RecordFields::default());

@@ -38,6 +38,30 @@ impl Classifier {
     }
 }
 
+/// Whether a call that is refused as an invalid request is refused for its model, so that every
+/// other call of it would be too. A call's address is the same for all documents, so that a 404 is
+/// about the model or about `base-url`. Some say it with a 400, in words:
+///
+/// * `The provided model identifier is invalid` (Bedrock, `ValidationException`)
+/// * `x is not a valid model ID` (OpenRouter)
+/// * `Model Not Exist` (DeepSeek)
+/// * `Invalid model: x` (Mistral)
+pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
+    let says = |parts: &[&str]| envelope.says(parts);
+    // OpenRouter: the model has no provider that takes what is in this one document.
+    if says(&["no endpoints found that support"]) {
+        return false;
+    }
+    let is_named = envelope.codes.iter().any(|code| code == "model_not_found");
+    let is_said = || {
+        says(&["model identifier is invalid"])
+            || says(&["not a valid model id"])
+            || says(&["model not exist"])
+            || says(&["invalid model:"])
+    };
+    is_named || status == 404 || (status == 400 && is_said())
+}
+
 /// The kind by status alone.
 ///
 /// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs. 520 to 527 are

@@ -113,7 +113,7 @@ impl ReplyReader {
     ) -> Result<(Value, Context<'a>), Error> {
         let context = self.context(redactor, (self.protocol.observed)(&reply.headers));
         if !reply.is_success() {
-            return Err((self.protocol.refused)(context.refused(reply), reply));
+            return Err((self.protocol.refused)(context.refused_call(reply), reply));
         }
         let body = match reply.json() {
             Ok(body) => body,

@@ -38,7 +38,11 @@ impl Vendor {
         key_variable: "AZURE_OPENAI_API_KEY",
         key_header: ("api-key", ""),
         output_cap: Some(OutputCap::MaxCompletionTokens),
-        models: ModelsList { path: &["openai", "models"], ..COMPATIBLE.models },
+        models: ModelsList {
+            path: &["openai", "models"],
+            names_as_called: false,
+            ..COMPATIBLE.models
+        },
         parameters: openai::parameters,
         schemas: openai::schemas,
         preset: false,
@@ -78,7 +82,7 @@ const AT_VERTEX: Profile = Profile {
     key_variable: "VERTEX_ACCESS_TOKEN",
     credentials: Credentials::KeyOrGoogle,
     // Nothing lists them below an endpoint: a 404 says that the host is reached.
-    models: ModelsList { path: &["publishers"], ..COMPATIBLE.models },
+    models: ModelsList { path: &["publishers"], names_as_called: false, ..COMPATIBLE.models },
     output_cap: None,
     preset: false,
     ..COMPATIBLE

@@ -69,6 +69,9 @@ pub enum Kind {
     Unauthorized,
     /// The provider cannot take the request as it is. No retry.
     InvalidRequest,
+    /// The provider does not know the model, or has nothing at this address: every call of this
+    /// model fails so, whatever its document. No retry; another model may be asked.
+    UnknownModel,
     /// The document exceeds the model's context, a body limit, or a whole minute's quota. No retry.
     TooLarge,
     /// The provider or the model refused the content. No retry with this model.
@@ -90,6 +93,7 @@ impl Kind {
             Self::QuotaExhausted => "quota_exhausted",
             Self::Unauthorized => "unauthorized",
             Self::InvalidRequest => "invalid_request",
+            Self::UnknownModel => "unknown_model",
             Self::TooLarge => "too_large",
             Self::ContentRefused => "content_refused",
             Self::InvalidOutput => "invalid_output",
@@ -106,7 +110,7 @@ impl Kind {
             Self::Transient | Self::Timeout => "Transient",
             Self::QuotaExhausted => "QuotaExhausted",
             Self::Unauthorized => "Unauthorized",
-            Self::InvalidRequest => "InvalidRequest",
+            Self::InvalidRequest | Self::UnknownModel => "InvalidRequest",
             Self::TooLarge => "TooLarge",
             Self::ContentRefused => "ContentRefused",
             Self::InvalidOutput => "InvalidOutput",

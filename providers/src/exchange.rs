@@ -77,6 +77,9 @@ impl Reply {
                 }
                 Ok(Some(_)) => cut = Some(Cut::TooLong),
                 Ok(None) => break,
+                Err(error) if error.is_timeout() => {
+                    cut = Some(Cut::Broken("time ran out (request-timeout)".to_owned()));
+                }
                 Err(error) => cut = Some(Cut::Broken(reason(&error))),
             }
         }
@@ -327,7 +330,12 @@ impl Fault {
             error if error.is_builder() => (Kind::InvalidRequest, Charged::No),
             _ => (Kind::Timeout, Charged::Unknown),
         };
-        Self { kind, charged, reason: reason(error) }
+        let reason = match (error.is_timeout(), kind) {
+            // A host that takes no connection has a time of its own.
+            (true, Kind::Timeout) => "time ran out (request-timeout)".to_owned(),
+            _ => reason(error),
+        };
+        Self { kind, charged, reason }
     }
 }
 

@@ -20,6 +20,11 @@ pub enum KeySource {
     /// Nowhere: it came from the environment of this process, which nobody changes any more.
     #[default]
     Fixed,
+    /// Nowhere either: this variable of the environment held it, or is not set.
+    Env {
+        /// The variable.
+        variable: String,
+    },
     /// A file with the key and nothing else.
     File(PathBuf),
     /// The line of this variable in an environment file.
@@ -53,7 +58,7 @@ impl KeySource {
     /// [`SecretError`] names the file, and holds nothing of the key.
     pub fn read(&self) -> Result<Option<Secret>, SecretError> {
         match self {
-            Self::Fixed => Ok(None),
+            Self::Fixed | Self::Env { .. } => Ok(None),
             Self::File(path) => Secret::from_file(path).map(Some),
             Self::EnvFile { path, variable } => Secret::from_env_file(path, variable).map(Some),
             Self::Command(command) => Secret::from_command(command).map(Some),
@@ -124,6 +129,27 @@ impl Key {
             self.replace(read);
         }
         Ok(self.version())
+    }
+
+    /// Where it comes from, in words that hold nothing of it; `None` where that is not known.
+    #[must_use]
+    pub fn place(&self) -> Option<String> {
+        let is_set = self.0.state.read().current.is_some();
+        Some(match &self.0.source {
+            KeySource::Fixed => return None,
+            KeySource::Env { variable } if is_set => format!("from {variable}"),
+            KeySource::Env { variable } => {
+                format!("{variable} is not set, so that calls go without one")
+            }
+            KeySource::File(path) => format!("from the file {}", path.display()),
+            KeySource::EnvFile { path, variable } => {
+                format!("from {variable} in the file {}", path.display())
+            }
+            KeySource::Command(command) => {
+                format!("printed by {}", command.first().map_or("", String::as_str))
+            }
+            KeySource::Google(_) => "of Google's application-default credentials".to_owned(),
+        })
     }
 
     /// Whether it is a token that somebody makes, and goes as a bearer's.
@@ -212,6 +238,18 @@ mod tests {
         assert!(key.read_again().unwrap_err().to_string().contains("cannot be read"));
         assert_eq!(key.current().unwrap().expose(), "second-key", "the old one stays in use");
         assert!(!format!("{key:?}").contains("second"));
+    }
+
+    #[test]
+    fn its_place_is_named_and_nothing_of_it() {
+        let source = || KeySource::Env { variable: "MY_KEY".to_owned() };
+        let absent = Key::new(None, source()).place().unwrap();
+        assert!(absent.starts_with("MY_KEY is not set"), "{absent}");
+        let set = Key::new(Some(Secret::new("sk-1").unwrap()), source()).place();
+        assert_eq!(set.as_deref(), Some("from MY_KEY"));
+        assert_eq!(Key::new(None, KeySource::Fixed).place(), None);
+        let file = Key::new(None, KeySource::File("/run/key".into())).place().unwrap();
+        assert_eq!(file, "from the file /run/key");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! whether the key is accepted, and costs nothing.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
 use crate::{
     error::{Error, Kind},
@@ -13,10 +14,13 @@ use crate::{
 };
 
 /// What came of the question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
     /// It answers, and takes the key.
-    Accepted,
+    Accepted(
+        /// Every model that it lists; `None` where not all are known, or calls name them otherwise.
+        Option<Vec<String>>,
+    ),
     /// It answers, and lists no models: of the key nothing is known.
     NoList(
         /// The HTTP status.
@@ -63,7 +67,8 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
     let redactor = Redactor::of_key(&setup.key);
     let reply = wire.get(&[], list.query, &redactor).await?;
     if reply.is_success() {
-        return Ok(Probed::Accepted);
+        let all = list.names_as_called.then(|| reply.json().ok().and_then(|body| listed(&body)));
+        return Ok(Probed::Accepted(all.flatten()));
     }
     let redactor = Redactor::of_key(&setup.key);
     let observed = Observed::default();
@@ -76,5 +81,44 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
             Ok(Probed::NoList(status))
         }
         _ => Err(error.into()),
+    }
+}
+
+/// The names in a list that was read to its end: in `data`, in Google's `models` as `models/…`, or, at
+/// Together, in nothing.
+fn listed(body: &Value) -> Option<Vec<String>> {
+    let next = body.get("nextPageToken").and_then(Value::as_str);
+    let has_more = body.get("has_more").and_then(Value::as_bool).unwrap_or_default();
+    if has_more || next.is_some_and(|token| !token.is_empty()) {
+        return None;
+    }
+    let models = ["data", "models"].iter().find_map(|name| body.get(*name)).unwrap_or(body);
+    let name = |model: &Value| {
+        let name = model.get("id").or_else(|| model.get("name"))?.as_str()?;
+        Some(name.strip_prefix("models/").unwrap_or(name).to_owned())
+    };
+    let names: Vec<String> = models.as_array()?.iter().filter_map(name).collect();
+    (!names.is_empty()).then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_list_is_known_when_it_was_read_to_its_end() {
+        let names = |body: Value| listed(&body).map(|names| names.join(" "));
+        let two = json!([{"id": "a"}, {"id": "b"}]);
+        assert_eq!(names(json!({"data": two, "has_more": false})).as_deref(), Some("a b"));
+        assert_eq!(names(json!({"object": "list", "data": two})).as_deref(), Some("a b"));
+        assert_eq!(names(two.clone()).as_deref(), Some("a b"));
+        assert_eq!(names(json!({"data": two, "has_more": true})), None);
+        let google = json!([{"name": "models/gemini-3"}]);
+        assert_eq!(names(json!({"models": google})).as_deref(), Some("gemini-3"));
+        assert_eq!(names(json!({"models": google, "nextPageToken": "x"})), None);
+        assert_eq!(names(json!({"data": []})), None);
+        assert_eq!(names(json!({"detail": "it lists none"})), None);
     }
 }

@@ -47,6 +47,20 @@ impl<'a> Context<'a> {
         self.classified(reply, reply.status, &envelope)
     }
 
+    /// The same of a call to a model, which may be refused for the model's name. Elsewhere a 404 is
+    /// about something else: a batch that is gone, or a list that is not kept.
+    pub(crate) fn refused_call(self, reply: &Reply) -> Error {
+        let is_about_the_model =
+            classify::is_about_the_model(reply.status, &Envelope::read(&reply.body));
+        let error = self.refused(reply);
+        match error.kind {
+            Kind::InvalidRequest if is_about_the_model => {
+                Error { kind: Kind::UnknownModel, ..error }
+            }
+            _ => error,
+        }
+    }
+
     /// From a success with an error inside, as some gateways and all streams send it.
     pub(crate) fn error_in_success(self, reply: &Reply, envelope: &Envelope) -> Error {
         self.classified(reply, envelope.status.unwrap_or(500), envelope)

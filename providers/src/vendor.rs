@@ -30,12 +30,14 @@ pub struct Vendor(pub(crate) &'static Profile);
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ModelsList {
     pub(crate) path: &'static [&'static str],
-    /// For one model: the answer need not be long.
+    /// For all of them on one page, where there are pages.
     pub(crate) query: &'static [(&'static str, &'static str)],
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// The host that lists them, where it is not the one that answers: a part of its name, and what
     /// stands there instead.
     pub(crate) host: Option<(&'static str, &'static str)>,
+    /// Whether it names them as calls do: others are called by a deployment's or a profile's name.
+    pub(crate) names_as_called: bool,
 }
 
 /// What is known of a vendor before any call.
@@ -169,9 +171,16 @@ impl Vendor {
         self.0.batches
     }
 
+    /// Whether it knows its customers by a key alone. Servers that are compatible with it may want
+    /// none.
+    #[must_use]
+    pub fn always_has_key(self) -> bool {
+        self.0.credentials == Credentials::Key
+    }
+
     /// Whether this endpoint takes no call without a key.
     pub(crate) fn wants_key(self, url: &Url) -> bool {
-        self.0.credentials == Credentials::Key && self.is_official(url)
+        self.always_has_key() && self.is_official(url)
     }
 
     /// What the vendor counts towards its limits.

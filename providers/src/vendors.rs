@@ -55,9 +55,10 @@ impl Vendor {
         // platform.claude.com/docs/en/api/models-list
         models: ModelsList {
             path: &["v1", "models"],
-            query: &[("limit", "1")],
+            query: &[("limit", "1000")],
             headers: &[("anthropic-version", anthropic::VERSION)],
             host: None,
+            names_as_called: true,
         },
         output_cap: None,
         schemas: anthropic::schemas,
@@ -96,7 +97,13 @@ impl Vendor {
         prices: include_str!("openai/prices.toml"),
         output_caps: bounds::OPENAI,
         // developers.openai.com/api/reference, models
-        models: ModelsList { path: &["models"], query: &[], headers: &[], host: None },
+        models: ModelsList {
+            path: &["models"],
+            query: &[],
+            headers: &[],
+            host: None,
+            names_as_called: true,
+        },
         output_cap: None,
         schemas: openai::schemas,
         json_mode: Some(openai::json_mode),
@@ -137,9 +144,10 @@ impl Vendor {
         // ai.google.dev/api/models
         models: ModelsList {
             path: &["v1beta", "models"],
-            query: &[("pageSize", "1")],
+            query: &[("pageSize", "1000")],
             headers: &[],
             host: None,
+            names_as_called: true,
         },
         output_cap: None,
         schemas: |_| Keeps::Schema(&schema::GEMINI),
@@ -186,6 +194,7 @@ impl Vendor {
             query: &[],
             headers: &[],
             host: Some(("bedrock-runtime", "bedrock")),
+            names_as_called: false,
         },
         output_cap: None,
         schemas: bedrock::schemas,

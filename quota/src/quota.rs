@@ -161,11 +161,15 @@ impl Quota {
                 }
                 Decision::Never { dimension, capacity } => {
                     let asked = ask.amounts[dimension];
+                    // Who has set a limit by hand is told that it is this one.
+                    let set = self.inspect(&model.id).await.ok();
+                    let set = set.and_then(|seen| seen.get(dimension).set);
                     return Err(Refused::NeverFits {
                         model: model.id.clone(),
                         dimension,
                         asked,
                         capacity,
+                        set,
                     });
                 }
                 Decision::Exhausted { wait, day } => {

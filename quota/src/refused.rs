@@ -47,7 +47,8 @@ pub enum Refused {
     },
     /// The call is larger than the whole limit: waiting does not help.
     #[error(
-        "the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; make it smaller or raise the limit"
+        "the call needs {asked} {dimension} of {model}, of which {capacity} is the most that is ever free; {}",
+        too_small(*.set)
     )]
     NeverFits {
         /// The model asked for.
@@ -58,6 +59,8 @@ pub enum Refused {
         asked: u64,
         /// The most that could be free.
         capacity: u64,
+        /// The limit that an operator has set while the fleet runs, if it is that one.
+        set: Option<u64>,
     },
     /// This program is older than the one that keeps the quota: another worker must take the call.
     #[error("{0}")]
@@ -68,4 +71,11 @@ pub enum Refused {
     /// No such lane is configured.
     #[error("there is no lane \"{0}\"; add a [lanes.{0}] section")]
     UnknownLane(Lane),
+}
+
+fn too_small(set: Option<u64>) -> String {
+    match set {
+        Some(limit) => format!("an operator has set that limit to {limit}"),
+        None => "make it smaller or raise the limit".to_owned(),
+    }
 }

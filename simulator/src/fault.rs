@@ -107,6 +107,8 @@ pub enum FaultKind {
     Html,
     /// The account's money is spent: a 429 that no waiting mends. Nothing is charged.
     SpendLimit,
+    /// The model is not known: a 404. Nothing is charged.
+    UnknownModel,
 }
 
 impl FaultKind {

@@ -48,6 +48,14 @@ impl Problem {
         }
     }
 
+    /// The fault `unknown-model`.
+    pub(crate) fn unknown_model() -> Self {
+        Self::NotFound {
+            message: "model: there is no such model".into(),
+            code: Some("model_not_found"),
+        }
+    }
+
     /// When a caller may come back.
     pub(crate) const fn wait(&self) -> Option<Duration> {
         match self {

@@ -177,6 +177,7 @@ impl<'a> Exchange<'a> {
             FaultKind::ServerError => Problem::Server,
             FaultKind::RateLimited => Problem::Ramp,
             FaultKind::SpendLimit => Problem::Spent,
+            FaultKind::UnknownModel => Problem::unknown_model(),
             FaultKind::Html => {
                 return (
                     StatusCode::BAD_GATEWAY,

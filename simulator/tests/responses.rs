@@ -108,6 +108,7 @@ async fn refusals_and_faults_are_those_of_chat_completions() {
         ("server-error", 500, Value::Null),
         ("rate-limited", 429, json!("slow_down")),
         ("spend-limit", 429, json!("credit_balance_exhausted")),
+        ("unknown-model", 404, json!("model_not_found")),
     ] {
         let stage =
             Stage::new(&format!("[[faults]]\nkind = \"{kind}\"\nretry-after = \"2s\"")).await;

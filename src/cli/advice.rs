@@ -4,7 +4,12 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
 use super::{figures, keys};
+pub(super) use crate::config::provider::setting;
 use crate::temporal::{ANSWER_WITHIN, Temporal};
+
+/// A batch that was asked to stop and runs yet.
+pub(super) const CANCELLED: &str =
+    "it was asked to stop: a worker ends what is under way and writes the report";
 
 /// Nobody works.
 pub(super) fn no_worker(temporal: &Temporal) -> String {
@@ -15,38 +20,61 @@ pub(super) fn no_worker(temporal: &Temporal) -> String {
     )
 }
 
-/// Where a key of a provider stands: that of a pool's member `openai/eu` beside the member's name.
-pub(super) fn setting(provider: &str, key: &str) -> String {
-    match provider.split_once('/') {
-        Some((pool, member)) => format!("{key} of \"{member}\" in [[providers.{pool}.pool]]"),
-        None => format!("providers.{provider}.{key}"),
+/// What to do about a call's fault, of which the status of the answer is known, if one came.
+pub(super) fn after(kind: &str, status: Option<u16>, model: &ModelId) -> String {
+    let base_url = setting(model.provider(), "base-url");
+    match (FailureType::parse(kind), status) {
+        (Some(FailureType::Transient), Some(200..=299)) => format!(
+            "an answer comes, and is not whole or not this API's: see that {base_url} names it, and what a gateway or proxy on the way makes of answers; `tidegate pause {model}` spares the documents their tries meanwhile"
+        ),
+        (Some(FailureType::Transient), Some(_)) => next("Overloaded", Some(model)),
+        _ => next(kind, Some(model)),
     }
 }
 
 /// The next thing to do. Without a model, in general words.
 pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
-    let name = model.map_or("MODEL", ModelId::as_str);
-    let base_url = setting(model.map_or("NAME", ModelId::provider), "base-url");
+    let command = |verb: &str| {
+        model.map_or_else(
+            || format!("`tidegate {verb}` with the model's name"),
+            |model| format!("`tidegate {verb} {model}`"),
+        )
+    };
+    let of_provider = |key: &str| {
+        model.map_or_else(|| format!("its provider's {key}"), |it| setting(it.provider(), key))
+    };
+    let (pause, resume) = (command("pause"), command("resume"));
     match FailureType::parse(kind) {
         Some(FailureType::RateLimited) => format!(
-            "the gate opens by itself; where this goes on, hold the limits of {name} against the account's (`tidegate limits set`), and see who else uses it"
+            "the gate opens by itself; where this goes on, hold {} against the account's limits (`tidegate limits set`), and see who else uses it",
+            model.map_or_else(|| "the model's".to_owned(), |model| format!("those of {model}"))
         ),
         Some(FailureType::QuotaWait) => "more quota, or patience".to_owned(),
         Some(FailureType::Overloaded) => format!(
-            "the provider has to recover; `tidegate pause {name}` spares the documents their tries meanwhile, and `tidegate resume {name}` lets them go on"
+            "the provider has to recover; {pause} spares the documents their tries meanwhile, and {resume} lets them go on"
         ),
         Some(FailureType::Transient) => format!(
-            "see whether the workers reach {base_url} (`tidegate doctor` on their machine); `tidegate pause {name}` spares the documents their tries meanwhile"
+            "see whether the workers reach {} (`tidegate doctor` on their machine), and where request-timeout has run out, raise {}; {pause} spares the documents their tries meanwhile",
+            of_provider("base-url"),
+            of_provider("request-timeout")
         ),
         Some(FailureType::QuotaExhausted) => format!(
-            "pay, or raise the account's limit (or the configured one, where that is named); then `tidegate resume {name}` if the provider had refused, and run the batch again for what has failed"
+            "pay, or raise the account's limit (or the configured one, where that is named); then {resume} if the provider had refused, and run the batch again for what has failed"
         ),
         Some(FailureType::BudgetExceeded) => {
             "raise the budget that is named: the tenant's daily-budget-usd, the batch's --budget-usd, or --retry-budget once what made calls fail is mended (`tidegate quota` and the workers' logs say what); then run it again for what has failed".to_owned()
         }
-        Some(FailureType::Unauthorized) => format!("{}; then run the batch again for what has failed", keys::REMEDY),
+        Some(FailureType::Unauthorized) => format!(
+            "{}; then run the batch again for what has failed",
+            keys::remedy(model.map(ModelId::provider))
+        ),
         Some(FailureType::TooLarge) => {
-            "read long documents in parts (--long map_reduce), or choose a model with more room".to_owned()
+            let limit = model.map_or_else(String::new, |model| {
+                format!("; where an operator's limit is named, `tidegate limits clear {model}`")
+            });
+            format!(
+                "read long documents in parts (--long map_reduce), or choose a model with more room{limit}"
+            )
         }
         Some(FailureType::Truncated) => {
             "raise --max-output-tokens, or take such answers (--on-cut keep)".to_owned()
@@ -58,7 +86,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
             "look at these documents, or name another model for them".to_owned()
         }
         Some(FailureType::InvalidRequest) => {
-            "the provider's words say what it does not take: the model's name, a parameter, or the document".to_owned()
+            "the provider's words say what it does not take: the model's name (`tidegate doctor` compares it with the provider's list), a parameter, or the document".to_owned()
         }
         Some(FailureType::InvalidInput | FailureType::UnreadableDocument) => {
             "see to these documents, and run the batch again for them".to_owned()
@@ -79,6 +107,20 @@ mod tests {
         }
         assert!(next("QuotaExhausted", Some(&model)).contains("`tidegate resume a:b`"));
         assert!(next("Transient", Some(&model)).contains("providers.a.base-url"));
+        let key = next("Unauthorized", Some(&"anthropic:b".parse().unwrap()));
+        for part in ["ANTHROPIC_API_KEY", "providers.anthropic.api-key-file"] {
+            assert!(key.contains(part), "{key}");
+        }
+        for kind in FailureType::ALL {
+            let general = next(kind.as_str(), None);
+            assert!(!general.contains("MODEL") && !general.contains("NAME"), "{general}");
+        }
+        assert!(next("Transient", Some(&model)).contains("providers.a.request-timeout"));
+        assert!(next("TooLarge", Some(&model)).contains("`tidegate limits clear a:b`"));
+        let broken = after("Transient", Some(200), &model);
+        assert!(broken.contains("a gateway or proxy") && !broken.contains("reach"), "{broken}");
+        assert!(after("Transient", Some(500), &model).contains("has to recover"));
+        assert!(after("Transient", None, &model).contains("reach providers.a.base-url"));
         assert!(next("Timeout", None).contains("failures.jsonl"));
         let member: ModelId = "a/eu:b".parse().unwrap();
         let of_member = next("Transient", Some(&member));

@@ -1,12 +1,12 @@
 //! `tidegate budget`.
 
 use anyhow::Context;
-use clap::Subcommand;
+use clap::{ArgGroup, Subcommand};
 use serde_json::json;
 use tidegate_quota::budget::Payer;
 use tidegate_types::Tenant;
 
-use crate::config::Config;
+use crate::{config::Config, temporal::Temporal};
 
 use super::{
     exit::{Outcome, usage},
@@ -27,16 +27,20 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("payer").required(true).args(["batch", "tenant"]))]
 struct Set {
     /// The batch, by its workflow id
-    #[arg(long, conflicts_with = "tenant", required_unless_present = "tenant")]
+    #[arg(long)]
     batch: Option<String>,
     /// The tenant
     #[arg(long)]
     tenant: Option<String>,
     /// US dollars: `tidegate status BATCH` and the provider's own page tell what was spent
-    #[arg(long, value_name = "AMOUNT")]
+    #[arg(long, value_name = "AMOUNT", allow_negative_numbers = true)]
     spent_usd: f64,
+    /// Set it though nothing is known of the batch, or of a budget of the tenant
+    #[arg(long)]
+    force: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -57,9 +61,35 @@ impl Set {
     }
 }
 
+/// Why this is likely a slip of the pen: what nobody spends from is set without any effect.
+async fn unknown(payer: &Payer, config: &Config) -> Option<String> {
+    match payer {
+        Payer::Batch(id) => {
+            let described = match Temporal::open(config).await {
+                Ok(temporal) => temporal.describe(id).await.map(drop),
+                Err(away) => Err(away),
+            };
+            described.err().map(|why| format!("{why:#}"))
+        }
+        Payer::Tenant(tenant) => without_budget(tenant, config),
+    }
+}
+
+fn without_budget(tenant: &Tenant, config: &Config) -> Option<String> {
+    let budgets = config.daily_budgets().ok()?;
+    (!budgets.iter().any(|(known, _)| known == tenant)).then(|| {
+        format!("no tenant \"{tenant}\" has a daily-budget-usd in this configuration, which should be the workers'")
+    })
+}
+
 pub(super) async fn run(args: Args, config: &Config) -> anyhow::Result<Outcome> {
     let Action::Set(set) = args.action;
     let payer = set.payer()?;
+    if !set.force
+        && let Some(why) = unknown(&payer, config).await
+    {
+        return Err(usage(format!("{why}; nothing was set (--force sets it all the same)")));
+    }
     let budgets = config.quota()?.budgets();
     budgets
         .set_spent(&payer, set.spent_usd)
@@ -106,5 +136,20 @@ mod tests {
         ] {
             set(bad).unwrap_err();
         }
+        let neither = set(&["--spent-usd", "1"]).unwrap_err().to_string();
+        assert!(neither.contains("--batch <BATCH>|--tenant <TENANT>"), "{neither}");
+        let below = set(&["--batch", "a", "--spent-usd", "-1"]).unwrap_err().to_string();
+        assert_eq!(below, "--spent-usd must be an amount of at least 0");
+    }
+
+    #[test]
+    fn a_tenant_without_a_budget_is_no_success() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("t.toml");
+        std::fs::write(&file, "[tenants.acme]\ndaily-budget-usd = 10.0\n").unwrap();
+        let config = Config::from_layers(Some(&file), []).unwrap();
+        let of = |name: &str| without_budget(&Tenant::new(name.to_owned()).unwrap(), &config);
+        assert_eq!(of("acme"), None);
+        assert!(of("amce").unwrap().contains("no tenant \"amce\" has a daily-budget-usd"));
     }
 }

@@ -3,11 +3,13 @@
 
 mod waits;
 
+use std::time::{Duration, SystemTime};
+
 use serde_json::Value;
 use tidegate_activities::call::card::{Card, cards};
 use tidegate_quota::{ModelQuota, Quota, Snapshot, holds::Held};
 use tidegate_types::{Lane, ModelId, Tenant};
-use tidegate_workflows::contract::{Progress, WaitsFor};
+use tidegate_workflows::contract::{FailureType, Progress, WaitsFor};
 
 use crate::{
     config::{Config, mask},
@@ -18,10 +20,13 @@ use self::waits::FailingStep;
 pub(super) use self::waits::Waits;
 use super::{
     advice,
-    figures::{self, count},
+    figures::{self, count, counted, span},
     keys, snapshot,
     trouble::Trouble,
 };
+
+/// What the server gives to another worker begins after this long.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// The class of a batch's calls.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +79,12 @@ pub(super) async fn look(
     batch: &Batch,
 ) -> anyhow::Result<Look> {
     let class = class(&temporal.input(&batch.id).await?, config);
-    let waits = Waits::of(&temporal.pending(&batch.id).await?);
+    let pending = temporal.pending(&batch.id).await?;
+    // Read after the activities: a worker that has one of these has said so before it took it.
+    let cards = cards(limiter).await;
+    let live =
+        cards.as_ref().ok().map(|cards| cards.iter().map(|(name, _)| name.as_str()).collect());
+    let waits = Waits::of(&pending, live.as_ref());
     let (versions, pinned) = tokio::try_join!(temporal.versions(), temporal.pinned(&batch.id))?;
     let idle = versions.idle(temporal.task_queue(), &batch.id, pinned.as_ref());
     let progress = temporal.progress(&batch.id).await;
@@ -84,7 +94,7 @@ pub(super) async fn look(
     let progress = progress.ok();
     let (quota, redis_away) = quota(limiter, &class).await;
     let held = limiter.held().await.unwrap_or_default();
-    let (cards, queue) = (cards(limiter).await.unwrap_or_default(), temporal.queue());
+    let (cards, queue) = (cards.unwrap_or_default(), temporal.queue());
     let of_queue: Vec<_> = cards.iter().filter(|(_, card)| card.queue == queue).cloned().collect();
     let troubles: Vec<Trouble> =
         class.models.iter().filter_map(|model| Trouble::of(&of_queue, model)).collect();
@@ -186,14 +196,14 @@ fn answer(
     let in_flight = progress.map_or(0, |progress| progress.totals.in_flight);
     if *waits == Waits::default() && in_flight > 0 {
         return Cause::slows(format!(
-            "the provider works on {} documents in its batch API; it is asked for them every ten minutes at least, and has a day",
-            count(in_flight)
+            "the provider works on {} in its batch API; it is asked for them every ten minutes at least, and has a day",
+            counted(in_flight, "document")
         ));
     }
     if waits.unwritten > 0 {
         return Cause::stands(format!(
-            "results cannot be written: nothing more is bought until they can, and {} documents wait for that; mend the store of the batch's output, and start workers that have stopped and have something in their spool",
-            count(waits.unwritten)
+            "results cannot be written: nothing more is bought until they can, and {} for that; mend the store of the batch's output, and start workers that have stopped and have something in their spool",
+            documents(waits.unwritten, "waits", "wait")
         ));
     }
     if let Some(step) = &waits.step {
@@ -217,16 +227,19 @@ fn answer(
     if let Some(money) = waits.money.as_ref().filter(|_| waits.binding == Some(WaitsFor::Budget)) {
         return Cause::stands(format!("it waits for money: {money}"));
     }
+    if waits.most_are_gone() {
+        return Cause::slows(with_the_gone(waits));
+    }
     if let Some((kind, documents)) =
         waits.backing_off.iter().max_by_key(|(_, documents)| **documents)
         && waits.turn < *documents
     {
-        let words = waits.words.get(kind).map_or_else(String::new, |words| format!(": {words}"));
-        let next = advice::next(kind, Some(&model.id));
-        let documents = count(*documents);
-        return Cause::slows(format!(
-            "{documents} documents back off after {kind}{words}; next: {next}"
-        ));
+        return Cause::slows(backs_off(waits, kind, *documents, &model.id));
+    }
+    if waits.binding == Some(WaitsFor::Gate)
+        && let Some(next) = waits.next
+    {
+        return Cause::slows(format!("the gate is open; its documents come back {}", again(next)));
     }
     if waits.turn > 0 {
         let bound = snapshot::binds(model, snapshot, held)
@@ -262,11 +275,53 @@ fn not_configured(what: &str) -> String {
 
 fn paused(waits: &Waits) -> String {
     let held = waits.paused + waits.turn + waits.slot + waits.backing_off.values().sum::<u64>();
-    format!(
-        "it is paused: {} calls are under way and end, {} documents are handed out and wait; send it the signal resume",
-        count(waits.working),
-        count(held)
-    )
+    let calls = match waits.working {
+        1 => "1 call is under way and ends".to_owned(),
+        calls => format!("{} calls are under way and end", count(calls)),
+    };
+    let held = documents(held, "is handed out and waits", "are handed out and wait");
+    format!("it is paused: {calls}, {held}; send it the signal resume")
+}
+
+/// `1 document waits`, `2 documents wait`.
+fn documents(number: u64, does: &str, many_do: &str) -> String {
+    let verb = if number == 1 { does } else { many_do };
+    format!("{} {verb}", counted(number, "document"))
+}
+
+/// When those are tried again that wait, of whom this is the first and the last.
+pub(super) fn again((first, last): (SystemTime, SystemTime)) -> String {
+    let [first, last] =
+        [first, last].map(|time| span(figures::until(time).unwrap_or(Duration::ZERO)));
+    if first == last {
+        format!("in {first}")
+    } else {
+        format!("the first in {first}, the last in {last}")
+    }
+}
+
+/// A dead worker's documents.
+pub(super) fn with_the_gone(waits: &Waits) -> String {
+    let left = waits.given_up.and_then(figures::until).unwrap_or(Duration::ZERO) + FIRST_RETRY;
+    let (were, they) = if waits.gone == 1 { ("was", "it begins") } else { ("were", "they begin") };
+    let documents = counted(waits.gone, "document");
+    format!("{documents} {were} with a worker that is gone; {they} again within {}", span(left))
+}
+
+/// Documents that come back after a failure.
+fn backs_off(waits: &Waits, kind: &str, number: u64, model: &ModelId) -> String {
+    let words = waits.words.get(kind).map_or_else(String::new, |words| format!(": {words}"));
+    let documents = documents(number, "backs off", "back off");
+    // Of Temporal's own, and other programs', there is nothing to mend here.
+    let next = FailureType::parse(kind).map_or_else(
+        || {
+            let until = waits.again.get(kind).copied().and_then(figures::until);
+            let first = if number == 1 { "it is tried again" } else { "the first is tried again" };
+            format!("{first} in {}; the workers' logs say more", span(until.unwrap_or_default()))
+        },
+        |_| format!("next: {}", advice::next(kind, Some(model))),
+    );
+    format!("{documents} after {kind}{words}; {next}")
 }
 
 /// What a step of the batch itself has met; where it is tried again is for the reader to mend.

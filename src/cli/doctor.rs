@@ -207,7 +207,8 @@ async fn fleet(config: &Config) -> Vec<Check> {
     let cards = cards(&limiter).await.unwrap_or_default();
     let refused = cards.iter().flat_map(|(worker, card)| {
         card.refused.iter().map(move |key| {
-            Check::fail("key of a worker", keys::sentence(worker, key), keys::REMEDY)
+            let remedy = keys::remedy(Some(&key.provider));
+            Check::fail("key of a worker", keys::sentence(worker, key), remedy)
         })
     });
     let mut checks: Vec<Check> = refused.collect();

@@ -1,27 +1,21 @@
 //! Documents that were given up, by type: how many, in whose words, and what to do.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
-use tidegate_activities::Storage;
+use tidegate_activities::batch::finish::{GivenUp, Sentence};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::Progress;
 
 use crate::config::Config;
 
-use super::{advice, figures::count};
-
-/// So much of `failures.jsonl` is read for the words: the first failure of each type is among the
-/// first of them.
-const READ: u64 = 256 << 10;
+use super::{advice, figures::count, reported::Reported};
 
 /// The failures of one type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failed {
     pub(super) kind: String,
     pub(super) documents: u64,
-    /// What was said of one of them.
-    pub(super) words: Option<String>,
+    /// What was said of them, the most frequent first.
+    pub(super) said: Vec<Sentence>,
     /// The first of them, by their ids.
     pub(super) samples: Vec<String>,
 }
@@ -35,51 +29,49 @@ pub(super) async fn of(config: &Config, progress: &Progress) -> Vec<Failed> {
     if progress.totals.failed == 0 {
         return Vec::new();
     }
-    let lines = if progress.done { read(config, &progress.output).await } else { String::new() };
-    gathered(progress, &lines)
+    let given_up = Reported::of(config, progress).await.given_up;
+    gathered(progress, given_up.unwrap_or_default())
 }
 
-async fn read(config: &Config, output: &str) -> String {
-    let part = async {
-        let storage = Storage::new(config.storage.roots.iter().map(String::as_str)).ok()?;
-        let file = storage.resolve(output).ok()?.child("failures.jsonl");
-        let size = file.size().await.ok()??;
-        file.read_range(0..size.min(READ)).await.ok()
-    };
-    part.await.map_or_else(String::new, |bytes| String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn gathered(progress: &Progress, lines: &str) -> Vec<Failed> {
-    let (mut words, mut seen) = (BTreeMap::<String, String>::new(), BTreeMap::<String, u64>::new());
-    let mut samples = BTreeMap::<String, Vec<String>>::new();
-    // The last line may be cut.
-    for line in lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
-        let text = |field: &str| line[field].as_str().unwrap_or_default().to_owned();
-        *seen.entry(text("error_type")).or_default() += 1;
-        words.entry(text("error_type")).or_insert_with(|| text("message"));
-        let samples = samples.entry(text("error_type")).or_default();
-        if samples.len() < SAMPLES {
-            samples.push(text("id"));
-        }
-    }
+fn gathered(progress: &Progress, mut given_up: GivenUp) -> Vec<Failed> {
     let counted = progress.totals.failures.by_count();
     // A batch of an earlier version counts none by type.
     let counts: Vec<(String, u64)> = if counted.is_empty() {
-        seen.into_iter().collect()
+        given_up.0.iter().map(|(name, kind)| (name.clone(), kind.documents)).collect()
     } else {
         counted.into_iter().map(|(kind, documents)| (kind.to_owned(), documents)).collect()
     };
     let failed = counts.into_iter().map(|(kind, documents)| {
-        let words = words.remove(&kind);
-        let samples = samples.remove(&kind).unwrap_or_default();
-        Failed { kind, documents, words, samples }
+        let told = given_up.0.remove(&kind).unwrap_or_default();
+        let (said, mut samples) = (told.messages.0, told.samples);
+        samples.truncate(SAMPLES);
+        Failed { kind, documents, said, samples }
     });
     failed.collect()
 }
 
 impl Failed {
-    fn sentence(&self) -> String {
-        let words = self.words.as_ref().map_or_else(String::new, |words| format!(": {words}"));
+    /// What was said; each sentence with how often, where there are several.
+    pub(super) fn words(&self) -> Option<String> {
+        let [first, others @ ..] = self.said.as_slice() else { return None };
+        if others.is_empty() {
+            return Some(first.message.clone());
+        }
+        let mut words: Vec<String> = self
+            .said
+            .iter()
+            .map(|said| format!("{} × {}", count(said.documents), said.message))
+            .collect();
+        let told: u64 = self.said.iter().map(|said| said.documents).sum();
+        let rest = self.documents.saturating_sub(told);
+        if rest > 0 {
+            words.push(format!("{} × something else", count(rest)));
+        }
+        Some(words.join("; "))
+    }
+
+    pub(super) fn sentence(&self) -> String {
+        let words = self.words().map_or_else(String::new, |words| format!(": {words}"));
         format!("{} × {}{words}", count(self.documents), self.kind)
     }
 }
@@ -105,7 +97,8 @@ pub(super) fn value(failed: &[Failed], model: Option<&ModelId>) -> Value {
         json!({
             "error_type": failed.kind,
             "documents": failed.documents,
-            "message": failed.words,
+            "message": failed.said.first().map(|said| &said.message),
+            "messages": failed.said,
             "samples": failed.samples,
             "next": advice::next(&failed.kind, model),
         })
@@ -119,6 +112,36 @@ mod tests {
 
     use super::*;
 
+    fn told(failures: &[(&str, &str, &str)]) -> GivenUp {
+        let mut given_up = GivenUp::default();
+        for (id, error_type, message) in failures {
+            let line = json!({ "id": id, "error_type": error_type, "message": message });
+            given_up.add(line.to_string().as_bytes());
+        }
+        given_up.told()
+    }
+
+    #[test]
+    fn different_causes_of_one_type_are_told_apart() {
+        let kind = "UnreadableDocument";
+        let failures = [
+            ("a.pdf", kind, "the PDF is damaged: it has no pages"),
+            ("b.txt", kind, "the document is empty"),
+            ("c.txt", kind, "the document is empty"),
+            ("d.bin", kind, "this is binary data"),
+            ("e.odt", kind, "the archive is a bomb"),
+        ];
+        let failed = gathered(&Progress::default(), told(&failures));
+        assert_eq!(
+            failed[0].sentence(),
+            "5 × UnreadableDocument: 2 × the document is empty; 1 × the PDF is damaged: it has no pages; 1 × this is binary data; 1 × something else"
+        );
+        let value = value(&failed, None);
+        assert_eq!(value[0]["message"], "the document is empty");
+        let second = json!({ "message": "the PDF is damaged: it has no pages", "documents": 1 });
+        assert_eq!(value[0]["messages"][1], second);
+    }
+
     #[test]
     fn each_type_is_told_with_its_words_and_what_to_do() {
         let mut failures = FailureCounts::default();
@@ -127,8 +150,8 @@ mod tests {
         }
         let totals = Totals { failed: 3, failures, ..Totals::default() };
         let progress = Progress { totals, done: true, ..Progress::default() };
-        let lines = "{\"id\":\"a\",\"error_type\":\"Unauthorized\",\"message\":\"invalid x-api-key\"}\n{\"id\":\"b\",\"err";
-        let failed = gathered(&progress, lines);
+        let given_up = told(&[("a", "Unauthorized", "invalid x-api-key")]);
+        let failed = gathered(&progress, given_up.clone());
         assert_eq!(failed[0].sentence(), "2 × Unauthorized: invalid x-api-key");
         assert_eq!((failed[0].samples.join(" "), failed[1].samples.len()), ("a".to_owned(), 0));
         assert_eq!(failed[1].sentence(), "1 × TooLarge");
@@ -138,7 +161,7 @@ mod tests {
         let older = Totals { failed: 3, ..Totals::default() };
         let of_earlier = Progress { totals: older, ..progress };
         assert_eq!(
-            gathered(&of_earlier, lines)[0].sentence(),
+            gathered(&of_earlier, given_up)[0].sentence(),
             "1 × Unauthorized: invalid x-api-key"
         );
         assert_eq!(sentence(&[]), None);

@@ -4,12 +4,27 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use tidegate_activities::call::card::{Card, RefusedKey};
+use tidegate_providers::Vendor;
 use tidegate_types::ModelId;
 
-use super::figures::span;
+use super::{advice, figures::span};
 
-/// What to do about it.
-pub(super) const REMEDY: &str = "put a good key where that worker reads it (providers.….api-key-file is read again within seconds, without a restart; a variable needs one)";
+/// What to do about it, at this provider or at whichever is named.
+pub(super) fn remedy(provider: Option<&str>) -> String {
+    let Some(provider) = provider else {
+        return "put a good key where the workers read it: the file of api-key-file is read again within seconds, a variable when a worker starts".to_owned();
+    };
+    let file = advice::setting(provider, "api-key-file");
+    let named = advice::setting(provider, "api-key-env");
+    let vendor = provider.split_once('/').map_or(provider, |(pool, _)| pool).parse::<Vendor>();
+    let variable = match vendor.map(Vendor::key_variable) {
+        Ok(usual) if !usual.is_empty() => format!("{usual}, unless {named} names another"),
+        _ => format!("that of {named}"),
+    };
+    format!(
+        "put a good key for {provider} where its workers read it: the file of {file} is read again within seconds, a variable ({variable}) when a worker starts"
+    )
+}
 
 /// One refusal of one worker.
 pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
@@ -20,7 +35,8 @@ pub(super) fn sentence(worker: &str, key: &RefusedKey) -> String {
     );
     let since = SystemTime::UNIX_EPOCH + Duration::from_secs(key.since);
     let since = span(since.elapsed().unwrap_or_default());
-    format!("{worker}: {} {what}{status}, for {since}", key.provider)
+    let place = if key.place.is_empty() { String::new() } else { format!("; key: {}", key.place) };
+    format!("{worker}: {} {what}{status}, for {since}{place}", key.provider)
 }
 
 /// Why documents for `model` do not go on, if keys are what they wait for.
@@ -37,9 +53,10 @@ pub(super) fn why(cards: &[(String, Card)], queue: &str, model: &ModelId) -> Opt
         .collect();
     let (first, more) = (refusals.first()?, refusals.len() - 1);
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    let remedy = remedy(Some(model.provider()));
     Some(match good.len() {
-        0 => format!("no worker has a key that is accepted: {first}{more}; {REMEDY}"),
-        good => format!("{first}{more}; {good} others go on; {REMEDY}"),
+        0 => format!("no worker has a key that is accepted: {first}{more}; {remedy}"),
+        good => format!("{first}{more}; {good} others go on; {remedy}"),
     })
 }
 
@@ -64,6 +81,7 @@ mod tests {
             model: model.map(|model| model.parse().unwrap()),
             status: Some(if model.is_some() { 403 } else { 401 }),
             since: 0,
+            place: "A_KEY is not set".to_owned(),
         });
         let providers = ["a", "c"].map(str::to_owned).into();
         let queue = queue.to_owned();
@@ -82,6 +100,7 @@ mod tests {
         let half = why(&cards([&[("a", None)], &[]]), "q", &model).unwrap();
         assert!(half.starts_with("one: a does not accept its key (401), for"), "{half}");
         assert!(half.contains("1 others go on") && half.contains("api-key-file"), "{half}");
+        assert!(half.contains("; key: A_KEY is not set"), "{half}");
         let none = why(&cards([&[("a", None)], &[("a", Some("a:b"))]]), "q", &model).unwrap();
         assert!(none.starts_with("no worker has a key that is accepted: one: a"), "{none}");
         assert_eq!(value(&cards([&[("a", None)], &[]]), "q")[0]["worker"], "one");

@@ -11,7 +11,8 @@
 //! * `output`: stdout and stderr, colour and columns
 //! * `figures`: numbers, times and rates for people
 //! * `place`: documents and results as paths and URLs, and a batch's name made from them
-//! * `follow`: a batch on its way; `summary`: how it ended; `failed`: what was given up, and why
+//! * `follow`: a batch on its way; `summary`: how it ended; `failed`: what was given up, and why;
+//!   `reported`: what the report in its output tells
 //! * `cause`: what holds a batch back; `trouble`: what calls have met lately; `keys`: those that are
 //!   refused; `advice`: what to do
 
@@ -35,6 +36,7 @@ mod page;
 mod pause;
 mod place;
 mod quota;
+mod reported;
 mod run;
 mod sampled;
 mod serve;

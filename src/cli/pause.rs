@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::json;
+use tidegate_types::ModelId;
 
 use crate::config::{Config, span::Span};
 
@@ -88,14 +89,28 @@ pub(super) async fn resume(args: ResumeArgs, config: &Config) -> anyhow::Result<
     if args.json {
         output::json(&json!({ "model": model, "paused_seconds": 0.0 }))?;
     } else {
-        output::say(&format!("{model} is open"));
+        output::say(&opened(&model, *config.gate.max_backoff));
     }
     Ok(Outcome::Done)
+}
+
+/// Those that Temporal holds have a time at which they come back, and nobody can call them before.
+fn opened(model: &ModelId, max_backoff: Duration) -> String {
+    let within = figures::span(max_backoff);
+    format!(
+        "{model} is open; documents that waited at its gate come back by themselves, within {within}"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_opens_a_gate_is_told_when_documents_come_back() {
+        let said = opened(&"a:b".parse().unwrap(), Duration::from_secs(60));
+        assert!(said.starts_with("a:b is open; ") && said.ends_with("within 1m 0s"), "{said}");
+    }
 
     #[test]
     fn a_pause_that_is_not_what_was_asked_for_says_why() {

@@ -95,7 +95,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     retry_budget: Option<u64>,
     /// US dollars that the batch may spend in all [default: no limit of its own]
-    #[arg(long, value_name = "USD", value_parser = dollars)]
+    #[arg(long, value_name = "USD", value_parser = dollars, allow_negative_numbers = true)]
     budget_usd: Option<f64>,
     /// Say what the batch would take: documents, tokens, price and time. Nothing is started and
     /// nothing spent
@@ -317,8 +317,8 @@ fn schema(file: &str) -> anyhow::Result<Map<String, Value>> {
 fn dollars(text: &str) -> Result<f64, String> {
     text.parse()
         .ok()
-        .filter(|usd: &f64| usd.is_finite())
-        .ok_or_else(|| "write US dollars as a number, such as 2.50".to_owned())
+        .filter(|usd: &f64| usd.is_finite() && *usd > 0.0)
+        .ok_or_else(|| "write US dollars as a number above 0, such as 2.50".to_owned())
 }
 
 fn read(option: &str, file: &str) -> anyhow::Result<String> {
@@ -394,6 +394,8 @@ mod tests {
         for (option, bad, expected) in [
             ("--budget-usd", "nan", "write US dollars"),
             ("--budget-usd", "inf", "write US dollars"),
+            ("--budget-usd", "-1", "write US dollars as a number above 0"),
+            ("--budget-usd", "0", "write US dollars as a number above 0"),
             ("--budget-usd", "$2", "write US dollars"),
             ("--on-cut", "maybe", "must be \"raise\", \"keep\" or \"fail\""),
             ("--mode", "cheap", "must be \"direct\" or, for half the price"),

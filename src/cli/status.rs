@@ -6,10 +6,12 @@ use tidegate_workflows::contract::Progress;
 use crate::{config::Config, temporal::Temporal};
 
 use super::{
+    advice,
     exit::Outcome,
     failed,
     figures::{self, count},
     output::{self, Table},
+    reported::Reported,
     snapshot::{self, BatchSeen, Known},
     summary,
 };
@@ -20,9 +22,9 @@ const AT_ONCE: usize = 8;
 /// Batches and their progress; one batch in detail
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Which batch [default: the newest]
+    /// Which batch, in detail [default: a list of the newest]
     workflow_id: Option<String>,
-    /// How many batches are listed
+    /// How many batches are listed at most
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
     /// As JSON
@@ -47,10 +49,23 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
         // These two are there, whatever is known.
         value["why"] = seen.cause.as_ref().map(|cause| cause.sentence.as_str()).into();
         value["failures_by_type"] = failed::value(&seen.failed, None);
+        value["cancel_requested"] = seen.batch.cancel_requested.into();
         return output::json(&value);
     }
+    let mut rows = rows(&seen);
+    if let Known::Progress(progress) = &seen.known {
+        let full_price = Reported::of(config, progress).await.full_price;
+        rows.extend(full_price.map(|why| ("note", why)));
+    }
+    output::data(&output::pairs(&rows))
+}
+
+fn rows(seen: &BatchSeen) -> Vec<(&'static str, String)> {
     let (batch, running) = (&seen.batch, seen.batch.is_running());
     let mut rows = vec![("batch", batch.id.clone()), ("status", batch.status.as_str().to_owned())];
+    if running && batch.cancel_requested {
+        rows.push(("cancelled", advice::CANCELLED.to_owned()));
+    }
     rows.extend(batch.started.map(|time| ("started", figures::stamp(time))));
     let why = seen.cause.as_ref().map(|cause| ("why", cause.sentence.clone()));
     match &seen.known {
@@ -69,11 +84,12 @@ async fn one(config: &Config, temporal: &Temporal, id: &str, as_json: bool) -> a
             rows.extend(failed::rows(&seen.failed, None));
         }
         Known::Nothing(nothing) => {
+            // Without a worker that is the cause, too.
             rows.push(("progress", nothing.clone()));
-            rows.extend(why);
+            rows.extend(why.filter(|(_, why)| why != nothing));
         }
     }
-    output::data(&output::pairs(&rows))
+    rows
 }
 
 async fn list(
@@ -82,7 +98,10 @@ async fn list(
     limit: usize,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let (batches, limiter) = (temporal.list(limit).await?, &config.quota()?);
+    // One more tells whether there are more.
+    let (mut batches, limiter) = (temporal.list(limit.saturating_add(1)).await?, &config.quota()?);
+    let is_cut = batches.len() > limit;
+    batches.truncate(limit);
     let asked = batches.into_iter().map(|batch| async move {
         if batch.is_running() {
             return snapshot::batch_seen(config, limiter, temporal, batch).await;
@@ -122,5 +141,44 @@ async fn list(
             seen.eta().map_or_else(dash, figures::span),
         ]);
     }
-    output::data(&table.text())
+    output::data(&table.text())?;
+    if is_cut {
+        output::say(&format!("there are more; --limit N lists more than {limit}"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        cli::cause::Cause,
+        temporal::{Batch, Status},
+    };
+
+    use super::*;
+
+    #[test]
+    fn without_a_worker_the_cause_is_said_once_and_the_cancellation_too() {
+        let batch = Batch {
+            id: "night".to_owned(),
+            run: "1".to_owned(),
+            status: Status::Running,
+            started: None,
+            closed: None,
+            cancel_requested: true,
+        };
+        let mut seen = BatchSeen::listed(batch, Known::Nothing("no worker answers".to_owned()));
+        let cause = |sentence: &str| Some(Cause { sentence: sentence.to_owned(), stands: true });
+        seen.cause = cause("no worker answers");
+        let said = |seen: &BatchSeen| {
+            let rows = rows(seen);
+            let said = rows.iter().filter(|(_, text)| text == "no worker answers").count();
+            (said, rows)
+        };
+        let (times, told) = said(&seen);
+        assert_eq!(times, 1, "{told:?}");
+        assert!(told.contains(&("cancelled", advice::CANCELLED.to_owned())), "{told:?}");
+        seen.cause = cause("it is pinned");
+        assert!(said(&seen).1.contains(&("why", "it is pinned".to_owned())));
+    }
 }

@@ -14,6 +14,7 @@ use super::{
     failed,
     figures::{self, count, dollars, ratio, span},
     output, place,
+    reported::Reported,
 };
 
 /// Names and values for [`output::pairs`].
@@ -102,7 +103,8 @@ pub(super) fn forecast(forecast: &Forecast, packs: bool) -> Vec<(&'static str, S
         ("time", time.unwrap_or_else(|| "unknown (no limit by the minute)".to_owned())),
     ];
     rows.extend(forecast.temporal_actions.map(|range| ("Temporal actions", tokens(range))));
-    rows.extend(forecast.notes.iter().map(|note| ("note", note.clone())));
+    let notes = forecast.full_price.iter().chain(&forecast.notes);
+    rows.extend(notes.map(|note| ("note", note.clone())));
     if packs {
         let alone = || "one: tokens bind here, and not requests".to_owned();
         rows.push((
@@ -121,13 +123,19 @@ pub(super) async fn completed(
     as_json: bool,
 ) -> anyhow::Result<Outcome> {
     let failed = failed::of(config, progress).await;
+    let full_price = Reported::of(config, progress).await.full_price;
     if as_json {
         let mut value = with_id(id, progress)?;
         value["failures_by_type"] = failed::value(&failed, None);
+        if let Some(why) = full_price {
+            value["full_price"] = why.into();
+        }
         output::json(&value)?;
     } else {
         let took = figures::time(progress.started_at.as_deref()).map(figures::since);
-        output::data(&output::pairs(&rows(progress, took)))?;
+        let mut rows = rows(progress, took);
+        rows.extend(full_price.map(|why| ("note", why)));
+        output::data(&output::pairs(&rows))?;
     }
     if progress.totals.failed > 0 {
         let where_to = place::shown(&progress.output);
@@ -142,6 +150,7 @@ pub(super) async fn completed(
 
 /// The contract's fields and the batch's name.
 pub(super) fn with_id(id: &str, progress: &Progress) -> anyhow::Result<Value> {
+    let progress = Progress { totals: progress.totals.rounded(), ..progress.clone() };
     let mut value = serde_json::to_value(progress).context("writing the result")?;
     if let Some(fields) = value.as_object_mut() {
         fields.insert("workflow_id".to_owned(), id.into());

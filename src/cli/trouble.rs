@@ -74,8 +74,9 @@ impl Trouble {
         let counts = self.counts();
         match self.down_since {
             Some(since) => format!(
-                "{} does not answer, for {}: {words} ({} in a row; {counts})",
+                "{} {}, for {}: {words} ({} in a row; {counts})",
                 self.model.provider(),
+                self.down(),
                 ago(since),
                 count(self.row),
             ),
@@ -90,11 +91,19 @@ impl Trouble {
 
     /// What to do about the last fault.
     pub(super) fn advice(&self) -> String {
-        advice::next(self.kind(), Some(&self.model))
+        advice::after(self.kind(), self.last.status, &self.model)
     }
 
     pub(super) fn name(&self) -> String {
         format!("calls to {}", self.model)
+    }
+
+    /// A success without an answer that can be read comes from a provider that is there.
+    fn down(&self) -> &'static str {
+        match self.last.status {
+            Some(200..=299) => "sends no answer that can be read",
+            _ => "does not answer",
+        }
     }
 
     fn words(&self) -> String {
@@ -165,6 +174,13 @@ mod tests {
         let sentence = down.sentence();
         assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row; in 10 minutes 6 × Overloaded and 2 answered)"), "{sentence}");
         assert!(down.with_advice().contains("; next: the provider has to recover"));
+        let mut broken = worker(4, begun, 0);
+        if let Some(calls) = broken.1.calls.get_mut(&model) {
+            (calls.kind, calls.status) = ("Transient".to_owned(), Some(200));
+        }
+        let broken = of(&[broken]).unwrap().with_advice();
+        assert!(broken.starts_with("a sends no answer that can be read, for"), "{broken}");
+        assert!(broken.contains("next: an answer comes"), "{broken}");
         let half = of(&[worker(4, begun, 0), worker(0, 0, begun + 30)]).unwrap();
         assert!(!half.is_down(), "another worker gets answers");
         assert!(half.sentence().starts_with("Overloaded (529): the tide is out (5"), "{half:?}");

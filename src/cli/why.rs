@@ -12,6 +12,7 @@ use crate::{
 };
 
 use super::{
+    advice::CANCELLED,
     cause::{self, Look},
     exit::Outcome,
     failed,
@@ -62,7 +63,7 @@ async fn ended(
     as_json: bool,
 ) -> anyhow::Result<()> {
     let at = batch.closed.map(|time| format!(" at {}", figures::stamp(time))).unwrap_or_default();
-    let (failures, words) = match temporal.ending(&batch.id).await? {
+    let (failures, words) = match temporal.ending_of(batch).await? {
         Ending::Completed(progress) => {
             let failed = failed::of(config, &progress).await;
             let said = failed::sentence(&failed).map(|said| format!("; failed: {said}"));
@@ -90,11 +91,17 @@ async fn ended(
 fn text(batch: &Batch, look: &Look, left: Option<Duration>) -> String {
     let Look { class, waits, .. } = look;
     let mut rows = vec![("batch", batch.id.clone()), ("why", look.cause.sentence.clone())];
+    if batch.cancel_requested {
+        rows.push(("cancelled", CANCELLED.to_owned()));
+    }
     rows.push(("ETA", left.map_or_else(|| "unknown".to_owned(), span)));
     let models: Vec<&str> = class.models.iter().map(ModelId::as_str).collect();
     let models = if models.is_empty() { "-".to_owned() } else { models.join(", ") };
     rows.push(("calls", format!("{models}, lane {}, tenant {}", class.lane, class.tenant)));
     rows.push(("with a worker", format!("{} (calling, or a moment before)", count(waits.working))));
+    if waits.gone > 0 {
+        rows.push(("with a dead one", cause::with_the_gone(waits)));
+    }
     let reasons =
         [("for resume", waits.paused), ("for their turn", waits.turn), ("for a slot", waits.slot)];
     rows.extend(
@@ -131,13 +138,7 @@ fn text(batch: &Batch, look: &Look, left: Option<Duration>) -> String {
             ),
         ));
     }
-    if let Some((first, last)) = waits.next {
-        let until = |time| span(figures::until(time).unwrap_or(Duration::ZERO));
-        rows.push((
-            "tried again",
-            format!("the first in {}, the last in {}", until(first), until(last)),
-        ));
-    }
+    rows.extend(waits.next.map(|next| ("tried again", cause::again(next))));
     output::pairs(&rows)
 }
 
@@ -148,11 +149,13 @@ fn value(batch: &Batch, look: &Look) -> Value {
         "status": batch.status.as_str(),
         "why": look.cause.sentence,
         "stands": look.cause.stands,
+        "cancel_requested": batch.cancel_requested,
         "model": class.models.first(),
         "models": class.models,
         "lane": class.lane,
         "tenant": class.tenant,
         "working": waits.working,
+        "with_gone_workers": waits.gone,
         "waiting_for_turn": waits.turn,
         "waiting_for_slot": waits.slot,
         "backing_off": waits.backing_off,

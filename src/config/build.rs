@@ -23,7 +23,7 @@ use super::{
     host::Host,
     mask,
     model::{Algorithm, Model},
-    provider::Provider,
+    provider::{self, Key, Provider},
     sections::{self, Config},
     version::Version,
 };
@@ -324,6 +324,31 @@ impl Config {
         no_model.into_iter().chain(self.ignored(|name| env::var(name).ok())).collect()
     }
 
+    /// The models whose provider usually wants a key and has none here, one sentence for each
+    /// provider. A vendor's own host takes no call without one: there no worker starts. Behind any
+    /// other, such as a gateway, it may be right.
+    #[must_use]
+    pub fn missing_keys(&self) -> Vec<String> {
+        let missing = |name: &String| {
+            let provider = self.providers.get(name)?;
+            let Key::Usual(variable) = provider.key(name) else { return None };
+            let is_set = env::var_os(variable).is_some_and(|key| !key.is_empty());
+            if is_set || !provider.vendor(name)?.always_has_key() {
+                return None;
+            }
+            let of = |model: &&String| model.split_once(':').is_some_and(|(of, _)| of == name);
+            let models: Vec<&str> = self.models.keys().filter(of).map(String::as_str).collect();
+            Some(format!(
+                "there is no key for {} (provider {name}): {variable} is not set, and calls to {} go without one; export it where the workers run, or name another variable or a file ({}, {})",
+                models.join(", "),
+                mask::url(&provider.endpoint(name).unwrap_or_default()),
+                provider::setting(name, "api-key-env"),
+                provider::setting(name, "api-key-file"),
+            ))
+        };
+        self.used_providers().iter().filter_map(missing).collect()
+    }
+
     /// Addresses in the environment that other programs go by and this one does not.
     fn ignored(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
         let base_url = |kind: &str| {
@@ -385,6 +410,27 @@ mod tests {
         assert!(told.starts_with("TEMPORAL_ADDRESS is there:7233 in the environment"), "{told}");
         assert!(told.contains("temporal.address is http://here:7233"), "{told}");
         assert_eq!(ignored("here:7233").len() + ignored("").len(), 0, "it is the same, or none");
+    }
+
+    /// Behind another host than the vendor's own it may be right, so that it is said and no fault.
+    #[test]
+    fn a_key_that_is_not_set_is_named_with_its_models() {
+        let missing = |text: &str| {
+            let file = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+            std::fs::write(file.path(), text).unwrap();
+            Config::from_layers(Some(file.path()), []).unwrap().missing_keys()
+        };
+        // No test sets this one.
+        let models = "[models.\"mistral:sonar\"]\nrpm = 1\n[models.\"ollama:m\"]\nrpm = 1\n\
+            [models.\"mine:m\"]\nrpm = 1\n";
+        let providers = "[providers.mistral]\nbase-url = \"http://gateway/v1\"\n\
+            [providers.ollama]\n[providers.mine]\nkind = \"openai\"\nbase-url = \"http://h/v1\"\n";
+        let told = missing(&format!("{models}{providers}"));
+        let [told] = told.as_slice() else { panic!("{told:?}") };
+        for part in ["mistral:sonar", "MISTRAL_API_KEY is not set", "http://gateway/v1"] {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(told.contains("providers.mistral.api-key-env"), "{told}");
     }
 
     #[test]

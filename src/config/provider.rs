@@ -232,7 +232,11 @@ impl Provider {
             Key::EnvFile(path, variable) => KeySource::EnvFile { path, variable },
             Key::Command(command) => KeySource::Command(command),
             Key::Google(found) => KeySource::Google(found),
-            Key::Env(_) | Key::Usual(_) | Key::None => KeySource::Fixed,
+            Key::Env(variable) => KeySource::Env { variable },
+            // Nothing is amiss without one where the machine's credentials do.
+            Key::Usual(_) if vendor.takes_machine_credentials() => KeySource::Fixed,
+            Key::Usual(variable) => KeySource::Env { variable: variable.to_owned() },
+            Key::None => KeySource::Fixed,
         };
         let key = match self.key(name) {
             Key::File(_) | Key::EnvFile(..) | Key::Command(_) | Key::Google(_) => {
@@ -260,6 +264,14 @@ impl Provider {
             retry_codes: self.retry_codes.clone(),
             ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
         })
+    }
+}
+
+/// Where a setting of a provider stands: that of a pool's member `openai/eu` beside the member's name.
+pub(crate) fn setting(provider: &str, key: &str) -> String {
+    match provider.split_once('/') {
+        Some((pool, member)) => format!("{key} of \"{member}\" in [[providers.{pool}.pool]]"),
+        None => format!("providers.{provider}.{key}"),
     }
 }
 

@@ -41,7 +41,7 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         humantime::parse_duration(text).map(Self).map_err(|_| {
-            format!("is \"{}\"; write a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"", text.escape_debug())
+            "write a length of time with its unit, such as \"250ms\", \"30s\" or \"5m\"".to_owned()
         })
     }
 }
@@ -64,7 +64,9 @@ impl<'de> Deserialize<'de> for Span {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                text.parse().map_err(E::custom)
+                // The key's name stands before it.
+                let is = |why| E::custom(format!("is \"{}\"; {why}", text.escape_debug()));
+                text.parse().map_err(is)
             }
         }
 
@@ -80,6 +82,9 @@ mod tests {
     fn units_are_read_written_and_asked_for() {
         assert_eq!("60s 500ms".parse(), Ok(Span::millis(60_500)));
         assert_eq!(Span::millis(60_500).to_string(), "1m 500ms");
-        assert!("10".parse::<Span>().unwrap_err().contains("\"30s\""));
+        let refused = "10".parse::<Span>().unwrap_err();
+        assert!(refused.starts_with("write a length of time") && refused.contains("\"30s\""));
+        let of_a_key = serde_json::from_str::<Span>("\"10\"").unwrap_err().to_string();
+        assert!(of_a_key.starts_with("is \"10\"; write a length of time"), "{of_a_key}");
     }
 }

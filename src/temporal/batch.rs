@@ -10,10 +10,9 @@ use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use serde::{Serialize, de::DeserializeOwned};
 use temporalio_client::{
     Client, UntypedQuery, UntypedSignal, UntypedWorkflow, UntypedWorkflowHandle,
-    WorkflowCancelOptions,
-    WorkflowCountAggregationGroup, WorkflowCountOptions, WorkflowDescribeOptions,
-    WorkflowExecutionStatus, WorkflowGetResultOptions, WorkflowListOptions, WorkflowQueryOptions,
-    WorkflowSignalOptions, WorkflowStartOptions,
+    WorkflowCancelOptions, WorkflowCountAggregationGroup, WorkflowCountOptions,
+    WorkflowDescribeOptions, WorkflowExecutionStatus, WorkflowGetResultOptions,
+    WorkflowListOptions, WorkflowQueryOptions, WorkflowSignalOptions, WorkflowStartOptions,
     errors::{
         WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
     },
@@ -212,9 +211,9 @@ impl Temporal {
     async fn answers(&self, id: &str) -> bool {
         let handle = self.handle(id);
         let seen = handle.describe(WorkflowDescribeOptions::builder().build());
-        tokio::time::timeout(ANSWER_WITHIN, seen).await.is_ok_and(|seen| {
-            matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_)))
-        })
+        tokio::time::timeout(ANSWER_WITHIN, seen)
+            .await
+            .is_ok_and(|seen| matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_))))
     }
 
     /// The server says that no poller was seen, or gives up waiting for one.
@@ -341,9 +340,11 @@ impl Temporal {
     pub fn list(&self, limit: usize) -> BoxFuture<'_, anyhow::Result<Vec<Batch>>> {
         async move {
             let options = WorkflowListOptions::builder().limit(limit).build();
-            let listed = self
-                .client()
-                .list_workflows(format!("WorkflowType = '{PROCESS_DOCUMENTS}'"), options);
+            // A batch that continued as new shows once, as the run that goes on or ended last.
+            let newest = format!(
+                "WorkflowType = '{PROCESS_DOCUMENTS}' AND ExecutionStatus != 'ContinuedAsNew'"
+            );
+            let listed = self.client().list_workflows(newest, options);
             let mut batches: Vec<Batch> = listed
                 .map_ok(|seen| Batch {
                     id: seen.id().to_owned(),
@@ -356,8 +357,6 @@ impl Temporal {
                 .try_collect()
                 .await
                 .map_err(|error| self.refused(&error.to_string()))?;
-            // A batch that continued as new shows once, as the run that goes on.
-            batches.retain(|batch| batch.status != Status::Continued);
             batches.sort_by_key(|batch| std::cmp::Reverse(batch.started));
             Ok(batches)
         }

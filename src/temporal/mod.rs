@@ -21,5 +21,5 @@ mod versions;
 pub(crate) use batch::json;
 pub use batch::{ANSWER_WITHIN, Batch, Ending, NoProgress, Status};
 pub use connection::{Away, Temporal, connect};
-pub use pending::{LastFailure, Pending};
+pub use pending::{HeldBy, LastFailure, Pending};
 pub use versions::Versions;

@@ -8,12 +8,15 @@ use temporalio_client::{
     Client, UntypedWorkflowHandle, WorkflowDescribeOptions, WorkflowFetchHistoryOptions,
     errors::WorkflowInteractionError,
 };
-use temporalio_common::protos::temporal::api::{
-    enums::v1::{PendingActivityState, TimeoutType},
-    failure::v1::{Failure, failure::FailureInfo},
-    history::v1::{WorkflowExecutionStartedEventAttributes, history_event::Attributes},
-    workflow::v1::PendingActivityInfo,
-    workflowservice::v1::DescribeWorkflowExecutionResponse,
+use temporalio_common::protos::{
+    proto_ts_to_system_time,
+    temporal::api::{
+        enums::v1::{PendingActivityState, TimeoutType},
+        failure::v1::{Failure, failure::FailureInfo},
+        history::v1::{WorkflowExecutionStartedEventAttributes, history_event::Attributes},
+        workflow::v1::PendingActivityInfo,
+        workflowservice::v1::DescribeWorkflowExecutionResponse,
+    },
 };
 use tidegate_workflows::contract::FailureDetails;
 
@@ -51,8 +54,8 @@ pub struct HeldBy {
 impl HeldBy {
     fn of(seen: &PendingActivityInfo) -> Option<Self> {
         let worker = seen.last_worker_identity.clone();
-        let beat = seen.last_heartbeat_time.and_then(time);
-        let heard = beat.max(seen.last_started_time.and_then(time))?;
+        let beat = seen.last_heartbeat_time.as_ref().and_then(proto_ts_to_system_time);
+        let heard = beat.max(seen.last_started_time.as_ref().and_then(proto_ts_to_system_time))?;
         let timeout = seen.activity_options.as_ref()?.heartbeat_timeout?;
         let patience = Duration::try_from(timeout).ok().filter(|patience| !patience.is_zero())?;
         (!worker.is_empty()).then_some(Self { worker, heard, patience })
@@ -157,10 +160,6 @@ impl Temporal {
     }
 }
 
-fn time(stamp: Timestamp) -> Option<SystemTime> {
-    SystemTime::try_from(stamp).ok()
-}
-
 /// A run's input, as JSON; null for anything else.
 fn input_of(started: Option<WorkflowExecutionStartedEventAttributes>) -> Value {
     let input = started.and_then(|started| started.input);
@@ -176,7 +175,7 @@ impl From<PendingActivityInfo> for Pending {
                 | PendingActivityState::CancelRequested
                 | PendingActivityState::PauseRequested
         );
-        let next = seen.next_attempt_schedule_time.and_then(time);
+        let next = seen.next_attempt_schedule_time.as_ref().and_then(proto_ts_to_system_time);
         Self {
             held: HeldBy::of(&seen).filter(|_| started),
             activity: seen.activity_type.map(|kind| kind.name).unwrap_or_default(),
@@ -216,12 +215,52 @@ impl From<Failure> for LastFailure {
 #[cfg(test)]
 mod tests {
     use temporalio_common::protos::temporal::api::{
+        activity::v1::ActivityOptions,
         common::v1::{Payload, Payloads},
-        failure::v1::ApplicationFailureInfo,
+        failure::v1::{ApplicationFailureInfo, TimeoutFailureInfo},
     };
     use tidegate_workflows::contract::WaitsFor;
 
     use super::*;
+
+    #[test]
+    fn who_has_an_activity_and_for_how_long_the_server_waits_for_it() {
+        let at = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let options = ActivityOptions {
+            heartbeat_timeout: Duration::from_secs(40).try_into().ok(),
+            ..ActivityOptions::default()
+        };
+        let seen = PendingActivityInfo {
+            state: PendingActivityState::Started.into(),
+            last_worker_identity: "tidegate-a-1".to_owned(),
+            last_started_time: at(100).map(Into::into),
+            last_heartbeat_time: at(115).map(Into::into),
+            activity_options: Some(options),
+            ..PendingActivityInfo::default()
+        };
+        let held = Pending::from(seen.clone()).held.unwrap();
+        assert_eq!((held.worker.as_str(), Some(held.heard)), ("tidegate-a-1", at(115)));
+        assert_eq!(held.patience, Duration::from_secs(40));
+        let silent = PendingActivityInfo { last_heartbeat_time: None, ..seen.clone() };
+        assert_eq!(Pending::from(silent).held.map(|held| held.heard), at(100));
+        let by_an_older_server = PendingActivityInfo { activity_options: None, ..seen.clone() };
+        assert_eq!(Pending::from(by_an_older_server).held, None);
+        let waits = PendingActivityState::Scheduled.into();
+        assert_eq!(Pending::from(PendingActivityInfo { state: waits, ..seen }).held, None);
+    }
+
+    #[test]
+    fn temporals_own_timeouts_have_words() {
+        let words = |kind: TimeoutType| {
+            let info = TimeoutFailureInfo { timeout_type: kind.into(), ..Default::default() };
+            let info = Some(FailureInfo::TimeoutFailureInfo(info));
+            let failure = LastFailure::from(Failure { failure_info: info, ..Failure::default() });
+            assert_eq!(failure.kind, "Timeout");
+            failure.message
+        };
+        assert!(words(TimeoutType::Heartbeat).contains("was not heard of in time"));
+        assert!(words(TimeoutType::StartToClose).contains("longer than it may take"));
+    }
 
     #[test]
     fn what_a_document_waits_for_is_in_its_failures_details() {

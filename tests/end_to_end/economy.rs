@@ -6,7 +6,10 @@ use serde_json::{Value, json};
 use tidegate_activities::{batch::plan, provider_batch};
 use tidegate_workflows::contract::{Job, SubmitBatch};
 
-use crate::fleet::{Fleet, fleet};
+use crate::{
+    fleet::{Fleet, fleet},
+    why::tidegate,
+};
 
 /// All APIs that have batches at one simulator; `{sim}` stands for its address. One call at a time
 /// on the direct path.
@@ -263,15 +266,32 @@ async fn a_deadline_chooses_and_who_has_no_batches_says_so() {
     fleet.start("soon", &direct(json!({"model": MODELS[0], "deadline": "30m"}))).await;
     assert_eq!(fleet.result("soon").await.unwrap()["succeeded"], json!(3));
     assert_eq!(fleet.simulator.account().batches, 0, "there is no time");
+    let full_price = |name: &str| {
+        let report = std::fs::read(fleet.path(&format!("{name}/report.json"))).unwrap();
+        serde_json::from_slice::<Value>(&report).unwrap()["full_price"].clone()
+    };
+    let told = full_price("out");
+    assert!(told.as_str().unwrap().contains("leaves no time for"), "{told}");
+    let mut dear = direct(json!({"model": "bedrock:nova", "deadline": "6h"}));
+    dear["output"] = json!(fleet.uri("dear"));
+    fleet.start("dear", &dear).await;
+    assert_eq!(fleet.result("dear").await.unwrap()["succeeded"], json!(3));
+    let told = full_price("dear");
+    assert!(told.as_str().unwrap().ends_with("no batch API is known for bedrock:nova"), "{told}");
+    let status = tidegate(&fleet, &["status", "dear"]).await;
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("each call costs the full price"), "{status}");
+    let direct_calls = fleet.account().requests;
     let mut late = direct(json!({"model": MODELS[0], "deadline": "6h"}));
     late["output"] = json!(fleet.uri("late"));
     fleet.start("late", &late).await;
     assert_eq!(fleet.result("late").await.unwrap()["succeeded"], json!(3));
     assert_eq!(
-        (fleet.simulator.account().batches, fleet.account().requests),
+        (fleet.simulator.account().batches, fleet.account().requests - direct_calls),
         (1, 0),
         "there is time enough"
     );
+    assert_eq!(full_price("late"), Value::Null);
     let report: Value =
         serde_json::from_slice(&std::fs::read(fleet.path("late/report.json")).unwrap()).unwrap();
     assert_eq!(report["forecast"]["economy"], json!(true));

@@ -104,3 +104,31 @@ async fn documents_go_where_a_good_key_is_and_fail_where_none_is() {
     assert!(!log.contains(BAD) && !log.contains(GOOD), "a key was logged");
     fleet.stop().await;
 }
+
+/// The worker says so when it begins, and the failure says it of each document.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_not_set_is_named() {
+    let provider = tidegate_simulator::Simulator::start(tidegate_simulator::Config::default());
+    let provider = provider.await.unwrap();
+    let settings = format!(
+        "[models.\"openai:m\"]\nrpm = 6_000\n[providers.openai]\nbase-url = \"{}/v1\"\n",
+        provider.base_url()
+    );
+    let Some(mut fleet) = fleet("", &settings).await else { return };
+    fleet.documents(5, 60);
+    fleet.worker_with(&[("OPENAI_API_KEY", "")]);
+    logged(&fleet, "there is no key for openai:m (provider openai): OPENAI_API_KEY is not set", 1)
+        .await;
+    let mut batch = fleet.batch("none");
+    batch["model"] = json!("openai:m");
+    fleet.start("none", &batch).await;
+    let result = fleet.result("none").await.unwrap();
+    assert_eq!(result["failures"], json!({ "Unauthorized": 5 }), "{result}");
+    for failure in fleet.lines("none/failures.jsonl") {
+        let message = failure["message"].as_str().unwrap();
+        let words = "for openai:m: the key of openai (OPENAI_API_KEY is not set";
+        assert!(message.contains(words), "{failure}");
+    }
+    fleet.stop().await;
+    provider.shutdown().await;
+}

@@ -48,6 +48,7 @@ mod terminal;
 mod through;
 mod tls;
 mod traces;
+mod unknown;
 mod versions;
 mod why;
 mod workers;

@@ -159,3 +159,71 @@ async fn a_batch_that_cannot_be_finished_says_what_it_meets() {
     assert_eq!(fleet.result("stuck").await.unwrap()["succeeded"], 3);
     fleet.stop().await;
 }
+
+/// Eight documents are with a worker that is killed, and another lives.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_workers_documents_are_told_as_such() {
+    let settings = format!("[models.\"{MODEL}\"]\nconcurrent = 8\n");
+    let Some(mut fleet) = fleet("[latency]\nbase = \"120s\"\n", &settings).await else { return };
+    fleet.documents(8, 40);
+    fleet.worker();
+    fleet.start("dead", &fleet.batch("out")).await;
+    why(&fleet, "dead", |answer| answer["working"] == 8).await;
+    fleet.worker();
+    fleet.kill_worker(0).await;
+    let answer = why(&fleet, "dead", |answer| answer["with_gone_workers"] == 8).await;
+    let sentence = answer["why"].as_str().unwrap();
+    assert!(
+        sentence
+            .starts_with("8 documents were with a worker that is gone; they begin again within"),
+        "{answer}"
+    );
+    assert_eq!(answer["working"], 0, "{answer}");
+    // The other one has them as soon as the server gives the first up.
+    let answer = why(&fleet, "dead", |answer| answer["working"] == 8).await;
+    assert_eq!(answer["with_gone_workers"], 0, "{answer}");
+    fleet.stop().await;
+}
+
+/// Each run of a batch has its own figures, in the list too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_has_each_runs_own_figures() {
+    let settings = format!("[models.\"{MODEL}\"]\ntpm = 100_000\n");
+    let Some(mut fleet) = fleet("", &settings).await else { return };
+    std::fs::create_dir_all(fleet.path("in")).unwrap();
+    std::fs::write(fleet.path("in/a.md"), "").unwrap();
+    std::fs::write(fleet.path("in/b.bin"), [0, 159, 146, 150, 0, 1, 2, 255]).unwrap();
+    fleet.worker();
+    fleet.start("twice", &fleet.batch("out")).await;
+    fleet.result("twice").await.unwrap();
+    let status = tidegate(&fleet, &["status", "twice"]).await;
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains("2 × UnreadableDocument: 1 × "), "{status}");
+    for name in ["a.md", "b.bin"] {
+        std::fs::write(fleet.path(&format!("in/{name}")), "The tide is high.").unwrap();
+    }
+    fleet.start("twice", &fleet.batch("out")).await;
+    fleet.result("twice").await.unwrap();
+    let mut listed = value(&fleet, &["status", "--json"]).await;
+    while listed.as_array().unwrap().iter().filter(|row| row["status"] == "completed").count() < 2 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        listed = value(&fleet, &["status", "--json"]).await;
+    }
+    let figures = |row: usize| (listed[row]["succeeded"].clone(), listed[row]["failed"].clone());
+    assert_eq!((figures(0), figures(1)), ((2.into(), 0.into()), (0.into(), 2.into())), "{listed}");
+    let cut = tidegate(&fleet, &["status", "--limit", "1"]).await;
+    let said = String::from_utf8_lossy(&cut.stderr).into_owned();
+    assert!(said.contains("there are more; --limit N"), "{said}");
+
+    // What is not there has no budget.
+    for payer in [["--batch", "twcie"], ["--tenant", "nobody"]] {
+        let set = ["budget", "set", payer[0], payer[1], "--spent-usd", "0.3"];
+        let refused = tidegate(&fleet, &set).await;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.contains(payer[1]) && said.contains("nothing was set"), "{said}");
+        let forced = tidegate(&fleet, &[&set[..], &["--force"]].concat()).await;
+        assert!(forced.status.success(), "{forced:?}");
+    }
+    fleet.stop().await;
+}

@@ -68,6 +68,13 @@ impl Spend {
     }
 }
 
+/// An amount as it is written for others: to a billionth of a dollar, which is less than a token
+/// costs. Sums of floats have digits that nobody has spent.
+#[must_use]
+pub fn rounded_usd(usd: f64) -> f64 {
+    (usd * 1e9).round() / 1e9
+}
+
 impl AddAssign for Spend {
     fn add_assign(&mut self, other: Self) {
         // Destructured, so that a new field cannot be forgotten here.
@@ -102,6 +109,14 @@ impl Add for Spend {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_is_written_without_the_dust_of_sums() {
+        let sum = 0.044_837_999_999_999_996;
+        assert_eq!(rounded_usd(sum).to_string(), "0.044838");
+        assert_eq!(rounded_usd(0.000_000_01).to_string(), "0.00000001");
+        assert_eq!(rounded_usd(0.0).to_string(), "0");
+    }
 
     #[test]
     fn every_field_is_added() {

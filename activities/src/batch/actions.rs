@@ -124,6 +124,7 @@ mod tests {
             provider_batch: false,
             temporal_actions: None,
             notes: Vec::new(),
+            full_price: None,
             of_the_first: false,
         };
         let free = expected(&forecast, 7.0);

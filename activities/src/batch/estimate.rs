@@ -150,6 +150,7 @@ pub async fn forecast(
             .into_iter()
             .chain(first(services, route).and_then(|model| held(job, model, input)))
             .collect(),
+        full_price: None,
         of_the_first: false,
     })
 }

@@ -7,17 +7,22 @@ mod course;
 mod gather;
 mod given_up;
 mod page;
+mod said;
 mod together;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tidegate_types::{ModelId, Spend};
+use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::{Finish, Finished, Progress};
 
 use self::{
     checkpoint::Checkpoint,
     gather::{Gathering, time},
+};
+pub use self::{
+    given_up::{GivenUp, Kind},
+    said::{Said, Sentence},
 };
 use crate::{
     batch::{
@@ -28,6 +33,7 @@ use crate::{
     },
     document::result,
     failure::Failure,
+    provider_batch::full_price,
     storage::Storage,
 };
 
@@ -53,12 +59,18 @@ pub struct Report {
     /// What the batch was expected to take, to be held against what it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
+    /// Why documents that could wait cost as much as others, where they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_price: Option<String>,
     /// Documents with neither a result nor a failure, in a batch that has worked on all of them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing: u64,
     /// The ids of the first few of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_missing: Vec<String>,
+    /// What was said of documents that were given up, by type.
+    #[serde(default, skip_serializing_if = "GivenUp::is_empty")]
+    pub given_up: GivenUp,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
     /// Of these results, those whose provider gave a reason for their end that is not known here,
@@ -92,7 +104,7 @@ impl From<(u64, Spend)> for ModelTotals {
             input_tokens: spend.input_tokens,
             cached_input_tokens: spend.cached_input_tokens,
             output_tokens: spend.output_tokens,
-            cost_usd: spend.cost_usd,
+            cost_usd: rounded_usd(spend.cost_usd),
         }
     }
 }
@@ -118,6 +130,11 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         );
     }
 
+    let planned = stored.as_ref().and_then(|stored| stored.forecast.as_ref());
+    let full_price = match planned.and_then(|forecast| forecast.full_price.clone()) {
+        None => full_price::said(&folder).await,
+        planned => planned,
+    };
     let finished_at = result::now();
     let (spend, duration_seconds) = (
         finish.progress.totals.spend,
@@ -132,14 +149,16 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
             0.0
         },
         finished_at,
+        full_price,
         temporal_actions: actions::taken(&finish.plan, &spend, duration_seconds),
         forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.iter().map(|(id, sum)| (id.clone(), (*sum).into())).collect(),
         unknown_stop_reasons: answered.unknown_stop_reasons.clone(),
         missing: finished.missing,
         first_missing: finished.first_missing.clone(),
+        given_up: answered.given_up.clone().told(),
         progress: Progress {
-            totals: finished.correct(finish.progress.totals),
+            totals: finished.correct(finish.progress.totals).rounded(),
             done: finish.progress.done && finished.missing == 0,
             ..finish.progress.clone()
         },
@@ -147,7 +166,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
     let mut json = serde_json::to_vec_pretty(&report)
         .map_err(|error| Failure::invalid_input(error.to_string()))?;
     json.push(b'\n');
-    let html = page::page(&report, &answered.course, &answered.given_up);
+    let html = page::page(&report, &answered.course);
     output.child("report.html").write(html.into_bytes()).await?;
     output.child("report.json").write(json).await?;
     Checkpoint::forget(&folder).await;

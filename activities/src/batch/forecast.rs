@@ -56,6 +56,9 @@ pub struct Forecast {
     /// What else the author should know: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Why documents that could wait are planned without the provider's batch API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_price: Option<String>,
     /// It was made of the batch's first documents, while the others were still listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub of_the_first: bool,
@@ -141,6 +144,7 @@ mod tests {
             provider_batch: false,
             temporal_actions: None,
             notes: Vec::new(),
+            full_price: None,
             of_the_first: false,
         };
         let tenfold = forecast.clone().for_documents(100);

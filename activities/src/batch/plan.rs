@@ -246,7 +246,14 @@ async fn expected(
 ) -> Result<(Forecast, Option<ProviderBatching>), Failure> {
     let forecast = estimate::forecast(services, job, route, sample, attempt).await?;
     let batching = provider_batch::choose(services, job, route, &forecast, SystemTime::now())?;
-    let forecast = if batching.is_some() { forecast.in_provider_batch() } else { forecast };
+    let forecast = if batching.is_some() {
+        forecast.in_provider_batch()
+    } else {
+        Forecast {
+            full_price: provider_batch::full_price::planned(services, job, route),
+            ..forecast
+        }
+    };
     let call = in_flight::seconds_of_a_call(services, job, route, &forecast);
     let temporal_actions = Some(actions::expected(&forecast, call));
     Ok((Forecast { temporal_actions, ..forecast }, batching))

@@ -18,8 +18,13 @@ use tidegate_types::{Spend, Usage};
 use tidegate_workflows::contract::Taken;
 
 use crate::{
-    call::attempt::Attempt, call::budget::BudgetHolds, call::health::BreakerGuard,
-    call::keys::Keys, failure::Failure, metrics,
+    call::attempt::Attempt,
+    call::budget::BudgetHolds,
+    call::health::BreakerGuard,
+    call::keys::{KeyNow, Keys},
+    call::unknown_models::UnknownModels,
+    failure::Failure,
+    metrics,
 };
 
 /// Leave for one call. Dropped before [`Self::sent`], everything is given back.
@@ -32,6 +37,7 @@ pub struct Admitted<'a> {
     pub(super) holds: BudgetHolds<'a>,
     pub(super) breaker: BreakerGuard,
     pub(super) keys: &'a Keys,
+    pub(super) unknown_models: &'a UnknownModels,
     pub(super) call_stats: &'a CallStats,
     /// The model's limits, and what its provider counts.
     pub(super) model: Option<&'a ModelQuota>,
@@ -63,9 +69,20 @@ impl Sent<'_> {
     /// The provider answered. Unknown use stays charged with what was reserved.
     pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
         let Self { admitted, timer } = self;
-        let Admitted { request, permit, holds, breaker, keys, call_stats, model, .. } = admitted;
+        let Admitted {
+            request,
+            permit,
+            holds,
+            breaker,
+            keys,
+            unknown_models,
+            call_stats,
+            model,
+            ..
+        } = admitted;
         breaker.succeeded();
         keys.accepted(&request.model);
+        unknown_models.answered(&request.model, Instant::now());
         let took = timer.started().elapsed();
         timer.succeeded(usage);
         if let Some((model, usage)) = model.zip(usage) {
@@ -80,13 +97,23 @@ impl Sent<'_> {
     /// settled in the same step: a 429 closes the gate, an overload lowers the number of calls in
     /// flight, and a spent account or day closes the gate until its reset.
     pub async fn refused(self, error: &Error) -> Failure {
-        self.refused_after(error, false).await
+        self.refused_after(error, KeyNow::TheSame(None)).await
     }
 
-    /// The same; `renewed` says that a key that was refused has been replaced meanwhile.
-    pub(super) async fn refused_after(self, error: &Error, renewed: bool) -> Failure {
+    /// The same, where the call's key is known.
+    pub(super) async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
         let Self { admitted, timer } = self;
-        let Admitted { attempt, request, permit, holds, breaker, keys, least_pause, .. } = admitted;
+        let Admitted {
+            attempt,
+            request,
+            permit,
+            holds,
+            breaker,
+            keys,
+            unknown_models,
+            least_pause,
+            ..
+        } = admitted;
         breaker.failed(error, attempt.document(), Instant::now());
         timer.failed(error.kind);
         if error.kind == Kind::RateLimited {
@@ -97,17 +124,60 @@ impl Sent<'_> {
             attempt.discard(Taken { spend, ..Taken::default() });
         }
         let failure = match error.kind {
-            Kind::Unauthorized => keys.refused(&request.model, error, renewed),
-            kind => {
-                // Who is refused for quota has been let in.
-                if matches!(kind, Kind::RateLimited | Kind::QuotaExhausted) {
-                    keys.accepted(&request.model);
-                }
-                Failure::from_provider(error, &attempt.counts())
+            Kind::Unauthorized => keys.refused(&request.model, &attempt.run, error, key),
+            Kind::UnknownModel => {
+                unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
             }
+            _ => Failure::from_provider(error, &attempt.counts()),
         };
+        if lets_in(error) {
+            keys.accepted(&request.model);
+        }
         settle::failed(permit, error, least_pause).await;
         holds.settle_failure(&error.charged).await;
         failure
+    }
+}
+
+/// Whether a failure shows that the key is good: who is refused for quota, for the request or for the
+/// model has been let in, and so has one whom an overloaded provider turns away. A gateway's own 502
+/// may come from before anybody has looked at the key.
+fn lets_in(error: &Error) -> bool {
+    let has_answered = error.status.is_some_and(|status| status < 500);
+    error.kind != Kind::Unauthorized && (has_answered || error.kind == Kind::Overloaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_answer_but_a_refused_key_shows_that_it_is_good() {
+        let after = |kind, status| {
+            lets_in(&Error { kind, status, ..Error::no_reply(String::new(), Charged::No) })
+        };
+        for (kind, status) in [
+            (Kind::InvalidRequest, 400),
+            (Kind::UnknownModel, 404),
+            (Kind::TooLarge, 413),
+            (Kind::RateLimited, 429),
+            (Kind::QuotaExhausted, 429),
+            (Kind::Overloaded, 529),
+            (Kind::Overloaded, 503),
+            // An answer that cannot be read.
+            (Kind::Transient, 200),
+        ] {
+            assert!(after(kind, Some(status)), "{kind}, {status}");
+        }
+        // Gemini refuses a key with a 400.
+        for (kind, status) in [
+            (Kind::Unauthorized, Some(401)),
+            (Kind::Unauthorized, Some(403)),
+            (Kind::Unauthorized, Some(400)),
+            (Kind::Transient, Some(502)),
+            (Kind::Timeout, None),
+        ] {
+            assert!(!after(kind, status), "{kind}, {status:?}");
+        }
     }
 }

@@ -170,6 +170,8 @@ pub struct Attempt {
     pub reservation: String,
     /// Names the batch, for its retry budget.
     pub batch: String,
+    /// Names this run of the batch, and no other of the same workflow id.
+    pub run: String,
     /// When the document's activity was scheduled, in milliseconds since 1970: results are ours
     /// from then on.
     pub scheduled_millis: i64,
@@ -197,6 +199,7 @@ impl Attempt {
     ) -> Self {
         Self {
             reservation,
+            run: batch.clone(),
             batch,
             scheduled_millis,
             asked: false,
@@ -223,7 +226,13 @@ impl Attempt {
             millis(info.scheduled_time),
             state.resumed_by(number),
         );
-        Self { is_suspect, ..attempt }
+        Self { is_suspect, run: run.to_owned(), ..attempt }
+    }
+
+    /// Of this run of a batch, by the folder of its job.
+    #[must_use]
+    pub fn of_run(self, job: &str) -> Self {
+        Self { run: job.to_owned(), ..self }
     }
 
     /// At a document that comes back from a provider's batch or a pack, in which it was asked.

@@ -84,6 +84,9 @@ pub struct RefusedKey {
     pub status: Option<u16>,
     /// Since when, in seconds since 1970.
     pub since: u64,
+    /// Where the worker reads it, if that is known: a variable's name, or a file's.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub place: String,
 }
 
 impl Card {

@@ -17,7 +17,8 @@ use crate::{
     call::budget::CallBudget,
     call::cuts::Cuts,
     call::health::Health,
-    call::keys::Keys,
+    call::keys::{KeyNow, Keys},
+    call::unknown_models::UnknownModels,
     call::unwritten::Unwritten,
     call::waiting::{WaitSlot, WaitingRoom},
     failure::{Backoff, Failure},
@@ -35,6 +36,8 @@ pub struct Guard {
     pub health: Arc<Health>,
     /// Keys that are refused.
     pub keys: Arc<Keys>,
+    /// Models that their provider does not know.
+    pub unknown_models: Arc<UnknownModels>,
     /// How many attempts may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
@@ -56,6 +59,7 @@ impl Guard {
             backoff,
             health: Arc::default(),
             keys: Arc::default(),
+            unknown_models: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
             cuts: Arc::default(),
@@ -125,7 +129,8 @@ impl Guard {
                 let renewed = key.zip(version).is_some_and(|(key, version)| {
                     self.keys.read_again(request.model.provider(), key, version)
                 });
-                Err(sent.refused_after(&error, renewed).await)
+                let now = if renewed { KeyNow::Replaced } else { KeyNow::TheSame(provider.key()) };
+                Err(sent.refused_after(&error, now).await)
             }
         }
     }
@@ -155,7 +160,8 @@ impl Guard {
     ) -> Result<Admitted<'a>, Failure> {
         self.check(attempt)?;
         let hand_back = |failure| handed_back(attempt, failure);
-        self.keys.check(&request.model, Instant::now()).map_err(hand_back)?;
+        self.keys.check(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
+        self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
         budget.check(attempt)?;
         let circuit = self.health.enter(&request.model, Instant::now());
         let breaker = circuit.inspect_err(|_| attempt.deferred(attempt.state().ticket))?;
@@ -166,7 +172,8 @@ impl Guard {
         let holds = budget.hold(attempt).await?;
         // That may have changed while the call waited; what is held is given back.
         self.check(attempt)?;
-        self.keys.enter(&request.model, Instant::now()).map_err(hand_back)?;
+        self.keys.enter(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
+        self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
         self.unwritten.enter(attempt, Instant::now())?;
         Ok(Admitted {
             attempt,
@@ -175,6 +182,7 @@ impl Guard {
             holds,
             breaker,
             keys: &self.keys,
+            unknown_models: &self.unknown_models,
             call_stats: &self.call_stats,
             model: self.quota.models().find(|model| model.id == request.model),
             least_pause: self.backoff.base,
@@ -212,16 +220,18 @@ impl Guard {
         }
     }
 
-    /// Whether a call to the model could be made now, as far as its key and its circuit go: else
-    /// another model should be asked, if there is one.
+    /// Whether a call to the model could be made now, as far as its name, its key and its circuit go:
+    /// else another model should be asked, if there is one. `run` is that of the batch.
     #[must_use]
-    pub fn can_be_asked(&self, model: &ModelId, now: Instant) -> bool {
-        self.keys.check(model, now).is_ok() && self.health.can_be_asked(model, now)
+    pub fn can_be_asked(&self, model: &ModelId, run: &str, now: Instant) -> bool {
+        self.keys.check(model, run, now).is_ok()
+            && self.unknown_models.check(model, run, now).is_ok()
+            && self.health.can_be_asked(model, now)
     }
 
     /// Whether the model cannot be asked with this worker's key, but perhaps with another's.
-    pub(super) fn has_key_elsewhere(&self, model: &ModelId, now: Instant) -> bool {
-        self.keys.check(model, now).is_err_and(|failure| failure.is_retried())
+    pub(super) fn has_key_elsewhere(&self, model: &ModelId, run: &str, now: Instant) -> bool {
+        self.keys.check(model, run, now).is_err_and(|failure| failure.is_retried())
     }
 
     /// Whether this worker may buy an answer: it goes on, the batch is not paused, and it could keep

@@ -3,12 +3,13 @@
 //! A 401 condemns a provider's key, a 403 the key for that model. The worker then reads its key
 //! again. If it is still the same, documents that need it are handed back without a call until it
 //! is mended, because another worker may have a good one; they fail for good when no live worker
-//! has, for some time. Which keys are refused the workers tell each other through Redis: the
+//! has, for some time, and one call that was made since their batch had begun was refused too: a
+//! batch that begins after a bad spell is not answered with what others have met. Which keys are refused the workers tell each other through Redis: the
 //! provider, the model and the status, and never anything of a key. A worker that has nobody to
 //! ask decides alone.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -61,33 +62,80 @@ type Scope = (String, Option<ModelId>);
 
 #[derive(Debug)]
 struct Refusal {
-    /// The provider's own sentence, without key and document.
+    /// The provider's own sentence, without key and document, and where the key comes from.
     words: String,
+    place: String,
     status: Option<u16>,
     since: SystemTime,
     /// Then one call finds out again.
     probe_at: Instant,
+    /// Runs of batches that wait for that call, and those that know what one has come to.
+    waiting: HashSet<String>,
+    told: HashSet<String>,
+}
+
+impl Refusal {
+    /// Whether a call has been refused since this run of a batch met the refusal first. Until then
+    /// it waits for one.
+    fn is_told(&mut self, run: &str) -> bool {
+        if self.told.contains(run) {
+            return true;
+        }
+        remember(&mut self.waiting, run);
+        false
+    }
+
+    /// A call of this run was refused.
+    fn tells(&mut self, run: &str) {
+        for run in std::mem::take(&mut self.waiting) {
+            remember(&mut self.told, &run);
+        }
+        remember(&mut self.told, run);
+    }
+}
+
+/// All are forgotten at once beyond so many: each waits for one call more then.
+const MAX_RUNS: usize = 1_000;
+
+fn remember(runs: &mut HashSet<String>, run: &str) {
+    if runs.len() >= MAX_RUNS {
+        runs.clear();
+    }
+    runs.insert(run.to_owned());
+}
+
+/// What has become of a key since the call that was refused.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum KeyNow<'a> {
+    /// Another one was read: nothing is known of it.
+    Replaced,
+    /// It is the same, if there is one and it is known here.
+    TheSame(Option<&'a Key>),
 }
 
 impl State {
+    /// The newest that holds for the model.
     fn refusal(&mut self, model: &ModelId) -> Option<&mut Refusal> {
-        let provider = model.provider().to_owned();
-        let scope = [(provider.clone(), None), (provider, Some(model.clone()))]
-            .into_iter()
-            .find(|scope| self.refused.contains_key(scope))?;
-        self.refused.get_mut(&scope)
+        let holds = |(provider, of): &Scope| {
+            provider == model.provider() && of.as_ref().is_none_or(|of| of == model)
+        };
+        let refused = self.refused.iter_mut().filter(|(scope, _)| holds(scope));
+        refused.map(|(_, refusal)| refusal).max_by_key(|refusal| refusal.probe_at)
     }
 
-    fn look(&mut self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+    fn look(&mut self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         let Some(refusal) = self.refusal(model) else { return Ok(()) };
         if now >= refusal.probe_at {
             return Ok(());
         }
-        let words = refusal.words.clone();
+        let (words, is_told) = (refusal.words.clone(), refusal.is_told(run));
         let another = self.others.as_ref().map(|all| all.iter().any(|it| it.can_ask(model)));
         if another == Some(true) {
             self.gone.remove(model);
             return Err(Failure::handed_back(model, &words));
+        }
+        if !is_told {
+            return Err(Failure::key_is_tried(model, &words));
         }
         let since = *self.gone.entry(model.clone()).or_insert(now);
         if another.is_some() && now.saturating_duration_since(since) < KEYS_GONE {
@@ -102,35 +150,47 @@ impl State {
 }
 
 impl Keys {
-    /// A provider refused the key of a call to `model`; `renewed` says that the worker has another
-    /// one since. What that means for the document.
-    pub(crate) fn refused(&self, model: &ModelId, error: &Error, renewed: bool) -> Failure {
-        if renewed {
-            return Failure::key_refused(&error.message);
-        }
+    /// A provider refused the key of a call to `model`, made for this run of a batch. What that means
+    /// for the document.
+    pub(crate) fn refused(
+        &self,
+        model: &ModelId,
+        run: &str,
+        error: &Error,
+        key: KeyNow<'_>,
+    ) -> Failure {
+        let KeyNow::TheSame(key) = key else { return Failure::key_refused(&error.message) };
         let model_alone = (error.status == Some(403)).then(|| model.clone());
         let scope = (model.provider().to_owned(), model_alone);
         let mut state = self.state.lock();
-        let (words, status) = (error.message.clone(), error.status);
+        let (place, status) = (key.and_then(Key::place).unwrap_or_default(), error.status);
+        let words = match place.as_str() {
+            "" => error.message.clone(),
+            place => format!("the key of {} ({place}): {}", model.provider(), error.message),
+        };
         let (since, probe_at) = (SystemTime::now(), Instant::now() + KEY_REFUSED);
         if let Some(known) = state.refused.get_mut(&scope) {
-            (known.words, known.probe_at) = (words, probe_at);
+            (known.words, known.place, known.probe_at) = (words.clone(), place, probe_at);
+            known.tells(run);
         } else {
             let status_text = status.map_or_else(String::new, |status| format!(" ({status})"));
             error!(
                 provider = model.provider(), %model, words,
                 "a key is refused{status_text}; it is read again every few seconds, and its documents go to other workers meanwhile: put a good key where this worker reads it"
             );
-            state.refused.insert(scope, Refusal { words, status, since, probe_at });
+            let words = words.clone();
+            let (waiting, told) = (HashSet::new(), [run.to_owned()].into());
+            let refusal = Refusal { words, place, status, since, probe_at, waiting, told };
+            state.refused.insert(scope, refusal);
             // How long nobody has a good key is counted from here.
             state.gone.retain(|of, _| of.provider() != model.provider());
             state.show(model.provider());
             self.changed.notify_one();
         }
         if state.others.is_none() {
-            return Failure::never(FailureType::Unauthorized, &error.message);
+            return Failure::never(FailureType::Unauthorized, words);
         }
-        Failure::key_refused(&error.message)
+        Failure::key_refused(&words)
     }
 
     /// A provider answered a call to `model`: its key is good.
@@ -158,21 +218,22 @@ impl Keys {
         self.changed.notify_one();
     }
 
-    /// Whether a call to `model` may be made with this worker's key, if only to find out.
+    /// Whether a call to `model` may be made with this worker's key, for this run of a batch, if only
+    /// to find out.
     ///
     /// # Errors
     /// `Unauthorized`: to another worker, or for good where no live one has a key that is accepted.
-    pub fn check(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
-        self.state.lock().look(model, now)
+    pub fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
+        self.state.lock().look(model, run, now)
     }
 
     /// The same for a call that is about to leave: of those that would find out, one does.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn enter(&self, model: &ModelId, now: Instant) -> Result<(), Failure> {
+    pub fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         let mut state = self.state.lock();
-        state.look(model, now)?;
+        state.look(model, run, now)?;
         if let Some(refusal) = state.refusal(model) {
             refusal.probe_at = now + KEY_REFUSED;
             // Those behind it wait for what it finds out.
@@ -204,6 +265,7 @@ impl Keys {
             model: model.clone(),
             status: refusal.status,
             since: since(refusal.since),
+            place: refusal.place.clone(),
         });
         Card {
             queue: queue.to_owned(),
@@ -317,6 +379,9 @@ mod tests {
     use super::*;
     use crate::failure::Retry;
 
+    const RUN: &str = "run";
+    const SAME: KeyNow<'_> = KeyNow::TheSame(None);
+
     fn error(status: u16) -> Error {
         Error {
             kind: Kind::Unauthorized,
@@ -338,6 +403,7 @@ mod tests {
             model: None,
             status: Some(401),
             since: 0,
+            place: String::new(),
         });
         let providers = ["a".to_owned(), "c".to_owned()].into();
         let card = Card {
@@ -352,21 +418,30 @@ mod tests {
     #[test]
     fn a_401_condemns_the_key_and_a_403_the_key_for_that_model() {
         let (keys, now) = (Keys::default(), Instant::now());
-        let _ = keys.refused(&model("a:b"), &error(403), false);
-        assert!(keys.check(&model("a:b"), now).is_err() && keys.check(&model("a:d"), now).is_ok());
-        let _ = keys.refused(&model("a:b"), &error(401), false);
-        assert!(keys.check(&model("a:d"), now).is_err() && keys.check(&model("c:d"), now).is_ok());
+        let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME);
+        assert!(
+            keys.check(&model("a:b"), RUN, now).is_err()
+                && keys.check(&model("a:d"), RUN, now).is_ok()
+        );
+        let _ = keys.refused(&model("a:b"), RUN, &error(401), SAME);
+        assert!(
+            keys.check(&model("a:d"), RUN, now).is_err()
+                && keys.check(&model("c:d"), RUN, now).is_ok()
+        );
         keys.accepted(&model("a:b"));
-        assert!(keys.check(&model("a:b"), now).is_ok() && keys.check(&model("a:d"), now).is_ok());
+        assert!(
+            keys.check(&model("a:b"), RUN, now).is_ok()
+                && keys.check(&model("a:d"), RUN, now).is_ok()
+        );
     }
 
     #[test]
     fn documents_are_handed_back_while_another_worker_could_and_then_fail() {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", read(vec![said("other", "q", &[]), said("me", "q", &["a"])]));
-        let first = keys.refused(&model, &error(401), false);
+        let first = keys.refused(&model, RUN, &error(401), SAME);
         assert!(first.is_retried() && !first.benign, "{first:?}");
-        let later = |after: Duration| keys.check(&model, start + after).unwrap_err();
+        let later = |after: Duration| keys.check(&model, RUN, start + after).unwrap_err();
         let behind = later(KEYS_GONE);
         assert!(behind.is_retried() && behind.benign && behind.message.contains("no such key"));
         assert_eq!(behind.kind, FailureType::Unauthorized);
@@ -388,17 +463,60 @@ mod tests {
     fn an_old_refusal_is_no_part_of_a_new_one() {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", Vec::new());
-        let final_at = |now| keys.check(&model, now).unwrap_err().retry == Retry::Never;
-        let _ = keys.refused(&model, &error(401), false);
+        let final_at = |now| keys.check(&model, RUN, now).unwrap_err().retry == Retry::Never;
+        let _ = keys.refused(&model, RUN, &error(401), SAME);
         assert!(!final_at(start) && final_at(start + KEYS_GONE));
         keys.accepted(&model);
-        let _ = keys.refused(&model, &error(401), false);
+        let _ = keys.refused(&model, RUN, &error(401), SAME);
         assert!(!final_at(start + 2 * KEYS_GONE));
         assert!(final_at(start + 3 * KEYS_GONE));
         // And those behind one that finds out wait for it.
         let later = Instant::now() + KEY_REFUSED;
-        keys.enter(&model, later).unwrap();
+        keys.enter(&model, RUN, later).unwrap();
         assert!(!final_at(later));
+    }
+
+    /// A spell is over, or not: who begins after it is told by a call of its own time, in its words.
+    #[test]
+    fn a_new_batch_waits_for_one_call_before_it_fails() {
+        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        keys.heard("me", "q", Vec::new());
+        let _ = keys.refused(&model, RUN, &error(401), SAME);
+        let seen = |run, now| keys.check(&model, run, now).unwrap_err();
+        let soon = start + KEYS_GONE + Duration::from_secs(1);
+        assert!(seen(RUN, start).is_retried());
+        assert_eq!(seen(RUN, soon).retry, Retry::Never);
+        let new = seen("new", soon);
+        assert!(new.is_retried() && new.benign, "{new:?}");
+        assert!(new.message.contains("one call finds out"), "{new}");
+        // That call is refused in other words, which are those that count.
+        keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap();
+        let newer = Error { message: "it has expired".to_owned(), ..error(401) };
+        let _ = keys.refused(&model, "new", &newer, SAME);
+        assert!(seen("new", start).is_retried(), "another worker may be about to start");
+        let failed = seen("new", start + KEYS_GONE);
+        assert_eq!(failed.retry, Retry::Never);
+        assert!(failed.message.contains("expired") && !failed.message.contains("no such key"));
+        // A 403 is newer still.
+        let newest = Error { message: "not this model".to_owned(), ..error(403) };
+        let _ = keys.refused(&model, "new", &newest, SAME);
+        assert!(seen("new", start + KEYS_GONE).message.contains("not this model"));
+    }
+
+    #[test]
+    fn a_refusal_names_where_the_key_is_read() {
+        use tidegate_providers::{KeySource, Settings, Vendor};
+        let url = "http://127.0.0.1:9".parse().unwrap();
+        let key_source = KeySource::Env { variable: "MY_KEY".to_owned() };
+        let settings = Settings { key_source, ..Settings::new(Vendor::ANTHROPIC, url) };
+        let providers = Providers::new([("a".to_owned(), settings)]).unwrap();
+        let (keys, model) = (Keys::default(), model("a:b"));
+        let key = KeyNow::TheSame(providers.key("a"));
+        let failure = keys.refused(&model, RUN, &error(401), key);
+        assert!(failure.message.contains("the key of a (MY_KEY is not set"), "{failure}");
+        let behind = keys.check(&model, RUN, Instant::now()).unwrap_err();
+        assert!(behind.message.contains("accepted for a:b: the key of a (MY_KEY"), "{behind}");
+        assert!(keys.card("q", &providers).refused[0].place.starts_with("MY_KEY is not set"));
     }
 
     #[test]
@@ -418,34 +536,34 @@ mod tests {
     #[test]
     fn alone_a_worker_decides_at_once() {
         let (keys, model) = (Keys::default(), model("a:b"));
-        assert_eq!(keys.refused(&model, &error(401), false).retry, Retry::Never);
-        assert_eq!(keys.check(&model, Instant::now()).unwrap_err().retry, Retry::Never);
+        assert_eq!(keys.refused(&model, RUN, &error(401), SAME).retry, Retry::Never);
+        assert_eq!(keys.check(&model, RUN, Instant::now()).unwrap_err().retry, Retry::Never);
     }
 
     #[test]
     fn of_those_that_come_after_half_a_minute_one_finds_out() {
         let (keys, model) = (Keys::default(), model("a:b"));
-        let _ = keys.refused(&model, &error(401), false);
+        let _ = keys.refused(&model, RUN, &error(401), SAME);
         let later = Instant::now() + KEY_REFUSED;
-        keys.check(&model, later).unwrap();
-        keys.enter(&model, later).unwrap();
-        keys.check(&model, later).unwrap_err();
-        keys.enter(&model, later).unwrap_err();
+        keys.check(&model, RUN, later).unwrap();
+        keys.enter(&model, RUN, later).unwrap();
+        keys.check(&model, RUN, later).unwrap_err();
+        keys.enter(&model, RUN, later).unwrap_err();
         keys.accepted(&model);
-        keys.enter(&model, later).unwrap();
+        keys.enter(&model, RUN, later).unwrap();
     }
 
     #[test]
     fn a_key_that_was_replaced_is_not_condemned_for_the_old_one() {
         let (keys, model) = (Keys::default(), model("a:b"));
-        assert!(keys.refused(&model, &error(401), true).is_retried());
-        keys.check(&model, Instant::now()).unwrap();
+        assert!(keys.refused(&model, RUN, &error(401), KeyNow::Replaced).is_retried());
+        keys.check(&model, RUN, Instant::now()).unwrap();
     }
 
     #[test]
     fn what_is_said_of_a_key_holds_no_words_about_it() {
         let keys = Keys::default();
-        let _ = keys.refused(&model("a:b"), &error(403), false);
+        let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME);
         let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
         assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");
         assert!(!text.contains("no such key"), "{text}");

@@ -9,7 +9,8 @@
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; `checkpoints`: what was spent, beside Redis
 //! * [`health`]: models that should not be asked for a while; [`recent`]: what calls came to lately;
-//!   [`keys`]: keys that are refused, here and in the fleet; [`card`]: what a worker says of itself;
+//!   [`unknown_models`]: models that their provider does not know; [`keys`]: keys that are refused,
+//!   here and in the fleet; [`card`]: what a worker says of itself;
 //!   [`differences`]: in what workers are configured differently
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
@@ -34,6 +35,7 @@ pub mod retries;
 pub mod route;
 pub mod spool;
 pub(crate) mod template;
+pub mod unknown_models;
 pub mod unwritten;
 pub mod waiting;
 pub mod warm_cache;

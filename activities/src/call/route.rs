@@ -118,7 +118,7 @@ impl Route {
         let state = attempt.state();
         let kept = state.ticket.and_then(|_| self.models.get(state.model as usize));
         let (mut step, now) = (state.step, Instant::now());
-        let can_be_asked = |model: &ModelId| guard.can_be_asked(model, now);
+        let can_be_asked = |model: &ModelId| guard.can_be_asked(model, &attempt.run, now);
         if let Some(kept) = kept.filter(|model| can_be_asked(model)) {
             let alone = self.step(state.step).len() < 2;
             if alone || !queues.is_closed(&guard.quota, kept, lane).await {
@@ -134,7 +134,10 @@ impl Route {
             let open: Vec<&ModelId> =
                 models.iter().copied().filter(|model| can_be_asked(model)).collect();
             match open.as_slice() {
-                [] => match models.into_iter().find(|model| guard.has_key_elsewhere(model, now)) {
+                [] => match models
+                    .into_iter()
+                    .find(|model| guard.has_key_elsewhere(model, &attempt.run, now))
+                {
                     // Another worker asks it: no reason to go on to a lesser one.
                     Some(model) => break Some(model),
                     None => step += 1,
@@ -330,6 +333,10 @@ mod tests {
         let next = route.fall_back(&exhausted, gone.clone());
         assert!(another(next.retry), "the next model is asked");
         assert_eq!(route.fall_back(&exhausted, gone.clone()), gone, "there is no other");
+        let unknown = Failure::unknown_model(&"a:1".parse().unwrap(), "404");
+        assert!(another(route.fall_back(&attempt(), unknown.clone()).retry), "another has its own");
+        let single = Route::single("a:1".parse().unwrap());
+        assert_eq!(single.fall_back(&attempt(), unknown.clone()), unknown);
         let single = Route::single("a:1".parse().unwrap());
         assert_eq!(single.fall_back(&attempt(), gone.clone()), gone);
         let refusal = Failure::never(FailureType::ContentRefused, "no");

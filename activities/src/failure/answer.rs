@@ -3,7 +3,7 @@
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
-use super::{AT_ONCE, Failure, MAX_INVALID_OUTPUTS, Retry};
+use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry};
 
 impl Failure {
     /// An answer does not satisfy the schema; `count` of this document's answers did not.
@@ -58,7 +58,7 @@ impl Failure {
             self.kind,
             FailureType::TooLarge | FailureType::InvalidRequest | FailureType::BudgetExceeded
         );
-        may_be && !self.is_retried()
+        may_be && !self.is_retried() && self.concerns == Concerns::TheCall
     }
 
     /// The same, of a document that was to be asked again with more room: where that cannot be

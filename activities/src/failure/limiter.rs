@@ -11,7 +11,7 @@ use tidegate_quota::{
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
-use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Failure, PAUSED, Retry};
+use super::{AT_ONCE, BUDGET_LOST, BUDGET_RETURNS, Concerns, Failure, PAUSED, Retry};
 
 /// A worker that is too old for the quota stops; by then another one can take its documents.
 const OUTDATED: Duration = Duration::from_secs(10);
@@ -33,6 +33,13 @@ impl Failure {
                 Self::quota_wait(message, Retry::After(OUTDATED), WaitsFor::Gate)
             }
             Refused::Exhausted { .. } => Self::never(FailureType::QuotaExhausted, message),
+            Refused::NeverFits { model, set: Some(_), .. } => {
+                let message = format!(
+                    "{message}; `tidegate limits clear {model}` gives the configured limits back"
+                );
+                let failure = Self::never(FailureType::TooLarge, message);
+                Self { concerns: Concerns::AnOperatorsLimit, ..failure }
+            }
             Refused::NeverFits { .. } => Self::never(FailureType::TooLarge, message),
             Refused::UnknownModel(_) | Refused::UnknownLane(_) => Self::invalid_input(message),
         }

@@ -6,7 +6,7 @@ use tidegate_providers::{self as providers, Kind};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
 
-use super::{Failure, KEY_ELSEWHERE, MAX_FAULTS, Retry};
+use super::{Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry};
 
 impl Failure {
     /// A provider call failed. `counts` has it already.
@@ -51,6 +51,27 @@ impl Failure {
         Self { benign: true, ..Self::key_refused(&message) }
     }
 
+    /// The same, before a run of a batch has seen a call refused: what is known is of others' calls,
+    /// and the key may be good by now.
+    #[must_use]
+    pub fn key_is_tried(model: &ModelId, words: &str) -> Self {
+        let message = format!(
+            "the key for {model} was refused before; one call finds out within {KEY_REFUSED:?} whether it still is: {words}"
+        );
+        Self { benign: true, ..Self::key_refused(&message) }
+    }
+
+    /// A provider does not know the model, in these words.
+    #[must_use]
+    pub fn unknown_model(model: &ModelId, words: &str) -> Self {
+        let (provider, name) = (model.provider(), model.model());
+        let message = format!(
+            "{provider} does not know the model {name}: correct its name in the batch or its route, and in [models.\"{model}\"], or base-url of {provider} (`tidegate doctor` compares names with the provider's list); it said: {words}"
+        );
+        let failure = Self::never(FailureType::InvalidRequest, message);
+        Self { concerns: Concerns::TheModel, ..failure }
+    }
+
     /// No live worker has a key that is accepted.
     #[must_use]
     pub fn keys_gone(model: &ModelId, words: &str) -> Self {
@@ -61,8 +82,9 @@ impl Failure {
     /// Whether the model cannot be asked at all for now, so that another one should be.
     #[must_use]
     pub fn model_is_gone(&self) -> bool {
-        matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
-            && !self.is_retried()
+        let is_gone = matches!(self.kind, FailureType::QuotaExhausted | FailureType::Unauthorized)
+            || self.concerns == Concerns::TheModel;
+        is_gone && !self.is_retried()
     }
 
     /// Whether the model had no room or failed, so that after some of these another one should be
@@ -88,7 +110,7 @@ pub(crate) fn provider_failure(kind: Kind) -> FailureType {
         Kind::Transient | Kind::Timeout => FailureType::Transient,
         Kind::QuotaExhausted => FailureType::QuotaExhausted,
         Kind::Unauthorized => FailureType::Unauthorized,
-        Kind::InvalidRequest => FailureType::InvalidRequest,
+        Kind::InvalidRequest | Kind::UnknownModel => FailureType::InvalidRequest,
         Kind::TooLarge => FailureType::TooLarge,
         Kind::ContentRefused => FailureType::ContentRefused,
         Kind::InvalidOutput => FailureType::InvalidOutput,

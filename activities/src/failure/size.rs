@@ -3,7 +3,7 @@
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
-use super::{Failure, MAX_MESSAGE_CHARS};
+use super::{Concerns, Failure, MAX_MESSAGE_CHARS};
 
 impl Failure {
     /// The input is larger than what the model takes; no call was made.
@@ -14,10 +14,12 @@ impl Failure {
     }
 
     /// The same, with what the batch's author can do where a document is too large for a call,
-    /// whoever says so.
+    /// whoever says so. Where an operator's limit is too small it is not the document that is too
+    /// large.
     #[must_use]
     pub fn with_way_out(self, way_out: &str) -> Self {
-        if self.kind != FailureType::TooLarge || self.is_retried() {
+        let is_too_large = self.kind == FailureType::TooLarge && self.concerns == Concerns::TheCall;
+        if !is_too_large || self.is_retried() {
             return self;
         }
         // A provider's words may fill a message by themselves.

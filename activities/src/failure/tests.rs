@@ -266,6 +266,7 @@ fn a_kind_has_the_name_of_its_failure() {
         Kind::QuotaExhausted,
         Kind::Unauthorized,
         Kind::InvalidRequest,
+        Kind::UnknownModel,
         Kind::TooLarge,
         Kind::ContentRefused,
         Kind::InvalidOutput,

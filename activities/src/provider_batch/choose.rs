@@ -86,7 +86,7 @@ pub fn choose(
 
 /// The model that a route's batches are submitted to: the first of its best models whose provider
 /// has a batch API. A provider that is not set up here is taken to have one: dry runs need no keys.
-fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
+pub(super) fn model<'a>(services: &Services, route: &'a Route) -> Option<&'a ModelId> {
     let has_batches = |model: &&ModelId| {
         services.providers.get(model).is_none_or(|provider| provider.batches().is_some())
     };

@@ -12,12 +12,12 @@ use tokio::sync::Semaphore;
 
 use super::{
     choose::batch_api,
-    queue,
+    full_price, queue,
     submission::{self, Sent, Submission},
 };
 use crate::{
     batch::job::{Document, Shard, resolve},
-    call::{attempt::Attempt, prompt::Content},
+    call::{attempt::Attempt, keys::KeyNow, prompt::Content},
     document::{
         content::{self, Care, Read},
         done::{self, Before, Open},
@@ -179,7 +179,7 @@ async fn try_to(
             }
         }
     };
-    if let Err(failure) = services.guard.keys.enter(model, Instant::now()) {
+    if let Err(failure) = services.guard.keys.enter(model, &task.job, Instant::now()) {
         took_nothing(services, (&shard, model), workflow, &key, count(&lines)).await;
         // For good: each says so on the direct path.
         return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
@@ -209,10 +209,19 @@ async fn try_to(
                 let (keys, provider) = (&services.guard.keys, model.provider());
                 let key = services.providers.key(provider).zip(version);
                 let renewed = key.is_some_and(|(key, of)| keys.read_again(provider, key, of));
-                let failure = keys.refused(model, &error, renewed);
+                let now = if renewed {
+                    KeyNow::Replaced
+                } else {
+                    KeyNow::TheSame(services.providers.key(provider))
+                };
+                let failure = keys.refused(model, &task.job, &error, now);
                 return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
             }
-            refused(&shard, model, task, &error, attempt)
+            let meant = refused(&shard, model, task, &error, attempt)?;
+            if !meant.later {
+                full_price::refused(&folder, model, &error).await;
+            }
+            Ok(meant)
         }
     }
 }

@@ -57,7 +57,7 @@ fn errors() {
         (400, &[], bad, "On hold", Some("organization_on_hold"),                              Kind::Unauthorized, None),
         (401, &[], "authentication_error", "invalid x-api-key",                         None, Kind::Unauthorized, None),
         (403, &[], "permission_error", "no", Some("user_profile_missing"),                    Kind::Unauthorized, None),
-        (404, &[], "not_found_error", "model: claude-0",                                None, Kind::InvalidRequest, None),
+        (404, &[], "not_found_error", "model: claude-0",                                None, Kind::UnknownModel, None),
         (402, &[], "billing_error", "pay", Some("linked_organization_past_due"),              Kind::QuotaExhausted, None),
         (408, &[], "", "",                                                              None, Kind::Transient, None),
         (409, &[], "conflict_error", "again", Some("concurrent_membership_change"),           Kind::Transient, None),

@@ -100,7 +100,7 @@ pub(super) fn failed(raw: &HttpResponse, context: Context<'_>) -> Error {
     if reply.is_success() {
         context.unreadable(&reply, "it is no Converse response (is base-url right?)")
     } else {
-        context.refused(&reply)
+        context.refused_call(&reply)
     }
 }
 

@@ -91,7 +91,7 @@ async fn errors() {
         (403, "AccessDeniedException", "x",                                        Kind::Unauthorized),
         (403, "UnrecognizedClientException", "x",                                  Kind::Unauthorized),
         (403, "ExpiredTokenException", "x",                                        Kind::Unauthorized),
-        (404, "ResourceNotFoundException", "x",                                    Kind::InvalidRequest),
+        (404, "ResourceNotFoundException", "x",                                    Kind::UnknownModel),
     ];
     for (status, class, message, kind) in cases {
         let error =

@@ -52,7 +52,7 @@ fn errors() {
         (401, error(401, "UNAUTHENTICATED", "no", json!([])),                           Kind::Unauthorized, None),
         (402, error(402, exhausted, "Prepaid credit is used up", json!([])),            Kind::QuotaExhausted, None),
         (403, error(403, "PERMISSION_DENIED", "no", json!([])),                         Kind::Unauthorized, None),
-        (404, error(404, "NOT_FOUND", "no such model", json!([])),                      Kind::InvalidRequest, None),
+        (404, error(404, "NOT_FOUND", "no such model", json!([])),                      Kind::UnknownModel, None),
         (429, error(429, exhausted, "x", minute.clone()),                               Kind::RateLimited, Some(26_000)),
         (429, json!([error(429, exhausted, "x", minute)]),                              Kind::RateLimited, Some(26_000)),
         (429, error(429, exhausted, "x", reason),                                       Kind::RateLimited, None),

@@ -52,7 +52,7 @@ fn errors() {
         (401, &[], bad, None, "You must be a member of an organization",             Kind::Unauthorized, None),
         (403, &[], "request_forbidden", None, "Country not supported",               Kind::Unauthorized, None),
         (403, &[], bad, None, "You are not allowed to generate embeddings from this model", Kind::InvalidRequest, None),
-        (404, &[], bad, Some("model_not_found"), "no such model",                    Kind::InvalidRequest, None),
+        (404, &[], bad, Some("model_not_found"), "no such model",                    Kind::UnknownModel, None),
         (408, &[], "", None, "",                                                     Kind::Transient, None),
         (409, &[], "conflict", Some("conversation_locked"), "locked",                Kind::Transient, None),
         (413, &[], "", None, "",                                                     Kind::TooLarge, None),
@@ -112,7 +112,10 @@ fn errors_of_other_vendors_behind_a_gateway() {
         (429, json!({"error":{"message":python,"type":"throttling_error","code":"429"}}), Kind::RateLimited),
         (400, json!({"error":{"message":"x","metadata":{"raw":error("t", Some("context_length_exceeded"), "x")}}}), Kind::TooLarge),
         (429, json!([{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]), Kind::RateLimited),
-        (404, json!({"error":"model \"x\" not found, try pulling it first"}),             Kind::InvalidRequest),
+        (404, json!({"error":"model \"x\" not found, try pulling it first"}),             Kind::UnknownModel),
+        (400, json!({"error":{"message":"x/y is not a valid model ID","code":400}}),        Kind::UnknownModel),
+        (400, json!({"error":{"message":"Model Not Exist","type":"invalid_request_error"}}), Kind::UnknownModel),
+        (404, json!({"error":{"message":"No endpoints found that support image input","code":404}}), Kind::InvalidRequest),
         (422, json!({"detail":[{"loc":["body"],"msg":"Field required","type":"missing"}]}), Kind::InvalidRequest),
     ];
     for (status, body, kind) in cases {

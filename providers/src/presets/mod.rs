@@ -36,7 +36,13 @@ pub(crate) const COMPATIBLE: Profile = Profile {
     prices: "",
     output_caps: NO_CAPS,
     // As OpenAI's own.
-    models: ModelsList { path: &["models"], query: &[], headers: &[], host: None },
+    models: ModelsList {
+        path: &["models"],
+        query: &[],
+        headers: &[],
+        host: None,
+        names_as_called: true,
+    },
     output_cap: Some(OutputCap::MaxTokens),
     schemas: |_| Keeps::Schema(&schema::OPENAI),
     json_mode: Some(openai::json_mode),

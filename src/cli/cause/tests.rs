@@ -116,3 +116,70 @@ fn a_pools_name_stands_for_its_members() {
     let names: Vec<&str> = models.iter().map(ModelId::as_str).collect();
     assert_eq!(names, ["openai/a:m", "openai/b:m"]);
 }
+
+fn model() -> (ModelQuota, Class) {
+    let limits = Limits::default().with(Dimension::Combined, 1_000);
+    let (charge, lanes) = (Charge::default(), Arc::new(Lanes::single()));
+    let model = ModelQuota::new("a:b".parse().unwrap(), limits, charge, lanes).unwrap();
+    (model, class(&json!({ "model": "a:b" }), &Config::default()))
+}
+
+fn why(waits: &Waits) -> String {
+    let (model, class) = model();
+    let open = Snapshot { factor: 1.0, ..Snapshot::default() };
+    let quota = Some((&model, &open));
+    answer(&class, waits, None, None, (quota, &Held::default(), None, &[])).sentence
+}
+
+/// Half a second more, so that as many whole seconds are left while the test runs.
+fn seconds(seconds: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_millis(seconds * 1_000 + 400)
+}
+
+#[test]
+fn documents_of_a_dead_worker_are_the_cause_where_they_are_most() {
+    let gone = Waits { gone: 8, given_up: Some(seconds(23)), working: 3, ..Waits::default() };
+    assert_eq!(
+        why(&gone),
+        "8 documents were with a worker that is gone; they begin again within 24s"
+    );
+    let one = Waits { gone: 1, given_up: Some(seconds(23)), ..Waits::default() };
+    assert!(why(&one).starts_with("1 document was with a worker that is gone; it begins again"));
+    let few = Waits { working: 9, ..gone };
+    assert_eq!(why(&few), "it waits for the provider's answers, and for no quota");
+}
+
+#[test]
+fn behind_a_gate_that_is_open_again_documents_have_a_time() {
+    let turn = Waits { turn: 7, binding: Some(WaitsFor::Gate), ..Waits::default() };
+    let alike = Waits { next: Some((seconds(12), seconds(12))), ..turn.clone() };
+    assert_eq!(why(&alike), "the gate is open; its documents come back in 12s");
+    let spread = Waits { next: Some((seconds(12), seconds(40))), ..turn };
+    assert!(why(&spread).ends_with("come back the first in 12s, the last in 40s"));
+}
+
+#[test]
+fn one_that_timed_out_is_told_with_its_time() {
+    let of = |kind: &str, documents| Waits {
+        backing_off: [(kind.to_owned(), documents)].into(),
+        again: [(kind.to_owned(), seconds(13))].into(),
+        words: [(kind.to_owned(), "the worker was not heard of in time".to_owned())].into(),
+        ..Waits::default()
+    };
+    assert_eq!(
+        why(&of("Timeout", 1)),
+        "1 document backs off after Timeout: the worker was not heard of in time; it is tried again in 13s; the workers' logs say more"
+    );
+    assert!(why(&of("Timeout", 2)).starts_with("2 documents back off after Timeout: "));
+    assert!(why(&of("Transient", 2)).contains("; next: see whether the workers reach"));
+}
+
+#[test]
+fn a_pause_counts_one_as_one() {
+    let one = Waits { working: 1, paused: 1, ..Waits::default() };
+    assert_eq!(
+        paused(&one),
+        "it is paused: 1 call is under way and ends, 1 document is handed out and waits; send it the signal resume"
+    );
+    assert!(paused(&Waits::default()).contains("0 calls are under way and end, 0 documents are"));
+}

@@ -1,10 +1,13 @@
 //! A batch's documents, counted by what they wait for.
 
-use std::{collections::BTreeMap, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::SystemTime,
+};
 
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
-use crate::temporal::{LastFailure, Pending};
+use crate::temporal::{HeldBy, LastFailure, Pending};
 
 /// The activities of documents begin so: whole ones, parts, and several in a call.
 const DOCUMENTS: &str = "tidegate.process_";
@@ -17,10 +20,16 @@ const BATCHES: [&str; 2] = ["_batch", "_batches"];
 pub(in crate::cli) struct Waits {
     /// With a worker: calling, or waiting in place for a turn that is near.
     pub(in crate::cli) working: u64,
+    /// With a worker that is gone: they begin again when the server gives it up.
+    pub(in crate::cli) gone: u64,
+    /// When it gives up the last of them.
+    pub(in crate::cli) given_up: Option<SystemTime>,
     /// For their turn.
     pub(in crate::cli) turn: u64,
     /// After a failure, by its type.
     pub(in crate::cli) backing_off: BTreeMap<String, u64>,
+    /// When the first of them is tried again, by type.
+    pub(in crate::cli) again: BTreeMap<String, SystemTime>,
     /// What one of them said, by type.
     pub(in crate::cli) words: BTreeMap<String, String>,
     /// For their batch to be resumed.
@@ -72,10 +81,23 @@ impl Waits {
         most.is_some_and(|(kind, _)| kind == FailureType::Unauthorized.as_str())
     }
 
-    pub(in crate::cli) fn of(pending: &[Pending]) -> Self {
+    /// Whether most of its documents were with a worker that is gone.
+    pub(in crate::cli) fn most_are_gone(&self) -> bool {
+        let backing_off = self.backing_off.values().sum();
+        let others = [self.working, self.turn, self.slot, self.paused, backing_off];
+        others.into_iter().all(|documents| documents < self.gone)
+    }
+
+    /// `live` has the names in the registry of workers, where it can be read.
+    pub(in crate::cli) fn of(pending: &[Pending], live: Option<&BTreeSet<&str>>) -> Self {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
         waits.step = pending.iter().find_map(FailingStep::of);
         for step in pending.iter().filter(|step| is_of_documents(step)) {
+            if let Some(held) = step.held.as_ref().filter(|held| is_gone(held, live)) {
+                waits.gone += 1;
+                waits.given_up = waits.given_up.max(Some(held.heard + held.patience));
+                continue;
+            }
             if step.started {
                 waits.working += 1;
                 continue;
@@ -104,6 +126,8 @@ impl Waits {
                     waits.unwritten += u64::from(waits_for == Some(WaitsFor::Unwritten));
                     let kind = failure.as_ref().map_or("a lost worker", |failure| &failure.kind);
                     *waits.backing_off.entry(kind.to_owned()).or_default() += 1;
+                    let again = waits.again.entry(kind.to_owned()).or_insert(next);
+                    *again = next.min(*again);
                     let words = failure.as_ref().map(|failure| failure.message.clone());
                     let words = words.filter(|words| !words.is_empty());
                     if let Some(words) = words {
@@ -118,6 +142,13 @@ impl Waits {
             .map(|(binding, _)| binding);
         waits
     }
+}
+
+/// A worker that lives is in the registry, and beats after three eighths of the server's patience: one
+/// that does neither is gone. Each by itself may have lost Redis, or a beat.
+fn is_gone(held: &HeldBy, live: Option<&BTreeSet<&str>>) -> bool {
+    let silent = SystemTime::now().duration_since(held.heard).unwrap_or_default();
+    live.is_some_and(|live| !live.contains(held.worker.as_str())) && silent > held.patience / 2
 }
 
 /// Whether documents wait for this step. Those of the provider's batches count where they fail:
@@ -153,26 +184,29 @@ mod tests {
     fn documents_are_counted_by_what_they_wait_for() {
         let bare =
             Pending { activity: "tidegate.process_document".to_owned(), ..Pending::default() };
-        let seen = Waits::of(&[
-            failed(20, "QuotaWait", Some(WaitsFor::Tokens)),
-            failed(40, "QuotaWait", Some(WaitsFor::Tokens)),
-            failed(30, "QuotaWait", Some(WaitsFor::Gate)),
-            failed(90, "QuotaWait", Some(WaitsFor::Paused)),
-            failed(5, "RateLimited", None),
-            failed(9, "Transient", Some(WaitsFor::Unwritten)),
-            Pending { started: true, ..bare.clone() },
-            bare,
-            Pending {
-                activity: "tidegate.check_batches".to_owned(),
-                started: true,
-                ..Pending::default()
-            },
-            Pending {
-                activity: "tidegate.submit_batch".to_owned(),
-                ..failed(9, "Transient", None)
-            },
-            Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() },
-        ]);
+        let seen = Waits::of(
+            &[
+                failed(20, "QuotaWait", Some(WaitsFor::Tokens)),
+                failed(40, "QuotaWait", Some(WaitsFor::Tokens)),
+                failed(30, "QuotaWait", Some(WaitsFor::Gate)),
+                failed(90, "QuotaWait", Some(WaitsFor::Paused)),
+                failed(5, "RateLimited", None),
+                failed(9, "Transient", Some(WaitsFor::Unwritten)),
+                Pending { started: true, ..bare.clone() },
+                bare,
+                Pending {
+                    activity: "tidegate.check_batches".to_owned(),
+                    started: true,
+                    ..Pending::default()
+                },
+                Pending {
+                    activity: "tidegate.submit_batch".to_owned(),
+                    ..failed(9, "Transient", None)
+                },
+                Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() },
+            ],
+            None,
+        );
         assert_eq!(
             (seen.working, seen.turn, seen.slot, seen.backing_off["RateLimited"]),
             (1, 3, 1, 1)
@@ -189,10 +223,31 @@ mod tests {
     }
 
     #[test]
+    fn only_a_worker_that_is_silent_and_in_no_registry_is_gone() {
+        let heard = |ago| SystemTime::now() - Duration::from_secs(ago);
+        let with = |worker: &str, ago| {
+            let (worker, patience) = (worker.to_owned(), Duration::from_secs(40));
+            let held = Some(HeldBy { worker, heard: heard(ago), patience });
+            let activity = "tidegate.process_document".to_owned();
+            Pending { activity, started: true, held, ..Pending::default() }
+        };
+        let pending = [with("dead", 25), with("dead", 30), with("dead", 5), with("alive", 30)];
+        let live = BTreeSet::from(["alive"]);
+        let seen = Waits::of(&pending, Some(&live));
+        assert_eq!((seen.gone, seen.working), (2, 2), "one of the dead was heard of just now");
+        let left = seen.given_up.unwrap().duration_since(SystemTime::now()).unwrap();
+        assert!((13..=15).contains(&left.as_secs()), "the last of them: {left:?}");
+        assert!(!seen.most_are_gone());
+        assert!(Waits::of(&pending[..2], Some(&live)).most_are_gone());
+        let unknown = Waits::of(&pending, None);
+        assert_eq!((unknown.gone, unknown.working), (0, 4), "Redis is away: nobody knows");
+    }
+
+    #[test]
     fn a_failing_step_of_the_batch_itself_is_kept_with_its_words() {
         let of = |activity: &str| {
             let activity = activity.to_owned();
-            Waits::of(&[Pending { activity, ..failed(9, "Transient", None) }])
+            Waits::of(&[Pending { activity, ..failed(9, "Transient", None) }], None)
         };
         let step = of("tidegate.finish").step.unwrap();
         assert_eq!(
@@ -202,14 +257,14 @@ mod tests {
         assert!(step.next.is_some());
         assert_eq!(of("tidegate.process_document").step, None);
         let untried = Pending { activity: "tidegate.plan".to_owned(), ..Pending::default() };
-        assert_eq!(Waits::of(&[untried]), Waits::default());
+        assert_eq!(Waits::of(&[untried], None), Waits::default());
     }
 
     #[test]
     fn what_is_said_of_a_budget_is_kept() {
-        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Budget))]);
+        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Budget))], None);
         assert_eq!(waits.money.as_deref(), Some("why"));
-        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Gate))]);
+        let waits = Waits::of(&[failed(2, "QuotaWait", Some(WaitsFor::Gate))], None);
         assert_eq!(waits.money, None);
     }
 
@@ -217,9 +272,9 @@ mod tests {
     fn a_limit_says_more_than_the_turns_behind_it() {
         let turn = || failed(20, "QuotaWait", Some(WaitsFor::Turn));
         let tokens = failed(20, "QuotaWait", Some(WaitsFor::Tokens));
-        assert_eq!(Waits::of(&[turn(), turn()]).binding, Some(WaitsFor::Turn));
-        assert_eq!(Waits::of(&[turn(), tokens, turn()]).binding, Some(WaitsFor::Tokens));
-        let of_an_earlier_version = Waits::of(&[failed(20, "QuotaWait", None)]);
+        assert_eq!(Waits::of(&[turn(), turn()], None).binding, Some(WaitsFor::Turn));
+        assert_eq!(Waits::of(&[turn(), tokens, turn()], None).binding, Some(WaitsFor::Tokens));
+        let of_an_earlier_version = Waits::of(&[failed(20, "QuotaWait", None)], None);
         assert_eq!((of_an_earlier_version.turn, of_an_earlier_version.binding), (1, None));
     }
 }

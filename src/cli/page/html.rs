@@ -207,7 +207,7 @@ fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
                             td { (failed.kind) }
                             td .number { (count(failed.documents)) }
                             td {
-                                (failed.words.as_deref().unwrap_or("known when the batch has ended"))
+                                (failed.words().as_deref().unwrap_or("known when the batch has ended"))
                                 @if !failed.samples.is_empty() {
                                     div .faint { (failed.samples.join(", ")) }
                                 }

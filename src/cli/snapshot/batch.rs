@@ -53,7 +53,7 @@ pub(in crate::cli) async fn known(temporal: &Temporal, batch: &Batch) -> Known {
             Err(NoProgress::Failed(error)) => Known::Nothing(format!("{error:#}")),
         };
     }
-    match temporal.ending(&batch.id).await {
+    match temporal.ending_of(batch).await {
         Ok(Ending::Completed(progress) | Ending::Cancelled(progress)) => Known::Progress(progress),
         Ok(Ending::Broken(why)) => Known::Nothing(why),
         Err(error) => Known::Nothing(format!("{error:#}")),

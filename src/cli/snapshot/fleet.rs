@@ -244,7 +244,14 @@ pub(in crate::cli) mod tests {
                 (status == Status::Running).then(|| figures::stamp(now + Duration::from_secs(937)));
             let progress = Progress { documents, totals, eta, ..Progress::default() };
             let closed = (status != Status::Running).then_some(now);
-            let batch = Batch { id: id.to_owned(), status, started: Some(started), closed };
+            let batch = Batch {
+                id: id.to_owned(),
+                run: format!("{id}-1"),
+                status,
+                started: Some(started),
+                closed,
+                cancel_requested: false,
+            };
             BatchSeen::listed(batch, Known::Progress(Box::new(progress)))
         };
         let mut totals =
@@ -255,10 +262,11 @@ pub(in crate::cli) mod tests {
             sentence: "it waits for quota: tokens: 97.0 % used, 11,760 free".to_owned(),
             stands: false,
         });
+        let said = serde_json::json!([{ "message": "the document is too long", "documents": 3 }]);
         night.failed = vec![Failed {
             kind: "TooLarge".to_owned(),
             documents: 3,
-            words: Some("the document is too long".to_owned()),
+            said: serde_json::from_value(said).unwrap(),
             samples: vec!["annex-b.pdf".to_owned()],
         }];
         let totals = Totals { succeeded: 800, ..Totals::default() };

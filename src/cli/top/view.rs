@@ -211,10 +211,9 @@ fn batch_lines(batch: &BatchSeen) -> Vec<String> {
     let why = batch.why().unwrap_or("nothing holds it back");
     let mut lines = vec![format!("{}: {why}", batch.id())];
     for failed in &batch.failed {
-        let words = failed.words.as_deref().map_or_else(String::new, |words| format!(": {words}"));
         let samples = failed.samples.join(", ");
         let samples = if samples.is_empty() { samples } else { format!(" ({samples})") };
-        lines.push(format!("{} × {}{words}{samples}", count(failed.documents), failed.kind));
+        lines.push(format!("{}{samples}", failed.sentence()));
         lines.push(format!("  next: {}", advice::next(&failed.kind, None)));
     }
     if let Some(progress) = batch.progress() {

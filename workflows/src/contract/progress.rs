@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tidegate_types::Spend;
+use tidegate_types::{Spend, spend::rounded_usd};
 
 use super::{
     FailureCounts,
@@ -54,6 +54,17 @@ impl Totals {
     #[must_use]
     pub fn ended(&self) -> u64 {
         self.worked() + self.skipped
+    }
+
+    /// As it is written for others.
+    #[must_use]
+    pub fn rounded(mut self) -> Self {
+        let usd =
+            [&mut self.spend.cost_usd, &mut self.cuts.raised_cost_usd, &mut self.reused.saved_usd];
+        for usd in usd {
+            *usd = rounded_usd(*usd);
+        }
+        self
     }
 
     /// A document was given up, for a failure of this type.

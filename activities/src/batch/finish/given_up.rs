@@ -4,23 +4,27 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::said::Said;
+
 /// So many documents of a type are named.
 const SAMPLES: usize = 5;
 
-/// A provider's words are seldom longer.
-const MAX_WORDS: usize = 300;
-
-/// All types.
+/// All types. One of many documents is as small as one of few.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct GivenUp(pub(super) BTreeMap<String, Kind>);
+#[serde(transparent)]
+pub struct GivenUp(pub BTreeMap<String, Kind>);
 
 /// One type.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kind {
-    pub(super) documents: u64,
-    /// What was said of the first.
-    pub(super) words: String,
-    pub(super) samples: Vec<String>,
+pub struct Kind {
+    /// How many.
+    pub documents: u64,
+    /// What was said of them.
+    #[serde(default)]
+    pub messages: Said,
+    /// The ids of the first of them.
+    #[serde(default)]
+    pub samples: Vec<String>,
 }
 
 /// A line of `failures.jsonl`.
@@ -29,20 +33,35 @@ struct Failed {
     id: String,
     error_type: String,
     #[serde(default)]
+    uri: String,
+    #[serde(default)]
     message: String,
 }
 
 impl GivenUp {
-    /// What cannot be read is counted elsewhere.
-    pub(super) fn add(&mut self, line: &[u8]) {
+    /// Adds a line of `failures.jsonl`. What cannot be read is counted elsewhere.
+    pub fn add(&mut self, line: &[u8]) {
         let Ok(failed) = serde_json::from_slice::<Failed>(line) else { return };
         let kind = self.0.entry(failed.error_type).or_default();
         kind.documents += 1;
-        if kind.words.is_empty() {
-            kind.words = failed.message.chars().take(MAX_WORDS).collect();
-        }
+        kind.messages.add(&failed.message, &[&failed.uri, &failed.id]);
         if kind.samples.len() < SAMPLES {
             kind.samples.push(failed.id);
         }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// As the report has it: of each type the few sentences that were said most often.
+    #[must_use]
+    pub fn told(mut self) -> Self {
+        for kind in self.0.values_mut() {
+            kind.messages = std::mem::take(&mut kind.messages).told();
+        }
+        self
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use percent_encoding::percent_decode_str;
 
-use super::{Report, course::Course, given_up::GivenUp};
+use super::{GivenUp, Kind, Report, course::Course};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 const HEIGHT: f64 = 60.0;
 
 /// The whole file.
-pub(super) fn page(report: &Report, course: &Course, given_up: &GivenUp) -> String {
+pub(super) fn page(report: &Report, course: &Course) -> String {
     let progress = &report.progress;
     let (totals, spend) = (&progress.totals, &progress.totals.spend);
     let verdict = verdict(report);
@@ -52,8 +52,9 @@ pub(super) fn page(report: &Report, course: &Course, given_up: &GivenUp) -> Stri
                     (pair("Temporal actions, about", &count(report.temporal_actions)))
                     (pair("tokens a minute", &count(report.tokens_per_minute.round() as u64)))
                 }
+                @if let Some(why) = &report.full_price { p { (why) } }
                 @if !course.answers.is_empty() { (chart(course)) }
-                @if !given_up.0.is_empty() { (failures(given_up)) }
+                @if !report.given_up.is_empty() { (failures(&report.given_up)) }
                 (models(report))
                 p .faint { "The same for programs: report.json; every failure: failures.jsonl." }
             }
@@ -124,10 +125,24 @@ fn failures(given_up: &GivenUp) -> Markup {
             thead { tr { th { "type" } th .number { "documents" } th { "in whose words" } th { "such as" } } }
             tbody { @for (name, kind) in kinds { tr {
                 td { (name) } td .number { (count(kind.documents)) }
-                td { (kind.words) } td .faint { (kind.samples.join(", ")) }
+                td { @for said in said(kind) { div { (said) } } } td .faint { (kind.samples.join(", ")) }
             } } }
         } }
     }
+}
+
+/// Each sentence, with how often it was said where there are several.
+fn said(kind: &Kind) -> Vec<String> {
+    let of_all = |documents| documents == kind.documents;
+    let sentences = kind.messages.0.iter().map(|said| {
+        let many = if of_all(said.documents) {
+            String::new()
+        } else {
+            format!("{} × ", count(said.documents))
+        };
+        format!("{many}{}", said.message)
+    });
+    sentences.collect()
 }
 
 fn models(report: &Report) -> Markup {
@@ -181,6 +196,11 @@ mod tests {
     fn the_report_is_one_file_that_loads_nothing() {
         let mut totals = Totals { succeeded: 1_200, failed: 2, ..Totals::default() };
         totals.spend.cost_usd = 4.25;
+        let mut given_up = GivenUp::default();
+        for (id, message) in [("a.pdf", "<script>"), ("<b>.pdf", "too long")] {
+            let line = serde_json::json!({"id": id, "error_type": "TooLarge", "message": message});
+            given_up.add(line.to_string().as_bytes());
+        }
         let report = Report {
             progress: Progress {
                 documents: 1_202,
@@ -195,19 +215,15 @@ mod tests {
             tokens_per_minute: 1_234.0,
             temporal_actions: 2_500,
             forecast: None,
+            full_price: Some("at the full price".to_owned()),
             missing: 0,
             first_missing: Vec::new(),
+            given_up,
             models: BTreeMap::from([("a:b".parse().unwrap(), Default::default())]),
             unknown_stop_reasons: BTreeMap::new(),
         };
-        let mut given_up = GivenUp::default();
-        for id in ["a.pdf", "<b>.pdf"] {
-            let line =
-                serde_json::json!({"id": id, "error_type": "TooLarge", "message": "<script>"});
-            given_up.add(line.to_string().as_bytes());
-        }
         let course = Course { step: 10, answers: vec![600, 0, 602] };
-        let text = page(&report, &course, &given_up);
+        let text = page(&report, &course);
         for part in [
             "<h1>2 of 1,202 documents failed</h1>",
             "file:///data/my answers/ü/",
@@ -215,8 +231,9 @@ mod tests {
             "<dt>cost</dt><dd>$4.2500</dd>",
             "Answers in each 10s, at most 602",
             "M1 60v-0.0h.9",
-            "&lt;script&gt;",
+            "<div>1 × &lt;script&gt;</div><div>1 × too long</div>",
             "a.pdf, &lt;b&gt;.pdf",
+            "<p>at the full price</p>",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -225,6 +242,6 @@ mod tests {
         }
         let early =
             Report { progress: Progress { done: false, ..report.progress.clone() }, ..report };
-        assert!(page(&early, &course, &given_up).contains("ended early: 1,202 of 1,202"));
+        assert!(page(&early, &course).contains("ended early: 1,202 of 1,202"));
     }
 }

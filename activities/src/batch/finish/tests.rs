@@ -108,6 +108,7 @@ async fn a_batch_that_is_done_has_everything_and_can_be_finished_again() {
         (&json!(true), &json!(3), &json!(2))
     );
     assert!(report.get("missing").is_none(), "{report}");
+    assert_eq!(report["given_up"]["TooLarge"]["documents"], 1, "{report}");
     let html = std::fs::read_to_string(rig.folder.path().join("report.html")).unwrap();
     assert!(
         html.contains("<h1>1 of 3 documents failed</h1>") && html.contains("TooLarge"),
@@ -220,4 +221,33 @@ async fn a_finish_goes_on_where_it_was_broken_off() {
         !left.iter().any(|name| name.contains("finish") || name.ends_with(".part")),
         "{left:?}"
     );
+}
+
+#[tokio::test]
+async fn a_report_tells_causes_apart_and_money_without_dust() {
+    let rig = Rig::new();
+    rig.planned(0, &["a", "b"]);
+    rig.planned(1, &["c"]);
+    [0, 1].iter().for_each(|shard| rig.sealed(*shard, &[], &[]));
+    let failed = |id: &str, message: &str| json!({"id": id, "uri": format!("file:///x/{id}"), "error_type": "UnreadableDocument", "message": message, "provider_calls": 0});
+    let lines = [
+        failed("a", "the document is empty"),
+        failed("b", "this is binary data"),
+        failed("c", "this is binary data"),
+    ];
+    rig.write("_tidegate/batch-1/failures-00000.jsonl", &lines[..2]);
+    rig.write("_tidegate/batch-1/failures-00001.jsonl", &lines[2..]);
+    std::fs::write(rig.folder.path().join("_tidegate/batch-1/full-price.txt"), "why").unwrap();
+    let mut totals = totals(0, 3, 0);
+    totals.spend.cost_usd = 0.044_837_999_999_999_996;
+    rig.finish(3, true, totals).await;
+    let report = rig.report();
+    let expected = json!({"documents": 3, "samples": ["a", "b", "c"], "messages": [
+        {"message": "this is binary data", "documents": 2},
+        {"message": "the document is empty", "documents": 1},
+    ]});
+    assert_eq!(report["given_up"]["UnreadableDocument"], expected, "{report}");
+    assert_eq!(report["full_price"], "why", "{report}");
+    let text = std::fs::read_to_string(rig.folder.path().join("report.json")).unwrap();
+    assert!(text.contains("\"cost_usd\": 0.044838,"), "{text}");
 }

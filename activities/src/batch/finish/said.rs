@@ -1,0 +1,134 @@
+//! What was said of documents, and of how many: sentences that differ in a name or a number alone
+//! are one.
+
+use serde::{Deserialize, Serialize};
+
+/// So many sentences are told apart; what comes after them is counted with the type alone.
+const KEPT: usize = 30;
+
+/// So many are told.
+const TOLD: usize = 3;
+
+/// A provider's words are seldom longer.
+const MAX_WORDS: usize = 300;
+
+/// Sentences of one type of failure.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Said(pub Vec<Sentence>);
+
+/// A sentence.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sentence {
+    /// As it was said of the first.
+    pub message: String,
+    /// Of how many documents.
+    pub documents: u64,
+    /// What all that are the same have in common, while they are counted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    form: String,
+}
+
+impl Said {
+    /// `names`: what the sentence may call the document, the longest first.
+    pub(super) fn add(&mut self, message: &str, names: &[&str]) {
+        if message.is_empty() {
+            return;
+        }
+        let message: String = message.chars().take(MAX_WORDS).collect();
+        let form = form(&message, names);
+        if let Some(sentence) = self.0.iter_mut().find(|sentence| sentence.form == form) {
+            sentence.documents += 1;
+        } else if self.0.len() < KEPT {
+            self.0.push(Sentence { message, documents: 1, form });
+        }
+    }
+
+    /// The most frequent, in this order; the first that was said goes first among equals.
+    #[must_use]
+    pub(super) fn told(mut self) -> Self {
+        self.0.sort_by_key(|sentence| std::cmp::Reverse(sentence.documents));
+        self.0.truncate(TOLD);
+        self.0.iter_mut().for_each(|sentence| sentence.form.clear());
+        self
+    }
+}
+
+/// The sentence without the document's own names, and with one digit for each number.
+fn form(message: &str, names: &[&str]) -> String {
+    let ends = names.iter().filter_map(|name| name.rsplit('/').next());
+    let mut text = message.to_owned();
+    for name in names.iter().copied().chain(ends).filter(|name| !name.is_empty()) {
+        text = without(&text, name);
+    }
+    let mut form = String::with_capacity(text.len());
+    for character in text.chars() {
+        let character = if character.is_ascii_digit() { '0' } else { character };
+        if character != '0' || !form.ends_with('0') {
+            form.push(character);
+        }
+    }
+    form
+}
+
+/// Without `name` where it stands as a word: a document may be called `a`.
+fn without(text: &str, name: &str) -> String {
+    let mut left = String::with_capacity(text.len());
+    let mut from = 0;
+    for (at, found) in text.match_indices(name) {
+        let before = text[..at].chars().next_back();
+        let after = text[at + found.len()..].chars().next();
+        let is_word = ![before, after].into_iter().flatten().any(char::is_alphanumeric);
+        if is_word {
+            left.push_str(&text[from..at]);
+            left.push('…');
+            from = at + found.len();
+        }
+    }
+    left.push_str(&text[from..]);
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_that_differ_in_a_name_or_a_number_are_one() {
+        let mut said = Said::default();
+        for number in 0..10_000 {
+            let (id, uri) = (format!("in/a{number}.pdf"), format!("file:///data/in/a{number}.pdf"));
+            let message = match number % 4 {
+                0 => "the document is empty".to_owned(),
+                1 => format!("{uri} has {number} pages"),
+                2 => format!("\"a{number}.pdf\" is locked"),
+                _ => format!("odd thing {}", "x".repeat(1 + number / 4)),
+            };
+            said.add(&message, &[&uri, &id]);
+        }
+        assert_eq!(said.0.len(), KEPT, "however many there are");
+        let size = serde_json::to_string(&said).unwrap().len();
+        assert!(size < KEPT * 2 * (MAX_WORDS + 50), "{size} bytes");
+        let told = said.told().0;
+        let told: Vec<_> = told.iter().map(|it| (it.message.as_str(), it.documents)).collect();
+        let expected = [
+            ("the document is empty", 2_500),
+            ("file:///data/in/a1.pdf has 1 pages", 2_500),
+            ("\"a2.pdf\" is locked", 2_500),
+        ];
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_short_name_takes_nothing_out_of_a_word() {
+        let mut said = Said::default();
+        for name in ["a", "b", "doc"] {
+            said.add("the document is damaged", &[name]);
+            said.add(&format!("{name}: damaged"), &[name]);
+        }
+        let told = said.told();
+        assert_eq!(told.0.iter().map(|it| it.documents).collect::<Vec<_>>(), [3, 3], "{told:?}");
+        let json = serde_json::to_string(&told).unwrap();
+        assert!(!json.contains("form"), "{json}");
+    }
+}

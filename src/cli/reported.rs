@@ -1,0 +1,99 @@
+//! What only the report in a batch's output tells, where this machine can read it.
+
+use serde::Deserialize;
+use tidegate_activities::{Storage, batch::finish::GivenUp, storage::Location};
+use tidegate_workflows::contract::Progress;
+
+use crate::config::Config;
+
+/// Of an output of an earlier version, whose report does not have the words: so much of
+/// `failures.jsonl` is read for them. The first failure of each type is among the first of them.
+const READ: u64 = 256 << 10;
+
+/// Parts of `report.json`.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Reported {
+    started_at: Option<String>,
+    /// What was said of documents that were given up.
+    pub(super) given_up: Option<GivenUp>,
+    /// Why documents that could wait cost as much as others.
+    pub(super) full_price: Option<String>,
+}
+
+impl Reported {
+    /// Of a batch that has ended; nothing of one that runs, or whose output has the report of a later
+    /// one.
+    pub(super) async fn of(config: &Config, progress: &Progress) -> Self {
+        if !progress.done {
+            return Self::default();
+        }
+        read(config, progress).await.unwrap_or_default()
+    }
+}
+
+async fn read(config: &Config, progress: &Progress) -> Option<Reported> {
+    let storage = Storage::new(config.storage.roots.iter().map(String::as_str)).ok()?;
+    let output = storage.resolve(&progress.output).ok()?;
+    let report = output.child("report.json").read_if_there().await.ok()??;
+    let report = serde_json::from_slice::<Reported>(&report).ok()?;
+    if report.started_at != progress.started_at {
+        return None;
+    }
+    if report.given_up.is_some() || progress.totals.failed == 0 {
+        return Some(report);
+    }
+    Some(Reported { given_up: from_lines(&output).await, ..report })
+}
+
+async fn from_lines(output: &Location) -> Option<GivenUp> {
+    let file = output.child("failures.jsonl");
+    let size = file.size().await.ok()??;
+    let lines = file.read_range(0..size.min(READ)).await.ok()?;
+    let mut given_up = GivenUp::default();
+    // The last line may be cut.
+    lines.split(|byte| *byte == b'\n').for_each(|line| given_up.add(line));
+    Some(given_up.told())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tidegate_workflows::contract::Totals;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_outputs_own_batch_is_told_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let output = url::Url::from_directory_path(&path).unwrap().to_string();
+        let mut config = Config::default();
+        config.storage.roots = vec![output.clone()];
+        let line =
+            json!({"id": "a", "uri": "file:///a", "error_type": "TooLarge", "message": "why"});
+        std::fs::write(path.join("failures.jsonl"), format!("{line}\n{{\"id\":\"b")).unwrap();
+        let write = |report: serde_json::Value| {
+            std::fs::write(path.join("report.json"), report.to_string()).unwrap();
+        };
+        let totals = Totals { failed: 2, ..Totals::default() };
+        let started_at = Some("2026-11-22T10:00:00Z".to_owned());
+        let progress = Progress { totals, done: true, output, started_at, ..Progress::default() };
+        let said = async |progress: &Progress| {
+            let given_up = Reported::of(&config, progress).await.given_up?;
+            Some(given_up.0["TooLarge"].messages.0[0].message.clone())
+        };
+        write(json!({"started_at": "2026-11-22T10:00:00Z"}));
+        assert_eq!(said(&progress).await.as_deref(), Some("why"), "of an earlier version");
+        let messages = json!([{"message": "in the report", "documents": 2}]);
+        let given_up =
+            json!({"TooLarge": {"documents": 2, "messages": messages, "samples": ["a"]}});
+        write(
+            json!({"started_at": "2026-11-22T10:00:00Z", "given_up": given_up, "full_price": "no"}),
+        );
+        assert_eq!(said(&progress).await.as_deref(), Some("in the report"));
+        assert_eq!(Reported::of(&config, &progress).await.full_price.as_deref(), Some("no"));
+        let earlier = Some("2026-11-21T10:00:00Z".to_owned());
+        assert_eq!(said(&Progress { started_at: earlier, ..progress.clone() }).await, None);
+        assert_eq!(said(&Progress { done: false, ..progress }).await, None);
+    }
+}
