@@ -57,12 +57,19 @@ pub(crate) async fn work<W: Holds<Shard> + 'static>(
         if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
         }
-        workflows::join!(hand_out(ctx), opening::widen(ctx));
+        workflows::join!(hand_out(ctx), open(ctx));
         Ok(())
     };
     let worked = worked.await;
     ctx.change(|shard| shard.over = true);
     worked
+}
+
+/// Opens more of the window while no call has ended. Earlier layouts have no timer for that.
+async fn open<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
+    if ctx.look(|shard| shard.layout >= Layout::MorePlaces) {
+        opening::widen::<W, Shard>(ctx).await;
+    }
 }
 
 /// What remains to be done of a shard on which nothing is worked any more. Whether it is over, or to
@@ -265,6 +272,18 @@ pub(crate) fn options<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> Ac
         let ShardInput { lane, tenant, heartbeat_seconds, .. } = &shard.input;
         policy::document(ctx.task_queue(), lane, tenant, *heartbeat_seconds)
     })
+}
+
+impl AsRef<ShardInput> for Shard {
+    fn as_ref(&self) -> &ShardInput {
+        &self.input
+    }
+}
+
+impl AsMut<ShardInput> for Shard {
+    fn as_mut(&mut self) -> &mut ShardInput {
+        &mut self.input
+    }
 }
 
 impl Shard {
