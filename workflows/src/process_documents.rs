@@ -482,7 +482,7 @@ impl ProcessDocuments {
         });
         Progress {
             documents,
-            totals,
+            totals: totals.rounded(),
             started_at: state.started_at.map(contract::rfc3339),
             eta: eta.map(contract::rfc3339),
             output: state.job.output.clone(),
