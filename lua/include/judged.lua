@@ -20,8 +20,8 @@ end
 -- judged when its calls would be two minutes' limits apart. A bucket that is full loses its refill,
 -- so of a span that begins with one it is known only what the level must be at least if bounds
 -- count. Once that lies clearly above what is told, it is kept for a call that comes after all of
--- these: if that is told as little, bounds do not count. A level below a full bucket's that is about
--- what it must be at least says that bounds count: a span begins with it.
+-- these: if that is told as little, bounds do not count. A level below a full bucket's that is
+-- about what it must be at least says that bounds count: a span begins with it.
 local function judge(state, level, limit, window, admitted, now)
   local NEARLY_FULL, APART, CLEAR, CALLS, WHAT_IS_USED = 0.02, 2, 0.2, 1.5, 1
   local span, found, rate = starving_slot(state) + STARVING, counted_by(state), limit / window

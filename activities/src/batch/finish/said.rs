@@ -54,21 +54,23 @@ impl Said {
     }
 }
 
-/// The sentence without the document's own names, and with one digit for each number.
+/// The sentence without the document's own names, and with one digit for each word that has any: a
+/// number, or a name that a provider gives each call.
 fn form(message: &str, names: &[&str]) -> String {
     let ends = names.iter().filter_map(|name| name.rsplit('/').next());
     let mut text = message.to_owned();
     for name in names.iter().copied().chain(ends).filter(|name| !name.is_empty()) {
         text = without(&text, name);
     }
-    let mut form = String::with_capacity(text.len());
-    for character in text.chars() {
-        let character = if character.is_ascii_digit() { '0' } else { character };
-        if character != '0' || !form.ends_with('0') {
-            form.push(character);
+    let in_word = |character: char| character.is_alphanumeric() || character == '_';
+    let words = text.split_inclusive(|character| !in_word(character));
+    let of_word = |word: &str| match word.trim_end_matches(|character| !in_word(character)) {
+        name if name.contains(|character: char| character.is_ascii_digit()) => {
+            format!("0{}", &word[name.len()..])
         }
-    }
-    form
+        _ => word.to_owned(),
+    };
+    words.map(of_word).collect()
 }
 
 /// Without `name` where it stands as a word: a document may be called `a`.
@@ -101,7 +103,7 @@ mod tests {
             let message = match number % 4 {
                 0 => "the document is empty".to_owned(),
                 1 => format!("{uri} has {number} pages"),
-                2 => format!("\"a{number}.pdf\" is locked"),
+                2 => format!("\"a{number}.pdf\" is locked (call req_{number:x}f{number})"),
                 _ => format!("odd thing {}", "x".repeat(1 + number / 4)),
             };
             said.add(&message, &[&uri, &id]);
@@ -114,7 +116,7 @@ mod tests {
         let expected = [
             ("the document is empty", 2_500),
             ("file:///data/in/a1.pdf has 1 pages", 2_500),
-            ("\"a2.pdf\" is locked", 2_500),
+            ("\"a2.pdf\" is locked (call req_2f2)", 2_500),
         ];
         assert_eq!(told, expected);
     }
