@@ -40,6 +40,12 @@ pub(crate) struct ModelsList {
     pub(crate) names_as_called: bool,
 }
 
+impl ModelsList {
+    /// OpenAI's, and that of whoever is compatible with it.
+    pub(crate) const OPENAI: Self =
+        Self { path: &["models"], query: &[], headers: &[], host: None, names_as_called: true };
+}
+
 /// What is known of a vendor before any call.
 pub(crate) struct Profile {
     /// The value of `kind` in configuration, and the name of the section that needs nothing else.

@@ -97,13 +97,7 @@ impl Vendor {
         prices: include_str!("openai/prices.toml"),
         output_caps: bounds::OPENAI,
         // developers.openai.com/api/reference, models
-        models: ModelsList {
-            path: &["models"],
-            query: &[],
-            headers: &[],
-            host: None,
-            names_as_called: true,
-        },
+        models: ModelsList::OPENAI,
         output_cap: None,
         schemas: openai::schemas,
         json_mode: Some(openai::json_mode),

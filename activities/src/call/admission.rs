@@ -9,22 +9,17 @@
 //!          given back       stays charged: the provider may have done the work
 //! ```
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tidegate_calls::settle;
 use tidegate_providers::{Charged, Error, Kind, Observed};
-use tidegate_quota::{ModelQuota, Permit, Request, call_stats::CallStats};
+use tidegate_quota::{ModelQuota, Permit, Request};
 use tidegate_types::{Spend, Usage};
 use tidegate_workflows::contract::Taken;
 
 use crate::{
-    call::attempt::Attempt,
-    call::budget::BudgetHolds,
-    call::health::BreakerGuard,
-    call::keys::{KeyNow, Keys},
-    call::unknown_models::UnknownModels,
-    failure::Failure,
-    metrics,
+    call::attempt::Attempt, call::budget::BudgetHolds, call::guard::Guard,
+    call::health::BreakerGuard, call::keys::KeyNow, failure::Failure, metrics,
 };
 
 /// Leave for one call. Dropped before [`Self::sent`], everything is given back.
@@ -36,20 +31,17 @@ pub struct Admitted<'a> {
     pub(super) permit: Permit,
     pub(super) holds: BudgetHolds<'a>,
     pub(super) breaker: BreakerGuard,
-    pub(super) keys: &'a Keys,
-    pub(super) unknown_models: &'a UnknownModels,
-    pub(super) call_stats: &'a CallStats,
+    /// Who remembers what comes of the call.
+    pub(super) guard: &'a Guard,
     /// The model's limits, and what its provider counts.
     pub(super) model: Option<&'a ModelQuota>,
-    /// How long a 429 without a Retry-After closes the gate.
-    pub(super) least_pause: Duration,
 }
 
 impl<'a> Admitted<'a> {
     /// The request is about to leave. Counted before, so that a crash cannot hide it.
     pub fn sent(mut self) -> Sent<'a> {
         let timer = metrics::Call::start(&self.request.model);
-        self.call_stats.begun(&self.request.model, timer.started());
+        self.guard.call_stats.begun(&self.request.model, timer.started());
         self.attempt.calling();
         self.permit.sent();
         self.holds.sent();
@@ -69,25 +61,15 @@ impl Sent<'_> {
     /// The provider answered. Unknown use stays charged with what was reserved.
     pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
         let Self { admitted, timer } = self;
-        let Admitted {
-            request,
-            permit,
-            holds,
-            breaker,
-            keys,
-            unknown_models,
-            call_stats,
-            model,
-            ..
-        } = admitted;
+        let Admitted { request, permit, holds, breaker, guard, model, .. } = admitted;
         breaker.succeeded();
-        keys.accepted(&request.model);
-        unknown_models.answered(&request.model, Instant::now());
+        guard.keys.accepted(&request.model);
+        guard.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started().elapsed();
         timer.succeeded(usage);
         if let Some((model, usage)) = model.zip(usage) {
             let used = model.used(usage, request.max_output_tokens);
-            call_stats.ended(&request.model, took, used, Instant::now());
+            guard.call_stats.ended(&request.model, took, used, Instant::now());
         }
         settle::answered(permit, usage, observed).await;
         holds.settle(usage).await;
@@ -103,17 +85,7 @@ impl Sent<'_> {
     /// The same, where the call's key is known.
     pub(super) async fn refused_after(self, error: &Error, key: KeyNow<'_>) -> Failure {
         let Self { admitted, timer } = self;
-        let Admitted {
-            attempt,
-            request,
-            permit,
-            holds,
-            breaker,
-            keys,
-            unknown_models,
-            least_pause,
-            ..
-        } = admitted;
+        let Admitted { attempt, request, permit, holds, breaker, guard, .. } = admitted;
         breaker.failed(error, attempt.document(), Instant::now());
         timer.failed(error.kind);
         if error.kind == Kind::RateLimited {
@@ -124,16 +96,17 @@ impl Sent<'_> {
             attempt.discard(Taken { spend, ..Taken::default() });
         }
         let failure = match error.kind {
-            Kind::Unauthorized => keys.refused(&request.model, &attempt.run, error, key),
+            Kind::Unauthorized => guard.keys.refused(&request.model, &attempt.run, error, key),
             Kind::UnknownModel => {
-                unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
+                guard.unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
             }
             _ => Failure::from_provider(error, &attempt.counts()),
         };
         if lets_in(error) {
-            keys.accepted(&request.model);
+            guard.keys.accepted(&request.model);
         }
-        settle::failed(permit, error, least_pause).await;
+        // A 429 without a Retry-After closes the gate for that long.
+        settle::failed(permit, error, guard.backoff.base).await;
         holds.settle_failure(&error.charged).await;
         failure
     }

@@ -181,11 +181,8 @@ impl Guard {
             permit,
             holds,
             breaker,
-            keys: &self.keys,
-            unknown_models: &self.unknown_models,
-            call_stats: &self.call_stats,
+            guard: self,
             model: self.quota.models().find(|model| model.id == request.model),
-            least_pause: self.backoff.base,
         })
     }
 

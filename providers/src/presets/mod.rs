@@ -35,14 +35,7 @@ pub(crate) const COMPATIBLE: Profile = Profile {
     token_buckets: false,
     prices: "",
     output_caps: NO_CAPS,
-    // As OpenAI's own.
-    models: ModelsList {
-        path: &["models"],
-        query: &[],
-        headers: &[],
-        host: None,
-        names_as_called: true,
-    },
+    models: ModelsList::OPENAI,
     output_cap: Some(OutputCap::MaxTokens),
     schemas: |_| Keeps::Schema(&schema::OPENAI),
     json_mode: Some(openai::json_mode),

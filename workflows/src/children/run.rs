@@ -3,13 +3,14 @@
 use std::{future::poll_fn, task::Poll};
 
 use futures::future::{FusedFuture, LocalBoxFuture};
-use temporalio_common::data_converters::RawValue;
+use temporalio_common::{WorkflowDefinition, data_converters::RawValue};
 use temporalio_workflow::{
     ChildWorkflowOptions, ParentClosePolicy, SignalWorkflowOptions, WorkflowContext, workflows,
 };
 
 use super::{Child, Children, News, Start, group_id};
 use crate::{
+    contract::Totals,
     failure,
     holds::{Holds, Inside},
     payload,
@@ -78,28 +79,12 @@ pub(crate) async fn one<W: Holds<Children> + 'static>(
 ) {
     let ended = match start {
         Start::Shard(input) => {
-            let options = options(shard_id(&ctx.look(|it| it.batch.clone()), input.shard));
-            match ctx.start_child_workflow(ProcessShard::run, input, options).await {
-                Ok(started) => {
-                    ctx.change(|children| children.has_started(child));
-                    started.result().await.map_err(|error| {
-                        error.reason().map_or_else(|| error.to_string(), failure::root_message)
-                    })
-                }
-                Err(error) => Err(error.to_string()),
-            }
+            let id = shard_id(&ctx.look(|it| it.batch.clone()), input.shard);
+            to_its_end(&ctx, child, ProcessShard::run, input, id).await
         }
         Start::Group(input) => {
-            let options = options(group_id(&input.batch, input.group));
-            match ctx.start_child_workflow(ProcessGroup::run, input, options).await {
-                Ok(started) => {
-                    ctx.change(|children| children.has_started(child));
-                    started.result().await.map_err(|error| {
-                        error.reason().map_or_else(|| error.to_string(), failure::root_message)
-                    })
-                }
-                Err(error) => Err(error.to_string()),
-            }
+            let id = group_id(&input.batch, input.group);
+            to_its_end(&ctx, child, ProcessGroup::run, input, id).await
         }
     };
     ctx.change(|children| children.record(child, ended));
@@ -108,11 +93,29 @@ pub(crate) async fn one<W: Holds<Children> + 'static>(
     }
 }
 
-fn options(id: String) -> ChildWorkflowOptions {
-    ChildWorkflowOptions::builder()
+/// What it came to, or why it has no result.
+async fn to_its_end<W, C>(
+    ctx: &WorkflowContext<W>,
+    child: Child,
+    workflow: C,
+    input: C::Input,
+    id: String,
+) -> Result<Totals, String>
+where
+    W: Holds<Children> + 'static,
+    C: WorkflowDefinition<Output = Totals> + 'static,
+{
+    let options = ChildWorkflowOptions::builder()
         .workflow_id(id)
         .parent_close_policy(ParentClosePolicy::Terminate)
-        .build()
+        .build();
+    let started = ctx.start_child_workflow(workflow, input, options).await;
+    let started = started.map_err(|error| error.to_string())?;
+    ctx.change(|children| children.has_started(child));
+    started
+        .result()
+        .await
+        .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
 /// Signals a pause, its end and more places to those that run; what starts later begins with them.
