@@ -540,12 +540,18 @@ fn failure(
         .into()
 }
 
+/// Cancellation comes back with a beat. Many a second of each would keep the server from its work on
+/// a slow machine.
+pub(super) const BEAT: Duration = Duration::from_millis(500);
+
 /// Waits at a gate, beating meanwhile.
 async fn wait(ctx: &ActivityContext, gate: &Gate) -> Result<(), ActivityError> {
-    let mut beat = tokio::time::interval(Duration::from_millis(100));
+    let mut beat = tokio::time::interval(BEAT);
+    // Whoever comes first passes first.
+    let mut pass = std::pin::pin!(gate.0.acquire());
     loop {
         tokio::select! {
-            pass = gate.0.acquire() => {
+            pass = &mut pass => {
                 if let Ok(pass) = pass {
                     pass.forget();
                 }

@@ -129,8 +129,6 @@ fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
     let Rig { client, fake, queue, batch_slots, scripted_shards } = rig;
     let runtime =
         Runtime::from_current_tokio(temporalio_sdk::runtime::RuntimeOptions::default()).unwrap();
-    // Cancellation comes back with a beat.
-    let beat = Duration::from_millis(50);
     let slots = FixedSizeSlotSupplier::new;
     let tuner = TunerHolder::builder()
         .workflow_task_slot_supplier(slots(100))
@@ -152,13 +150,13 @@ fn worker(rig: &Rig) -> (Run, Box<dyn Fn()>) {
         workflows.register_workflow::<ProcessShard>()
     };
     let workflows = workflows.unwrap().register_activities(fake.clone());
-    let mut options = vec![workflows.max_heartbeat_throttle_interval(beat).build()];
+    let mut options = vec![workflows.max_heartbeat_throttle_interval(fake::BEAT).build()];
     let lanes = ["interactive", "batch", "backfill"].map(|lane| Lane::new(lane).unwrap());
     let lanes = lanes.iter().map(|lane| policy::lane_queue(queue, lane));
     options.extend(lanes.chain([policy::submission_queue(queue)]).map(|queue| {
         WorkerOptions::new(queue)
             .register_activities(fake.clone())
-            .max_heartbeat_throttle_interval(beat)
+            .max_heartbeat_throttle_interval(fake::BEAT)
             .build()
     }));
     let mut workers: Vec<_> = options
@@ -391,7 +389,7 @@ pub fn signals(history: &[HistoryEvent], name: &str) -> usize {
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let asked = async {
         while !holds().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
     tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| panic!("never: {what}"));
