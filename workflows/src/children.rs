@@ -342,8 +342,7 @@ impl Children {
             if report.is_group { Child::Group(report.shard) } else { Child::Shard(report.shard) };
         if let Some(running) = self.running.get_mut(&child) {
             running.totals = report.totals;
-            // As many are in flight yet of the shard that reports.
-            self.shard.open = report.open.map(|open| open.div_ceil(2));
+            self.shard.open = report.open;
             self.shard.call_seconds = 0;
             if let Some(places) = report.places {
                 running.wants = 0;

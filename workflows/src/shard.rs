@@ -259,7 +259,7 @@ fn follow<W: Holds<Shard>>(ctx: &WorkflowContext<W>, queue: Option<Queue>) {
         let places = Places {
             window: shard.input.window,
             open: shard.input.open,
-            in_flight: shard.input.totals.in_flight,
+            in_flight: shard.would_be_in_flight(),
             call: shard.in_one_call(),
         };
         shard.input.open = shard.pace.after(queue, places);
@@ -295,6 +295,17 @@ impl Shard {
 
     fn has_room(&self) -> bool {
         self.input.open.is_none_or(|open| self.input.totals.in_flight < open.into())
+    }
+
+    /// In flight after a call has ended, were there always a next document: what is missing at the
+    /// shard's end or in a pause is not missing because of the quota.
+    fn would_be_in_flight(&self) -> u64 {
+        let ShardInput { window, open, paused, totals, .. } = &self.input;
+        if !paused && !self.exhausted() {
+            return totals.in_flight;
+        }
+        let others = open.unwrap_or(*window).saturating_sub(self.in_one_call());
+        totals.in_flight.max(others.into())
     }
 
     fn exhausted(&self) -> bool {

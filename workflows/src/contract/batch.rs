@@ -187,7 +187,9 @@ pub struct ShardReport {
     /// The places of its window that it still needs, once it has handed out its last document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<u32>,
-    /// [`ShardInput::open`], as it was last: the next shard begins with half of it.
+    /// [`ShardInput::open`], as it was last: the next shard begins with it. What the one before has yet
+    /// in flight goes beyond it for as long as a call takes; with less, a part of the quota would be
+    /// idle for as long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<u32>,
     /// It is a group of shards, and `shard` is its number among groups.

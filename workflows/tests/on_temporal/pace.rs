@@ -118,6 +118,45 @@ async fn the_next_shard_does_not_begin_with_the_whole_window() {
     .await;
 }
 
+/// What a shard has in flight at its end is few because it has no more documents, not because the
+/// quota admits no more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
+    let (gate, others) = (Gate::default(), Gate::default());
+    let fake = Fake::new(90, 30, {
+        let (first, others) = (gate.clone(), others.clone());
+        move |task| {
+            let last = (task.shard, task.index >= 20) == (0, true);
+            let queue = if last { Queue::Long } else { Queue::Short };
+            let gate = if task.shard == 0 { &first } else { &others };
+            Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
+        }
+    });
+    with_worker(server(), fake, async |rig| {
+        let of_shard = |number| {
+            move |calls: &Calls| calls.started.iter().filter(|(shard, _)| *shard == number).count()
+        };
+        let batch = rig.start(&input(&json!({"max_in_flight": 20}))).await;
+        rig.fake.until("the window is full", started(20)).await;
+        gate.pass(10);
+        rig.fake.until("the first shard hands out its last", started(30)).await;
+        gate.pass(10);
+        let second = of_shard(1);
+        rig.fake.until("half of its places go on", move |calls| second(calls) == 10).await;
+        // Each closes a place, of which eleven are left.
+        gate.pass(9);
+        let third = of_shard(2);
+        rig.fake.until("and then all but one", move |calls| third(calls) == 9).await;
+        gate.open();
+        others.open();
+        assert_eq!(batch.result().await.unwrap().totals.succeeded, 90);
+        for shard in 0..3 {
+            replays(batch.shard_history(shard).await).await;
+        }
+    })
+    .await;
+}
+
 /// Nobody knows yet how long calls take: the window has room for long ones, and opens round by round
 /// while nobody waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
