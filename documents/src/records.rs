@@ -14,6 +14,10 @@ use serde_json::{Map, Value};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
 
+/// Behind a CSV file: a row of its own, unless a quotation mark is open there, which would else take
+/// all that follows it for one field, without a word.
+const END: &[u8] = b"\n\0the end of the file\0\n";
+
 /// A longer one is a quotation mark that is not closed, or no line of JSON.
 const MAX_RECORD_BYTES: u64 = 16 << 20;
 
@@ -173,10 +177,15 @@ impl<R: Read> Records<R> {
                 .delimiter(delimiter)
                 .flexible(true)
                 .has_headers(false)
-                .from_reader(Bounded { inner: from, left: MAX_RECORD_BYTES })
+                .from_reader(Bounded { inner: from, left: MAX_RECORD_BYTES, end: END })
         };
         let (mut first, mut header) = (reader(open(mark)?), ByteRecord::new());
-        let is_empty = !first.read_byte_record(&mut header).map_err(of_csv)?;
+        first.read_byte_record(&mut header).map_err(of_csv)?;
+        let is_empty = is_end(&header);
+        if is_cut(&header) {
+            let line = header.position().map_or(1, csv::Position::line);
+            return Err(unclosed(line).into());
+        }
         let names: Vec<String> = header.iter().map(|name| records.decoded(&header, name)).collect();
         let place = |name: Option<&str>| match name {
             None => Ok(None),
@@ -216,12 +225,15 @@ impl<R: Read> Records<R> {
             Rows::Csv { reader, row, .. } => {
                 reader.get_mut().left = MAX_RECORD_BYTES;
                 let mut next = std::mem::take(row);
-                if !reader.read_byte_record(&mut next).map_err(of_csv)? {
+                if !reader.read_byte_record(&mut next).map_err(of_csv)? || is_end(&next) {
                     return Ok(None);
                 }
                 let line = base.line + next.position().map_or(1, csv::Position::line);
                 self.read += 1;
-                let record = self.csv_row(&next, line, number);
+                let record = match is_cut(&next) {
+                    true => Err(unclosed(line)),
+                    false => self.csv_row(&next, line, number),
+                };
                 if let Rows::Csv { row, .. } = &mut self.rows {
                     *row = next;
                 }
@@ -250,7 +262,8 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Behind the record that was read last.
+    /// Behind the record that was read last; one byte behind the file's end, where its last line has
+    /// none.
     #[must_use]
     pub fn position(&self) -> Position {
         let (byte, line) = match &self.rows {
@@ -342,11 +355,26 @@ fn of_csv(error: csv::Error) -> io::Error {
     }
 }
 
-/// Ends a record that has no end.
+fn is_end(row: &ByteRecord) -> bool {
+    row.len() == 1 && row.get(0).is_some_and(|field| field == END.trim_ascii())
+}
+
+/// It goes on behind the end of the file.
+fn is_cut(row: &ByteRecord) -> bool {
+    !is_end(row) && row.as_slice().ends_with(END)
+}
+
+fn unclosed(line: u64) -> Unreadable {
+    let reason = "a quotation mark is not closed up to the end of the file; what follows it may be further records".to_owned();
+    Unreadable::BadRecord { line, reason }
+}
+
+/// Ends a record that has no end, and the file.
 #[derive(Debug)]
 struct Bounded<R> {
     inner: R,
     left: u64,
+    end: &'static [u8],
 }
 
 impl<R: Read> Read for Bounded<R> {
@@ -355,8 +383,11 @@ impl<R: Read> Read for Bounded<R> {
             return Err(endless());
         }
         let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let read = self.inner.read(&mut buffer[..room])?;
-        self.left -= read as u64;
+        let read = match self.inner.read(&mut buffer[..room])? {
+            0 => self.end.read(buffer)?,
+            read => read,
+        };
+        self.left = self.left.saturating_sub(read as u64);
         Ok(read)
     }
 }
@@ -454,6 +485,28 @@ mod tests {
         assert!(read("", Format::Csv, fields).is_empty(), "an empty file has no rows");
     }
 
+    /// What stands behind it would else be one field with it, and nobody would miss the rows.
+    #[test]
+    fn a_quotation_mark_that_is_never_closed_is_told() {
+        let told = |text: &str| {
+            let rows = read(text, Format::Csv, RecordFields::default());
+            rows.last().unwrap().as_ref().unwrap_err().clone()
+        };
+        for open in ["2,\"open\n3,c\n", "\"2,b", "2,\"", "2,\"a \"\" b\n"] {
+            let error = told(&format!("id,text\n1,a\n{open}"));
+            assert!(error.starts_with("line 3 is no record: a quotation mark"), "{open}: {error}");
+        }
+        for closed in ["2,\"b\n\n\"", "2,5\" wide", "2,\"\"\n", "2,b\n\n", "2,\"a \"\" b\""] {
+            let rows =
+                read(&format!("id,text\n1,a\n{closed}"), Format::Csv, RecordFields::default());
+            assert!(rows.len() == 2 && rows.iter().all(Result::is_ok), "{closed}: {rows:?}");
+        }
+        let fields = RecordFields::default();
+        let header =
+            Records::of_bytes(b"id,\"text\n1,a\n", Format::Csv, fields, Position::default());
+        assert!(header.unwrap_err().to_string().contains("line 1 is no record: a quotation mark"));
+    }
+
     #[test]
     fn lines() {
         let text =
@@ -479,11 +532,12 @@ mod tests {
         let latin: Vec<u8> = csv.chars().skip(1).map(|c| c as u8).collect();
         let cases = [
             (csv.as_bytes(), Format::Csv, 4),
+            (csv.trim_end().as_bytes(), Format::Csv, 4),
             (&latin, Format::Csv, 4),
             (json.as_bytes(), Format::Jsonl, 4),
         ];
         for (bytes, format, count) in cases {
-            let open = |from: u64| Ok(&bytes[usize::try_from(from).unwrap()..]);
+            let open = |from: u64| Ok(&bytes[usize::try_from(from).unwrap().min(bytes.len())..]);
             let fields = RecordFields::default();
             let at = |at: Position| Records::open(open, format, fields, at).unwrap();
             let mut whole = at(Position::default());

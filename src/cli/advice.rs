@@ -77,7 +77,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
             )
         }
         Some(FailureType::Truncated) => {
-            "raise --max-output-tokens, or take such answers (--on-cut keep)".to_owned()
+            "raise --max-output-tokens if the model writes more, ask for less, or take such answers (--on-cut keep)".to_owned()
         }
         Some(FailureType::InvalidOutput) => {
             "make the schema easier to meet, or name another model".to_owned()

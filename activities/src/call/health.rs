@@ -148,7 +148,7 @@ impl BreakerGuard {
 
     /// The call failed, for this document. A provider that refuses is there: the circuit is closed.
     pub fn failed(self, error: &Error, document: &str, now: Instant) {
-        self.health.recent.failed(&self.model, error, SystemTime::now());
+        self.health.recent.failed(&self.model, error, document, SystemTime::now());
         if !is_no_answer(error.kind) {
             return self.health.closes(&self.model);
         }

@@ -55,6 +55,8 @@ struct State {
     others: Option<Vec<Card>>,
     /// Since when no worker can ask a model.
     gone: HashMap<ModelId, Instant>,
+    /// When this worker's keys were last read.
+    read_at: Option<Instant>,
 }
 
 /// What a refusal condemns: a provider's key, or the key for one model.
@@ -137,8 +139,9 @@ impl State {
         if !is_told {
             return Err(Failure::key_is_tried(model, &words));
         }
-        let since = *self.gone.entry(model.clone()).or_insert(now);
-        if another.is_some() && now.saturating_duration_since(since) < KEYS_GONE {
+        let until = *self.gone.entry(model.clone()).or_insert(now) + KEYS_GONE;
+        // A good key may lie there already: it is read once more before documents are given up.
+        if another.is_some() && (now < until || self.read_at.is_none_or(|at| at < until)) {
             return Err(Failure::handed_back(model, &words));
         }
         Err(Failure::keys_gone(model, &words))
@@ -318,6 +321,7 @@ impl Keys {
                     Err(_) => {}
                 }
             }
+            self.state.lock().read_at = Some(Instant::now());
             let card = self.card(queue, providers);
             let (configured, about) = (configured.clone(), about.clone());
             let card = Card { calls: health.recent(), configured, about, ..card };
@@ -415,6 +419,11 @@ mod tests {
         (worker.to_owned(), serde_json::to_string(&card).unwrap())
     }
 
+    /// Its key files were read so much later than `start`.
+    fn read_later(keys: &Keys, start: Instant, after: Duration) {
+        keys.state.lock().read_at = Some(start + after);
+    }
+
     #[test]
     fn a_401_condemns_the_key_and_a_403_the_key_for_that_model() {
         let (keys, now) = (Keys::default(), Instant::now());
@@ -448,6 +457,8 @@ mod tests {
         // The other one's is refused too; one of another queue cannot help.
         keys.heard("me", "q", read(vec![said("other", "q", &["a"]), said("far", "p", &[])]));
         assert!(later(Duration::ZERO).is_retried(), "a worker may be about to start");
+        assert!(later(KEYS_GONE).is_retried(), "a good key may lie there");
+        read_later(&keys, start, KEYS_GONE);
         let gone = later(KEYS_GONE);
         assert_eq!((gone.kind, gone.retry), (FailureType::Unauthorized, Retry::Never));
         assert!(gone.message.contains("no such key"), "{gone}");
@@ -463,6 +474,7 @@ mod tests {
     fn an_old_refusal_is_no_part_of_a_new_one() {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", Vec::new());
+        read_later(&keys, start, 4 * KEYS_GONE);
         let final_at = |now| keys.check(&model, RUN, now).unwrap_err().retry == Retry::Never;
         let _ = keys.refused(&model, RUN, &error(401), SAME);
         assert!(!final_at(start) && final_at(start + KEYS_GONE));
@@ -481,6 +493,7 @@ mod tests {
     fn a_new_batch_waits_for_one_call_before_it_fails() {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", Vec::new());
+        read_later(&keys, start, 4 * KEYS_GONE);
         let _ = keys.refused(&model, RUN, &error(401), SAME);
         let seen = |run, now| keys.check(&model, run, now).unwrap_err();
         let soon = start + KEYS_GONE + Duration::from_secs(1);

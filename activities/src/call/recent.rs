@@ -35,7 +35,8 @@ pub struct RecentCalls {
     pub status: Option<u16>,
     /// When it was, in seconds since 1970.
     pub at: u64,
-    /// Calls in a row that have failed, up to now, without an answer of any kind.
+    /// Calls in a row that have failed, up to now, without an answer of any kind. Where others were
+    /// answered lately, answers to one document that cannot be read count once.
     pub row: u64,
     /// When that row began, in seconds since 1970; meaningless without one.
     pub since: u64,
@@ -55,6 +56,8 @@ pub(crate) struct RecentByModel(Mutex<HashMap<ModelId, Recent>>);
 struct Recent {
     /// The last fault and its row; its counts are empty.
     last: RecentCalls,
+    /// The document of the last call in the row.
+    document: String,
     /// Calls by the minute since 1970 in which they ended, the latest last.
     minutes: VecDeque<Minute>,
 }
@@ -75,8 +78,8 @@ impl RecentByModel {
         recent.minute(seconds(now)).answered += 1;
     }
 
-    /// A call failed.
-    pub(crate) fn failed(&self, model: &ModelId, error: &Error, now: SystemTime) {
+    /// A call failed, for this document.
+    pub(crate) fn failed(&self, model: &ModelId, error: &Error, document: &str, now: SystemTime) {
         let now = seconds(now);
         let kind = provider_failure(error.kind).as_str();
         let mut models = self.0.lock();
@@ -87,10 +90,14 @@ impl RecentByModel {
             recent.last.row = 0;
             return;
         }
+        let is_there = error.status.is_some_and(|status| (200..300).contains(&status))
+            && recent.minutes.iter().any(|minute| minute.answered > 0);
+        let is_again = is_there && recent.document == document;
+        document.clone_into(&mut recent.document);
         let (row, since) = match (recent.last.row, is_no_answer(error.kind)) {
             (_, false) => (0, now),
             (0, true) => (1, now),
-            (row, true) => (row + 1, recent.last.since),
+            (row, true) => (row + u64::from(!is_again), recent.last.since),
         };
         let words = if error.kind == Kind::Unauthorized { "" } else { error.message.as_str() };
         recent.last = RecentCalls {
@@ -197,14 +204,14 @@ mod tests {
         faults.answered(&model, at(0));
         let well = seen(1).unwrap();
         assert_eq!((well.kind.as_str(), well.answered, well.answered_at), ("", 1, 6_000));
-        faults.failed(&model, &error(Kind::RateLimited, "slow down"), at(2));
-        faults.failed(&model, &error(Kind::Overloaded, "Overloaded"), at(10));
-        faults.failed(&model, &error(Kind::Timeout, "connection reset"), at(70));
+        faults.failed(&model, &error(Kind::RateLimited, "slow down"), "a", at(2));
+        faults.failed(&model, &error(Kind::Overloaded, "Overloaded"), "a", at(10));
+        faults.failed(&model, &error(Kind::Timeout, "connection reset"), "a", at(70));
         let both = seen(80).unwrap();
         assert_eq!((both.kind.as_str(), both.words.as_str()), ("Transient", "connection reset"));
         assert_eq!((both.row, both.since, both.at, both.answered), (2, 6_010, 6_070, 1));
         assert_eq!(both.failed["Overloaded"] + both.failed["RateLimited"], 2);
-        faults.failed(&model, &error(Kind::TooLarge, "one document"), at(75));
+        faults.failed(&model, &error(Kind::TooLarge, "one document"), "a", at(75));
         let after = seen(80).unwrap();
         assert_eq!((after.words.as_str(), after.row), ("connection reset", 0));
         faults.answered(&model, at(80));
@@ -213,11 +220,35 @@ mod tests {
         assert_eq!(seen(700), None);
     }
 
+    /// A provider that answers others is there.
+    #[test]
+    fn one_document_whose_answers_cannot_be_read_is_no_row() {
+        let (faults, model): (_, ModelId) = (RecentByModel::default(), "a:b".parse().unwrap());
+        let now = SystemTime::now();
+        let row = || faults.seen(now).remove(&model).unwrap().row;
+        let unread = Error { status: Some(200), ..error(Kind::Transient, "no text") };
+        for _ in 0..3 {
+            faults.failed(&model, &unread, "first", now);
+        }
+        assert_eq!(row(), 3, "nobody has been answered");
+        faults.answered(&model, now);
+        for _ in 0..5 {
+            faults.failed(&model, &unread, "poison", now);
+        }
+        assert_eq!(row(), 1);
+        faults.failed(&model, &unread, "another", now);
+        assert_eq!(row(), 2);
+        for _ in 0..2 {
+            faults.failed(&model, &error(Kind::Transient, "bad gateway"), "another", now);
+        }
+        assert_eq!(row(), 4, "it does not answer");
+    }
+
     #[test]
     fn of_a_refused_key_no_word_is_told() {
         let (faults, model): (_, ModelId) = (RecentByModel::default(), "a:b".parse().unwrap());
         let now = SystemTime::now();
-        faults.failed(&model, &error(Kind::Unauthorized, "your key sk-123 is bad"), now);
+        faults.failed(&model, &error(Kind::Unauthorized, "your key sk-123 is bad"), "a", now);
         let seen = faults.seen(now).remove(&model).unwrap();
         assert_eq!((seen.kind.as_str(), seen.words.as_str()), ("Unauthorized", ""));
         assert_eq!(faults.words(&model), None);

@@ -80,11 +80,10 @@ impl Dialect {
     #[must_use]
     pub fn restored(self, model: &str, schema: &Value, answer: String) -> String {
         match ((self.vendor.0.schemas)(model), self.schema(model, schema)) {
-            (Keeps::Schema(rules), Form::Kept { wrapped, .. }) => {
-                restore::restored(schema, &answer, wrapped, rules.all_required).unwrap_or(answer)
-            }
-            // Where the tool was left out, the model was told.
-            (Keeps::Tool(rules), Form::Tool { wrapped, .. }) => {
+            // A tool may have been left out, and a server may keep to no schema: the model answers as
+            // it would be told to then.
+            (Keeps::Schema(rules), Form::Kept { wrapped, .. })
+            | (Keeps::Tool(rules), Form::Tool { wrapped, .. }) => {
                 let answer = restore::without_fence(&answer).unwrap_or(answer);
                 restore::restored(schema, &answer, wrapped, rules.all_required).unwrap_or(answer)
             }

@@ -195,6 +195,11 @@ fn what_is_told_in_words_asks_for_json() {
     assert_eq!(Prepared::new(ANTHROPIC, &request).json_mode, None);
     let fenced = "```json\n{\"a\": 1}\n```";
     assert_eq!(ANTHROPIC.restored("model", &schema, fenced.to_owned()), "{\"a\": 1}");
+    // A server that is asked to keep to a schema may not.
+    let kept =
+        json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
+    assert!(matches!(OPENAI.schema("gpt-6", &kept), Form::Kept { .. }));
+    assert_eq!(OPENAI.restored("gpt-6", &kept, fenced.to_owned()), "{\"a\": 1}");
 }
 
 mod random {

@@ -91,6 +91,24 @@ fn what_a_bound_on_output_costs_is_part_of_the_cause() {
 }
 
 #[test]
+fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
+    let (model, class) = model();
+    let held = Held::default();
+    let turn = Waits { turn: 7, binding: Some(WaitsFor::Tokens), ..Waits::default() };
+    let mut snapshot = Snapshot::default();
+    snapshot.dimensions.combined =
+        DimensionSnapshot { limit: 60, used: 60, ..DimensionSnapshot::default() };
+    for (factor, is_told) in [(0.06, true), (0.98, false)] {
+        snapshot.factor = factor;
+        let seen = (Some((&model, &snapshot)), &held, None, &[][..]);
+        let sentence = answer(&class, &turn, None, None, seen).sentence;
+        assert!(sentence.starts_with("it waits for quota: "), "{sentence}");
+        let told = "; refusals have cut the limit to 6.0 %, and 1 % comes back a minute";
+        assert_eq!(sentence.contains(told), is_told, "{sentence}");
+    }
+}
+
+#[test]
 fn a_run_that_continued_as_new_has_its_class_too() {
     let class = class(
         &json!({ "continued": { "job": { "model": "a:b", "lane": "standard", "tenant": "x" } } }),

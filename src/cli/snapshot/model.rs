@@ -19,6 +19,9 @@ use crate::cli::{
 /// From here on a limit is said to bind: pacing keeps the last part free.
 const FULL: f64 = 0.9;
 
+/// A limit that refusals have cut below this part is told wherever it binds.
+const MUCH_CUT: f64 = 0.9;
+
 /// A model's quota.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(in crate::cli) struct ModelSeen {
@@ -288,13 +291,18 @@ pub(in crate::cli) fn binds(
     let is_full = fullest.part() >= FULL || waiting > 0;
     let name = fullest.limited.name();
     is_full.then(|| {
-        if fullest.used > fullest.effective_limit {
+        let bound = if fullest.used > fullest.effective_limit {
             let (used, limit) = (count(fullest.used), count(fullest.effective_limit));
             format!("{name}: used up, {used} are in use at a limit of {limit}")
         } else {
             let (part, free) = (percent(fullest.part()), count(fullest.headroom));
             format!("{name}: {part} used, {free} free")
+        };
+        if snapshot.factor >= MUCH_CUT {
+            return bound;
         }
+        let part = percent(snapshot.factor);
+        format!("{bound}; refusals have cut the limit to {part}, and 1 % comes back a minute")
     })
 }
 

@@ -126,9 +126,9 @@ async fn a_shard_at_its_end_tells_the_next_one_what_the_quota_admits() {
     let fake = Fake::new(90, 30, {
         let (first, others) = (gate.clone(), others.clone());
         move |task| {
-            let last = (task.shard, task.index >= 20) == (0, true);
-            let queue = if last { Queue::Long } else { Queue::Short };
-            let gate = if task.shard == 0 { &first } else { &others };
+            let is_first = task.shard == 0;
+            let queue = if is_first && task.index >= 20 { Queue::Long } else { Queue::Short };
+            let gate = if is_first { &first } else { &others };
             Act::WaitFor(gate.clone(), DocumentOutcome { queue, ..outcome() })
         }
     });

@@ -26,11 +26,12 @@ pub(super) struct EarlierOutputs(HashMap<String, bool>);
 
 impl EarlierOutputs {
     /// Whether a batch has written this object, by its path in the source. The source itself may be
-    /// an output: who names it wants what is in it.
+    /// an output: who names it wants the answers that are in it, and not what a batch keeps to go on
+    /// with.
     pub(super) async fn wrote(&mut self, base: &Location, path: &str) -> Result<bool, Failure> {
         let parts: Vec<&str> = path.split('/').collect();
-        for (at, part) in parts.iter().enumerate().skip(1) {
-            if !is_ours(part) {
+        for (at, part) in parts.iter().enumerate() {
+            if !is_ours(part) || (at == 0 && *part != places::FOLDER) {
                 continue;
             }
             let Some(folders) = parts.get(..at) else { continue };

@@ -451,7 +451,9 @@ async fn outputs_of_earlier_batches_are_no_documents_of_the_next() {
     for name in ["a.md", "notes.md", "table.md", "report.json"] {
         assert!(found.iter().any(|id| id.ends_with(name)), "{name}: {found:?}");
     }
-    // Who names an output, or says what is wanted, gets it.
+    // Who names an output, or says what is wanted, gets it, but for what a batch keeps to go on with.
+    let named = ids(&path, prefix("yesterday/")).await.unwrap();
+    assert!(named.len() == 4 && !named.iter().any(|id| id.contains("_tidegate")), "{named:?}");
     assert_eq!(ids(&path, prefix("yesterday/results/")).await.unwrap().len(), 1);
     assert_eq!(ids(&path, prefix("*/results/*")).await.unwrap().len(), 2);
 }
