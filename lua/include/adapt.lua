@@ -1,15 +1,17 @@
 -- What answers of the provider change: limits, calls in flight, use by others.
 
--- A refusal takes 2 % off, at most once in ten seconds and down to half. Where a quarter of the
+-- A refusal takes 2 % off, and 5 % where the last minute was not quiet: at most once in ten seconds
+-- and down to half. Where a quarter of the
 -- calls that were admitted since is refused as well the limit is another one than was thought: what
 -- part went well is about what there is, at most half goes at once, and it may go below half; there
 -- 2 % of the calls must be refused for 2 % to go. It begins to come back after a quiet minute.
 local function lower_limits(keys, state, tuning, admitted, now)
-  local STEP, LOWEST, ONCE_IN, QUIET = 0.02, 0.5, 10000000, 60000000
+  local STEP, AGAIN, LOWEST, ONCE_IN, QUIET = 0.02, 0.05, 0.5, 10000000, 60000000
   local ENOUGH_REFUSED, CLEARLY, MOST_AT_ONCE, LEAST = 3, 0.25, 0.5, 0.02
   local slot, lowered = refusals_slot(state), math.max(tuning[RECOVERED_TO], now) - QUIET
   local whole, part = tuning[FACTOR] == 1, 0
-  if whole or now >= tuning[RECOVERED_TO] then
+  local quiet = whole or now >= tuning[RECOVERED_TO]
+  if quiet then
     state[slot] = 0
   end
   if admitted and admitted > lowered and not whole then
@@ -21,7 +23,7 @@ local function lower_limits(keys, state, tuning, admitted, now)
     tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * math.max(MOST_AT_ONCE, 1 - part))
   elseif whole or now >= lowered + ONCE_IN then
     if tuning[FACTOR] > LOWEST then
-      tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - STEP)
+      tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - (quiet and STEP or AGAIN))
     elseif part >= STEP then
       tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * (1 - STEP))
     end
@@ -59,19 +61,23 @@ end
 -- one is the truth. The meter is of the time when the call was admitted: what was in our window
 -- then may have left it (as much as the limit gives in that time), and what is in flight may have
 -- been estimated too low. Of a call that nobody knows, only the limit counts. Tuning begins only
--- when there is something to keep.
+-- when there is something to keep. A meter of every limit that shows no more use than ours says
+-- that refusals have taken too much off: in quiet time 40 % of that comes back in a minute.
 local function observe(state, tuning, model, call, observed_at, stated_at, admitted, now)
-  local UNSURE, NOISE = 0.5, 0.03
+  local UNSURE, NOISE, SHOWN = 0.5, 0.03, 0.000000006666666666666667
+  local agrees = admitted ~= nil
   for dimension = 1, WINDOWED do
     local slot, limit = tuned_slot(dimension), model[LIMITS + dimension]
     local stated = call[stated_at + dimension]
     local observed = admitted and call[observed_at + dimension] or 0
+    agrees = agrees and (limit == 0 or observed > 0 and stated > 0)
     if limit > 0 and (stated > 0 or observed > 0) then
       local lower = stated > 0 and stated < limit * 0.999
       local of_state = dimension_slot(dimension)
       local external = observed > 0 and observed - 1 - state[of_state + TOTAL] or 0
       local left = observed > 0 and (now - admitted) / model[WINDOW] * limit or 0
       local others = external > NOISE * limit + left + UNSURE * state[of_state + HELD]
+      agrees = agrees and not others
       if not tuning and (lower or others) then
         state[TUNED], tuning = 1, new_tuning(now)
       end
@@ -84,6 +90,10 @@ local function observe(state, tuning, model, call, observed_at, stated_at, admit
         tuning[slot + EXTERNAL_USE] = others and now + fades or 0
       end
     end
+  end
+  if agrees and tuning and tuning[FACTOR] < 1 and tuning.quiet then
+    local lacks = 1 - tuning[FACTOR]
+    tuning[FACTOR] = tuning[FACTOR] + lacks * math.min(1, tuning.quiet * SHOWN)
   end
   return tuning
 end

@@ -35,7 +35,8 @@ local function new_tuning(now)
 end
 
 -- nil while every limit is as configured. After a quiet minute 1 % a minute of what refusals took
--- comes back; after five minutes without overload the cap goes.
+-- comes back, and `quiet` is the time that has been reckoned just now; after five minutes without
+-- overload the cap goes.
 local function load_tuning(keys, state, model, now)
   local RECOVERY, CAP_FORGOTTEN = 0.00000000016666666666666667, 300000000
   local STATED_FOR = 10
@@ -65,7 +66,8 @@ local function load_tuning(keys, state, model, now)
     end
   end
   if tuning[FACTOR] < 1 and now > tuning[RECOVERED_TO] then
-    tuning[FACTOR] = math.min(1, tuning[FACTOR] + (now - tuning[RECOVERED_TO]) * RECOVERY)
+    tuning.quiet = now - tuning[RECOVERED_TO]
+    tuning[FACTOR] = math.min(1, tuning[FACTOR] + tuning.quiet * RECOVERY)
     tuning[RECOVERED_TO] = now
   end
   if tuning[CAP] > 0 and now - tuning[CAPPED_AT] > CAP_FORGOTTEN then

@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
+use tidegate_types::Spend;
 
 /// `1,234,567`.
 pub(super) fn count(number: u64) -> String {
@@ -51,6 +52,14 @@ pub(super) fn percent(part: f64) -> String {
 /// `$0.0132`, `$12.30`.
 pub(super) fn dollars(amount: f64) -> String {
     if amount >= 1.0 || amount == 0.0 { format!("${amount:.2}") } else { format!("${amount:.4}") }
+}
+
+/// What was spent: `$0.0132`, `unknown`, or `$0.0132 and more` where a price of some is not known.
+pub(super) fn cost(spend: &Spend) -> String {
+    match spend.known_usd().map(dollars) {
+        Some(known) if spend.unpriced_calls > 0 => format!("{known} and more"),
+        known => known.unwrap_or_else(|| "unknown".to_owned()),
+    }
 }
 
 /// One number over another; 0 over nothing.

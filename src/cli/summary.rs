@@ -53,14 +53,15 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
     rows.push(("tokens", tokens(progress)));
     rows.push((
         "cost",
-        if spend.cost_usd > 0.0 {
-            dollars(spend.cost_usd)
-        } else if spend.provider_calls == 0 {
+        if spend.provider_calls == 0 {
             "nothing was asked".to_owned()
         } else if spend.input_tokens + spend.output_tokens == 0 {
             "nothing was answered".to_owned()
+        } else if spend.unpriced_calls > 0 {
+            let calls = count(spend.unpriced_calls);
+            format!("{} (no price is known for the model of {calls} calls)", figures::cost(spend))
         } else {
-            "unknown (no price for this model)".to_owned()
+            figures::cost(spend)
         },
     ));
     rows.extend(took.map(|took| ("time", span(took))));
@@ -210,6 +211,7 @@ mod tests {
                 provider_calls: 110,
                 input_tokens: 1_500,
                 output_tokens: 10,
+                unpriced_calls: 110,
                 ..Spend::default()
             },
             ..Totals::default()
@@ -228,7 +230,7 @@ mod tests {
             ("429s", "0"),
             ("waits in Temporal", "0"),
             ("tokens", "1,500 in, 10 out"),
-            ("cost", "unknown (no price for this model)"),
+            ("cost", "unknown (no price is known for the model of 110 calls)"),
             ("time", "1m 5s"),
             ("results", "/data/out/"),
         ];

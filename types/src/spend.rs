@@ -22,12 +22,20 @@ pub struct Spend {
     pub cached_input_tokens: u64,
     /// Output tokens, reasoning included.
     pub output_tokens: u64,
-    /// US dollars; 0 where no price is known.
+    /// US dollars, as far as prices are known.
     pub cost_usd: f64,
+    /// Calls with tokens that no price is known for: [`Self::cost_usd`] is without them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced_calls: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Spend {
-    /// The tokens of a call and their price, without the call itself.
+    /// The tokens of a call and their price, if one is known, without the call itself.
     #[must_use]
     pub fn of_tokens(usage: &Usage, cost_usd: Option<f64>) -> Self {
         Self {
@@ -35,6 +43,7 @@ impl Spend {
             cached_input_tokens: usage.cache_read,
             output_tokens: usage.output,
             cost_usd: cost_usd.unwrap_or(0.0),
+            unpriced_calls: u64::from(cost_usd.is_none() && usage.input() + usage.output > 0),
             ..Self::default()
         }
     }
@@ -52,6 +61,7 @@ impl Spend {
                 .saturating_sub(before.cached_input_tokens),
             output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
             cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+            unpriced_calls: self.unpriced_calls.saturating_sub(before.unpriced_calls),
         }
     }
 
@@ -64,7 +74,14 @@ impl Spend {
     /// Only the calls, without tokens and price.
     #[must_use]
     pub fn calls(self) -> Self {
-        Self { input_tokens: 0, cached_input_tokens: 0, output_tokens: 0, cost_usd: 0.0, ..self }
+        let Self { provider_calls, rate_limited, deferrals, .. } = self;
+        Self { provider_calls, rate_limited, deferrals, ..Self::default() }
+    }
+
+    /// US dollars; `None` where no price is known for anything of it.
+    #[must_use]
+    pub fn known_usd(&self) -> Option<f64> {
+        (self.unpriced_calls == 0 || self.cost_usd > 0.0).then_some(self.cost_usd)
     }
 }
 
@@ -86,6 +103,7 @@ impl AddAssign for Spend {
             cached_input_tokens,
             output_tokens,
             cost_usd,
+            unpriced_calls,
         } = other;
         self.provider_calls += provider_calls;
         self.rate_limited += rate_limited;
@@ -94,6 +112,7 @@ impl AddAssign for Spend {
         self.cached_input_tokens += cached_input_tokens;
         self.output_tokens += output_tokens;
         self.cost_usd += cost_usd;
+        self.unpriced_calls += unpriced_calls;
     }
 }
 
@@ -128,6 +147,7 @@ mod tests {
             cached_input_tokens: 5,
             output_tokens: 6,
             cost_usd: 0.5,
+            unpriced_calls: 7,
         };
         let two = Spend {
             provider_calls: 2,
@@ -137,9 +157,22 @@ mod tests {
             cached_input_tokens: 10,
             output_tokens: 12,
             cost_usd: 1.0,
+            unpriced_calls: 14,
         };
         assert_eq!(one + one, two);
         assert_eq!(one.calls() + one.tokens(), one);
         assert_eq!((two.beyond(one), one.beyond(two)), (one, Spend::default()));
+    }
+
+    #[test]
+    fn a_call_without_a_price_is_no_call_for_nothing() {
+        let usage = Usage { output: 3, ..Usage::default() };
+        let (priced, unpriced) =
+            (Spend::of_tokens(&usage, Some(0.5)), Spend::of_tokens(&usage, None));
+        assert_eq!((priced.unpriced_calls, unpriced.unpriced_calls), (0, 1));
+        assert_eq!(Spend::of_tokens(&Usage::default(), None), Spend::default());
+        assert_eq!((priced.known_usd(), unpriced.known_usd()), (Some(0.5), None));
+        assert_eq!((priced + unpriced).known_usd(), Some(0.5));
+        assert_eq!(Spend::default().known_usd(), Some(0.0));
     }
 }

@@ -92,8 +92,8 @@ pub struct ModelTotals {
     pub cached_input_tokens: u64,
     /// Output tokens.
     pub output_tokens: u64,
-    /// US dollars, of the calls whose price is known.
-    pub cost_usd: f64,
+    /// US dollars, of the calls whose price is known; `null` where it is known of none.
+    pub cost_usd: Option<f64>,
 }
 
 impl From<(u64, Spend)> for ModelTotals {
@@ -104,7 +104,7 @@ impl From<(u64, Spend)> for ModelTotals {
             input_tokens: spend.input_tokens,
             cached_input_tokens: spend.cached_input_tokens,
             output_tokens: spend.output_tokens,
-            cost_usd: rounded_usd(spend.cost_usd),
+            cost_usd: spend.known_usd().map(rounded_usd),
         }
     }
 }

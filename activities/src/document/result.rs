@@ -142,6 +142,7 @@ impl DocumentResult {
             cached_input_tokens: self.cached_input_tokens,
             output_tokens: self.output_tokens,
             cost_usd: self.cost_usd.unwrap_or(0.0),
+            unpriced_calls: if self.cost_usd.is_none() { self.provider_calls } else { 0 },
             ..Spend::default()
         }
     }

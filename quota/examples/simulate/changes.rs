@@ -59,23 +59,28 @@ fn calls(report: &Report) -> usize {
 fn wrong(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
         "Limits that are wrong",
-        "A bucket 60 s deep without headers, 200 workers, 400 k tokens a minute of documents of 2,530 tokens. It is cut to 40 % \
-         after ten minutes and nobody says so; or the configured limit is a third more than there is.",
+        "A bucket 60 s deep, 200 workers, 400 k tokens a minute of documents of 2,530 tokens. It is cut to 40 % \
+         after ten minutes and nobody says so; or the configured limit is a third more than there is. Without headers, and with \
+         such as tell the wrong limit with every answer.",
         &["what", "calls", "429s", "refused", "use in the last ten minutes"],
     );
     const LIMIT: u64 = 400_000;
     let safe = Limits { burst_max: LEARNED, ..Limits::default() };
     let cases = [
-        ("cut to 40 %", Changing::new(LIMIT, CHANGE, 0.4), LIMIT, LIMIT * 2 / 5, 0.01),
-        ("a third too high", Changing::new(LIMIT, 0, 1.0), LIMIT * 4 / 3, LIMIT, 0.03),
+        ("cut to 40 %", CHANGE, 0.4, LIMIT, LIMIT * 2 / 5, 0.01),
+        ("a third too high", 0, 1.0, LIMIT * 4 / 3, LIMIT, 0.03),
     ];
-    for (what, provider, configured, real, most) in cases {
-        let plan = Plan { draw: Document::alike, ..Plan::new(2 * CHANGE, CHANGE, WORKERS) };
+    let cases = cases.into_iter().flat_map(|case| [(case, false), (case, true)]);
+    for ((what, at, part, configured, real, most), headers) in cases {
+        let plan =
+            Plan { draw: Document::alike, headers, ..Plan::new(2 * CHANGE, CHANGE, WORKERS) };
+        let provider = Changing::new(LIMIT, at, part);
+        let what = format!("{what}{}", if headers { ", and headers say otherwise" } else { "" });
         let limits = safe.with(Dimension::Combined, configured);
         let report = bench.run(&plan, Box::new(provider), limits, Lanes::single());
         let part = report.refused_calls().0 as f64 / calls(&report).max(1) as f64;
         table.row([
-            what.to_owned(),
+            what.clone(),
             calls(&report).to_string(),
             report.refused_calls().0.to_string(),
             percent(part),
@@ -90,9 +95,11 @@ fn ramp(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
         "A limit on growth",
         "2 M tokens a minute, but whoever has more than 500 k in a minute may grow by half in a quarter of an hour, and is refused \
-         for five seconds else: 500 k, then 750 k, and so on. 200 workers with an endless backlog, no headers.",
+         for five seconds else: 500 k, then 750 k, and so on. 200 workers with an endless backlog; headers, where there are any, \
+         tell of the minute alone.",
         &[
             "preset",
+            "headers",
             "calls",
             "429s",
             "refused",
@@ -106,8 +113,13 @@ fn ramp(bench: &mut Bench<'_>) -> Table {
     const QUARTER: Micros = 900 * SECOND;
     let quarters = if bench.quick { 2 } else { 4 };
     let safe = Limits { burst_max: LEARNED, ..Limits::default() }.with(Dimension::Combined, LARGE);
-    for (preset, limits) in [("safe", safe), ("known bucket", known(LARGE))] {
-        let plan = Plan::new(quarters * QUARTER, 60 * SECOND, WORKERS);
+    let cases = [
+        ("safe", safe, false),
+        ("known bucket", known(LARGE), false),
+        ("known bucket", known(LARGE), true),
+    ];
+    for (preset, limits, headers) in cases {
+        let plan = Plan { headers, ..Plan::new(quarters * QUARTER, 60 * SECOND, WORKERS) };
         let report =
             bench.run(&plan, Box::new(Ramping::new(LARGE, FLOOR)), limits, Lanes::single());
         let part = report.refused_calls().0 as f64 / calls(&report).max(1) as f64;
@@ -118,6 +130,7 @@ fn ramp(bench: &mut Bench<'_>) -> Table {
         };
         let mut row = vec![
             preset.to_owned(),
+            if headers { "yes" } else { "no" }.to_owned(),
             calls(&report).to_string(),
             report.refused_calls().0.to_string(),
             percent(part),

@@ -90,7 +90,7 @@ impl Plan {
             lost: 0.0,
             skew: (0, 0),
             disturbance: None,
-            in_process: 1,
+            in_process: 100,
             tenant: |_| 0,
             longest_delay: MAX_QUOTA_WAIT,
             seed: 20_261_120,

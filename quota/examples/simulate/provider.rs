@@ -267,17 +267,19 @@ impl Provider for Caching {
     }
 }
 
-/// A bucket whose limit becomes another part of what it was at some time; its headers, where it has
-/// any, go on telling the old one.
+/// A bucket whose limit becomes another part of what it was at some time; its headers go on telling
+/// of the old one.
 pub(crate) struct Changing {
     bucket: Bucket,
+    told: Bucket,
     at: Micros,
     part: f64,
 }
 
 impl Changing {
     pub(crate) fn new(limit: u64, at: Micros, part: f64) -> Self {
-        Self { bucket: Bucket::new(limit, 60.0), at, part }
+        let [bucket, told] = [(); 2].map(|()| Bucket::new(limit, 60.0));
+        Self { bucket, told, at, part }
     }
 
     fn change(&mut self, now: Micros) {
@@ -294,7 +296,19 @@ impl Changing {
 impl Provider for Changing {
     fn admit(&mut self, now: Micros, document: &Document) -> Result<(), Micros> {
         self.change(now);
-        self.bucket.take(now, document.tokens())
+        let taken = self.bucket.take(now, document.tokens());
+        if taken.is_ok() {
+            self.told.charge(now, document.tokens() as f64);
+        }
+        taken
+    }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        self.told.used(now)
+    }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        self.told.reset(now)
     }
 }
 
@@ -346,6 +360,14 @@ impl Provider for Ramping {
             self.risen.push_back((now, self.used));
         }
         Ok(())
+    }
+
+    fn used(&mut self, now: Micros) -> u64 {
+        self.bucket.used(now)
+    }
+
+    fn reset(&mut self, now: Micros) -> Option<Micros> {
+        self.bucket.reset(now)
     }
 }
 

@@ -186,15 +186,12 @@ fn safe_preset(bench: &mut Bench<'_>) -> Table {
     table
 }
 
-/// `max-concurrent-documents` of a worker.
-const IN_PROCESS: usize = 200;
-
 fn asks(bench: &mut Bench<'_>) -> Table {
     let mut table = Table::new(
         "Asks per admission",
         "Known bucket, 2 M tokens a minute; with two dimensions, input and output limits bind in turn. A caller comes back when \
          its ticket says, or after at most five minutes (`gate.max-quota-wait`): 5,000 callers wait for a \
-         quarter of an hour. 200 callers are one process, which asks about those together that wait in it.",
+         quarter of an hour. A hundred callers are one process, which asks about those together that wait in it.",
         &[
             "waiters",
             "dimensions that bind",
@@ -208,7 +205,7 @@ fn asks(bench: &mut Bench<'_>) -> Table {
     let fleets: &[usize] = if bench.quick { &[200] } else { &[200, 5_000] };
     for &workers in fleets {
         for (longest_delay, delay) in [(3_600 * SECOND, "as told"), (300 * SECOND, "5 min")] {
-            let plan = Plan { longest_delay, in_process: IN_PROCESS, ..bench.plan(workers) };
+            let plan = Plan { longest_delay, ..bench.plan(workers) };
             let told = delay == "as told";
             let report =
                 bench.run(&plan, Kind::Bucket60.provider(LARGE), known(LARGE), Lanes::single());

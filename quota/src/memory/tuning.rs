@@ -9,6 +9,7 @@ use crate::{
 };
 
 const STEP: f64 = 0.02;
+const AGAIN: f64 = 0.05;
 const LOWEST: f64 = 0.5;
 const ONCE_IN: f64 = 10e6;
 const QUIET: f64 = 60e6;
@@ -17,6 +18,7 @@ const CLEARLY: f64 = 0.25;
 const MOST_AT_ONCE: f64 = 0.5;
 const LEAST: f64 = 0.02;
 const RECOVERY: f64 = 0.000_000_000_166_666_666_666_666_67;
+const SHOWN: f64 = 0.000_000_006_666_666_666_666_667;
 const CUT: f64 = 0.7;
 const CUT_ONCE_IN: f64 = 2e6;
 const RAISE: f64 = 0.05;
@@ -32,6 +34,8 @@ const STATED_FOR: f64 = 10.0;
 pub(super) struct Tuning {
     pub(super) factor: f64,
     recovered_to: f64,
+    /// The quiet time that was reckoned just now.
+    quiet: f64,
     pub(super) cap: f64,
     peak: f64,
     capped_at: f64,
@@ -59,6 +63,7 @@ impl Tuning {
         Self {
             factor: 1.0,
             recovered_to: now,
+            quiet: 0.0,
             cap: 0.0,
             peak: 0.0,
             capped_at: 0.0,
@@ -83,8 +88,10 @@ impl Tuning {
                 self.stated[dimension] = 0.0;
             }
         }
+        self.quiet = 0.0;
         if self.factor < 1.0 && now > self.recovered_to {
-            self.factor = (self.factor + (now - self.recovered_to) * RECOVERY).min(1.0);
+            self.quiet = now - self.recovered_to;
+            self.factor = (self.factor + self.quiet * RECOVERY).min(1.0);
             self.recovered_to = now;
         }
         if self.cap > 0.0 && now - self.capped_at > CAP_FORGOTTEN {
@@ -146,6 +153,11 @@ impl Tuning {
         self.recovered_to.max(now) - QUIET
     }
 
+    /// The provider's meter shows no more use than ours, of every limit.
+    fn agreed(&mut self) {
+        self.factor += (1.0 - self.factor) * (self.quiet * SHOWN).min(1.0);
+    }
+
     /// Whether refusals are counted anew: after a quiet minute.
     pub(super) fn is_quiet(&self, now: f64) -> bool {
         self.factor >= 1.0 || now >= self.recovered_to
@@ -154,12 +166,12 @@ impl Tuning {
     /// A refusal takes a little off; much, where many of the calls since then were refused as well.
     /// `part` is that of them, and says whether the limits were lowered.
     pub(super) fn lower(&mut self, refused: f64, part: f64, now: f64) -> bool {
-        let whole = self.factor >= 1.0;
+        let (whole, quiet) = (self.factor >= 1.0, self.is_quiet(now));
         if refused >= ENOUGH_REFUSED && part >= CLEARLY {
             self.factor = (self.factor * MOST_AT_ONCE.max(1.0 - part)).max(LEAST);
         } else if whole || now >= self.lowered_at(now) + ONCE_IN {
             if self.factor > LOWEST {
-                self.factor = (self.factor - STEP).max(LOWEST);
+                self.factor = (self.factor - if quiet { STEP } else { AGAIN }).max(LOWEST);
             } else if part >= STEP {
                 self.factor = (self.factor * (1.0 - STEP)).max(LEAST);
             }
@@ -212,11 +224,13 @@ pub(super) fn observe(
     now: f64,
 ) {
     let (limits, window) = (model.limits.effective().map(float), micros(model.limits.window));
+    let mut agrees = admitted.is_some();
     for (dimension, limit) in limits.iter() {
         let limit = *limit;
         let stated =
             meter.limits[dimension].map_or(0.0, |stated| float(model.limits.with_margin(stated)));
         let observed = meter.used[dimension].map(float).zip(admitted);
+        agrees = agrees && (limit <= 0.0 || (observed.is_some() && stated > 0.0));
         if limit <= 0.0 || (stated <= 0.0 && observed.is_none()) {
             continue;
         }
@@ -224,6 +238,7 @@ pub(super) fn observe(
         let external = observed.map_or(0.0, |(observed, _)| observed - total[dimension]);
         let left = observed.map_or(0.0, |(_, admitted)| (now - admitted) / window * limit);
         let others = external > NOISE * limit + left + UNSURE * held[dimension];
+        agrees = agrees && !others;
         if lower || others {
             tuning.get_or_insert_with(|| Tuning::new(now));
         }
@@ -237,6 +252,9 @@ pub(super) fn observe(
             let fades = (external / limit).min(1.0) * window;
             tuning.external[dimension] = if others { now + fades } else { 0.0 };
         }
+    }
+    if let Some(tuning) = tuning.as_mut().filter(|_| agrees) {
+        tuning.agreed();
     }
 }
 

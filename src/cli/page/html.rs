@@ -8,7 +8,7 @@ use tidegate_activities::call::card::RefusedKey;
 use super::chart::CHARTS;
 use crate::cli::{
     advice,
-    figures::{self, count, dollars, percent, ratio, span},
+    figures::{self, cost, count, dollars, percent, ratio, span},
     keys,
     snapshot::{BatchSeen, BudgetSeen, LimitSeen, ModelSeen, Snapshot, WorkerSeen},
 };
@@ -193,7 +193,7 @@ fn of_batch(seen: &BatchSeen, may_act: bool) -> Markup {
                     @if running { " · " (count(totals.in_flight)) " in flight · " (end) }
                     @if let (false, Some(took)) = (running, seen.took()) { " · took " (span(took)) }
                     " · " (format!("{:.0}", seen.per_minute())) " a minute"
-                    " · " (dollars(totals.spend.cost_usd))
+                    " · " (cost(&totals.spend))
                     @if totals.spend.rate_limited > 0 { " · " (count(totals.spend.rate_limited)) " 429s" }
                 }
             }

@@ -10,7 +10,7 @@ use ratatui::{
 
 use crate::cli::{
     advice,
-    figures::{count, counted, dollars, percent, span},
+    figures::{cost, count, counted, percent, span},
     snapshot::{BatchSeen, ModelSeen, Snapshot},
 };
 
@@ -256,7 +256,7 @@ fn of_batch(batch: &BatchSeen) -> Vec<String> {
         count(totals.failed),
         format!("{:.0}", batch.per_minute()),
         eta,
-        dollars(totals.spend.cost_usd),
+        cost(&totals.spend),
     ]
 }
 

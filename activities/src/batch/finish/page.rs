@@ -89,10 +89,13 @@ fn cost(report: &Report) -> String {
     let expected = expected.map_or_else(String::new, |range| {
         format!(" (expected ${:.4} to ${:.4})", range.from, range.to)
     });
-    if spend.cost_usd > 0.0 || spend.provider_calls == 0 {
-        format!("${:.4}{expected}", spend.cost_usd)
-    } else {
-        "unknown: no price for this model".to_owned()
+    match spend.known_usd() {
+        None => "unknown: no price for this model".to_owned(),
+        Some(usd) if spend.unpriced_calls > 0 => {
+            let calls = count(spend.unpriced_calls);
+            format!("${usd:.4}{expected}, without {calls} calls of models that have no price")
+        }
+        Some(usd) => format!("${usd:.4}{expected}"),
     }
 }
 
@@ -156,7 +159,7 @@ fn models(report: &Report) -> Markup {
             tbody { @for (model, sum) in &report.models { tr {
                 td { (model) } td .number { (count(sum.documents)) } td .number { (count(sum.provider_calls)) }
                 td .number { (count(sum.input_tokens)) } td .number { (count(sum.cached_input_tokens)) }
-                td .number { (count(sum.output_tokens)) } td .number { (format!("${:.4}", sum.cost_usd)) }
+                td .number { (count(sum.output_tokens)) } td .number { (sum.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.4}"))) }
             } } }
         } }
         @if !report.unknown_stop_reasons.is_empty() {
