@@ -51,6 +51,7 @@ use tidegate_workflows::contract::{FailureDetails, FailureType, WaitsFor};
 
 pub(crate) use self::provider::provider_failure;
 pub use self::{
+    answer::Shortfall,
     bounds::*,
     retry::{Backoff, Retry},
 };

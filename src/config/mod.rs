@@ -12,6 +12,7 @@
 //!   out
 //! * `spread`: the members of pools among providers and models
 //! * [`span`]: lengths of time; [`size`]: numbers of bytes
+//! * [`temporal`]: what Temporal's own variables and file say
 
 mod build;
 mod check;
@@ -31,6 +32,7 @@ pub mod size;
 pub mod sources;
 pub mod span;
 mod spread;
+pub mod temporal;
 #[cfg(test)]
 mod tests;
 pub mod version;

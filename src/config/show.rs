@@ -4,8 +4,6 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
-use temporalio_client::envconfig::LoadClientConfigProfileOptions;
-use temporalio_common::envconfig::load_client_config_profile;
 
 use super::{
     fault::dotted,
@@ -13,6 +11,7 @@ use super::{
     provider::Key,
     sections::{Config, Temporal},
     sources::DEFAULT,
+    temporal::profile,
 };
 
 /// One key in force.
@@ -54,8 +53,7 @@ pub fn keys(config: &Config) -> Vec<Shown> {
 
 /// What Temporal's own variables and `temporal.toml` say, where the configuration says nothing.
 fn of_temporal(config: &Config) -> Vec<Shown> {
-    let options = LoadClientConfigProfileOptions::default();
-    let Ok(profile) = load_client_config_profile(options, None) else { return Vec::new() };
+    let Ok(profile) = profile() else { return Vec::new() };
     let Temporal { address, namespace, .. } = &config.temporal;
     let keys = [
         ("address", address, profile.address, "TEMPORAL_ADDRESS", "localhost:7233"),
@@ -64,7 +62,9 @@ fn of_temporal(config: &Config) -> Vec<Shown> {
     let unset = keys.into_iter().filter(|(_, ours, ..)| ours.is_none());
     let shown = unset.map(|(key, _, theirs, variable, usual)| {
         let source = match &theirs {
-            Some(_) if std::env::var_os(variable).is_some() => variable,
+            Some(_) if std::env::var_os(variable).is_some_and(|value| !value.is_empty()) => {
+                variable
+            }
             Some(_) => "temporal.toml",
             None => DEFAULT,
         };

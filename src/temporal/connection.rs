@@ -6,20 +6,21 @@ use anyhow::{Context, anyhow};
 use futures::{FutureExt, future::BoxFuture};
 use temporalio_client::{
     Client, ClientOptions, Connection, ConnectionOptions, GrpcCompression, TlsOptions,
-    UntypedWorkflow, UntypedWorkflowHandle,
-    envconfig::{ConfigError, LoadClientConfigProfileOptions},
+    UntypedWorkflow, UntypedWorkflowHandle, envconfig::ConfigError,
 };
 use temporalio_common::{
     data_converters::{
         DataConverter, DefaultFailureConverter, PayloadConverter, SerializationContextData,
     },
-    envconfig::load_client_config_profile,
     payload_visitor::{PayloadVisitable, decode_payloads},
     telemetry::metrics::TemporalMeter,
 };
 
 use super::codec::Codec;
-use crate::config::{Config, mask};
+use crate::config::{Config, mask, temporal::profile};
+
+/// The namespace where nobody names one.
+const NAMESPACE: &str = "default";
 
 /// Connecting takes milliseconds; a server that takes longer than this is not there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -102,9 +103,11 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions,
             "the Temporal client configuration cannot be used: {error}; check temporal.toml and TEMPORAL_…"
         )
     };
-    let named = LoadClientConfigProfileOptions::default;
-    let (mut connection, mut client) =
-        ClientOptions::load_from_config(named()).map_err(unusable)?;
+    let profile = profile().map_err(unusable)?;
+    let namespace = profile.namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned());
+    let mut client = ClientOptions::new(namespace).build();
+    let of_codec = profile.codec.clone();
+    let mut connection = ConnectionOptions::try_from(profile).map_err(unusable)?;
     if let Some(address) = &config.temporal.address {
         if address.starts_with("http://") {
             // Named as plain: an API key or certificates in the environment are for another server.
@@ -121,8 +124,7 @@ fn options(config: &Config) -> anyhow::Result<(ConnectionOptions, ClientOptions,
         client.namespace.clone_from(namespace);
     }
     // The SDK reads the codec of a profile and leaves it to its caller.
-    let profile = load_client_config_profile(named(), None).map_err(unusable)?;
-    let codec = Codec::of(profile.codec.as_ref(), &client.namespace)?;
+    let codec = Codec::of(of_codec.as_ref(), &client.namespace)?;
     if let Some(codec) = &codec {
         client.data_converter = DataConverter::new(
             PayloadConverter::default(),

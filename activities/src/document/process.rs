@@ -246,17 +246,18 @@ fn judge(
     room: u32,
     has_more: bool,
 ) -> Result<(), Failure> {
+    let short = result.shortfall(room);
     match shard.job.on_cut {
         OnCut::Raise if result.is_cut() && !has_more => {
-            return Err(Failure::truncated_at_cap(room, &result.model));
+            return Err(Failure::truncated_at_cap(short, &result.model));
         }
-        OnCut::Raise if result.is_cut() && attempt.raise() => return Err(Failure::cut(room)),
-        OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(room)),
+        OnCut::Raise if result.is_cut() && attempt.raise() => return Err(Failure::cut(short)),
+        OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(short)),
         _ => {}
     }
     let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
     match valid {
-        Some(Err(wrong)) if result.is_cut() => Err(Failure::truncated_json(room, &wrong)),
+        Some(Err(wrong)) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
         Some(Err(wrong)) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
         Some(Ok(())) | None => Ok(()),
     }

@@ -11,7 +11,7 @@ use crate::{
     batch::{job::Document, places},
     call::{attempt::Attempt, unwritten::Bought},
     document::version::Version,
-    failure::Failure,
+    failure::{Failure, Shortfall},
     fingerprint::Fingerprint,
     storage::{Error, Location},
 };
@@ -157,6 +157,12 @@ impl DocumentResult {
     #[must_use]
     pub fn kept(output: &Location, id: &DocumentId) -> Location {
         output.child(places::FOLDER).child("kept").child(&format!("{id}.json"))
+    }
+
+    /// How it is less than was asked for, if it [is](Self::is_cut); it had room for so many tokens.
+    #[must_use]
+    pub fn shortfall(&self, room: u32) -> Shortfall {
+        Shortfall { is_empty: self.answer.trim().is_empty(), room }
     }
 
     /// Whether the answer is less than was asked for.

@@ -1,9 +1,30 @@
 //! Answers that are cut, empty, or not what the schema asks for.
 
+use std::fmt;
+
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 
 use super::{AT_ONCE, Concerns, Failure, MAX_INVALID_OUTPUTS, Retry};
+
+/// How an answer is less than was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortfall {
+    /// There is nothing in it: a reasoning model may have spent all its tokens on thinking.
+    pub is_empty: bool,
+    /// The output tokens that it had room for.
+    pub room: u32,
+}
+
+impl fmt::Display for Shortfall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { is_empty, room } = self;
+        match is_empty {
+            true => write!(f, "the answer is empty (it had {room} output tokens)"),
+            false => write!(f, "the answer was cut at {room} output tokens"),
+        }
+    }
+}
 
 impl Failure {
     /// An answer does not satisfy the schema; `count` of this document's answers did not.
@@ -15,38 +36,36 @@ impl Failure {
         Self::new(FailureType::InvalidOutput, message, retry)
     }
 
-    /// An answer was cut at so many output tokens, or is empty; the next attempt has more room.
+    /// An answer was cut, or is empty; the next attempt has more room.
     #[must_use]
-    pub fn cut(room: u32) -> Self {
-        let message = format!(
-            "the answer was cut or empty at {room} output tokens; it is asked for again with more room"
-        );
+    pub fn cut(shortfall: Shortfall) -> Self {
+        let message = format!("{shortfall}; it is asked for again with more room");
         Self::new(FailureType::Truncated, message, Retry::After(AT_ONCE))
     }
 
     /// The same, and it stays as it is.
     #[must_use]
-    pub fn truncated(room: u32) -> Self {
+    pub fn truncated(shortfall: Shortfall) -> Self {
         let message = format!(
-            "the answer was cut or empty at {room} output tokens; raise max_output_tokens, or take such answers with \"on_cut\": \"keep\""
+            "{shortfall}; raise max_output_tokens, or take such answers with \"on_cut\": \"keep\""
         );
         Self::never(FailureType::Truncated, message)
     }
 
     /// The same, of a model that writes no more.
     #[must_use]
-    pub fn truncated_at_cap(room: u32, model: &ModelId) -> Self {
+    pub fn truncated_at_cap(shortfall: Shortfall, model: &ModelId) -> Self {
         let message = format!(
-            "the answer was cut or empty at {room} output tokens, which is all that {model} writes; ask for less, read long documents in parts (\"long\"), choose another model, or take such answers with \"on_cut\": \"keep\""
+            "{shortfall}, which is all that {model} writes; ask for less, read long documents in parts (\"long\"), choose another model, or take such answers with \"on_cut\": \"keep\""
         );
         Self::never(FailureType::Truncated, message)
     }
 
     /// A cut answer that would be kept, were it not for the schema.
     #[must_use]
-    pub fn truncated_json(room: u32, reason: &str) -> Self {
+    pub fn truncated_json(shortfall: Shortfall, reason: &str) -> Self {
         let message = format!(
-            "the answer was cut or empty at {room} output tokens and does not satisfy the schema ({reason}); raise max_output_tokens"
+            "{shortfall} and does not satisfy the schema ({reason}); raise max_output_tokens"
         );
         Self::never(FailureType::Truncated, message)
     }

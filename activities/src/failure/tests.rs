@@ -250,7 +250,10 @@ fn a_cut_answer_without_more_room_is_truncated() {
     }
     let again = Failure::never(FailureType::TooLarge, "m").at_another_model();
     assert_eq!(again.clone().without_room(), again, "another model is asked first");
-    let (first, last) = (Failure::cut(100), Failure::truncated(1_600));
+    let short = |is_empty, room| Shortfall { is_empty, room };
+    let (first, last) = (Failure::cut(short(false, 100)), Failure::truncated(short(true, 1_600)));
+    assert!(first.message.starts_with("the answer was cut at 100 output tokens; "));
+    assert!(last.message.starts_with("the answer is empty (it had 1600 output tokens); raise"));
     assert_eq!((first.kind, first.is_retried()), (FailureType::Truncated, true));
     assert_eq!((last.kind, last.is_retried()), (FailureType::Truncated, false));
 }

@@ -201,12 +201,12 @@ async fn disposition(
     let result = DocumentResult::new(document, model, answer, &completion.stop_reason)
         .answering(shard.asks, sent.version)
         .taking(1, completion.usage, cost_usd);
-    let (cut, room) = (result.is_cut(), shard.job.max_output_tokens);
+    let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));
     let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
     let failure = match (shard.job.on_cut, valid) {
         (OnCut::Raise, _) if cut => None,
-        (OnCut::Fail, _) if cut => Some(Failure::truncated(room)),
-        (OnCut::Keep, Some(Err(wrong))) if cut => Some(Failure::truncated_json(room, &wrong)),
+        (OnCut::Fail, _) if cut => Some(Failure::truncated(short)),
+        (OnCut::Keep, Some(Err(wrong))) if cut => Some(Failure::truncated_json(short, &wrong)),
         (_, Some(Err(_))) => return Ok(Disposition::Open),
         (_, Some(Ok(())) | None) => {
             offer(services, &result).await;

@@ -1,5 +1,6 @@
 //! From an answer to the vendor's form back to one to the author's.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::rules::WRAP;
@@ -25,11 +26,30 @@ pub(super) fn restored(
     (value != before).then(|| value.to_string())
 }
 
-/// What stands in a code fence, if that is all there is.
+/// What stands in a code fence, if that is all there is, or if it is JSON in the only fence of an
+/// answer with a word before or behind it.
 pub(super) fn without_fence(answer: &str) -> Option<String> {
-    let inside = answer.trim().strip_prefix("```")?.strip_suffix("```")?;
+    let whole = answer.trim().strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    if let Some(json) = whole.and_then(fenced) {
+        return Some(json.to_owned());
+    }
+    // JSON may hold fences in its texts.
+    if is_json(answer) {
+        return None;
+    }
+    let parts: Vec<&str> = answer.splitn(4, "```").collect();
+    let [_, inside, _] = parts.as_slice() else { return None };
+    fenced(inside).filter(|json| is_json(json)).map(ToOwned::to_owned)
+}
+
+fn fenced(inside: &str) -> Option<&str> {
     let (first, rest) = inside.split_once('\n')?;
-    (first.is_empty() || first.eq_ignore_ascii_case("json")).then(|| rest.trim().to_owned())
+    let first = first.trim_end();
+    (first.is_empty() || first.eq_ignore_ascii_case("json")).then(|| rest.trim())
+}
+
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 /// Takes away fields that are null because they had to be there.

@@ -200,6 +200,16 @@ fn what_is_told_in_words_asks_for_json() {
         json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
     assert!(matches!(OPENAI.schema("gpt-6", &kept), Form::Kept { .. }));
     assert_eq!(OPENAI.restored("gpt-6", &kept, fenced.to_owned()), "{\"a\": 1}");
+    let with_words = format!("Here it is:\n\n{fenced}\n\nAnything else?");
+    assert_eq!(OPENAI.restored("gpt-6", &kept, with_words), "{\"a\": 1}");
+    for as_it_is in [
+        "{\"a\": \"```\\n1\\n```\"}".to_owned(),
+        format!("One:\n{fenced}\nor two:\n{fenced}"),
+        "See:\n```\nno JSON\n```".to_owned(),
+        "```".to_owned(),
+    ] {
+        assert_eq!(OPENAI.restored("gpt-6", &kept, as_it_is.clone()), as_it_is);
+    }
 }
 
 mod random {

@@ -5,6 +5,7 @@ use std::{
     time::SystemTime,
 };
 
+use tidegate_types::Spend;
 use tidegate_workflows::contract::{FailureType, WaitsFor};
 
 use crate::temporal::{HeldBy, LastFailure, Pending};
@@ -16,7 +17,7 @@ const DOCUMENTS: &str = "tidegate.process_";
 const BATCHES: [&str; 2] = ["_batch", "_batches"];
 
 /// Documents by what they wait for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::cli) struct Waits {
     /// With a worker: calling, or waiting in place for a turn that is near.
     pub(in crate::cli) working: u64,
@@ -45,6 +46,8 @@ pub(in crate::cli) struct Waits {
     pub(in crate::cli) money: Option<String>,
     /// When the first and the last of those that wait are tried again.
     pub(in crate::cli) next: Option<(SystemTime, SystemTime)>,
+    /// What their attempts took so far; the batch counts it when they end.
+    pub(in crate::cli) spent: Spend,
     /// A step of the batch itself that has failed and is tried again.
     pub(in crate::cli) step: Option<FailingStep>,
 }
@@ -93,6 +96,9 @@ impl Waits {
         let (mut waits, mut bindings) = (Self::default(), BTreeMap::<WaitsFor, u64>::new());
         waits.step = pending.iter().find_map(FailingStep::of);
         for step in pending.iter().filter(|step| is_of_documents(step)) {
+            if let Some(LastFailure { details, .. }) = &step.failure {
+                waits.spent += Spend::from(details.counts) + details.discarded.spend;
+            }
             if let Some(held) = step.held.as_ref().filter(|held| is_gone(held, live)) {
                 waits.gone += 1;
                 waits.given_up = waits.given_up.max(Some(held.heard + held.patience));
@@ -162,12 +168,13 @@ fn is_of_documents(step: &Pending) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use tidegate_workflows::contract::FailureDetails;
+    use tidegate_workflows::contract::{CallCounts, FailureDetails};
 
     use super::*;
 
     fn failed(next: u64, kind: &str, waits_for: Option<WaitsFor>) -> Pending {
-        let details = FailureDetails { waits_for, ..FailureDetails::default() };
+        let counts = CallCounts { provider_calls: 2, rate_limited: 1, deferrals: 0 };
+        let details = FailureDetails { waits_for, counts, ..FailureDetails::default() };
         Pending {
             activity: "tidegate.process_document".to_owned(),
             next: Some(SystemTime::now() + Duration::from_secs(next)),
@@ -212,6 +219,7 @@ mod tests {
             (1, 3, 1, 1)
         );
         assert_eq!((seen.unwritten, seen.paused), (1, 1));
+        assert_eq!((seen.spent.provider_calls, seen.spent.rate_limited), (14, 7), "of seven");
         assert_eq!(seen.words["RateLimited"], "why");
         assert_eq!(
             seen.backing_off["Transient"], 2,

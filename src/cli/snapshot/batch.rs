@@ -90,11 +90,14 @@ async fn looked(
     temporal: &Temporal,
     batch: Batch,
 ) -> (BatchSeen, Option<Look>) {
-    let known = known(temporal, &batch).await;
+    let mut known = known(temporal, &batch).await;
     let look = match batch.is_running() {
         true => cause::look(config, limiter, temporal, &batch).await.ok(),
         false => None,
     };
+    if let (Known::Progress(progress), Some(look)) = (&mut known, &look) {
+        progress.totals.spend += look.waits.spent;
+    }
     let outlook = look.as_ref().and_then(Outlook::seen);
     let cause = look.as_ref().map(|look| look.cause.clone());
     let failed = match &known {
