@@ -39,7 +39,8 @@ local set = {}
 for dimension = 1, IN_FLIGHT do
   local slot = tuned_slot(dimension) + ORDERED
   if call[dimension] > 0 then
-    tuning[slot] = call[dimension] - 1
+    -- Who sets a limit knows better than what refusals have taught.
+    tuning[slot], tuning[FACTOR] = call[dimension] - 1, 1
   end
   set[dimension] = math.ceil(tuning[slot])
 end

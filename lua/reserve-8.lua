@@ -31,7 +31,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              2, 3   ticket: epoch and position, 0 without a ticket
              4..7   amounts to reserve: requests, input, output, combined tokens
              8      1 to be told what is expected of such calls, 2 also where it is not known what
-                    a cache gives and the provider does not count, 0 if it is known
+                    a cache gives and the provider does not count, 3 also where the provider
+                    holds `max_tokens` and does not say what it counts, 0 if it is known
              9      clock for tests, 0 for the server's
   ARGV[3]  the model, see include/arguments.lua
   ARGV[4]  tenant
@@ -232,7 +233,7 @@ end
 -- lane's virtual time; `shift` moves every turn of the lane at once. Each tenant has a queue of its
 -- own in that time, so that one tenant's thousand documents do not stand before another's first.
 local function decide(asked)
-  local GONE, NEARLY, ASKS_CACHED = 60000000, 10000000, 2
+  local GONE, NEARLY, ASKS_CACHED, ASKS_COUNTING = 60000000, 10000000, 2, 3
   local shift, tail, head = state[lane_at + SHIFT], state[lane_at + TAIL], state[lane_at + HEAD]
   local queued = tail > now - shift
   local verdict = { queued = queued, shift = shift, position = asked.position }
@@ -271,7 +272,7 @@ local function decide(asked)
       local credit, kept = asked.credit, asked.kept
       wait = wait_in_burst(burst, state, model, asked.limits, credit, kept, head, wait, now)
     end
-    if call[8] == ASKS_CACHED then
+    if call[8] == ASKS_CACHED or call[8] == ASKS_COUNTING and counted_by(state) == 0 then
       wait = math.min(wait, longest_unknowing(learned_now(), now))
     end
     verdict.obstacle = { wait = wait, binding = BY_TURN, deficit = 0 }

@@ -127,7 +127,7 @@ local function move_pace(reserved)
 end
 
 local function learn_yield(reserved)
-  local LEAST_YIELD, MOST_YIELD = 0.1, 3
+  local LEAST_YIELD, MOST_YIELD = 0.02, 3
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 and reserved[dimension] > 0 then
       local yield = yield_of(state, dimension)
@@ -229,7 +229,8 @@ end
 if signal == REFUSED then
   if burst then
     local credit = credits(burst, state, model, limits, now)
-    learn_refusal(burst, state, model, limits, credit, now)
+    local alone = admitted_then and state[CANARY] == admitted_then
+    learn_refusal(burst, state, model, limits, credit, alone, now)
   end
   lower_limits(keys, state, tuning, admitted_then, now)
 end

@@ -207,6 +207,12 @@ fn office(extension: &str) -> Option<Format> {
     })
 }
 
+/// Whether a page's name says that it is XHTML.
+pub(crate) fn is_xhtml(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("xhtml"))
+}
+
 fn looks_like_html(bytes: &[u8]) -> bool {
     let head: Vec<u8> = bytes
         .iter()

@@ -51,7 +51,7 @@ pub(crate) fn extract(
         }
         let bytes = match name.map(|name| package.read(&name)) {
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
-            Some(Ok(Some(bytes))) => html::extract(&bytes).ok(),
+            Some(Ok(Some(bytes))) => html::extract_xhtml(&bytes).ok(),
             _ => None,
         };
         match bytes {

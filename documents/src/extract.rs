@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    archive, docx, encoding, epub,
+    archive, detect, docx, encoding, epub,
     format::Format,
     html,
     limits::{Deadline, Limits},
@@ -75,6 +75,7 @@ pub(crate) fn extract_within(
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
             (encoding::decode(bytes)?, None)
         }
+        Format::Html if detect::is_xhtml(name) => (Cow::Owned(html::extract_xhtml(bytes)?), None),
         Format::Html => (Cow::Owned(html::extract(bytes)?), None),
         Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
         Format::Pdf => {

@@ -1,8 +1,9 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
 mod styles;
+mod xhtml;
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use ego_tree::{NodeId, NodeRef, iter::Edge};
 use scraper::{Html, Node, node::Element};
@@ -93,22 +94,36 @@ const UNCLOSED: [&str; 30] = [
     "embed", "source", "track", "wbr", "html", "head", "body",
 ];
 
+/// Reads a page, as XHTML where it says that it is.
 pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
-    let text = match declared(bytes) {
+    let page = decoded(bytes)?;
+    if xhtml::is_declared(&page) { read(&xhtml::as_html(&page)) } else { read(&page) }
+}
+
+/// Reads a page that is XHTML even where it does not say so, such as a book's chapter.
+pub(crate) fn extract_xhtml(bytes: &[u8]) -> Result<String, Unreadable> {
+    read(&xhtml::as_html(&decoded(bytes)?))
+}
+
+fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
+    Ok(match declared(bytes) {
         Some(encoding)
             if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
         {
             encoding::text(encoding, bytes)?
         }
         _ => encoding::decode(bytes)?,
-    };
-    if depth(&text) > MAX_DEPTH {
+    })
+}
+
+fn read(text: &str) -> Result<String, Unreadable> {
+    if depth(text) > MAX_DEPTH {
         return Err(Unreadable::damaged(
             Format::Html,
             format!("its elements are nested more than {MAX_DEPTH} deep"),
         ));
     }
-    let page = Html::parse_document(&text);
+    let page = Html::parse_document(text);
     let but = |hidden: &HashSet<NodeId>| {
         let mut writer = Writer::default();
         walk(&page, hidden, &mut writer);

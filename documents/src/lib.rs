@@ -59,6 +59,7 @@ pub mod records;
 mod sheets;
 mod slides;
 pub mod split;
+mod symbols;
 #[cfg(feature = "parquet")]
 pub mod tables;
 pub mod tokens;

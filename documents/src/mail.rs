@@ -3,9 +3,14 @@
 mod boundaries;
 mod uuencode;
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
-use mail_parser::{Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use mail_parser::{
+    Address, Message, MessageParser, MessagePart, MessagePartId, MimeHeaders as _, PartType,
+};
 
 use crate::{format::Format, html, unreadable::Unreadable};
 
@@ -42,7 +47,7 @@ fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {
         .collect::<Vec<_>>()
         .join("\n");
     let mut parts = vec![header];
-    for body in message.text_bodies() {
+    for body in bodies(message) {
         match &body.body {
             PartType::Html(page) => parts.extend(html::extract(page.as_bytes()).ok()),
             PartType::Text(words) => parts.push(words.replace("\r\n", "\n").trim().to_owned()),
@@ -54,6 +59,61 @@ fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
+}
+
+/// The parts that are the message. Where a message is said in several ways and its plain text is
+/// blank, as some programs leave it, it is the HTML.
+fn bodies<'m>(message: &'m Message<'m>) -> Vec<&'m MessagePart<'m>> {
+    let part = |id: &MessagePartId| message.parts.get(*id as usize);
+    let choices = choices(message);
+    let choice_of = |id: &MessagePartId| choices.get(id).copied();
+    let said: HashSet<MessagePartId> = message
+        .text_body
+        .iter()
+        .filter(|id| part(id).is_some_and(has_words))
+        .filter_map(choice_of)
+        .collect();
+    let mut html: HashMap<MessagePartId, Vec<&MessagePartId>> = HashMap::new();
+    for id in &message.html_body {
+        if let Some(choice) = choice_of(id) {
+            html.entry(choice).or_default().push(id);
+        }
+    }
+    let mut ids = Vec::new();
+    for id in &message.text_body {
+        match choice_of(id) {
+            // Once, for all of its blank parts.
+            Some(choice) if !said.contains(&choice) => {
+                ids.extend(html.remove(&choice).unwrap_or_default());
+            }
+            _ => ids.push(id),
+        }
+    }
+    ids.into_iter().filter_map(part).collect()
+}
+
+/// Of each part that is one of several ways to say the same, where they are together.
+fn choices(message: &Message<'_>) -> HashMap<MessagePartId, MessagePartId> {
+    let mut choices = HashMap::new();
+    // A part comes before those within it.
+    for (id, part) in (0..).zip(&message.parts) {
+        let PartType::Multipart(within) = &part.body else { continue };
+        let is_choice = part.is_content_type("multipart", "alternative");
+        let choice = choices.get(&id).copied().or_else(|| is_choice.then_some(id));
+        choices.extend(choice.iter().flat_map(|choice| within.iter().map(|id| (*id, *choice))));
+    }
+    choices
+}
+
+/// Whether a part has text of which anything is seen.
+fn has_words(part: &MessagePart<'_>) -> bool {
+    let is_seen =
+        |c: char| !c.is_whitespace() && !matches!(c, '\u{200b}'..='\u{200d}' | '\u{feff}');
+    match &part.body {
+        PartType::Text(words) => words.contains(is_seen),
+        PartType::Html(_) => true,
+        _ => false,
+    }
 }
 
 /// An attachment under its name: its text, or why there is none.

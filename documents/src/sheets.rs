@@ -205,16 +205,30 @@ fn is_binary(bytes: &[u8]) -> bool {
 /// A value as a person would write it, on one line.
 fn shown(value: &Data) -> String {
     match value {
-        Data::DateTime(moment) if !moment.is_duration() => {
+        Data::DateTime(moment) if moment.is_duration() => duration(moment.as_f64()),
+        Data::DateTime(moment) => {
             let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
-            let date = format!("{year:04}-{month:02}-{day:02}");
-            if (hour, minute, second) == (0, 0, 0) {
-                date
-            } else {
-                format!("{date} {hour:02}:{minute:02}:{second:02}")
+            let time = format!("{hour:02}:{minute:02}:{second:02}");
+            // Days are counted from 1: before that, there is a time of day and no date.
+            if (0.0..1.0).contains(&moment.as_f64()) {
+                return time;
             }
+            let date = format!("{year:04}-{month:02}-{day:02}");
+            if (hour, minute, second) == (0, 0, 0) { date } else { format!("{date} {time}") }
         }
         Data::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
         other => other.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     }
+}
+
+/// A time that something takes, in hours, minutes and seconds.
+fn duration(days: f64) -> String {
+    let seconds = (days.abs() * 86_400.0).round();
+    if !(0.0..1e15).contains(&seconds) {
+        return days.to_string();
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    let seconds = seconds as u64;
+    let sign = if days < 0.0 && seconds > 0 { "-" } else { "" };
+    format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }

@@ -162,6 +162,96 @@ fn parts_end_where_they_say() {
     );
 }
 
+/// Programs leave the plain text of a message empty and say all of it in HTML.
+#[test]
+fn where_the_plain_text_is_blank_the_html_is_the_message() {
+    let message = |plain: &str, around: (&str, &str)| {
+        format!(
+            "From: a@example.org\r\nSubject: s\r\nMIME-Version: 1.0\r\n{}Content-Type: multipart/alternative; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{plain}\r\n\
+             --b\r\nContent-Type: multipart/related; boundary=c\r\n\r\n\
+             --c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>only <b>here</b></p>\r\n--c--\r\n--b--\r\n{}",
+            around.0, around.1
+        )
+    };
+    let header = "From: a@example.org\nSubject: s";
+    let text = |message: String| read(message.as_bytes(), "a.eml").unwrap().text;
+    for plain in ["", "  \r\n\r\n", "\u{a0}\r\n", "\u{200b}"] {
+        assert_eq!(text(message(plain, ("", ""))), format!("{header}\n\nonly here"), "{plain:?}");
+    }
+    let said = message("Said plainly.", ("", ""));
+    assert_eq!(text(said), format!("{header}\n\nSaid plainly."));
+    // Beside other parts, each of which stays in its place.
+    let mixed = (
+        "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n",
+        "--a\r\nContent-Type: text/plain\r\n\r\nA footer.\r\n--a--\r\n",
+    );
+    assert_eq!(text(message(" ", mixed)), format!("{header}\n\nonly here\n\nA footer."));
+}
+
+/// To a parser of HTML, each of these would stay open and take in the rest of its chapter.
+#[test]
+fn elements_of_a_chapter_may_be_closed_at_once() {
+    let mut book = epub();
+    let chapters =
+        ["<title/>", "<script src=\"x.js\"/>", "<style/>", "<iframe src=\"a/>b\"/>", "<textarea/>"];
+    for element in chapters {
+        let chapter = book.iter_mut().find(|(name, _)| name.ends_with("one.xhtml")).unwrap();
+        chapter.1 = format!(
+            "<html><head>{element}</head><body><h1>Ebb</h1>It <a id=\"p\"/>goes.</body></html>"
+        )
+        .into();
+        let text = read(&package(&book), "a").unwrap().text;
+        assert_eq!(text, "# Ebb\n\nIt goes.\n\n# Flow\n\nIt comes.", "{element}");
+    }
+    // So in a page that is XHTML by its name, by its declaration, or by its namespace.
+    let page =
+        |start: &str| format!("{start}<head><title/></head><body><p>The tide</p></body></html>");
+    let namespace = "<html xmlns=\"http://www.w3.org/1999/xhtml\">";
+    for (start, name) in
+        [("<html>", "a.xhtml"), ("<?xml version=\"1.0\"?><html>", "a.html"), (namespace, "a.htm")]
+    {
+        assert_eq!(read(page(start).as_bytes(), name).unwrap().text, "The tide", "{start}");
+    }
+}
+
+/// A time of day is no date of 1899, and a duration no share of days.
+#[test]
+fn times_and_durations_of_sheets() {
+    const MAIN: &str = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
+    let cell = |place: &str, style: usize, value: &str| {
+        format!("<c r=\"{place}\" s=\"{style}\"><v>{value}</v></c>")
+    };
+    let rows = [
+        "<row r=\"1\">",
+        &cell("A1", 0, "0.3541666666666667"),
+        &cell("B1", 1, "1.5625"),
+        &cell("C1", 2, "46348.5"),
+        "</row><row r=\"2\">",
+        &cell("A2", 0, "0"),
+        &cell("B2", 1, "-0.0625"),
+        "</row>",
+    ]
+    .concat();
+    let mut parts = xlsx();
+    for (name, part) in &mut parts {
+        if name.ends_with("styles.xml") {
+            *part = format!(
+                "<styleSheet xmlns=\"{MAIN}\"><numFmts><numFmt numFmtId=\"165\" formatCode=\"[h]:mm\"/></numFmts>\
+                 <cellXfs><xf numFmtId=\"20\"/><xf numFmtId=\"165\"/><xf numFmtId=\"22\"/></cellXfs></styleSheet>"
+            )
+            .into();
+        } else if name.ends_with("sheet2.xml") {
+            *part =
+                format!("<worksheet xmlns=\"{MAIN}\"><sheetData>{rows}</sheetData></worksheet>")
+                    .into();
+        }
+    }
+    let text = read(&package(&parts), "a.xlsx").unwrap().text;
+    let expected = "08:30:00 | 37:30:00 | 2026-11-22 12:00:00\n00:00:00 | -01:30:00";
+    assert_eq!(text.split_once("## Notes\n\n").unwrap().1, expected);
+}
+
 #[test]
 fn what_is_locked_is_named() {
     let mut book = epub();

@@ -4,7 +4,9 @@
 -- and down to half. Where a quarter of the
 -- calls that were admitted since is refused as well the limit is another one than was thought: what
 -- part went well is about what there is, at most half goes at once, and it may go below half; there
--- 2 % of the calls must be refused for 2 % to go. It begins to come back after a quiet minute.
+-- 2 % of the calls must be refused for 2 % to go. Where all of them were, nothing is known of the
+-- rate: a provider that lets nothing through is not asked for less by asking for less. It begins to
+-- come back after a quiet minute.
 local function lower_limits(keys, state, tuning, admitted, now)
   local STEP, AGAIN, LOWEST, ONCE_IN, QUIET = 0.02, 0.05, 0.5, 10000000, 60000000
   local ENOUGH_REFUSED, CLEARLY, MOST_AT_ONCE, LEAST = 3, 0.25, 0.5, 0.02
@@ -19,7 +21,9 @@ local function lower_limits(keys, state, tuning, admitted, now)
     state[slot] = state[slot] + 1
     part = state[slot] / math.max(1, redis.call('ZCOUNT', keys.ledger, after, '+inf'))
   end
-  if state[slot] >= ENOUGH_REFUSED and part >= CLEARLY then
+  if part >= 1 then
+    return
+  elseif state[slot] >= ENOUGH_REFUSED and part >= CLEARLY then
     tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * math.max(MOST_AT_ONCE, 1 - part))
   elseif whole or now >= lowered + ONCE_IN then
     if tuning[FACTOR] > LOWEST then

@@ -39,11 +39,11 @@ local function hastened(asked, wait)
   return faster > MUCH and wait / math.min(faster, FASTEST) or wait
 end
 
--- The longest wait that a caller is told before it is known what a cache gives: half a minute, and
--- twice that with each minute, for three of them. Told the wait for whole prompts it would sleep
--- long after its turn.
+-- The longest wait that a caller is told before it is known what a cache gives, or what the
+-- provider counts: ten seconds, and twice that with each minute, for four of them. Told the wait
+-- for whole prompts, or for all of `max_tokens`, it would sleep long after its turn.
 local function longest_unknowing(learned, now)
-  local AT_FIRST, MINUTES = 30000000, 3
+  local AT_FIRST, MINUTES = 10000000, 4
   local calls = math.floor(learned[5])
   if calls == 0 or (learned[6] > 0 and now - learned[7] >= CACHE_LIVES) then
     return AT_FIRST

@@ -104,13 +104,16 @@ end
 
 -- A refusal ends all credit. If the window was less than 80 % full it was the burst that was
 -- refused, and half of it goes well; at most once in ten seconds, because a burst is refused often.
--- Else a bucket is emptier than was thought: nothing is left of it now.
-local function learn_refusal(burst, state, model, limits, credit, now)
+-- Else a bucket is emptier than was thought: nothing is left of it now. A call that goes first,
+-- before all others, is no burst.
+local function learn_refusal(burst, state, model, limits, credit, alone, now)
   local FULL, LESSON_ONCE_IN, WENT_WELL = 0.8, 10000000, 0.5
   for dimension = 1, WINDOWED do
     burst.credit[dimension] = 0
   end
-  burst.refused_at, burst.steady_until = now, now + model[WINDOW]
+  if not alone then
+    burst.refused_at, burst.steady_until = now, now + model[WINDOW]
+  end
   local was = math.min(burst.allowance, pace_ahead(state, limits, now))
   if fullness(state, limits, credit) >= FULL then
     for dimension = 1, is_bucket(burst, model) and WINDOWED or 0 do
@@ -119,7 +122,8 @@ local function learn_refusal(burst, state, model, limits, credit, now)
         state[slot + PACE] = math.max(state[slot + PACE], now + model[WINDOW])
       end
     end
-  elseif now - burst.ceiling_at >= LESSON_ONCE_IN and burst.allowance > model[TOLERANCE] then
+  elseif not alone and now - burst.ceiling_at >= LESSON_ONCE_IN
+    and burst.allowance > model[TOLERANCE] then
     burst.ceiling, burst.ceiling_at = math.max(model[TOLERANCE], was * WENT_WELL), now
     burst.allowance = burst.ceiling
   end

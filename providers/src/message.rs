@@ -4,15 +4,19 @@
 //! belong, and providers echo both: "Incorrect API key provided: sk-…", or a validation error with
 //! the whole request in it.
 
+use std::collections::HashMap;
+
 use crate::{call::Request, key::Key};
 
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
 
-/// So many bytes in common with the request are taken for a quotation. Found whenever a quotation
-/// is `ECHO_BYTES + ECHO_STEP` long.
-const ECHO_BYTES: usize = 24;
-const ECHO_STEP: usize = 8;
+/// So many letters and digits in a row that are in the request, too, are a quotation, whatever their
+/// case and what stands between them. English has few phrases as long that everybody uses.
+const ECHO: usize = 18;
+
+/// A text of the request that is shorter is known when the message has all of it, from so many on.
+const SHORT: usize = 8;
 
 /// What a message must not show.
 pub(crate) struct Redactor<'a> {
@@ -62,23 +66,31 @@ impl<'a> Redactor<'a> {
 
     /// Where the message begins to quote the request.
     fn quotation(&self, text: &str) -> Option<usize> {
-        let starts = (0..text.len().saturating_sub(ECHO_BYTES)).step_by(ECHO_STEP);
-        let pieces: Vec<(usize, &str)> = starts
-            .filter_map(|start| {
-                let start = text.floor_char_boundary(start);
-                let end = text.ceil_char_boundary(start + ECHO_BYTES);
-                Some((start, text.get(start..end)?))
-            })
-            .collect();
-        if pieces.is_empty() {
-            return None;
+        let (places, letters): (Vec<usize>, Vec<char>) = folded(text).unzip();
+        let mut pieces = HashMap::new();
+        for (place, piece) in letters.windows(ECHO).enumerate() {
+            pieces.entry(piece).or_insert(place);
         }
-        let texts: Vec<String> = self.texts.iter().map(|text| one_line(text)).collect();
-        let (start, _) =
-            pieces.into_iter().find(|(_, piece)| texts.iter().any(|text| text.contains(piece)))?;
-        // The quotation began up to a step earlier.
-        Some(text.floor_char_boundary(start.saturating_sub(ECHO_STEP)))
+        let starts = self.texts.iter().filter_map(|own| {
+            let own: Vec<char> = folded(own).map(|(_, letter)| letter).collect();
+            match own.len() {
+                0..SHORT => None,
+                SHORT..ECHO => letters.windows(own.len()).position(|piece| piece == own),
+                _ => own.windows(ECHO).filter_map(|piece| pieces.get(piece).copied()).min(),
+            }
+        });
+        places.get(starts.min()?).copied()
     }
+}
+
+/// The letters and digits of a text in small ones, each with its place; JSON's escapes are none.
+fn folded(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut before = ' ';
+    let letters = text.char_indices().filter(move |(_, letter)| {
+        let is_escaped = std::mem::replace(&mut before, *letter) == '\\';
+        letter.is_alphanumeric() && !(is_escaped && matches!(letter, 'n' | 'r' | 't'))
+    });
+    letters.map(|(place, letter)| (place, letter.to_lowercase().next().unwrap_or(letter)))
 }
 
 fn one_line(text: &str) -> String {
@@ -151,6 +163,13 @@ mod tests {
             "{text}"
         );
         assert_eq!(redactor.clean("The model is overloaded."), "The model is overloaded.");
+        for quoting in ["busy: THE PATIENT, MRS EXAMPLE", "near {ample,\\n has-been TOLD on m"] {
+            let text = redactor.clean(quoting);
+            assert!(text.ends_with("[quotes the request]") && text.len() < 30, "{text}");
+        }
+        let short = Request { instructions: "TopSecretPrompt", ..request };
+        let told = Redactor::new(&key, &short).clean("bad: {\"system\":\"topsecretprompt\"}");
+        assert_eq!(told, "bad: {\"system\":\"[quotes the request]");
     }
 
     proptest! {

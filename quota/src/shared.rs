@@ -211,11 +211,12 @@ impl Shared {
         fresh.then_some(*expectation)
     }
 
-    /// Whether to ask what calls of a template use: while nothing is known of them, or of what a
-    /// cache gives where the provider does not count that.
+    /// Whether to ask what calls of a template use: while nothing is known of them, of what a cache
+    /// gives where the provider does not count that, or of what it counts where it does not say.
     pub(crate) fn is_curious(&self, model: &ModelQuota, template: u64) -> bool {
         let cached = |known: Expectation| model.charge.cached_input || known.cached > 0;
-        !self.expectation(model, template).is_some_and(cached)
+        let counting = model.learns_counting() && self.counted.of(&model.id).is_none();
+        counting || !self.expectation(model, template).is_some_and(cached)
     }
 
     pub(crate) fn remember(

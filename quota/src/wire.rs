@@ -84,10 +84,11 @@ fn pack_ask(packed: Packed, model: &ModelQuota, ask: &Ask, lane: u64, clock: u64
         .number(ticket.epoch)
         .number(ticket.position)
         .each(&ask.amounts)
-        .number(match (ask.curious, model.charge.cached_input) {
-            (false, _) => 0,
-            (true, true) => 1,
-            (true, false) => 2,
+        .number(match (ask.curious, model.charge.cached_input, model.learns_counting()) {
+            (false, _, _) => 0,
+            (true, true, false) => 1,
+            (true, false, _) => 2,
+            (true, true, true) => 3,
         })
         .number(clock)
 }

@@ -64,13 +64,13 @@ async fn longest_told<S: Store>(rig: &Rig<S>, callers: std::ops::Range<usize>) -
 
 async fn nobody_sleeps_long_before_it_is_known_what_a_cache_gives<S: Store>(rig: &Rig<S>) {
     let first = longest_told(rig, 0..60).await;
-    assert_eq!(first, Duration::from_secs(30), "nothing is known yet");
+    assert_eq!(first, Duration::from_secs(10), "nothing is known yet");
     for number in 0..3 {
         settled(rig, number, 0).await;
     }
     rig.advance(Duration::from_secs(60));
-    assert_eq!(longest_told(rig, 60..120).await, Duration::from_secs(60));
-    rig.advance(Duration::from_secs(120));
+    assert_eq!(longest_told(rig, 60..120).await, Duration::from_secs(20));
+    rig.advance(Duration::from_secs(180));
     let later = longest_told(rig, 120..180).await;
     assert!(later > Duration::from_secs(130), "it has no cache: {later:?}");
 }

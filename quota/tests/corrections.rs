@@ -30,6 +30,7 @@ both_stores! {
     tokens_of_a_day_are_settled(model(Limits { tokens_per_day: Some(1_000), ..limits(1_000_000) }));
     a_refusal_lowers_the_limits_and_quiet_time_restores_them(model(limits(1_000)));
     a_limit_that_was_cut_is_found_by_what_goes_well(model(limits(1_000)));
+    a_storm_of_refusals_takes_little_off(model(limits(1_000)));
     a_meter_that_agrees_brings_the_limits_back_sooner(model(limits(1_000)));
     a_few_refusals_lower_the_limits_to_half_at_most(model(limits(1_000)));
     a_call_as_large_as_the_whole_limit_survives_a_refusal(model(limits(1_000)));
@@ -190,7 +191,10 @@ async fn tokens_of_a_day_are_settled<S: Store>(rig: &Rig<S>) {
 
 async fn a_refusal_lowers_the_limits_and_quiet_time_restores_them<S: Store>(rig: &Rig<S>) {
     for expected in [980, 980, 929] {
-        let ask = rig.ask(10);
+        // Some go well: else nothing is known of the rate.
+        let (ask, well) = (rig.ask(10), rig.ask(10));
+        rig.reserve(&well).await;
+        used(rig, &well, 10).await;
         rig.reserve(&ask).await;
         refused(rig, &ask, ProviderSignal::Refused, None).await;
         assert_eq!(limit(rig).await, expected, "2 %, then 5 %, at most once in ten seconds");
@@ -202,6 +206,15 @@ async fn a_refusal_lowers_the_limits_and_quiet_time_restores_them<S: Store>(rig:
     assert_eq!(limit(rig).await, 950, "then 1 % a minute");
     rig.advance(Duration::from_secs(600));
     assert_eq!(limit(rig).await, 1_000, "and never above the configured limit");
+}
+
+/// A provider that lets nothing through for a while says nothing about the rate.
+async fn a_storm_of_refusals_takes_little_off<S: Store>(rig: &Rig<S>) {
+    every_nth_is_refused(rig, 1_000, 60).await;
+    every_nth_is_refused(rig, 1, 60).await;
+    assert!(limit(rig).await >= 930, "{}", limit(rig).await);
+    every_nth_is_refused(rig, 1_000, 20).await;
+    assert!(limit(rig).await >= 930, "{}", limit(rig).await);
 }
 
 /// One call a second, of which every n-th is refused.

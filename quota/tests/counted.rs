@@ -15,7 +15,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Rig, SECOND, START, both_stores, model_with_lanes};
+use common::{Rig, SECOND, START, ask, both_stores, model_with_lanes};
 use tidegate_quota::{
     Amounts, Charge, Counted, Decision, Dimension, Lanes, Limits, ModelQuota, PerDimension, Store,
     Ticket,
@@ -274,6 +274,7 @@ fn documented() -> ModelQuota {
 }
 
 both_stores! {
+    nobody_sleeps_long_before_it_is_known_what_counts(openai());
     what_is_used_counts(openai());
     what_is_used_counts_early(openai());
     the_larger_counts(openai());
@@ -289,4 +290,17 @@ both_stores! {
     short_calls_count_with_their_bounds(openai());
     short_calls_count_with_their_bounds_early(openai());
     nothing_is_learned_where_it_is_documented(documented());
+}
+
+/// Told the wait for all of the bound, callers would sleep through the turns that come sooner.
+async fn nobody_sleeps_long_before_it_is_known_what_counts<S: Store>(rig: &Rig<S>) {
+    let mut longest = Duration::ZERO;
+    for number in 0..400 {
+        let call = ask(format!("q{number}"), Amounts::call(INPUT, BOUND));
+        let call = Ask { curious: true, ..call };
+        if let Decision::Wait { wait, .. } = rig.reserve(&call).await {
+            longest = longest.max(wait);
+        }
+    }
+    assert_eq!(longest, Duration::from_secs(10));
 }

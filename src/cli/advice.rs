@@ -73,7 +73,7 @@ pub(super) fn next(kind: &str, model: Option<&ModelId>) -> String {
                 format!("; where an operator's limit is named, `tidegate limits clear {model}`")
             });
             format!(
-                "read long documents in parts (--long map_reduce), or choose a model with more room{limit}"
+                "read long documents in parts (--long map_reduce), or choose a model with more room; of a file with too many bytes, raise documents.max-size at the workers{limit}"
             )
         }
         Some(FailureType::Truncated) => {

@@ -39,6 +39,7 @@ pub(super) async fn run(
     args: Args,
     config: Result<Config, ConfigError>,
 ) -> anyhow::Result<Outcome> {
+    let is_usable = config.is_ok();
     let checks = match config {
         Ok(config) => all(&config).await,
         Err(error) => error
@@ -66,7 +67,11 @@ pub(super) async fn run(
             (many, _) => format!("{many} faults"),
         });
     }
-    Ok(if failed == 0 { Outcome::Done } else { Outcome::Faulty })
+    Ok(match failed {
+        0 => Outcome::Done,
+        _ if is_usable => Outcome::Faulty,
+        _ => Outcome::WronglySetUp,
+    })
 }
 
 async fn all(config: &Config) -> Vec<Check> {

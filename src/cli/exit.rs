@@ -15,6 +15,8 @@ pub(super) enum Outcome {
     Done,
     /// 1; what is wrong has been shown.
     Faulty,
+    /// 2: by a wrong configuration; what is wrong has been shown.
+    WronglySetUp,
     /// 3: finished, but some documents failed.
     SomeFailed,
 }
@@ -41,6 +43,7 @@ impl Outcome {
         ExitCode::from(match self {
             Self::Done => 0,
             Self::Faulty => 1,
+            Self::WronglySetUp => 2,
             Self::SomeFailed => 3,
         })
     }

@@ -122,8 +122,14 @@ pub(super) fn roots_hint(why: &str, config: &Config, source: &str, output: &str)
             format!("{place}/").starts_with(&format!("{}/", root.trim_end_matches('/')))
         })
     };
-    let folder =
-        |place: &str| place.rsplit_once('/').map_or(place, |(folder, _)| folder).to_owned();
+    let folder = |place: &str| {
+        let parent =
+            place.trim_end_matches('/').rsplit_once('/').map_or(place, |(parent, _)| parent);
+        // Not the root of everything for what lies right below it.
+        let is_root = parent.ends_with("//") || parent.ends_with(':');
+        (if is_root || place.ends_with('/') { place.trim_end_matches('/') } else { parent })
+            .to_owned()
+    };
     let mut roots = config.storage.roots.clone();
     for place in [source, output] {
         let folder = folder(place.split(['*', '?', '[']).next().unwrap_or(place));
@@ -190,6 +196,9 @@ mod tests {
         let why = "source \"file:///home/me/docs/\" lies outside the allowed roots (file:///data/); choose …";
         let hint = roots_hint(why, &config, "file:///home/me/docs/", "file:///data/out/").unwrap();
         assert!(hint.contains("roots = [\"file:///data\", \"file:///home/me/docs\"]"), "{hint}");
+        let why = "source \"file:///nope\" lies outside the allowed roots (file:///data/)";
+        let hint = roots_hint(why, &config, "file:///nope", "file:///data/out/").unwrap();
+        assert!(hint.contains("roots = [\"file:///data\", \"file:///nope\"]"), "{hint}");
         assert_eq!(roots_hint("no such folder", &config, "a", "b"), None);
     }
 }

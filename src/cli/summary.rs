@@ -56,7 +56,13 @@ pub(super) fn rows(progress: &Progress, took: Option<Duration>) -> Vec<(&'static
         if spend.provider_calls == 0 {
             "nothing was asked".to_owned()
         } else if spend.input_tokens + spend.output_tokens == 0 {
-            "nothing was answered".to_owned()
+            let answered = totals.succeeded > 0;
+            let known = if answered {
+                "unknown (the provider told no tokens)"
+            } else {
+                "nothing was answered"
+            };
+            known.to_owned()
         } else if spend.unpriced_calls > 0 {
             let calls = count(spend.unpriced_calls);
             format!("{} (no price is known for the model of {calls} calls)", figures::cost(spend))

@@ -362,7 +362,7 @@ pub struct Route {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub equivalent: Vec<String>,
     /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
-    /// model.
+    /// model; three at most where the provider refuses or fails, since each of these costs a call.
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,

@@ -476,6 +476,8 @@ impl ProcessDocuments {
         }
         let (documents, renamed) =
             state.plan.as_ref().map_or((0, 0), |plan| (plan.documents, plan.renamed));
+        // Nobody knows when one that is paused goes on.
+        let now = now.filter(|_| !self.children.paused);
         let eta = state.started_at.zip(now).and_then(|(started, now)| {
             let left = documents.saturating_sub(totals.ended());
             contract::eta(started, now, totals.worked(), left)

@@ -49,7 +49,7 @@ impl Caller<'_> {
             return Err(Failure::exceeds_context(model, input, context));
         }
         if let Some(retries) = retries {
-            retries.pay(&self.guard.quota, attempt).await?;
+            retries.pay(&self.guard.quota, attempt, || self.guard.health.words(model)).await?;
         }
         let request = request(attempt, job, model, question.alike()).tokens(input, room.into());
         let learned = self.guard.quota.learned_output(model, question.alike());
@@ -87,7 +87,7 @@ impl Caller<'_> {
         let (job, route) = (&shard.job, &shard.route);
         let (model, provider) = self.choose(attempt, job, route).await?;
         if let Some(retries) = &shard.retries {
-            retries.pay(&self.guard.quota, attempt).await?;
+            retries.pay(&self.guard.quota, attempt, || self.guard.health.words(model)).await?;
         }
         let request = request(attempt, job, model, shard.template).tokens(tokens, 0);
         let call = EmbeddingRequest {

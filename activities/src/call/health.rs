@@ -100,8 +100,13 @@ impl Health {
         Ok(guard)
     }
 
+    /// What the last fault of a model said, while it is not forgotten.
+    pub(crate) fn words(&self, model: &ModelId) -> Option<String> {
+        self.recent.words(model)
+    }
+
     fn open(&self, model: &ModelId, open: Duration) -> Failure {
-        Failure::circuit_open(model, open, self.recent.words(model).as_deref())
+        Failure::circuit_open(model, open, self.words(model).as_deref())
     }
 
     /// What the calls to each model have come to lately.

@@ -24,8 +24,13 @@ impl RetryBudget {
     /// and returns has paid already, so the next payment is due when a call has been made since.
     ///
     /// # Errors
-    /// `BudgetExceeded` when it is spent.
-    pub(crate) async fn pay(&self, quota: &Quota, attempt: &Attempt) -> Result<(), Failure> {
+    /// `BudgetExceeded` when it is spent; `said` tells why calls failed.
+    pub(crate) async fn pay(
+        &self,
+        quota: &Quota,
+        attempt: &Attempt,
+        said: impl FnOnce() -> Option<String>,
+    ) -> Result<(), Failure> {
         if !attempt.must_pay_for_retry() {
             return Ok(());
         }
@@ -37,10 +42,12 @@ impl RetryBudget {
         match quota.count_retry(&self.run, adds).await {
             Some(Retries { spent, added }) if spent > self.calls.saturating_add(added) => {
                 let budget = self.calls.saturating_add(added);
+                let said =
+                    said().map_or_else(String::new, |words| format!("; the last failure: {words}"));
                 Err(Failure::never(
                     FailureType::BudgetExceeded,
                     format!(
-                        "the batch's retry budget of {budget} provider calls beyond the first of each document is spent"
+                        "the batch's retry budget of {budget} provider calls beyond the first of each document is spent{said}"
                     ),
                 ))
             }

@@ -13,9 +13,12 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tidegate_quota::{Quota, Snapshot};
 use tidegate_types::{Lane, ModelId};
-use tidegate_workflows::contract::Target;
+use tidegate_workflows::contract::{FailureType, Target};
 
-use crate::{call::attempt::Attempt, call::guard::Guard, failure::Failure};
+use crate::{
+    call::{attempt::Attempt, guard::Guard},
+    failure::{Failure, RETRIES_PER_DOCUMENT},
+};
 
 /// What is known of a model's queue is used for this long: one question a second, whatever the
 /// number of documents.
@@ -34,7 +37,7 @@ pub struct Route {
     #[serde(default)]
     pub equivalent: Vec<ModelId>,
     /// Refusals in a row, the provider's or the quota's, after which a document goes on to the next
-    /// step.
+    /// step; of the provider's [`RETRIES_PER_DOCUMENT`] at most.
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,
@@ -165,7 +168,13 @@ impl Route {
         // A model that is equivalent to one that is gone stands on the same step.
         let same_step =
             gone && step == 0 && self.step(0).len() > 1 && (refusals as usize) < self.step(0).len();
-        let onward = (gone || refusals >= self.after_refusals) && !self.step(step + 1).is_empty();
+        // A refusal by the provider costs a call: the next model comes before a document's share of the
+        // batch's retry budget is spent. A wait for quota costs none.
+        let enough = match failure.kind {
+            FailureType::QuotaWait => self.after_refusals.into(),
+            _ => u64::from(self.after_refusals).min(RETRIES_PER_DOCUMENT),
+        };
+        let onward = (gone || u64::from(refusals) >= enough) && !self.step(step + 1).is_empty();
         if same_step || onward {
             if !same_step {
                 attempt.next_step();

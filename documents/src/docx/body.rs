@@ -3,6 +3,7 @@
 use super::{lists::Lists, styles::Styles};
 use crate::{
     math,
+    symbols::Symbols,
     xml::{Element, Node},
 };
 
@@ -106,7 +107,7 @@ impl<'a> Body<'a> {
         for node in &parent.children {
             let Node::Element(element) = node else { continue };
             match &*element.name {
-                "t" => words.push_str(&element.text()),
+                "t" => words.push_str(&in_font_of(parent, element.text())),
                 "tab" | "ptab" if &*parent.name != "tabs" => words.push('\t'),
                 "br" | "cr" => words.push('\n'),
                 "noBreakHyphen" => words.push('-'),
@@ -200,8 +201,33 @@ fn is_hidden(run: &Element) -> bool {
     })
 }
 
-/// A letter of a symbol font; those in the private range are known to the font alone.
+/// Fonts that a run may name, for letters of different scripts.
+const FONTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
+
+/// The text of a run; where its font is one of signs, what these mean.
+fn in_font_of(run: &Element, text: String) -> String {
+    if !text.contains(Symbols::is_code) {
+        return text;
+    }
+    let fonts = run.child("rPr").and_then(|properties| properties.child("rFonts"));
+    let symbols = fonts.and_then(|fonts| {
+        FONTS.into_iter().find_map(|script| Symbols::named(&fonts.attribute(script)?))
+    });
+    match symbols {
+        Some(symbols) => text.chars().map(|letter| symbols.meaning(letter)).collect(),
+        None => text,
+    }
+}
+
+/// A letter of a symbol font. One that only a font knows which is not known here is shown to be
+/// missing: a dose or an answer may hang on it.
 fn symbol(element: &Element) -> Option<char> {
     let code = u32::from_str_radix(&element.attribute("char")?, 16).ok()?;
-    char::from_u32(code).filter(|c| !matches!(c, '\u{e000}'..='\u{f8ff}') && !c.is_control())
+    let letter = char::from_u32(code)?;
+    let letter = match element.attribute("font").as_deref().and_then(Symbols::named) {
+        Some(symbols) => symbols.meaning_of_code(letter),
+        None if Symbols::is_code(letter) => char::REPLACEMENT_CHARACTER,
+        None => letter,
+    };
+    (!letter.is_control()).then_some(letter)
 }

@@ -136,6 +136,31 @@ mod tests {
     }
 
     #[test]
+    fn signs_of_symbol_fonts_are_what_they_show() {
+        let sign =
+            |font: &str, code: &str| format!("<w:r><w:sym w:font='{font}' w:char='{code}'/></w:r>");
+        let run = |fonts: &str, text: &str| {
+            format!("<w:r><w:rPr><w:rFonts {fonts}/></w:rPr><w:t>{text}</w:t></w:r>")
+        };
+        let text = body(&format!(
+            "<w:p><w:r><w:t>5 </w:t></w:r>{}<w:r><w:t>g </w:t></w:r>{}{}{}{}</w:p><w:p>{}{}{}</w:p><w:p>{}{}{}</w:p>",
+            sign("Symbol", "F06D"),
+            sign("Symbol", "F0B3"),
+            sign("Symbol", "B1"),
+            sign("Wingdings", "F0FE"),
+            sign("Wingdings 2", "F0A3"),
+            run("w:ascii='Symbol' w:hAnsi='Symbol'", "&#xF061;&#xF062; c"),
+            run("w:hAnsi='Wingdings'", "&#xF0FC;"),
+            run("w:ascii='Arial'", "d"),
+            // Of no meaning here, of an unknown font, and a letter that is what it is.
+            sign("Wingdings", "F0FF"),
+            sign("Sonata", "F026"),
+            sign("Arial", "2264"),
+        ));
+        assert_eq!(text, "5 µg ≥±☑☐\nαβ c✓d\n\u{fffd}\u{fffd}≤");
+    }
+
+    #[test]
     fn a_text_box_is_read_once() {
         let boxed = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>";
         let text = body(&format!(

@@ -40,8 +40,8 @@ const FORGOTTEN: f64 = 300e6;
 const UNKNOWN_YIELD: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
 const CACHE_LIVES: f64 = 240e6;
-const AT_FIRST: f64 = 30e6;
-const MINUTES: f64 = 3.0;
+const AT_FIRST: f64 = 10e6;
+const MINUTES: f64 = 4.0;
 const TOGETHER: f64 = 1e6;
 
 /// The largest of the calls that are due and find no room.

@@ -167,7 +167,9 @@ impl Tuning {
     /// `part` is that of them, and says whether the limits were lowered.
     pub(super) fn lower(&mut self, refused: f64, part: f64, now: f64) -> bool {
         let (whole, quiet) = (self.factor >= 1.0, self.is_quiet(now));
-        if refused >= ENOUGH_REFUSED && part >= CLEARLY {
+        if part >= 1.0 {
+            return false;
+        } else if refused >= ENOUGH_REFUSED && part >= CLEARLY {
             self.factor = (self.factor * MOST_AT_ONCE.max(1.0 - part)).max(LEAST);
         } else if whole || now >= self.lowered_at(now) + ONCE_IN {
             if self.factor > LOWEST {
@@ -201,8 +203,12 @@ impl Tuning {
         }
     }
 
+    /// Who sets a limit knows better than what refusals have taught.
     pub(super) fn set(&mut self, model: &ModelQuota, changes: &LimitChanges) {
         for (limited, change) in changes.iter() {
+            if *change != Change::Keep {
+                self.factor = 1.0;
+            }
             self.set[limited] = match (*change, limited) {
                 (Change::Keep, _) => self.set[limited],
                 (Change::Clear, _) => 0.0,

@@ -103,7 +103,7 @@ fn a_limit_that_refusals_have_cut_is_told_where_it_binds() {
         let seen = (Some((&model, &snapshot)), &held, None, &[][..]);
         let sentence = answer(&class, &turn, None, None, seen).sentence;
         assert!(sentence.starts_with("it waits for quota: "), "{sentence}");
-        let told = "; refusals have cut the limit to 6.0 %, and 1 % comes back a minute";
+        let told = "; refusals have cut the limit to 6.0 %; it comes back by 1 % a minute";
         assert_eq!(sentence.contains(told), is_told, "{sentence}");
     }
 }

@@ -302,7 +302,7 @@ pub(in crate::cli) fn binds(
             return bound;
         }
         let part = percent(snapshot.factor);
-        format!("{bound}; refusals have cut the limit to {part}, and 1 % comes back a minute")
+        format!("{bound}; refusals have cut the limit to {part}; it comes back by 1 % a minute, sooner where headers show room, and at once by `tidegate limits clear {}`", model.id)
     })
 }
 

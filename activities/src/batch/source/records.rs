@@ -132,6 +132,7 @@ pub(super) async fn rows(
         None => (None, stamp.size),
     };
     let binds = size <= WHOLE || size <= MAX_BOUND && known.knows(&within.id);
+    let (id, uri) = (within.id.clone(), within.uri.clone());
     let job = Reading {
         location: location.clone(),
         runtime: Handle::current(),
@@ -143,13 +144,19 @@ pub(super) async fn rows(
     };
     let read = tokio::task::spawn_blocking(move || job.read()).await;
     let name = member.map_or_else(|| location.to_string(), |member| format!("{location}#{member}"));
-    let (mut rows, next) = read
-        .map_err(|error| match error.is_panic() {
-            // A table that is damaged in a way that its reader does not expect.
-            true => Failure::invalid_input(format!("{name} cannot be read: it is damaged")),
-            false => Failure::transient(error.to_string()),
-        })?
-        .map_err(|broken| refused(&name, broken))?;
+    let read = read.map_err(|error| match error.is_panic() {
+        // A table that is damaged in a way that its reader does not expect.
+        true => Failure::invalid_input(format!("{name} cannot be read: it is damaged")),
+        false => Failure::transient(error.to_string()),
+    })?;
+    // What is no text at all is no file of records, whatever its name says: it costs itself alone.
+    if let Err(Broken::Unreadable(fault @ (Unreadable::Binary | Unreadable::Unsupported { .. }))) =
+        &read
+    {
+        let file = Document { unreadable: Some(fault.to_string()), ..Document::file(id, uri) };
+        return Ok((vec![file], None));
+    }
+    let (mut rows, next) = read.map_err(|broken| refused(&name, broken))?;
     if binds {
         known.bind(&mut rows);
     }

@@ -75,19 +75,22 @@ async fn each_record_is_a_document() {
     std::fs::write(path.join("a.csv"), "name,note\nAnna,high\nBert\n").unwrap();
     std::fs::write(path.join("b.txt"), "not,records").unwrap();
     std::fs::write(path.join("c.csv"), "").unwrap();
+    std::fs::write(path.join("d.csv"), b"\x93NUMPY\x01\0v\0{'descr': '<f8'}\0\0").unwrap();
     let root = url::Url::from_directory_path(&path).unwrap();
     let storage = Storage::new([root.as_str()]).unwrap();
     let output = storage.resolve(&format!("{root}out/")).unwrap();
     let records =
         |id: Option<&str>| Records { id: id.map(str::to_owned), text: Some("note".to_owned()) };
-    let source = Source::Prefix(format!("{root}[ab].*"));
+    let source = Source::Prefix(format!("{root}[abd].*"));
     let found = documents(&storage, &job(source.clone(), Some(records(Some("name")))), &output)
         .await
         .unwrap()
         .documents;
     let shown: Vec<_> =
         found.iter().map(|document| (document.id.as_str(), document.text.as_deref())).collect();
-    assert_eq!(shown, [("a.csv__0000002", None), ("a.csv__Anna", Some("high")), ("b.txt", None)]);
+    let [bert, anna] = [("a.csv__0000002", None), ("a.csv__Anna", Some("high"))];
+    assert_eq!(shown, [bert, anna, ("b.txt", None), ("d.csv", None)]);
+    assert!(found[3].unreadable.as_ref().unwrap().contains("binary data"), "it costs itself alone");
     assert!(
         found[0].unreadable.as_ref().unwrap().contains("it has 1 fields, the header 2"),
         "{found:?}"

@@ -334,11 +334,12 @@ impl State {
     }
 
     /// A refusal ends all credit. If the window was not full it was the burst that was refused; else
-    /// nothing is left of a bucket now.
+    /// nothing is left of a bucket now. One that went `alone`, before all others, is no burst.
     pub(super) fn learn_refusal(
         &mut self,
         model: &ModelQuota,
         limits: &PerDimension<f64>,
+        alone: bool,
         now: f64,
     ) {
         let credit = self.credits(model, limits, now);
@@ -348,14 +349,17 @@ impl State {
         let window = micros(model.limits.window);
         let Some(burst) = &mut self.burst else { return };
         burst.credit = PerDimension::default();
-        (burst.refused_at, burst.steady_until) = (now, now + window);
+        if !alone {
+            (burst.refused_at, burst.steady_until) = (now, now + window);
+        }
         if full {
             for (it, limit) in limits.iter().filter(|(_, limit)| bucket && **limit > 0.0) {
                 if self.total.window[it] - credit[it] >= FULL * limit {
                     self.pace[it] = self.pace[it].max(now + window);
                 }
             }
-        } else if now - burst.ceiling_at >= LESSON_ONCE_IN && burst.allowance > tolerance {
+        } else if !alone && now - burst.ceiling_at >= LESSON_ONCE_IN && burst.allowance > tolerance
+        {
             burst.ceiling = tolerance.max(burst.allowance.min(ahead) * WENT_WELL);
             (burst.ceiling_at, burst.allowance) = (now, burst.ceiling);
         }

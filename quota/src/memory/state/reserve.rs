@@ -178,8 +178,10 @@ impl State {
             if !over.any() {
                 obstacle.wait = self.wait_in_burst(asked, obstacle.wait);
             }
-            if ask.curious && !asked.model.charge.cached_input {
-                let template = asked.model.learns_as(ask.template);
+            let model = asked.model;
+            let uncounted = model.learns_counting() && self.counting.known().is_none();
+            if ask.curious && (uncounted || !model.charge.cached_input) {
+                let template = model.learns_as(ask.template);
                 obstacle.wait = obstacle.wait.min(self.longest_unknowing(template, now));
             }
         } else {

@@ -14,7 +14,7 @@ use crate::{
 const DECAY: f64 = 0.99;
 const HALF: f64 = 0.5;
 const EWMA_ALPHA: f64 = 0.03;
-const LEAST_YIELD: f64 = 0.1;
+const LEAST_YIELD: f64 = 0.02;
 const MOST_YIELD: f64 = 3.0;
 
 impl State {
@@ -44,7 +44,8 @@ impl State {
             }
         };
         if settlement.signal == ProviderSignal::Refused {
-            self.learn_refusal(model, &self.in_force(model).limits.window, now);
+            let alone = admitted.is_some_and(|at| self.canary == Canary::Admitted(at));
+            self.learn_refusal(model, &self.in_force(model).limits.window, alone, now);
             self.lower(admitted, now);
         }
         let known = (&self.total.window, &self.held);
