@@ -32,7 +32,8 @@ Arguments (numbers packed as little-endian doubles, times in microseconds)
              4..7   amounts to reserve: requests, input, output, combined tokens
              8      1 to be told what is expected of such calls, 2 also where it is not known what
                     a cache gives and the provider does not count, 3 also where the provider
-                    holds `max_tokens` and does not say what it counts, 0 if it is known
+                    holds `max_tokens` and does not say what it counts, 0 if it is known, and
+                    has been for some minutes
              9      clock for tests, 0 for the server's
   ARGV[3]  the model, see include/arguments.lua
   ARGV[4]  tenant
@@ -272,7 +273,7 @@ local function decide(asked)
       local credit, kept = asked.credit, asked.kept
       wait = wait_in_burst(burst, state, model, asked.limits, credit, kept, head, wait, now)
     end
-    if call[8] == ASKS_CACHED or call[8] == ASKS_COUNTING and counted_by(state) == 0 then
+    if call[8] == ASKS_CACHED or call[8] == ASKS_COUNTING then
       wait = math.min(wait, longest_unknowing(learned_now(), now))
     end
     verdict.obstacle = { wait = wait, binding = BY_TURN, deficit = 0 }

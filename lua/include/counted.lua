@@ -17,8 +17,3 @@ local function add_to_span(state, used, larger, both, now)
     end
   end
 end
-
--- What was found.
-local function counted_by(state)
-  return state[starving_slot(state) + STARVING + COUNTED]
-end

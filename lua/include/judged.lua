@@ -1,4 +1,7 @@
--- How it is found how a provider counts, see counted.lua.
+-- What was found of how a provider counts, see counted.lua, and how it is found.
+local function counted_by(state)
+  return state[starving_slot(state) + STARVING + COUNTED]
+end
 
 -- A call has ended, and used this much: what it counts as that would be settled as `settled`.
 local function judged(state, settled, reserved, input, output)

@@ -1,6 +1,9 @@
 //! What a provider counts of a call, where its documentation leaves that open.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -33,20 +36,34 @@ impl Counted {
     }
 }
 
-/// What is known of each model's provider, in this process.
+/// Turns that were given before it was known are all taken after so long: no wait for quota that
+/// Temporal holds is longer by default.
+const SETTLES: Duration = Duration::from_secs(300);
+
+/// What is known of each model's provider, in this process, and since when.
 #[derive(Debug, Default)]
-pub(crate) struct Known(Mutex<HashMap<ModelId, Counted>>);
+pub(crate) struct Known(Mutex<HashMap<ModelId, (Counted, Instant)>>);
 
 impl Known {
     pub(crate) fn seen(&self, model: &ModelId, counted: Option<Counted>) {
         let mut known = self.0.lock();
         match counted {
-            Some(counted) => known.insert(model.clone(), counted),
-            None => known.remove(model),
-        };
+            Some(counted) if known.get(model).is_some_and(|(known, _)| *known == counted) => {}
+            Some(counted) => {
+                known.insert(model.clone(), (counted, Instant::now()));
+            }
+            None => {
+                known.remove(model);
+            }
+        }
     }
 
     pub(crate) fn of(&self, model: &ModelId) -> Option<Counted> {
-        self.0.lock().get(model).copied()
+        self.0.lock().get(model).map(|(counted, _)| *counted)
+    }
+
+    /// Whether it is known, and the turns of before are taken.
+    pub(crate) fn is_settled(&self, model: &ModelId) -> bool {
+        self.0.lock().get(model).is_some_and(|(_, since)| since.elapsed() > SETTLES)
     }
 }

@@ -215,7 +215,7 @@ impl Shared {
     /// gives where the provider does not count that, or of what it counts where it does not say.
     pub(crate) fn is_curious(&self, model: &ModelQuota, template: u64) -> bool {
         let cached = |known: Expectation| model.charge.cached_input || known.cached > 0;
-        let counting = model.learns_counting() && self.counted.of(&model.id).is_none();
+        let counting = model.learns_counting() && !self.counted.is_settled(&model.id);
         counting || !self.expectation(model, template).is_some_and(cached)
     }
 

@@ -179,8 +179,8 @@ impl State {
                 obstacle.wait = self.wait_in_burst(asked, obstacle.wait);
             }
             let model = asked.model;
-            let uncounted = model.learns_counting() && self.counting.known().is_none();
-            if ask.curious && (uncounted || !model.charge.cached_input) {
+            let unknown = model.learns_counting() || !model.charge.cached_input;
+            if ask.curious && unknown {
                 let template = model.learns_as(ask.template);
                 obstacle.wait = obstacle.wait.min(self.longest_unknowing(template, now));
             }
