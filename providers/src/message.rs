@@ -11,8 +11,9 @@ use crate::{call::Request, key::Key};
 /// Longest message, in characters.
 const MAX_CHARS: usize = 500;
 
-/// So many letters and digits in a row that are in the request, too, are a quotation, whatever their
-/// case and what stands between them. English has few phrases as long that everybody uses.
+/// So many bytes of letters and digits in a row that are in the request, too, are a quotation, whatever
+/// their case and what stands between them. English has few phrases as long that everybody uses; of
+/// Chinese it is six characters.
 const ECHO: usize = 18;
 
 /// A text of the request that is shorter is known when the message has all of it, from so many on.
@@ -66,17 +67,24 @@ impl<'a> Redactor<'a> {
 
     /// Where the message begins to quote the request.
     fn quotation(&self, text: &str) -> Option<usize> {
-        let (places, letters): (Vec<usize>, Vec<char>) = folded(text).unzip();
+        let (mut places, mut letters) = (Vec::new(), String::new());
+        for (place, letter) in folded(text) {
+            letters.push(letter);
+            places.resize(letters.len(), place);
+        }
         let mut pieces = HashMap::new();
-        for (place, piece) in letters.windows(ECHO).enumerate() {
+        for (place, piece) in letters.as_bytes().windows(ECHO).enumerate() {
             pieces.entry(piece).or_insert(place);
         }
         let starts = self.texts.iter().filter_map(|own| {
-            let own: Vec<char> = folded(own).map(|(_, letter)| letter).collect();
+            let own: String = folded(own).map(|(_, letter)| letter).collect();
             match own.len() {
                 0..SHORT => None,
-                SHORT..ECHO => letters.windows(own.len()).position(|piece| piece == own),
-                _ => own.windows(ECHO).filter_map(|piece| pieces.get(piece).copied()).min(),
+                SHORT..ECHO => letters.find(&own),
+                _ => {
+                    let windows = own.as_bytes().windows(ECHO);
+                    windows.filter_map(|piece| pieces.get(piece).copied()).min()
+                }
             }
         });
         places.get(starts.min()?).copied()
@@ -167,6 +175,9 @@ mod tests {
             let text = redactor.clean(quoting);
             assert!(text.ends_with("[quotes the request]") && text.len() < 30, "{text}");
         }
+        let chinese = self::request("潮汐在星期一上升，病人已被告知。");
+        let told = Redactor::new(&key, &chinese).clean("bad: 星期一上升，病人");
+        assert_eq!(told, "bad: [quotes the request]");
         let short = Request { instructions: "TopSecretPrompt", ..request };
         let told = Redactor::new(&key, &short).clean("bad: {\"system\":\"topsecretprompt\"}");
         assert_eq!(told, "bad: {\"system\":\"[quotes the request]");
