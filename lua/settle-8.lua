@@ -56,12 +56,12 @@ Reply: integers
 --- @include "include/state"
 --- @include "include/ledger"
 --- @include "include/tuning"
---- @include "include/adapt"
 --- @include "include/gate"
 --- @include "include/shift"
 --- @include "include/closing"
 --- @include "include/company"
 --- @include "include/burst"
+--- @include "include/adapt"
 --- @include "include/quota"
 --- @include "include/headers"
 --- @include "include/learned"
@@ -70,7 +70,8 @@ Reply: integers
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL, CACHED, ASKS_COUNTED = 0.03, 14, 18, 23, 24, 25
+local EWMA_ALPHA, BELIEVED = 0.03, 0.9
+local OBSERVED_AT, STATED_AT, REFILL, CACHED, ASKS_COUNTED = 14, 18, 23, 24, 25
 
 local call, model = read_arguments(4, 2, 22)
 if not call then
@@ -215,7 +216,10 @@ if packed then
     end
     if burst and tells then
       learn_refill(burst, call[REFILL] or 0)
-      believe(keys, state, burst, model, limits, call, OBSERVED_AT, admitted, now)
+      -- Of limits that refusals have shown to be lower, what headers say is left is not there.
+      if not tuning or tuning[FACTOR] >= BELIEVED then
+        believe(keys, state, burst, model, limits, call, OBSERVED_AT, admitted, now)
+      end
     end
   end
 elseif mode == CHARGED then
@@ -232,7 +236,7 @@ if signal == REFUSED then
     local alone = admitted_then and state[CANARY] == admitted_then
     learn_refusal(burst, state, model, limits, credit, alone, now)
   end
-  lower_limits(keys, state, tuning, admitted_then, now)
+  lower_limits(keys, state, tuning, limits, window, admitted_then, now)
 end
 quota.tuning =
   observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, admitted_then, now)

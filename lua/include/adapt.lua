@@ -1,30 +1,50 @@
 -- What answers of the provider change: limits, calls in flight, use by others.
 
+-- What part of the limits in force there is: since they were lowered last, or the gate opened, the
+-- provider let `went` calls through and then refused one, so it had about as much to give in that
+-- time. A refusal with a window less than 80 % full says nothing of the rate; 1 where it is not
+-- known.
+local function rate_shown(keys, state, limits, window, went, since, now)
+  local OPEN_FOR, WENT = 2000000, 3
+  local open = math.min(window, now - math.max(since, state[GATE]))
+  local full = fullness(state, limits, { 0, 0, 0, 0 })
+  if went < WENT or open < OPEN_FOR or full < FULL then
+    return 1
+  end
+  local calls = math.max(went, redis.call('ZCARD', keys.ledger) - state[refusals_slot(state)])
+  return full * went / calls * window / open
+end
+
 -- A refusal takes 2 % off, and 5 % where the last minute was not quiet: at most once in ten seconds
--- and down to half. Where a quarter of the
--- calls that were admitted since is refused as well the limit is another one than was thought: what
--- part went well is about what there is, at most half goes at once, and it may go below half; there
+-- and down to half. Where what went well since then shows a lower rate, or a quarter of the
+-- calls that were admitted since is refused as well, the limit is another one than was thought: it
+-- falls to what went well, by half at most at once, and may fall below half; there
 -- 2 % of the calls must be refused for 2 % to go. Where all of them were, nothing is known of the
 -- rate: a provider that lets nothing through is not asked for less by asking for less. It begins to
 -- come back after a quiet minute.
-local function lower_limits(keys, state, tuning, admitted, now)
+local function lower_limits(keys, state, tuning, limits, window, admitted, now)
   local STEP, AGAIN, LOWEST, ONCE_IN, QUIET = 0.02, 0.05, 0.5, 10000000, 60000000
   local ENOUGH_REFUSED, CLEARLY, MOST_AT_ONCE, LEAST = 3, 0.25, 0.5, 0.02
   local slot, lowered = refusals_slot(state), math.max(tuning[RECOVERED_TO], now) - QUIET
-  local whole, part = tuning[FACTOR] == 1, 0
+  local whole, part, well = tuning[FACTOR] == 1, 0, 1
   local quiet = whole or now >= tuning[RECOVERED_TO]
   if quiet then
     state[slot] = 0
   end
   if admitted and admitted > lowered and not whole then
     local after = '(' .. string.format('%.0f', lowered)
+    local calls = math.max(1, redis.call('ZCOUNT', keys.ledger, after, '+inf'))
     state[slot] = state[slot] + 1
-    part = state[slot] / math.max(1, redis.call('ZCOUNT', keys.ledger, after, '+inf'))
+    part = state[slot] / calls
+    well = rate_shown(keys, state, limits, window, calls - state[slot], lowered, now)
+    if state[slot] >= ENOUGH_REFUSED and part >= CLEARLY then
+      well = math.min(well, 1 - part)
+    end
   end
   if part >= 1 then
     return
-  elseif state[slot] >= ENOUGH_REFUSED and part >= CLEARLY then
-    tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * math.max(MOST_AT_ONCE, 1 - part))
+  elseif well < 1 - AGAIN then
+    tuning[FACTOR] = math.max(LEAST, tuning[FACTOR] * math.max(MOST_AT_ONCE, well))
   elseif whole or now >= lowered + ONCE_IN then
     if tuning[FACTOR] > LOWEST then
       tuning[FACTOR] = math.max(LOWEST, tuning[FACTOR] - (quiet and STEP or AGAIN))

@@ -8,6 +8,8 @@
 local BURST_FORMAT = '<ddddddddddddddddddddd'
 -- A window fuller than this says nothing about bursts.
 local TOO_FULL = 0.9
+-- A refusal while the window is less full was a burst's, and says nothing of the rate.
+local FULL = 0.8
 
 local function new_burst(state, model, now)
   return {

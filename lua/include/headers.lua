@@ -107,7 +107,7 @@ end
 -- Else a bucket is emptier than was thought: nothing is left of it now. A call that goes first,
 -- before all others, is no burst.
 local function learn_refusal(burst, state, model, limits, credit, alone, now)
-  local FULL, LESSON_ONCE_IN, WENT_WELL = 0.8, 10000000, 0.5
+  local LESSON_ONCE_IN, WENT_WELL = 10000000, 0.5
   for dimension = 1, WINDOWED do
     burst.credit[dimension] = 0
   end

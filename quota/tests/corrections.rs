@@ -30,6 +30,8 @@ both_stores! {
     tokens_of_a_day_are_settled(model(Limits { tokens_per_day: Some(1_000), ..limits(1_000_000) }));
     a_refusal_lowers_the_limits_and_quiet_time_restores_them(model(limits(1_000)));
     a_limit_that_was_cut_is_found_by_what_goes_well(model(limits(1_000)));
+    what_goes_well_between_two_refusals_shows_the_rate(model(limits(1_000)));
+    refusals_of_a_model_with_little_use_show_no_rate(model(limits(1_000)));
     a_storm_of_refusals_takes_little_off(model(limits(1_000)));
     a_meter_that_agrees_brings_the_limits_back_sooner(model(limits(1_000)));
     a_few_refusals_lower_the_limits_to_half_at_most(model(limits(1_000)));
@@ -241,6 +243,40 @@ async fn a_limit_that_was_cut_is_found_by_what_goes_well<S: Store>(rig: &Rig<S>)
     rig.advance(Duration::from_secs(11 * 60));
     let later = limit(rig).await;
     assert!((quarter + 80..=quarter + 110).contains(&later), "1 % a minute comes back: {later}");
+}
+
+/// A call of 20 tokens every so many milliseconds, all of them answered.
+async fn calls_go_well<S: Store>(rig: &Rig<S>, calls: u64, every: u64) {
+    for _ in 0..calls {
+        let ask = rig.ask(20);
+        assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+        used(rig, &ask, 20).await;
+        rig.advance(Duration::from_millis(every));
+    }
+}
+
+async fn one_is_refused<S: Store>(rig: &Rig<S>) {
+    let ask = rig.ask(20);
+    assert_eq!(rig.reserve(&ask).await, Decision::Granted);
+    refused(rig, &ask, ProviderSignal::Refused, None).await;
+}
+
+async fn what_goes_well_between_two_refusals_shows_the_rate<S: Store>(rig: &Rig<S>) {
+    calls_go_well(rig, 40, 1_200).await;
+    one_is_refused(rig).await;
+    assert_eq!(limit(rig).await, 980);
+    rig.advance(Duration::from_secs(1));
+    calls_go_well(rig, 6, 1_500).await;
+    one_is_refused(rig).await;
+    let shown = limit(rig).await;
+    assert!((680..=730).contains(&shown), "120 tokens went in ten seconds: {shown}");
+}
+
+async fn refusals_of_a_model_with_little_use_show_no_rate<S: Store>(rig: &Rig<S>) {
+    one_is_refused(rig).await;
+    calls_go_well(rig, 5, 2_100).await;
+    one_is_refused(rig).await;
+    assert_eq!(limit(rig).await, 929, "5 % of the limit, rounded down");
 }
 
 async fn a_meter_that_agrees_brings_the_limits_back_sooner<S: Store>(rig: &Rig<S>) {

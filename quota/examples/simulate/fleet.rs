@@ -93,7 +93,7 @@ impl Plan {
             in_process: 100,
             tenant: |_| 0,
             longest_delay: MAX_QUOTA_WAIT,
-            seed: 20_261_120,
+            seed: std::env::var("SIM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_120),
             batches: &[],
             draw: Document::draw,
             headers: false,
@@ -438,6 +438,9 @@ impl Fleet<'_> {
             }
             Err(retry_after) => {
                 self.report.refused(now);
+                if std::env::var("SIM_TRACE").is_ok() {
+                    eprintln!("refused {:.1} ra {:.1}", now as f64 / 1e6, retry_after as f64 / 1e6);
+                }
                 let (base, floor) = match (&mut self.limiter, client.held.take()) {
                     (Some(limiter), Some(held)) => {
                         limiter.refused(now, held, retry_after);

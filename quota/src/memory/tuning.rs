@@ -163,14 +163,17 @@ impl Tuning {
         self.factor >= 1.0 || now >= self.recovered_to
     }
 
-    /// A refusal takes a little off; much, where many of the calls since then were refused as well.
-    /// `part` is that of them, and says whether the limits were lowered.
-    pub(super) fn lower(&mut self, refused: f64, part: f64, now: f64) -> bool {
+    /// A refusal takes a little off; much, where what went well since the last one shows a lower
+    /// rate (`shown` is the part of the limits in force that it is), or many of the calls since
+    /// then were refused as well (`part` of them). Says whether the limits were lowered.
+    pub(super) fn lower(&mut self, refused: f64, part: f64, shown: f64, now: f64) -> bool {
         let (whole, quiet) = (self.factor >= 1.0, self.is_quiet(now));
+        let many = refused >= ENOUGH_REFUSED && part >= CLEARLY;
+        let well = if many { shown.min(1.0 - part) } else { shown };
         if part >= 1.0 {
             return false;
-        } else if refused >= ENOUGH_REFUSED && part >= CLEARLY {
-            self.factor = (self.factor * MOST_AT_ONCE.max(1.0 - part)).max(LEAST);
+        } else if well < 1.0 - AGAIN {
+            self.factor = (self.factor * MOST_AT_ONCE.max(well)).max(LEAST);
         } else if whole || now >= self.lowered_at(now) + ONCE_IN {
             if self.factor > LOWEST {
                 self.factor = (self.factor - if quiet { STEP } else { AGAIN }).max(LOWEST);

@@ -17,7 +17,7 @@ const UNPROVEN: f64 = 10e6;
 const WENT_WELL: f64 = 0.5;
 const LESSON_ONCE_IN: f64 = 10e6;
 const A_WEEK: f64 = 604_800e6;
-const FULL: f64 = 0.8;
+pub(super) const FULL: f64 = 0.8;
 const TOO_FULL: f64 = 0.9;
 const CUSHION: f64 = 0.04;
 const CUSHION_OF_HELD: f64 = 0.1;
@@ -79,7 +79,7 @@ impl State {
     }
 
     /// The fullest limit's part of the window that is used, credit taken off.
-    fn fullness(&self, limits: &PerDimension<f64>, credit: &PerDimension<f64>) -> f64 {
+    pub(super) fn fullness(&self, limits: &PerDimension<f64>, credit: &PerDimension<f64>) -> f64 {
         let limited = limits.iter().filter(|(_, limit)| **limit > 0.0);
         let used = limited.map(|(it, limit)| (self.total.window[it] - credit[it]) / limit);
         used.fold(0.0, f64::max)

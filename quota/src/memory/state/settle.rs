@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Canary, Closing, Condition, Entry, State};
+use super::{Canary, Closing, Condition, Entry, State, burst::FULL};
 use crate::{
     dimension::{Amounts, PerDimension},
     memory::tuning::{self, Tuning},
@@ -16,6 +16,9 @@ const HALF: f64 = 0.5;
 const EWMA_ALPHA: f64 = 0.03;
 const LEAST_YIELD: f64 = 0.02;
 const MOST_YIELD: f64 = 3.0;
+const OPEN_FOR: f64 = 2e6;
+const WENT: f64 = 3.0;
+const BELIEVED: f64 = 0.9;
 
 impl State {
     pub(in crate::memory) fn settle(
@@ -46,7 +49,7 @@ impl State {
         if settlement.signal == ProviderSignal::Refused {
             let alone = admitted.is_some_and(|at| self.canary == Canary::Admitted(at));
             self.learn_refusal(model, &self.in_force(model).limits.window, alone, now);
-            self.lower(admitted, now);
+            self.lower(model, admitted, now);
         }
         let known = (&self.total.window, &self.held);
         tuning::observe(&mut self.tuning, model, &settlement.meter, known, admitted, now);
@@ -137,7 +140,10 @@ impl State {
         if tells {
             let limits = self.in_force(model).limits.window;
             self.learn_refill(settlement.meter.refill());
-            self.believe(model, &limits, &settlement.meter, entry.admitted, now);
+            // Of limits that refusals have shown to be lower, what headers say is left is not there.
+            if self.tuning.as_ref().is_none_or(|tuning| tuning.factor >= BELIEVED) {
+                self.believe(model, &limits, &settlement.meter, entry.admitted, now);
+            }
         }
     }
 
@@ -188,20 +194,39 @@ impl State {
     }
 
     /// A call that was admitted at `admitted` was refused.
-    fn lower(&mut self, admitted: Option<f64>, now: f64) {
-        let Some(tuning) = &mut self.tuning else { return };
-        let (lowered, whole, mut part) = (tuning.lowered_at(now), tuning.factor >= 1.0, 0.0);
-        if tuning.is_quiet(now) {
+    fn lower(&mut self, model: &ModelQuota, admitted: Option<f64>, now: f64) {
+        let Some(tuning) = &self.tuning else { return };
+        let (lowered, whole, quiet) =
+            (tuning.lowered_at(now), tuning.factor >= 1.0, tuning.is_quiet(now));
+        let (mut part, mut shown) = (0.0, 1.0);
+        if quiet {
             self.refusals = 0.0;
         }
         if !whole && admitted.is_some_and(|admitted| admitted > lowered) {
             let since = self.ledger.iter().rev().take_while(|(admitted, _)| *admitted > lowered);
+            let calls = float(since.count().max(1) as u64);
             self.refusals += 1.0;
-            part = self.refusals / float(since.count().max(1) as u64);
+            part = self.refusals / calls;
+            shown = self.rate_shown(model, calls - self.refusals, lowered, now);
         }
-        if tuning.lower(self.refusals, part, now) {
+        let Some(tuning) = &mut self.tuning else { return };
+        if tuning.lower(self.refusals, part, shown, now) {
             self.refusals = 0.0;
         }
+    }
+
+    /// What part of the limits in force there is: since they were lowered last, or the gate opened,
+    /// the provider let `went` calls through and then refused one. 1 where it is not known.
+    fn rate_shown(&self, model: &ModelQuota, went: f64, since: f64, now: f64) -> f64 {
+        let window = micros(model.limits.window);
+        let opened = self.gate.as_ref().map_or(0.0, |gate| gate.until);
+        let open = (now - since.max(opened)).min(window);
+        let full = self.fullness(&self.in_force(model).limits.window, &PerDimension::default());
+        if went < WENT || open < OPEN_FOR || full < FULL {
+            return 1.0;
+        }
+        let calls = went.max(float(self.ledger.len() as u64) - self.refusals);
+        full * went / calls * window / open
     }
 
     fn learn_yield(
