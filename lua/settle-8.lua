@@ -61,23 +61,22 @@ Reply: integers
 --- @include "include/closing"
 --- @include "include/company"
 --- @include "include/burst"
---- @include "include/adapt"
 --- @include "include/quota"
 --- @include "include/headers"
+--- @include "include/adapt"
 --- @include "include/learned"
 --- @include "include/counted"
 --- @include "include/judged"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
 local REFUSED, OVERLOADED, SPENT = 1, 2, 3
-local EWMA_ALPHA, BELIEVED = 0.03, 0.9
-local OBSERVED_AT, STATED_AT, REFILL, CACHED, ASKS_COUNTED = 14, 18, 23, 24, 25
+local EWMA_ALPHA, OBSERVED_AT, STATED_AT, REFILL, CACHED, ASKS_COUNTED = 0.03, 14, 18, 23, 24, 25
 
 local call, model = read_arguments(4, 2, 22)
 if not call then
   return model
 end
-local id, reason = ARGV[1], ARGV[4]
+local id = ARGV[1]
 if id == '' then
   return bad_argument(1, 'a reservation id')
 end
@@ -104,15 +103,15 @@ if not quota.tuning and (signal == REFUSED or signal == OVERLOADED) then
 end
 local tuning = quota.tuning
 local limits = limits_now(model, tuning)
-local speed = pace_speed(burst, model)
 local packed = redis.call('HGET', keys.entries, id)
-local outcome, learned, admitted_then = UNKNOWN, nil, nil
+-- When the call that has ended now was admitted, and what was reserved for it.
+local outcome, learned, ended = UNKNOWN, nil, {}
 
 -- Moves the pace clocks by what was used beyond what was reserved, and says by how much the turns
 -- behind are to move. A call that used many times what it reserved stops the model for no longer
 -- than a window: its tokens leave the ledger by then.
 local function move_pace(reserved)
-  local longer, slowest = 0, fullest(state, limits)
+  local longer, slowest, speed = 0, fullest(state, limits), pace_speed(burst, model)
   for dimension = 1, WINDOWED do
     if limits[dimension] > 0 then
       local slot, rate = dimension_slot(dimension) + PACE, limits[dimension] / window
@@ -153,15 +152,15 @@ end
 if packed then
   local admitted, lane, condition, reserved = unpack_entry(packed)
   outcome = condition == SETTLED and BEFORE or DONE
-  admitted_then = outcome == DONE and admitted or nil
+  ended = outcome == DONE and { admitted = admitted, amounts = reserved } or ended
   local tells = outcome == DONE and mode ~= RELEASED and signal == 0
   local counts = tells and call[8] > 0 and (call[ASKS_COUNTED] or 0) > 0
   if counts then
     used[COMBINED] = judged(state, used[COMBINED], reserved, call[9], call[10])
   elseif outcome == DONE and not tells then
     -- It failed, or was never made.
-    local both, bound = reserved[INPUT] + reserved[OUTPUT], reserved[OUTPUT]
-    add_to_span(state, -both, -math.max(reserved[INPUT], bound), -both)
+    local both = reserved[INPUT] + reserved[OUTPUT]
+    add_to_span(state, -both, -math.max(reserved[INPUT], reserved[OUTPUT]), -both)
   end
   if signal == OVERLOADED and outcome == DONE then
     cut_in_flight(tuning, state[dimension_slot(IN_FLIGHT) + TOTAL], now)
@@ -211,15 +210,11 @@ if packed then
     if counts and is_bucket(burst, model, true) and call[OBSERVED_AT + COMBINED] > 0 then
       local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED]
         or limits[COMBINED]
-      local level = call[OBSERVED_AT + COMBINED] - 1
-      judge(state, level, limit, window, admitted, now)
+      judge(state, call[OBSERVED_AT + COMBINED] - 1, limit, window, admitted, now)
     end
     if burst and tells then
       learn_refill(burst, call[REFILL] or 0)
-      -- Of limits that refusals have shown to be lower, what headers say is left is not there.
-      if not tuning or tuning[FACTOR] >= BELIEVED then
-        believe(keys, state, burst, model, limits, call, OBSERVED_AT, admitted, now)
-      end
+      believe(keys, state, burst, model, tuning, call, OBSERVED_AT, admitted, now)
     end
   end
 elseif mode == CHARGED then
@@ -233,17 +228,17 @@ end
 if signal == REFUSED then
   if burst then
     local credit = credits(burst, state, model, limits, now)
-    local alone = admitted_then and state[CANARY] == admitted_then
+    local alone = state[CANARY] == ended.admitted
     learn_refusal(burst, state, model, limits, credit, alone, now)
   end
-  lower_limits(keys, state, tuning, limits, window, admitted_then, now)
+  lower_limits(keys, state, tuning, limits, window, ended, now)
 end
 quota.tuning =
-  observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, admitted_then, now)
+  observe(state, tuning, model, call, OBSERVED_AT, STATED_AT, ended.admitted, now)
 local pause = call[12]
 if pause > 0 then
   local why = signal == SPENT and EXHAUSTED or PAUSED
-  pause = close_gate(keys, state, now, pause, call[13], why, reason, signal == REFUSED)
+  pause = close_gate(keys, state, now, pause, call[13], why, ARGV[4], signal == REFUSED)
 else
   pause = closed_for(state, now)
 end

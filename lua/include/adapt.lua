@@ -1,28 +1,44 @@
 -- What answers of the provider change: limits, calls in flight, use by others.
 
--- What part of the limits in force there is: since they were lowered last, or the gate opened, the
--- provider let `went` calls through and then refused one, so it had about as much to give in that
--- time. A refusal with a window less than 80 % full says nothing of the rate; 1 where it is not
--- known.
-local function rate_shown(keys, state, limits, window, went, since, now)
-  local OPEN_FOR, WENT = 2000000, 3
-  local open = math.min(window, now - math.max(since, state[GATE]))
-  local full = fullness(state, limits, { 0, 0, 0, 0 })
-  if went < WENT or open < OPEN_FOR or full < FULL then
+-- What part of the limits in force there is at most, 1 where it is not known: since they were
+-- lowered last, or the gate opened, the provider let some calls through and then refused one, so it
+-- had less to give in that time than all of these would use. Only the latest calls are looked at. A
+-- refusal with a window less than 80 % full says nothing of the rate.
+local function rate_shown(keys, state, limits, window, refused, since, now)
+  local OPEN_FOR, LATEST_CALLS = 2000000, 256
+  since = math.max(since, state[GATE])
+  if now - since < OPEN_FOR or fullness(state, limits, { 0, 0, 0, 0 }) < FULL then
     return 1
   end
-  local calls = math.max(went, redis.call('ZCARD', keys.ledger) - state[refusals_slot(state)])
-  return full * went / calls * window / open
+  local after = '(' .. string.format('%.0f', since)
+  local ids = redis.call('ZREVRANGEBYSCORE', keys.ledger, '+inf', after, 'LIMIT', 0, LATEST_CALLS)
+  local packed = #ids > 0 and redis.call('HMGET', keys.entries, unpack(ids)) or {}
+  local wanted, shown = { unpack(refused) }, 0
+  for index = 1, #ids do
+    if packed[index] then
+      local admitted, _, _, amounts = unpack_entry(packed[index])
+      since = index == LATEST_CALLS and admitted or since
+      for dimension = 1, WINDOWED do
+        wanted[dimension] = wanted[dimension] + amounts[dimension]
+      end
+    end
+  end
+  for dimension = 1, WINDOWED do
+    if limits[dimension] > 0 then
+      shown = math.max(shown, wanted[dimension] / limits[dimension])
+    end
+  end
+  return shown * window / math.min(window, now - since)
 end
 
 -- A refusal takes 2 % off, and 5 % where the last minute was not quiet: at most once in ten seconds
--- and down to half. Where what went well since then shows a lower rate, or a quarter of the
+-- and down to half. Where what was let through since then shows a lower rate, or a quarter of the
 -- calls that were admitted since is refused as well, the limit is another one than was thought: it
--- falls to what went well, by half at most at once, and may fall below half; there
--- 2 % of the calls must be refused for 2 % to go. Where all of them were, nothing is known of the
--- rate: a provider that lets nothing through is not asked for less by asking for less. It begins to
--- come back after a quiet minute.
-local function lower_limits(keys, state, tuning, limits, window, admitted, now)
+-- falls to what went well, by half at most at once, and may fall below half; there 2 % of the calls
+-- must be refused for 2 % to go. Where all of them were, nothing is known of the rate: a provider
+-- that lets nothing through is not asked for less by asking for less. What was taken off begins to
+-- come back after a quiet minute. `refused` is when the call was admitted, and what was reserved.
+local function lower_limits(keys, state, tuning, limits, window, refused, now)
   local STEP, AGAIN, LOWEST, ONCE_IN, QUIET = 0.02, 0.05, 0.5, 10000000, 60000000
   local ENOUGH_REFUSED, CLEARLY, MOST_AT_ONCE, LEAST = 3, 0.25, 0.5, 0.02
   local slot, lowered = refusals_slot(state), math.max(tuning[RECOVERED_TO], now) - QUIET
@@ -31,12 +47,12 @@ local function lower_limits(keys, state, tuning, limits, window, admitted, now)
   if quiet then
     state[slot] = 0
   end
-  if admitted and admitted > lowered and not whole then
+  if refused.admitted and refused.admitted > lowered and not whole then
     local after = '(' .. string.format('%.0f', lowered)
     local calls = math.max(1, redis.call('ZCOUNT', keys.ledger, after, '+inf'))
     state[slot] = state[slot] + 1
     part = state[slot] / calls
-    well = rate_shown(keys, state, limits, window, calls - state[slot], lowered, now)
+    well = rate_shown(keys, state, limits, window, refused.amounts, lowered, now)
     if state[slot] >= ENOUGH_REFUSED and part >= CLEARLY then
       well = math.min(well, 1 - part)
     end

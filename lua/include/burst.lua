@@ -8,8 +8,8 @@
 local BURST_FORMAT = '<ddddddddddddddddddddd'
 -- A window fuller than this says nothing about bursts.
 local TOO_FULL = 0.9
--- A refusal while the window is less full was a burst's, and says nothing of the rate.
-local FULL = 0.8
+-- As much of pace may be tried though nothing shows that it goes well.
+local UNPROVEN = 10000000
 
 local function new_burst(state, model, now)
   return {
@@ -163,7 +163,7 @@ end
 -- Slow start: grows by 40 % a second (it doubles in two) while the pace is as far ahead as it may
 -- be, but for what is kept for other lanes.
 local function grow(burst, state, model, limits, credit, kept, now)
-  local GROWTH, GROWS_AT_MOST, UNPROVEN = 0.0000004, 1000000, 10000000
+  local GROWTH, GROWS_AT_MOST = 0.0000004, 1000000
   local elapsed = math.min(now - burst.grew_at, GROWS_AT_MOST)
   if pace_ahead(state, limits, now) < burst.allowance * (1 - kept.most) then
     return

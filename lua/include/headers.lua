@@ -2,6 +2,8 @@
 
 -- Calls that were admitted within this of each other come to the provider in any order.
 local TOGETHER = 1000000
+-- A refusal while the window is less full was a burst's, and says nothing of the rate.
+local FULL = 0.8
 
 -- What a meter that was told with a call of `told_at` cannot have counted: of the calls that were
 -- admitted together with it those under way, of later ones all. nil where they are a thousand.
@@ -43,7 +45,8 @@ local function learn_refill(burst, refill)
     if level - burst.lowest >= RISES then
       burst.refilling = 1
     elseif exact and level >= LIKELY * burst.lowest and burst.refilling == 0 then
-      burst.refilling = -1
+      -- And so all that is left may go: it is looked at again.
+      burst.refilling, burst.looked_at = -1, 0
     end
   end
 end
@@ -51,10 +54,17 @@ end
 -- A meter told with the answer to a call that was admitted at `admitted` counts what went before;
 -- what it cannot have counted is added, and the output that calls in flight have yet to write. Of
 -- calls that were admitted together the one that tells most came last. What the meter has forgotten
--- of our window is credit, and what it has left may go at once. Every limit must be told: one that
--- is not might be spent. To look twice a second is enough, and when nothing is in flight any more.
-local function believe(keys, state, burst, model, limits, call, observed_at, admitted, now)
-  local HEADERS_EVERY = 500000
+-- of our window is credit, and what it has left may go: of what is likely a token bucket at once,
+-- else up to ten seconds' worth or twice what may go now, since headers may tell of a minute where
+-- less time is enforced as well. Of limits that refusals have shown to be lower nothing is left as
+-- headers say. Every limit must be told: one that is not might be spent. To look twice a second is
+-- enough, and when nothing is in flight any more.
+local function believe(keys, state, burst, model, tuning, call, observed_at, admitted, now)
+  local HEADERS_EVERY, DOUBLES, BELIEVED = 500000, 2, 0.9
+  local limits = limits_now(model, tuning)
+  if tuning and tuning[FACTOR] < BELIEVED then
+    return
+  end
   if admitted < burst.told_at - TOGETHER or now - burst.refused_at < model[WINDOW] then
     return
   end
@@ -99,6 +109,9 @@ local function believe(keys, state, burst, model, limits, call, observed_at, adm
   end
   burst.looked_at = now
   local to = pace_ahead(state, limits, now) + left
+  if not is_bucket(burst, model, true) then
+    to = math.min(to, math.max(UNPROVEN, DOUBLES * burst.allowance))
+  end
   widen(burst, state, math.min(to, most_allowed(burst, model, now)))
 end
 

@@ -95,6 +95,14 @@ async fn come_back<S: Store>(rig: &Rig<S>, told: Option<u64>) {
     ended(rig, &ask, told).await;
 }
 
+/// Headers that say the same for some seconds, after which all that they show is believed.
+async fn come_back_often<S: Store>(rig: &Rig<S>, told: u64) {
+    for _ in 0..4 {
+        come_back(rig, Some(told)).await;
+        rig.advance(Duration::from_millis(500));
+    }
+}
+
 async fn ended<S: Store>(rig: &Rig<S>, ask: &Ask, told: Option<u64>) {
     told_with_reset(rig, ask, told, None).await;
 }
@@ -162,13 +170,19 @@ async fn a_refused_burst_is_remembered_and_tried_again_after_weeks<S: Store>(rig
     assert!(later > at_once + 7_000, "weeks later more is tried: {later} after {at_once}");
 }
 
+/// Ten seconds' worth after the first answer, and twice as much after each later one.
 async fn headers_say_how_much_may_go_at_once<S: Store>(rig: &Rig<S>) {
     come_back(rig, Some(20_000)).await;
+    let at_first = saturate(rig, Duration::from_millis(50)).await;
+    assert!((9_000..=12_000).contains(&at_first), "{at_first}");
+    rig.advance(Duration::from_secs(120));
+    come_back_often(rig, 20_000).await;
     let at_once = saturate(rig, Duration::from_millis(50)).await;
-    assert!((34_000..=40_000).contains(&at_once), "40,000 are left: {at_once}");
+    assert!((34_000..=40_400).contains(&at_once), "40,000 are left: {at_once}");
 }
 
 async fn headers_free_what_the_provider_has_forgotten<S: Store>(rig: &Rig<S>) {
+    come_back_often(rig, 100).await;
     come_back(rig, Some(100)).await;
     saturate(rig, Duration::from_secs(1)).await;
     rig.advance(Duration::from_secs(20));
@@ -189,7 +203,7 @@ async fn a_header_from_before_says_nothing_of_what_went_since<S: Store>(rig: &Ri
     let early = rig.ask(100);
     rig.reserve(&early).await;
     rig.advance(Duration::from_millis(100));
-    come_back(rig, Some(200)).await;
+    come_back_often(rig, 200).await;
     let burst = saturate(rig, Duration::from_millis(50)).await;
     assert!(burst > 50_000, "{burst}");
     rig.advance(Duration::from_secs(1));
@@ -200,7 +214,7 @@ async fn a_header_from_before_says_nothing_of_what_went_since<S: Store>(rig: &Ri
 
 /// All calls of a burst were admitted at once, and the first of them came to the provider first.
 async fn a_header_of_a_burst_knows_only_what_came_before<S: Store>(rig: &Rig<S>) {
-    come_back(rig, Some(100)).await;
+    come_back_often(rig, 100).await;
     let first = rig.ask(100);
     rig.reserve(&first).await;
     let burst = saturate(rig, Duration::from_millis(50)).await;
@@ -214,7 +228,7 @@ async fn a_header_of_a_burst_knows_only_what_came_before<S: Store>(rig: &Rig<S>)
 /// Two calls that have come back with the whole burst in their headers, or with less where they
 /// were the first of it.
 async fn of_the_headers_of_a_burst_the_one_that_tells_most_came_last<S: Store>(rig: &Rig<S>) {
-    come_back(rig, Some(100)).await;
+    come_back_often(rig, 100).await;
     let (first, last) = (rig.ask(100), rig.ask(100));
     rig.reserve(&first).await;
     let mut burst = Vec::new();
@@ -375,7 +389,8 @@ async fn a_burst_leaves_nothing_for_lanes_that_nobody_uses<S: Store>(rig: &Rig<S
 }
 
 /// A batch as large as a full bucket and a third, on a provider that is known only by its headers.
-/// Each call alone is worth more than two seconds, and each caller sleeps as long as it is told.
+/// Each call alone is worth more than two seconds, and each caller sleeps as long as it was told at
+/// first, when nothing was known: nobody is woken, as those are who wait in a worker.
 async fn a_batch_is_done_when_an_unknown_bucket_allows_it<S: Store>(rig: &Rig<S>) {
     const CALLS: usize = 32;
     const TOKENS: u64 = 2_500;
@@ -410,7 +425,7 @@ async fn a_batch_is_done_when_an_unknown_bucket_allows_it<S: Store>(rig: &Rig<S>
     }
     let took = (rig.now() - start) as f64;
     let ideal = ((CALLS as u64 * TOKENS - LIMIT) * 1_000 + TAKES) as f64;
-    assert!(took <= 1.4 * ideal, "{:.2} times as long as the bucket allows", took / ideal);
+    assert!(took <= 1.7 * ideal, "{:.2} times as long as the bucket allows", took / ideal);
 }
 
 /// A settlement of a call that the store does not know: there was a fleet at work before.

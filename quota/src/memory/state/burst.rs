@@ -22,6 +22,7 @@ const TOO_FULL: f64 = 0.9;
 const CUSHION: f64 = 0.04;
 const CUSHION_OF_HELD: f64 = 0.1;
 const SAVED_UP: f64 = 3e6;
+const DOUBLES: f64 = 2.0;
 const HEADERS_EVERY: f64 = 500e3;
 const COUNTED_SINCE: usize = 1_000;
 const RISES: f64 = 0.2;
@@ -249,7 +250,12 @@ impl State {
                 let level = (sent + level.min(1.0) - sent).max(1e-6);
                 burst.lowest = if burst.lowest > 0.0 { burst.lowest.min(level) } else { level };
                 burst.refilling |= level - burst.lowest >= RISES;
-                burst.likely |= exact && level >= LIKELY * burst.lowest;
+                let likely = exact && level >= LIKELY * burst.lowest;
+                if likely && !burst.likely && !burst.refilling {
+                    // And so all that is left may go: it is looked at again.
+                    burst.looked_at = 0.0;
+                }
+                burst.likely |= likely;
             }
         }
     }
@@ -325,6 +331,12 @@ impl State {
         let allowed = Self::most_allowed(&burst, model, now);
         self.pace = pace;
         let to = self.pace_ahead(limits, now) + left;
+        // Headers may tell of a minute where less time is enforced as well.
+        let to = if self.is_likely_bucket(model) {
+            to
+        } else {
+            to.min(UNPROVEN.max(DOUBLES * burst.allowance))
+        };
         let to = to.min(allowed);
         if let Some(burst) = &mut self.burst {
             burst.credit = credit;

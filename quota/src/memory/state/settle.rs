@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Canary, Closing, Condition, Entry, State, burst::FULL};
 use crate::{
-    dimension::{Amounts, PerDimension},
+    dimension::{Amounts, Dimension, PerDimension},
     memory::tuning::{self, Tuning},
     model::ModelQuota,
     number::{float, micros},
@@ -17,7 +17,7 @@ const EWMA_ALPHA: f64 = 0.03;
 const LEAST_YIELD: f64 = 0.02;
 const MOST_YIELD: f64 = 3.0;
 const OPEN_FOR: f64 = 2e6;
-const WENT: f64 = 3.0;
+const LATEST_CALLS: usize = 256;
 const BELIEVED: f64 = 0.9;
 
 impl State {
@@ -33,7 +33,7 @@ impl State {
         {
             self.tuning = Some(Tuning::new(now));
         }
-        let mut admitted = None;
+        let mut ended = None;
         let outcome = match self.entries.get(&settlement.reservation).cloned() {
             None => {
                 self.begin_steady(model, now);
@@ -42,14 +42,15 @@ impl State {
             Some(Entry { condition: Condition::Settled, .. }) => Settled::Before,
             Some(entry) => {
                 self.end(model, settlement, &entry, now);
-                admitted = Some(entry.admitted);
+                ended = Some(entry);
                 Settled::Done
             }
         };
+        let admitted = ended.as_ref().map(|entry| entry.admitted);
         if settlement.signal == ProviderSignal::Refused {
             let alone = admitted.is_some_and(|at| self.canary == Canary::Admitted(at));
             self.learn_refusal(model, &self.in_force(model).limits.window, alone, now);
-            self.lower(model, admitted, now);
+            self.lower(model, ended.as_ref(), now);
         }
         let known = (&self.total.window, &self.held);
         tuning::observe(&mut self.tuning, model, &settlement.meter, known, admitted, now);
@@ -193,8 +194,8 @@ impl State {
         longer.min(window)
     }
 
-    /// A call that was admitted at `admitted` was refused.
-    fn lower(&mut self, model: &ModelQuota, admitted: Option<f64>, now: f64) {
+    /// A call was refused; nothing is known of it if its entry was gone.
+    fn lower(&mut self, model: &ModelQuota, refused: Option<&Entry>, now: f64) {
         let Some(tuning) = &self.tuning else { return };
         let (lowered, whole, quiet) =
             (tuning.lowered_at(now), tuning.factor >= 1.0, tuning.is_quiet(now));
@@ -202,12 +203,10 @@ impl State {
         if quiet {
             self.refusals = 0.0;
         }
-        if !whole && admitted.is_some_and(|admitted| admitted > lowered) {
-            let since = self.ledger.iter().rev().take_while(|(admitted, _)| *admitted > lowered);
-            let calls = float(since.count().max(1) as u64);
+        if let Some(entry) = refused.filter(|entry| !whole && entry.admitted > lowered) {
             self.refusals += 1.0;
-            part = self.refusals / calls;
-            shown = self.rate_shown(model, calls - self.refusals, lowered, now);
+            part = self.refusals / float(self.admitted_after(lowered).count().max(1) as u64);
+            shown = self.rate_shown(model, &entry.amounts, lowered, now);
         }
         let Some(tuning) = &mut self.tuning else { return };
         if tuning.lower(self.refusals, part, shown, now) {
@@ -215,18 +214,39 @@ impl State {
         }
     }
 
-    /// What part of the limits in force there is: since they were lowered last, or the gate opened,
-    /// the provider let `went` calls through and then refused one. 1 where it is not known.
-    fn rate_shown(&self, model: &ModelQuota, went: f64, since: f64, now: f64) -> f64 {
-        let window = micros(model.limits.window);
-        let opened = self.gate.as_ref().map_or(0.0, |gate| gate.until);
-        let open = (now - since.max(opened)).min(window);
-        let full = self.fullness(&self.in_force(model).limits.window, &PerDimension::default());
-        if went < WENT || open < OPEN_FOR || full < FULL {
+    /// The calls in the window that were admitted later than `since`, the last one first.
+    fn admitted_after(&self, since: f64) -> impl Iterator<Item = &(f64, String)> {
+        self.ledger.iter().rev().take_while(move |(admitted, _)| *admitted > since)
+    }
+
+    /// What part of the limits in force there is at most, 1 where it is not known: since they were
+    /// lowered last, or the gate opened, the provider let some calls through and then refused one,
+    /// so it had less to give in that time than all of these would use.
+    fn rate_shown(
+        &self,
+        model: &ModelQuota,
+        refused: &PerDimension<f64>,
+        since: f64,
+        now: f64,
+    ) -> f64 {
+        let (window, limits) = (micros(model.limits.window), self.in_force(model).limits.window);
+        let mut since = self.gate.as_ref().map_or(since, |gate| gate.until.max(since));
+        if now - since < OPEN_FOR || self.fullness(&limits, &PerDimension::default()) < FULL {
             return 1.0;
         }
-        let calls = went.max(float(self.ledger.len() as u64) - self.refusals);
-        full * went / calls * window / open
+        let mut wanted = *refused;
+        for (index, (admitted, id)) in self.admitted_after(since).take(LATEST_CALLS).enumerate() {
+            if index + 1 == LATEST_CALLS {
+                since = *admitted;
+            }
+            let Some(entry) = self.entries.get(id) else { continue };
+            for dimension in Dimension::ALL {
+                wanted[dimension] += entry.amounts[dimension];
+            }
+        }
+        let limited = limits.iter().filter(|(_, limit)| **limit > 0.0);
+        let shown = limited.map(|(it, limit)| wanted[it] / limit).fold(0.0, f64::max);
+        shown * window / (now - since).min(window)
     }
 
     fn learn_yield(
