@@ -77,7 +77,7 @@ pub(crate) fn extract_within(
         }
         Format::Html if detect::is_xhtml(name) => (Cow::Owned(html::extract_xhtml(bytes)?), None),
         Format::Html => (Cow::Owned(html::extract(bytes)?), None),
-        Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
+        Format::Docx => (Cow::Owned(docx::extract(bytes, limits, depth, &text_of)?), None),
         Format::Pdf => {
             let read = pdf::extract(bytes, limits, deadline)?;
             (missing_pages, pictures) = (read.missing, read.pictures);

@@ -1,7 +1,9 @@
 //! DOCX: paragraphs, headings, lists, tables and notes of the main part.
 
 mod body;
+mod embedded;
 mod lists;
+mod look;
 mod styles;
 
 use std::collections::BTreeSet;
@@ -10,16 +12,25 @@ use crate::{
     format::Format, limits::Limits, package::Package, unreadable::Unreadable, xml::Element,
 };
 use body::{Body, Notes};
+use embedded::{Embedded, TextOf};
 
 /// The main part's usual name; the archive may say another.
 const MAIN: &str = "word/document.xml";
 
-pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadable> {
+/// `depth` counts the documents that this one lies in, `text_of` reads those that lie in it.
+pub(crate) fn extract(
+    bytes: &[u8],
+    limits: &Limits,
+    depth: usize,
+    text_of: &TextOf<'_>,
+) -> Result<String, Unreadable> {
     let mut package = Package::open(bytes, Format::Docx, limits)?;
+    let mut embedded = Embedded { limits, depth, text_of, read: 0 };
     let main = package.main(MAIN)?;
-    let document = package
+    let mut document = package
         .xml(&main)?
         .ok_or_else(|| Unreadable::damaged(Format::Docx, "its main part is missing"))?;
+    embedded.fill(&mut package, &main, &mut document)?;
     let mut parts: Vec<(String, String)> = package
         .relations(&main)?
         .into_values()
@@ -27,9 +38,13 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadabl
         .collect();
     parts.sort();
     let mut part = |kind: &str| -> Result<Vec<Element>, Unreadable> {
-        let names = parts.iter().filter(|(known, _)| known == kind);
-        let trees: Result<Vec<_>, _> = names.map(|(_, name)| package.xml(name)).collect();
-        Ok(trees?.into_iter().flatten().collect())
+        let mut trees = Vec::new();
+        for (_, name) in parts.iter().filter(|(known, _)| known == kind) {
+            let Some(mut tree) = package.xml(name)? else { continue };
+            embedded.fill(&mut package, name, &mut tree)?;
+            trees.push(tree);
+        }
+        Ok(trees)
     };
     let styles = styles::Styles::of(part("styles")?.first());
     let lists = lists::Lists::of(part("numbering")?.first());
@@ -76,20 +91,28 @@ fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xml;
+    use crate::{extract::extract_within, xml};
 
-    fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
+    pub(super) fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
         use std::io::Write;
         let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
         for (name, text) in parts {
             archive.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
             archive.write_all(text.as_bytes()).unwrap();
         }
-        extract(&archive.finish().unwrap().into_inner(), &Limits::default())
+        let bytes = archive.finish().unwrap().into_inner();
+        extract(&bytes, &Limits::default(), 0, &|bytes, name, depth| {
+            let read = extract_within(bytes, name, &Limits::default(), depth);
+            read.map(|read| read.text)
+        })
     }
 
     fn body(xml: &str) -> String {
         read(&[(MAIN, &format!("<w:document><w:body>{xml}</w:body></w:document>"))]).unwrap()
+    }
+
+    pub(super) fn relation(id: &str, kind: &str, target: &str) -> String {
+        format!("<Relationship Id='{id}' Type='http://x/{kind}' Target='{target}'/>")
     }
 
     #[test]
@@ -157,7 +180,7 @@ mod tests {
             sign("Sonata", "F026"),
             sign("Arial", "2264"),
         ));
-        assert_eq!(text, "5 µg ≥±☑☐\nαβ c✓d\n\u{fffd}\u{fffd}≤");
+        assert_eq!(text, "5 µg ≥±☑☐\nαβ χ✓d\n\u{fffd}\u{fffd}≤");
     }
 
     #[test]
@@ -172,9 +195,6 @@ mod tests {
 
     #[test]
     fn headings_lists_and_notes_of_a_main_part_of_another_name() {
-        let relation = |id: &str, kind: &str, target: &str| {
-            format!("<Relationship Id='{id}' Type='http://x/{kind}' Target='{target}'/>")
-        };
         let item = |level: usize, text: &str| {
             format!(
                 "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='7'/></w:numPr></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
