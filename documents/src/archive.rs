@@ -1,10 +1,11 @@
-//! Archives of documents: ZIP, tar, and what gzip and Zstandard have made smaller.
+//! Archives of documents: ZIP, tar, mailboxes, and what gzip and Zstandard have made smaller.
 //!
 //! A member is named by its path in the archive; one of an archive within an archive by the paths
 //! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL. The second
 //! member of one path has `2%2F` before it, which no path has, the third one `3%2F`.
 
 mod frames;
+mod mailbox;
 
 use std::{
     borrow::Cow,
@@ -25,6 +26,7 @@ use zip::{
 };
 
 pub(crate) use frames::Frames;
+pub(crate) use mailbox::is_mailbox;
 
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
@@ -62,7 +64,7 @@ impl Member {
 #[must_use]
 pub fn is_named(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst"))
+    matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst" | "mbox"))
 }
 
 /// The documents in an archive, in its order, those of archives within it in their places. Folders
@@ -282,6 +284,16 @@ fn each(
     match format {
         Format::Zip => each_zipped(bytes, &budget, &mut visit),
         Format::Tar => each_in_tar(&mut budget.bound(bytes), format, &budget, &mut visit),
+        Format::Mbox => {
+            for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
+                let mut reader = budget.bound(&*message);
+                let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
+                if visit(&format!("{number:05}.eml"), Ok(entry))?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        }
         _ => {
             let unpacked: Box<dyn Read + '_> = match format {
                 Format::Zstd => Box::new(Frames::of(bytes)),

@@ -104,6 +104,32 @@ fn members_of_one_name_are_all_documents() {
 }
 
 #[test]
+fn each_message_of_a_mailbox_is_a_document() {
+    let message = |subject: &str| {
+        format!(
+            "From a@b.c Sun Nov 22 10:00:00 2026\nFrom: a@b.c\nSubject: {subject}\n\n{subject} text\n\n"
+        )
+    };
+    let mailbox = format!("{}{}", message("Ebb"), message("Flow")).into_bytes();
+    let names = ["00001.eml", "00002.eml"].map(|name| (name.to_owned(), None));
+    assert_eq!(listed(&mailbox, "in.mbox"), names);
+    let packed = archive(&[("in.mbox", &mailbox)]);
+    assert_eq!(listed(&packed, "a.zip"), names.map(|(name, _)| (format!("in.mbox#{name}"), None)));
+    let (second, name) = member(&mailbox, "in.mbox", "00002.eml").unwrap();
+    let limits = Limits::default();
+    let read = extract(&second, &name, &limits).unwrap();
+    assert_eq!(read.text, "From: a@b.c\nSubject: Flow\n\nFlow text");
+    // Where its name says nothing, its messages are one document.
+    let whole = extract(&mailbox, "Inbox", &limits).unwrap();
+    assert_eq!(whole.format, Format::Mbox);
+    assert!(
+        whole.text.starts_with("## 00001.eml\n\nFrom: a@b.c\nSubject: Ebb\n\nEbb text\n\n## 00002")
+    );
+    assert_eq!(extract(&mailbox, "a.txt", &limits).unwrap().format, Format::Text);
+    assert_eq!(archives::members(b"no messages", "a.mbox", &limits), Ok(None));
+}
+
+#[test]
 fn each_member_is_a_document() {
     let inner = archive(&[("b#1%.txt", b"Flow"), (".hidden", b"x"), ("__MACOSX/b.txt", b"x")]);
     let files: Vec<(&str, &[u8])> =
