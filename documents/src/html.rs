@@ -105,7 +105,8 @@ pub(crate) fn extract_xhtml(bytes: &[u8]) -> Result<String, Unreadable> {
     read(&xhtml::as_html(&decoded(bytes)?))
 }
 
-fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
+/// A page's text, in the encoding that it says.
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     Ok(match declared(bytes) {
         Some(encoding)
             if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>

@@ -1,9 +1,9 @@
-//! Office documents, books and messages.
+//! Office documents and books.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
 
-use common::{eml, epub, odp, ods, odt, package, pptx, xlsb, xlsx};
+use common::{epub, odp, ods, odt, package, pptx, xlsb, xlsx};
 use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract};
 
 fn read(bytes: &[u8], name: &str) -> Result<Extracted, Unreadable> {
@@ -132,61 +132,6 @@ fn a_cell_far_off_costs_no_more_than_its_place() {
         .into();
     let text = read(&package(&parts), "a.xlsx").unwrap().text;
     assert!(text.ends_with("## Notes\n\n1 | 2\n | 3 | 4"), "{text}");
-}
-
-#[test]
-fn a_message_with_what_is_attached() {
-    let read = read(&eml(), "message").unwrap();
-    assert_eq!(read.format, Format::Eml);
-    let (before, after) = read.text.split_once("## Ports").unwrap();
-    assert_eq!(
-        before,
-        "From: Ada <ada@example.org>\nTo: bob@example.org, Cy <cy@example.org>\nDate: 2026-11-22T10:00:00+01:00\nSubject: Größe\n\nThe tide 潮 turns.\n\n## Attachment: ports.xlsx\n\n"
-    );
-    assert!(after.contains("[Attachment p.png: this is a PNG image"), "{after}");
-    assert!(after.ends_with("From: cy@example.org\nSubject: Inner\n\nOnly HTML"), "{after}");
-}
-
-/// Boundaries are lines of their own, an attached message may be none, and there was a time before
-/// base 64.
-#[test]
-fn parts_end_where_they_say() {
-    let message = "From: a@example.org\r\nSubject: Parts\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"b\"\r\n\r\n\
-        --b\r\nContent-Type: text/plain\r\n\r\nIn a line --b is none,\r\n--bb neither.\r\n\
-        --b\r\nContent-Type: text/plain; name=tide.txt\r\nContent-Disposition: attachment; filename=tide.txt\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 tide.txt\r\n#0V%T\r\n`\r\nend\r\n\
-        --b\r\nContent-Type: message/rfc822\r\nContent-Disposition: attachment; filename=no.eml\r\n\r\nThis is no message!\r\n--b--\r\n";
-    assert_eq!(
-        read(message.as_bytes(), "a.eml").unwrap().text,
-        "From: a@example.org\nSubject: Parts\n\nIn a line --b is none,\n--bb neither.\n\n\
-         ## Attachment: tide.txt\n\nCat\n\n## Attachment: no.eml\n\nThis is no message!"
-    );
-}
-
-/// Programs leave the plain text of a message empty and say all of it in HTML.
-#[test]
-fn where_the_plain_text_is_blank_the_html_is_the_message() {
-    let message = |plain: &str, around: (&str, &str)| {
-        format!(
-            "From: a@example.org\r\nSubject: s\r\nMIME-Version: 1.0\r\n{}Content-Type: multipart/alternative; boundary=b\r\n\r\n\
-             --b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{plain}\r\n\
-             --b\r\nContent-Type: multipart/related; boundary=c\r\n\r\n\
-             --c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>only <b>here</b></p>\r\n--c--\r\n--b--\r\n{}",
-            around.0, around.1
-        )
-    };
-    let header = "From: a@example.org\nSubject: s";
-    let text = |message: String| read(message.as_bytes(), "a.eml").unwrap().text;
-    for plain in ["", "  \r\n\r\n", "\u{a0}\r\n", "\u{200b}"] {
-        assert_eq!(text(message(plain, ("", ""))), format!("{header}\n\nonly here"), "{plain:?}");
-    }
-    let said = message("Said plainly.", ("", ""));
-    assert_eq!(text(said), format!("{header}\n\nSaid plainly."));
-    // Beside other parts, each of which stays in its place.
-    let mixed = (
-        "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n",
-        "--a\r\nContent-Type: text/plain\r\n\r\nA footer.\r\n--a--\r\n",
-    );
-    assert_eq!(text(message(" ", mixed)), format!("{header}\n\nonly here\n\nA footer."));
 }
 
 /// To a parser of HTML, each of these would stay open and take in the rest of its chapter.
