@@ -198,6 +198,29 @@ fn times_and_durations_of_sheets() {
 }
 
 #[test]
+fn times_and_durations_of_open_sheets() {
+    let cells = ["PT08H05M00S", "PT30H15M00S", "-PT1H30M", "P1DT2H", "PT00H00M01.6S", "P1M", "PT5"];
+    let cells = cells.map(|time| {
+        format!("<table:table-cell office:value-type=\"time\" office:time-value=\"{time}\"><text:p>x</text:p></table:table-cell>")
+    });
+    let moments = ["2026-11-22T10:30:00", "2026-11-22T00:00:00"].map(|date| {
+        format!("<table:table-cell office:value-type=\"date\" office:date-value=\"{date}\"><text:p>x</text:p></table:table-cell>")
+    });
+    let mut parts = ods();
+    let content = parts.iter_mut().find(|(name, _)| *name == "content.xml").unwrap();
+    content.1 = format!(
+        "<office:document-content><office:body><office:spreadsheet><table:table table:name=\"Times\"><table:table-row>{}{}</table:table-row></table:table></office:spreadsheet></office:body></office:document-content>",
+        cells.concat(),
+        moments.concat()
+    )
+    .into();
+    assert_eq!(
+        read(&package(&parts), "a.ods").unwrap().text,
+        "## Times\n\n08:05:00 | 30:15:00 | -01:30:00 | 26:00:00 | 00:00:02 | P1M | PT5 | 2026-11-22 10:30:00 | 2026-11-22"
+    );
+}
+
+#[test]
 fn what_is_locked_is_named() {
     let mut book = epub();
     book.push((

@@ -131,6 +131,7 @@ impl<'a> Body<'a> {
                     }
                 }
                 "oMath" => words.push_str(&math::text(element)),
+                "ffData" => words.push_str(&chosen(element)),
                 "docPr" => words.push_str(&described(element)),
                 "r" => {
                     let look = self.styles.run_look(look, element.child("rPr"));
@@ -211,6 +212,24 @@ fn described(picture: &Element) -> String {
     let words = ["descr", "title"].into_iter().filter_map(|name| picture.attribute(name));
     let words = words.map(|words| words.trim().to_owned()).find(|words| !words.is_empty());
     words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
+}
+
+/// What a form's box or menu says: nothing else in the document does.
+fn chosen(field: &Element) -> String {
+    let value = |parent: &Element, name: &str| {
+        let child = parent.child(name)?;
+        Some(child.attribute("val").unwrap_or_else(|| "1".to_owned()))
+    };
+    if let Some(tick) = field.child("checkBox") {
+        let is_ticked = value(tick, "checked").or_else(|| value(tick, "default"));
+        let is_ticked = is_ticked.is_some_and(|is| !matches!(is.as_str(), "0" | "false" | "off"));
+        return if is_ticked { "☒" } else { "☐" }.to_owned();
+    }
+    let Some(menu) = field.child("ddList") else { return String::new() };
+    let place = value(menu, "result").or_else(|| value(menu, "default"));
+    let place = place.and_then(|place| place.parse().ok()).unwrap_or(0);
+    let entry = menu.elements().filter(|entry| &*entry.name == "listEntry").nth(place);
+    entry.and_then(|entry| entry.attribute("val")).unwrap_or_default()
 }
 
 /// A letter of a symbol font. One that only a font knows which is not known here is shown to be

@@ -184,6 +184,33 @@ mod tests {
     }
 
     #[test]
+    fn boxes_and_menus_of_forms_say_what_is_chosen() {
+        let field = |inner: &str, after: &str| {
+            format!(
+                "<w:p><w:r><w:fldChar w:fldCharType='begin'><w:ffData><w:name w:val='x'/>{inner}</w:ffData></w:fldChar></w:r>\
+                 <w:r><w:instrText>FORM</w:instrText></w:r><w:r><w:fldChar w:fldCharType='end'/></w:r><w:r><w:t>{after}</w:t></w:r></w:p>"
+            )
+        };
+        let entries = "<w:listEntry w:val='ebb'/><w:listEntry w:val='flow'/>";
+        let text = body(
+            &[
+                field("<w:checkBox><w:default w:val='1'/></w:checkBox>", "yes"),
+                field(
+                    "<w:checkBox><w:default w:val='1'/><w:checked w:val='0'/></w:checkBox>",
+                    "no",
+                ),
+                field("<w:checkBox><w:checked/></w:checkBox>", "yes"),
+                field(&format!("<w:ddList><w:result w:val='1'/>{entries}</w:ddList>"), "."),
+                field(&format!("<w:ddList>{entries}</w:ddList>"), "."),
+                field("<w:ddList><w:result w:val='9'/></w:ddList>", "."),
+                field("<w:textInput><w:default w:val='typed'/></w:textInput>", "words"),
+            ]
+            .concat(),
+        );
+        assert_eq!(text, "☒yes\n☐no\n☒yes\nflow.\nebb.\n.\nwords");
+    }
+
+    #[test]
     fn a_text_box_is_read_once() {
         let boxed = "<w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent>";
         let text = body(&format!(
@@ -216,7 +243,8 @@ mod tests {
             )),
             ("word/styles.xml", "<w:styles><w:style w:styleId='b2'><w:name w:val='heading 2'/></w:style><w:style w:styleId='own'><w:basedOn w:val='b2'/></w:style></w:styles>"),
             ("word/numbering.xml", &format!(
-                "<w:numbering><w:abstractNum w:abstractNumId='3'>{}{}</w:abstractNum><w:num w:numId='7'><w:abstractNumId w:val='3'/></w:num></w:numbering>",
+                "<w:numbering><w:abstractNum w:abstractNumId='3'>{}{}</w:abstractNum><w:num w:numId='7'><w:abstractNumId w:val='3'/></w:num>\
+                 <w:num w:numId='8'><w:abstractNumId w:val='3'/><w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/></w:lvlOverride></w:num></w:numbering>",
                 level(0, "decimal", "%1."), level(1, "lowerLetter", "%1.%2)"),
             )),
             ("word/footnotes.xml", &format!("<w:footnotes><w:footnote w:type='separator' w:id='0'>{}</w:footnote><w:footnote w:id='20'>{}</w:footnote><w:footnote w:id='2'>{}</w:footnote></w:footnotes>", note("---"), note("later"), note("at the foot"))),
@@ -224,15 +252,16 @@ mod tests {
             ("word/header1.xml", &format!("<w:hdr>{}</w:hdr>", note("above"))),
             ("word/comments.xml", &format!("<w:comments><w:comment w:author='Ada'>{}</w:comment></w:comments>", note("why?"))),
             ("word/document2.xml", &format!(
-                "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='own'/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>{}{}{}{}\
+                "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='own'/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>{}{}{}{}{}{}\
                  <w:p><w:r><w:t>Seen</w:t><w:footnoteReference w:id='2'/><w:endnoteReference w:id='1'/><w:footnoteReference w:id='20'/></w:r></w:p></w:body></w:document>",
                 item(0, "ebb"), item(1, "slow"), item(1, "fast"), item(0, "flow"),
+                item(0, "anew").replace("'7'", "'8'"), item(0, "goes on").replace("'7'", "'8'"),
             )),
         ])
         .unwrap();
         assert_eq!(
             text,
-            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\nSeen[^1][^e1][^2]\n\n\
+            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\n1. anew\n2. goes on\nSeen[^1][^e1][^2]\n\n\
              [^1]: at the foot\n\n[^2]: later\n\n[^e1]: at the end\n\n[Comment by Ada: why?]"
         );
     }
