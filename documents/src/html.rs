@@ -1,5 +1,6 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
+mod lists;
 mod styles;
 mod xhtml;
 
@@ -9,6 +10,7 @@ use ego_tree::{NodeId, NodeRef, iter::Edge};
 use scraper::{Html, Node, node::Element};
 
 use crate::{encoding, format::Format, unreadable::Unreadable};
+use lists::List;
 
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
 const MAX_DEPTH: usize = 2_000;
@@ -173,7 +175,13 @@ fn walk(page: &Html, hidden: &HashSet<NodeId>, writer: &mut Writer) {
         match edge {
             Edge::Open(node) => match node.value() {
                 Node::Element(_) if is_silent(node) => silent += 1,
-                Node::Element(element) if silent == 0 => writer.open(element, is_laid_out(node)),
+                Node::Element(element) if silent == 0 => {
+                    if element.name() == "ol" {
+                        let items = node.children().filter(|item| is_item(*item)).count();
+                        writer.lists.push(List::numbered(element, items));
+                    }
+                    writer.open(element, is_laid_out(node));
+                }
                 Node::Text(text) if silent == 0 => writer.text(text),
                 _ => {}
             },
@@ -226,6 +234,10 @@ fn is_laid_out(node: NodeRef<'_, Node>) -> bool {
         })
 }
 
+fn is_item(node: NodeRef<'_, Node>) -> bool {
+    matches!(node.value(), Node::Element(element) if element.name() == "li")
+}
+
 /// Text in which white space means what it means in HTML.
 #[derive(Debug, Default)]
 struct Writer {
@@ -236,8 +248,7 @@ struct Writer {
     breaks: usize,
     /// Open `<pre>`: white space stays.
     kept: usize,
-    /// Open lists: the number of the next item, or none for bullets.
-    lists: Vec<Option<usize>>,
+    lists: Vec<List>,
     tables: Vec<Table>,
     /// Open cells of tables: whether each is a cell of data, in which a block is but a word.
     cells: Vec<bool>,
@@ -272,22 +283,12 @@ impl Writer {
                 self.word(&format!("{} ", "#".repeat(level)));
             }
             "pre" => self.kept += 1,
-            "ul" | "menu" => self.lists.push(None),
-            "ol" => {
-                self.lists.push(element.attr("start").and_then(|n| n.parse().ok()).or(Some(1)));
-            }
+            "ul" | "menu" => self.lists.push(List::bullets()),
             "li" => {
                 self.breaks = self.breaks.max(1);
                 let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
-                let mark = match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        let mark = format!("{indent}{number}. ");
-                        *number = number.saturating_add(1);
-                        mark
-                    }
-                    _ => format!("{indent}- "),
-                };
-                self.word(&mark);
+                let mark = self.lists.last_mut().map(|list| list.mark(element));
+                self.word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
             }
             "table" => self.tables.push(Table::default()),
             "tr" => {
