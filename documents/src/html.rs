@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::HashSet};
 use ego_tree::{NodeId, NodeRef, iter::Edge};
 use scraper::{Html, Node, node::Element};
 
-use crate::{encoding, format::Format, unreadable::Unreadable};
+use crate::{encoding, format::Format, math, unreadable::Unreadable};
 use lists::List;
 
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
@@ -246,6 +246,8 @@ struct Writer {
     space: bool,
     /// Line breaks before the next word.
     breaks: usize,
+    /// Open `<sup>`.
+    raised: usize,
     /// Open `<pre>`: white space stays.
     kept: usize,
     lists: Vec<List>,
@@ -283,6 +285,7 @@ impl Writer {
                 self.word(&format!("{} ", "#".repeat(level)));
             }
             "pre" => self.kept += 1,
+            "sup" => self.raised += 1,
             "ul" | "menu" => self.lists.push(List::bullets()),
             "li" => {
                 self.breaks = self.breaks.max(1);
@@ -325,6 +328,7 @@ impl Writer {
         self.after_link = name == "a";
         match name {
             "pre" => self.kept = self.kept.saturating_sub(1),
+            "sup" => self.raised = self.raised.saturating_sub(1),
             "ul" | "ol" | "menu" => drop(self.lists.pop()),
             "table" => drop(self.tables.pop()),
             "td" | "th" => drop(self.cells.pop()),
@@ -392,6 +396,8 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
+        let raised = (self.raised > 0).then(|| math::exponent(text)).flatten();
+        let text = raised.as_deref().unwrap_or(text);
         if self.kept > 0 && !self.in_data() {
             return self.word(text.strip_prefix('\n').filter(|_| self.breaks > 0).unwrap_or(text));
         }
@@ -505,8 +511,10 @@ mod tests {
     fn neighbours_touch_only_where_they_do_on_the_page() {
         assert_eq!(read("<a>Home</a><a>Tides</a>"), "Home Tides");
         assert_eq!(
-            read("H<sub>2</sub>O, <a>link</a>s, <span>co</span><span>de</span>"),
-            "H2O, links, code"
+            read(
+                "H<sub>2</sub>O, 10<sup>-6</sup> m<sup>2</sup>, 1<sup>st</sup> <a>link</a>s, <span>co</span><span>de</span>"
+            ),
+            "H2O, 10⁻⁶ m², 1st links, code"
         );
         assert_eq!(read("<table><caption>Ports</caption><tr><td>a</table>"), "Ports\na");
         assert_eq!(read("a<img alt='a tide'>b"), "a a tide b");

@@ -3,6 +3,7 @@
 use crate::{
     format::Format,
     limits::Limits,
+    math,
     package::Package,
     symbols::Fonts,
     unreadable::Unreadable,
@@ -130,7 +131,11 @@ fn words(parent: &Element, line: &mut String) {
     for node in &parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
-            "t" => line.push_str(&fonts(parent).read(element.text())),
+            "t" => {
+                let text = fonts(parent).read(element.text());
+                let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
+                line.push_str(&raised.unwrap_or(text));
+            }
             "br" => line.push('\n'),
             "tab" => line.push('\t'),
             "pPr" | "rPr" | "Fallback" => {}
@@ -145,6 +150,11 @@ fn fonts(run: &Element) -> Fonts {
     let named = |kind: &str| properties.child(kind)?.attribute("typeface");
     let others: Vec<String> = ["sym", "cs", "ea"].into_iter().filter_map(named).collect();
     Fonts::named(named("latin").as_deref(), &others)
+}
+
+fn is_raised(run: &Element) -> bool {
+    let height = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
+    height.and_then(|height| height.parse().ok()).is_some_and(|height: i64| height > 0)
 }
 
 fn table(table: &Element, text: &mut String) {

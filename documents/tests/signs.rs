@@ -20,6 +20,8 @@ fn of_slides() {
         run("<a:latin typeface=\"Symbol\"/>", "m "),
         run("<a:latin typeface=\"Arial\"/><a:sym typeface=\"Wingdings\"/>", "m &#xF0FE; &#xF0FF;"),
         run("<a:latin typeface=\"Wingdings\"/>", "\u{fe}"),
+        run("", " 10"),
+        run("", "6").replace("<a:rPr>", "<a:rPr baseline=\"30000\">"),
     ];
     let mut parts = pptx();
     let slide = parts.iter_mut().find(|(name, _)| name.ends_with("slide2.xml")).unwrap();
@@ -29,7 +31,7 @@ fn of_slides() {
     )
     .into();
     let text = read(&package(&parts), "a.pptx");
-    assert!(text.contains("\n5 µg µ m ☑ \u{fffd}☑\n"), "{text}");
+    assert!(text.contains("\n5 µg µ m ☑ \u{fffd}☑ 10⁶\n"), "{text}");
 }
 
 #[test]
@@ -50,14 +52,18 @@ fn of_open_documents() {
         style("text", "T3", "", "style:font-name=\"Wingdings1\""),
         style("text", "T4", "", "text:display=\"none\""),
         style("text", "T5", "", "fo:font-family=\"Arial\""),
+        style("text", "T6", "", "style:text-position=\"33% 58%\""),
+        style("text", "T7", "", "style:text-position=\"sub 58%\""),
         style("paragraph", "T5", "", "fo:font-family=\"Symbol\""),
     ];
     let body = format!(
-        "<text:p>5 {}g {} {}{}.</text:p><text:p text:style-name=\"T5\">m {}</text:p>",
+        "<text:p>5 {}g {} {}{} 10{}{}.</text:p><text:p text:style-name=\"T5\">m {}</text:p>",
         span("T1", "&#xF06D;"),
         span("T2", &format!("m{}", span("T3", "&#xF0FE;"))),
         span("T4", "unseen"),
         span("none", "seen"),
+        span("T6", "6"),
+        span("T7", "7"),
         span("T5", "m"),
     );
     let content = format!(
@@ -68,5 +74,5 @@ fn of_open_documents() {
         ("mimetype", "application/vnd.oasis.opendocument.text".into()),
         ("content.xml", content.into()),
     ];
-    assert_eq!(read(&package(&parts), "a.odt"), "5 µg µ☑ seen.\nµ m");
+    assert_eq!(read(&package(&parts), "a.odt"), "5 µg µ☑ seen 10⁶7.\nµ m");
 }

@@ -1,12 +1,13 @@
 //! How text looks, as far as its meaning hangs on it.
 
-use crate::{symbols::Fonts, xml::Element};
+use crate::{math, symbols::Fonts, xml::Element};
 
 /// Properties of runs, of a run itself or of a style. What is not said is `None`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Look {
     hidden: Option<bool>,
     fonts: Option<Fonts>,
+    raised: Option<bool>,
 }
 
 /// Fonts that a run may name, for letters of different scripts.
@@ -19,12 +20,18 @@ impl Look {
         let hidden = child("vanish").map(|vanish| {
             !matches!(vanish.attribute("val").as_deref(), Some("0" | "false" | "off"))
         });
-        Self { hidden, fonts: child("rFonts").and_then(fonts) }
+        let place = child("vertAlign").and_then(|place| place.attribute("val"));
+        let raised = place.map(|place| place == "superscript");
+        Self { hidden, fonts: child("rFonts").and_then(fonts), raised }
     }
 
     /// With what another one says of all that this one leaves open.
     pub(super) fn over(self, other: Self) -> Self {
-        Self { hidden: self.hidden.or(other.hidden), fonts: self.fonts.or(other.fonts) }
+        Self {
+            hidden: self.hidden.or(other.hidden),
+            fonts: self.fonts.or(other.fonts),
+            raised: self.raised.or(other.raised),
+        }
     }
 
     /// A run's style beside its paragraph's. Each of the two turns text over between hidden and
@@ -34,7 +41,7 @@ impl Look {
             (Some(one), Some(other)) => Some(one != other),
             (one, other) => one.or(other),
         };
-        Self { hidden, fonts: self.fonts.or(paragraph.fonts) }
+        Self { hidden, ..self.over(paragraph) }
     }
 
     /// Text that nobody sees in the document is not text of it.
@@ -44,7 +51,9 @@ impl Look {
 
     /// The text of a run; where its font is one of signs, what these mean.
     pub(super) fn read(self, text: String) -> String {
-        self.fonts.unwrap_or_default().read(text)
+        let text = self.fonts.unwrap_or_default().read(text);
+        let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
+        raised.unwrap_or(text)
     }
 }
 
@@ -109,6 +118,27 @@ mod tests {
             styled(&styles.concat(), &body.concat()),
             "shown\nturned over twice\nshown by itself"
         );
+    }
+
+    #[test]
+    fn raised_numbers_stay_raised() {
+        let raised = "<w:vertAlign w:val='superscript'/>";
+        let styles = [style("up", "", raised)];
+        let run = |properties: &str, text: &str| {
+            format!("<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>")
+        };
+        let body = [
+            run("", "10"),
+            run(raised, "-6"),
+            run("", " m"),
+            run("<w:rStyle w:val='up'/>", "2"),
+            run("", ", the 1"),
+            run(raised, "st"),
+            run("", " x"),
+            run("<w:vertAlign w:val='subscript'/>", "1"),
+        ];
+        let text = styled(&styles.concat(), &format!("<w:p>{}</w:p>", body.concat()));
+        assert_eq!(text, "10⁻⁶ m², the 1st x1");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{symbols::Fonts, xml::Element};
+use crate::{math, symbols::Fonts, xml::Element};
 
 /// Styles that are based on each other.
 const MAX_CHAIN: usize = 20;
@@ -12,11 +12,16 @@ const MAX_CHAIN: usize = 20;
 pub(super) struct Look {
     hidden: Option<bool>,
     fonts: Option<Fonts>,
+    raised: Option<bool>,
 }
 
 impl Look {
     fn over(self, other: Self) -> Self {
-        Self { hidden: self.hidden.or(other.hidden), fonts: self.fonts.or(other.fonts) }
+        Self {
+            hidden: self.hidden.or(other.hidden),
+            fonts: self.fonts.or(other.fonts),
+            raised: self.raised.or(other.raised),
+        }
     }
 
     /// Text that nobody sees in the document is not text of it.
@@ -26,7 +31,9 @@ impl Look {
 
     /// What a text that looks so means.
     pub(super) fn read(self, text: &str) -> String {
-        self.fonts.unwrap_or_default().read(text.to_owned())
+        let text = self.fonts.unwrap_or_default().read(text.to_owned());
+        let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
+        raised.unwrap_or(text)
     }
 }
 
@@ -78,7 +85,12 @@ impl Styles {
         let face = text.attribute("font-name");
         let face = face.map(|name| self.faces.get(&name).cloned().unwrap_or(name));
         let family = face.or_else(|| Some(unquoted(&text.attribute("font-family")?)));
-        Look { hidden, fonts: family.map(|family| Fonts::named(Some(&family), &[])) }
+        let raised = text.attribute("text-position").map(|place| {
+            let height = place.split_whitespace().next().unwrap_or_default();
+            height == "super"
+                || height.trim_end_matches('%').parse().is_ok_and(|height: f32| height > 0.0)
+        });
+        Look { hidden, raised, fonts: family.map(|family| Fonts::named(Some(&family), &[])) }
     }
 }
 
