@@ -260,10 +260,16 @@ fn damaged_archives() {
         vec![("a.txt", b"Ebb".to_vec()), ("b.pdf", pdf(&["x"])), ("c.eml", eml())];
     let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (*n, b.as_slice())).collect();
     let (zip, tar) = (archive(&files), tar(&files));
+    let message = [b"From - Sun Nov 22 10:00:00 2026\r\n", &eml()[..], b"\r\n\r\n"].concat();
+    let mailbox = [&message[..], &message].concat();
     let mut dice = Dice(15);
-    for (name, whole) in
-        [("a.zip", zip), ("a.tgz", gzip(&tar)), ("a.tar.zst", zstd(&tar)), ("a.tar", tar)]
-    {
+    for (name, whole) in [
+        ("a.zip", zip),
+        ("a.tgz", gzip(&tar)),
+        ("a.tar.zst", zstd(&tar)),
+        ("a.tar", tar),
+        ("a.mbox", mailbox),
+    ] {
         let mut listed = 0;
         for number in 0..500 {
             let mut bytes = whole.clone();
