@@ -286,7 +286,7 @@ fn each(
         Format::Tar => each_in_tar(&mut budget.bound(bytes), format, &budget, &mut visit),
         Format::Mbox => {
             for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
-                let mut reader = budget.bound(&*message);
+                let mut reader = budget.bound(message);
                 let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
                 if visit(&format!("{number:05}.eml"), Ok(entry))?.is_break() {
                     break;

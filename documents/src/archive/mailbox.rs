@@ -1,36 +1,56 @@
 //! Mailboxes: messages one after the other, each behind a line `From ada@example.org Sun Nov 22 …`.
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    io::{Cursor, Read},
+};
+
+use memchr::memmem;
 
 /// Whether a file is a mailbox.
 pub(crate) fn is_mailbox(bytes: &[u8]) -> bool {
     begins_message(bytes)
 }
 
-/// The messages of a mailbox, in its order. A line of theirs that looks like a beginning has a `>`
-/// before it there, which is taken away.
-pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Cow<'_, [u8]>> {
+/// A message as it stands in its mailbox. A line of it that looks like a beginning has a `>` before
+/// it there, which is taken away when it is read: of all but one of them, no more is wanted than
+/// where they end.
+pub(super) struct Message<'a> {
+    raw: &'a [u8],
+    opened: Option<Cursor<Cow<'a, [u8]>>>,
+}
+
+impl Read for Message<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.opened.get_or_insert_with(|| Cursor::new(unquoted(self.raw))).read(buffer)
+    }
+}
+
+/// The messages of a mailbox, in its order.
+pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         // Whatever stands before the first one belongs to it, so that nothing is lost.
         let from = if begins_message(rest) { first_line(rest).len() } else { 0 };
         let (message, next) = rest.split_at_checked(end(rest, from))?;
         rest = next;
-        message.get(from..).filter(|message| !message.is_empty()).map(unquoted)
+        let raw = message.get(from..).filter(|message| !message.is_empty())?;
+        Some(Message { raw, opened: None })
     })
 }
 
-/// Where the message ends whose own lines begin at `from`: where the next one begins.
+/// Where the message ends whose own lines begin at `from`: where the next one begins, behind a blank
+/// line.
 fn end(bytes: &[u8], from: usize) -> usize {
-    let (mut at, mut is_blank) = (from, false);
-    for line in bytes.get(from..).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
-        if is_blank && begins_message(&bytes[at..]) {
-            return at;
-        }
-        is_blank = line.trim_ascii().is_empty();
-        at += line.len();
-    }
-    at
+    let found = memmem::find_iter(bytes.get(from..).unwrap_or_default(), b"\nFrom ");
+    let lines = found.map(|at| from + at + 1);
+    let is_behind_blank = |at: &usize| {
+        let before = bytes[..*at].strip_suffix(b"\n").unwrap_or_default();
+        let line = before.rsplit(|byte| *byte == b'\n').next();
+        line.is_some_and(|line| line.trim_ascii().is_empty())
+    };
+    let mut ends = lines.filter(is_behind_blank).filter(|at| begins_message(&bytes[*at..]));
+    ends.next().unwrap_or(bytes.len())
 }
 
 /// A line of a text may begin with `From `, too: one that ends a message says when it was sent, and
@@ -71,7 +91,7 @@ mod tests {
 
     fn read(mailbox: &str) -> Vec<String> {
         let messages = messages(mailbox.as_bytes());
-        messages.map(|message| String::from_utf8(message.into_owned()).unwrap()).collect()
+        messages.map(|message| std::io::read_to_string(message).unwrap()).collect()
     }
 
     #[test]
