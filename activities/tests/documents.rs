@@ -165,6 +165,21 @@ async fn each_document_of_an_archive_is_one_of_the_batch() {
 }
 
 #[tokio::test]
+async fn files_of_one_name_in_an_archive_are_documents_of_their_own() {
+    let archive = tar(&[("c.txt", "Flow."), ("d.txt", "Slack."), ("c.txt", "Surge.")]);
+    let answers = vec![whole("1"), whole("2"), whole("3")];
+    let mut rig = Rig::of_files(limits(), &[("all.tar", &archive)], json!({}), answers).await;
+    assert_eq!(rig.plan.documents, 3);
+    for _ in 0..3 {
+        rig.end().await.0.unwrap();
+        rig.next_document();
+    }
+    let uri = |id: &str| rig.result_of(id).unwrap()["uri"].as_str().unwrap().to_owned();
+    assert!(uri("all.tar__c.txt").ends_with("all.tar#c.txt"));
+    assert!(uri("all.tar__c.txt~2").ends_with("all.tar#2%2Fc.txt"));
+}
+
+#[tokio::test]
 async fn a_document_that_comes_back_is_not_read_again_unless_it_has_changed() {
     let busy = || fails(Kind::RateLimited, Charged::No);
     let page = b"<html><body>The tide is high.".as_slice();

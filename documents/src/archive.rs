@@ -1,13 +1,16 @@
-//! Archives of documents: ZIP, tar, and what gzip and Zstandard have made smaller.
+//! Archives of documents: ZIP, tar, mailboxes, and what gzip and Zstandard have made smaller.
 //!
 //! A member is named by its path in the archive; one of an archive within an archive by the paths
-//! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL.
+//! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL. The second
+//! member of one path has `2%2F` before it, which no path has, the third one `3%2F`.
 
 mod frames;
+mod mailbox;
 
 use std::{
+    borrow::Cow,
     cell::Cell,
-    collections::HashSet,
+    collections::HashMap,
     io::{Cursor, Read},
     ops::ControlFlow,
     rc::Rc,
@@ -15,9 +18,15 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
-use zip::{ZipArchive, result::ZipError};
+use zip::{
+    ZipReadOptions,
+    read::Config,
+    result::{ZipError, ZipResult},
+    unstable::read::ZipIterable,
+};
 
 pub(crate) use frames::Frames;
+pub(crate) use mailbox::is_mailbox;
 
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
@@ -29,6 +38,10 @@ const MAX_RATIO: u64 = 1_000;
 
 /// Less than this is no bomb, whatever it was made of.
 const HARMLESS: u64 = 16 << 20;
+
+/// Behind the number of a member whose path others before it have. It stands before the path, so that
+/// the name's ending stays.
+const NUMBER_END: &str = "%2F";
 
 /// A document in an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +64,7 @@ impl Member {
 #[must_use]
 pub fn is_named(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst"))
+    matches!(extension.as_deref(), Some("zip" | "tar" | "tgz" | "gz" | "tzst" | "zst" | "mbox"))
 }
 
 /// The documents in an archive, in its order, those of archives within it in their places. Folders
@@ -71,9 +84,6 @@ pub fn members(
     }
     let mut all = Vec::new();
     list(bytes, name, format, "", limits, 0, &mut all)?;
-    let mut seen = HashSet::new();
-    // Of several under one name, the last counts, and the first says where.
-    all.retain(|member| seen.insert(member.name.clone()));
     Ok(Some(all))
 }
 
@@ -89,20 +99,18 @@ pub fn read(
 ) -> Result<(Vec<u8>, String), Unreadable> {
     let (first, rest) =
         member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
+    let (number, first) = numbered(first);
     let wanted = decoded(first);
     let format = Format::of(bytes, archive)?;
     let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
-    let mut found = None;
+    let (mut found, mut before) = (None, 0);
     each(bytes, archive, format, limits, |path, entry| {
-        if path == wanted {
-            found = Some(entry.and_then(|mut entry| entry.read(most)));
+        before += u64::from(path == wanted);
+        if path != wanted || before != number {
+            return Ok(ControlFlow::Continue(()));
         }
-        // A later one of the same name goes before it.
-        Ok(if format == Format::Zip && found.is_some() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        })
+        found = Some(entry.and_then(|mut entry| entry.read(most)));
+        Ok(ControlFlow::Break(()))
     })?;
     let missing = || Unreadable::NoMember {
         what: format!("there is no {wanted} in {archive} any more").into(),
@@ -190,11 +198,17 @@ fn list(
     depth: usize,
     all: &mut Vec<Member>,
 ) -> Result<(), Unreadable> {
+    let mut numbers: HashMap<String, u64> = HashMap::new();
     each(bytes, archive, format, limits, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
         }
-        let name = format!("{prefix}{}", encoded(path));
+        let number = numbers.entry(path.to_owned()).or_default();
+        *number += 1;
+        let name = match number {
+            1 => format!("{prefix}{}", encoded(path)),
+            number => format!("{prefix}{number}{NUMBER_END}{}", encoded(path)),
+        };
         let fault = match entry {
             Err(fault) => Some(fault),
             Ok(_) if !is_named(path) => None,
@@ -270,6 +284,16 @@ fn each(
     match format {
         Format::Zip => each_zipped(bytes, &budget, &mut visit),
         Format::Tar => each_in_tar(&mut budget.bound(bytes), format, &budget, &mut visit),
+        Format::Mbox => {
+            for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
+                let mut reader = budget.bound(message);
+                let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
+                if visit(&format!("{number:05}.eml"), Ok(entry))?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        }
         _ => {
             let unpacked: Box<dyn Read + '_> = match format {
                 Format::Zstd => Box::new(Frames::of(bytes)),
@@ -300,17 +324,18 @@ type Visit<'v> =
 
 fn each_zipped(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
     let format = Format::Zip;
-    let mut archive =
-        ZipArchive::new(Cursor::new(bytes)).map_err(|error| Unreadable::damaged(format, error))?;
-    for place in 0..archive.len() {
-        let path = match archive.name_for_index(place) {
-            Some(Ok(path)) => path.into_owned(),
-            _ => format!("member-{place}"),
-        };
+    let damaged = |error| Unreadable::damaged(format, error);
+    let mut contents = Cursor::new(bytes);
+    // The usual reader knows the last member of each name alone.
+    let mut archive = ZipIterable::try_new(contents.clone(), Config::default()).map_err(damaged)?;
+    for (place, entry) in archive.files().map_err(damaged)?.enumerate() {
+        let entry = entry.map_err(damaged)?;
+        let path = entry.name().map_or_else(|_| format!("member-{place}"), Cow::into_owned);
         if path.ends_with('/') {
             continue;
         }
-        let flow = match archive.by_index(place) {
+        let opened: ZipResult<_> = entry.with_reader(&mut contents, ZipReadOptions::new());
+        let flow = match opened {
             Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path)))?,
             Ok(file) => {
                 let mut reader = budget.bound(file);
@@ -320,7 +345,7 @@ fn each_zipped(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(
             Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
                 visit(&path, Err(Unreadable::Encrypted { format }))?
             }
-            Err(error) => visit(&path, Err(Unreadable::damaged(format, error)))?,
+            Err(error) => visit(&path, Err(damaged(error)))?,
         };
         if flow.is_break() {
             break;
@@ -429,7 +454,13 @@ fn decoded(path: &str) -> String {
     path.replace("%23", "#").replace("%25", "%")
 }
 
+/// The how manyeth of its path a member is, and its path as it is written.
+fn numbered(name: &str) -> (u64, &str) {
+    let number = name.split_once(NUMBER_END);
+    number.and_then(|(number, path)| Some((number.parse().ok()?, path))).unwrap_or((1, name))
+}
+
 /// A member's path as a path.
 fn path(name: &str) -> String {
-    name.split('#').map(decoded).collect::<Vec<_>>().join("/")
+    name.split('#').map(|name| decoded(numbered(name).1)).collect::<Vec<_>>().join("/")
 }

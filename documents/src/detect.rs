@@ -4,7 +4,7 @@ use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
-use crate::{format::Format, unreadable::Unreadable};
+use crate::{archive, format::Format, unreadable::Unreadable};
 
 /// First bytes of what cannot be read.
 const FOREIGN: [(&[u8], &str); 12] = [
@@ -82,8 +82,9 @@ impl Format {
             Some("html" | "htm" | "xhtml") => Self::Html,
             Some("csv" | "tsv") => Self::Csv,
             Some("jsonl" | "ndjson") => Self::Jsonl,
-            Some("eml") => Self::Eml,
+            Some("eml" | "mht" | "mhtml") => Self::Eml,
             Some("txt" | "text" | "log" | "rst" | "xml" | "json" | "yaml" | "toml") => Self::Text,
+            _ if archive::is_mailbox(start) => Self::Mbox,
             _ if looks_like_html(start) => Self::Html,
             _ if looks_like_mail(start) => Self::Eml,
             _ => Self::Text,

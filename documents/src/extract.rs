@@ -77,7 +77,7 @@ pub(crate) fn extract_within(
         }
         Format::Html if detect::is_xhtml(name) => (Cow::Owned(html::extract_xhtml(bytes)?), None),
         Format::Html => (Cow::Owned(html::extract(bytes)?), None),
-        Format::Docx => (Cow::Owned(docx::extract(bytes, limits)?), None),
+        Format::Docx => (Cow::Owned(docx::extract(bytes, limits, depth, &text_of)?), None),
         Format::Pdf => {
             let read = pdf::extract(bytes, limits, deadline)?;
             (missing_pages, pictures) = (read.missing, read.pictures);
@@ -98,7 +98,7 @@ pub(crate) fn extract_within(
         Format::Eml => (Cow::Owned(mail::extract(bytes, depth, &text_of)?), None),
         // Above.
         Format::Png | Format::Jpeg | Format::Webp | Format::Tiff => (Cow::Borrowed(""), None),
-        Format::Zip | Format::Tar | Format::Gzip | Format::Zstd => {
+        Format::Zip | Format::Tar | Format::Gzip | Format::Zstd | Format::Mbox => {
             let text_of = |bytes: &[u8], name: &str| text_of(bytes, name, depth + 1);
             (Cow::Owned(archive::extract(bytes, name, limits, depth, text_of)?), None)
         }

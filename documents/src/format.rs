@@ -37,6 +37,8 @@ pub enum Format {
     Epub,
     /// A message with its attachments.
     Eml,
+    /// Messages one after the other.
+    Mbox,
     /// A picture.
     Png,
     /// A photograph.
@@ -73,6 +75,7 @@ impl fmt::Display for Format {
             Self::Odp => "ODP",
             Self::Epub => "EPUB",
             Self::Eml => "e-mail",
+            Self::Mbox => "mailbox",
             Self::Png => "PNG image",
             Self::Jpeg => "JPEG image",
             Self::Webp => "WebP image",
@@ -95,7 +98,7 @@ impl Format {
     /// Whether other documents are in it, and nothing else.
     #[must_use]
     pub fn is_archive(self) -> bool {
-        matches!(self, Self::Zip | Self::Tar | Self::Gzip | Self::Zstd)
+        matches!(self, Self::Zip | Self::Tar | Self::Gzip | Self::Zstd | Self::Mbox)
     }
 
     /// Whether it is text as it stands, and needs no parser.

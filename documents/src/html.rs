@@ -1,5 +1,6 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
+mod lists;
 mod styles;
 mod xhtml;
 
@@ -8,7 +9,8 @@ use std::{borrow::Cow, collections::HashSet};
 use ego_tree::{NodeId, NodeRef, iter::Edge};
 use scraper::{Html, Node, node::Element};
 
-use crate::{encoding, format::Format, unreadable::Unreadable};
+use crate::{encoding, format::Format, math, unreadable::Unreadable};
+use lists::List;
 
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
 const MAX_DEPTH: usize = 2_000;
@@ -105,7 +107,8 @@ pub(crate) fn extract_xhtml(bytes: &[u8]) -> Result<String, Unreadable> {
     read(&xhtml::as_html(&decoded(bytes)?))
 }
 
-fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
+/// A page's text, in the encoding that it says.
+pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     Ok(match declared(bytes) {
         Some(encoding)
             if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
@@ -172,7 +175,13 @@ fn walk(page: &Html, hidden: &HashSet<NodeId>, writer: &mut Writer) {
         match edge {
             Edge::Open(node) => match node.value() {
                 Node::Element(_) if is_silent(node) => silent += 1,
-                Node::Element(element) if silent == 0 => writer.open(element, is_laid_out(node)),
+                Node::Element(element) if silent == 0 => {
+                    if element.name() == "ol" {
+                        let items = node.children().filter(|item| is_item(*item)).count();
+                        writer.lists.push(List::numbered(element, items));
+                    }
+                    writer.open(element, is_laid_out(node));
+                }
                 Node::Text(text) if silent == 0 => writer.text(text),
                 _ => {}
             },
@@ -225,6 +234,10 @@ fn is_laid_out(node: NodeRef<'_, Node>) -> bool {
         })
 }
 
+fn is_item(node: NodeRef<'_, Node>) -> bool {
+    matches!(node.value(), Node::Element(element) if element.name() == "li")
+}
+
 /// Text in which white space means what it means in HTML.
 #[derive(Debug, Default)]
 struct Writer {
@@ -233,10 +246,11 @@ struct Writer {
     space: bool,
     /// Line breaks before the next word.
     breaks: usize,
+    /// Open `<sup>`.
+    raised: usize,
     /// Open `<pre>`: white space stays.
     kept: usize,
-    /// Open lists: the number of the next item, or none for bullets.
-    lists: Vec<Option<usize>>,
+    lists: Vec<List>,
     tables: Vec<Table>,
     /// Open cells of tables: whether each is a cell of data, in which a block is but a word.
     cells: Vec<bool>,
@@ -271,22 +285,13 @@ impl Writer {
                 self.word(&format!("{} ", "#".repeat(level)));
             }
             "pre" => self.kept += 1,
-            "ul" | "menu" => self.lists.push(None),
-            "ol" => {
-                self.lists.push(element.attr("start").and_then(|n| n.parse().ok()).or(Some(1)));
-            }
+            "sup" => self.raised += 1,
+            "ul" | "menu" => self.lists.push(List::bullets()),
             "li" => {
                 self.breaks = self.breaks.max(1);
                 let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
-                let mark = match self.lists.last_mut() {
-                    Some(Some(number)) => {
-                        let mark = format!("{indent}{number}. ");
-                        *number = number.saturating_add(1);
-                        mark
-                    }
-                    _ => format!("{indent}- "),
-                };
-                self.word(&mark);
+                let mark = self.lists.last_mut().map(|list| list.mark(element));
+                self.word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
             }
             "table" => self.tables.push(Table::default()),
             "tr" => {
@@ -323,6 +328,7 @@ impl Writer {
         self.after_link = name == "a";
         match name {
             "pre" => self.kept = self.kept.saturating_sub(1),
+            "sup" => self.raised = self.raised.saturating_sub(1),
             "ul" | "ol" | "menu" => drop(self.lists.pop()),
             "table" => drop(self.tables.pop()),
             "td" | "th" => drop(self.cells.pop()),
@@ -390,6 +396,8 @@ impl Writer {
     }
 
     fn text(&mut self, text: &str) {
+        let raised = (self.raised > 0).then(|| math::exponent(text)).flatten();
+        let text = raised.as_deref().unwrap_or(text);
         if self.kept > 0 && !self.in_data() {
             return self.word(text.strip_prefix('\n').filter(|_| self.breaks > 0).unwrap_or(text));
         }
@@ -503,8 +511,10 @@ mod tests {
     fn neighbours_touch_only_where_they_do_on_the_page() {
         assert_eq!(read("<a>Home</a><a>Tides</a>"), "Home Tides");
         assert_eq!(
-            read("H<sub>2</sub>O, <a>link</a>s, <span>co</span><span>de</span>"),
-            "H2O, links, code"
+            read(
+                "H<sub>2</sub>O, 10<sup>-6</sup> m<sup>2</sup>, 1<sup>st</sup> <a>link</a>s, <span>co</span><span>de</span>"
+            ),
+            "H2O, 10⁻⁶ m², 1st links, code"
         );
         assert_eq!(read("<table><caption>Ports</caption><tr><td>a</table>"), "Ports\na");
         assert_eq!(read("a<img alt='a tide'>b"), "a a tide b");

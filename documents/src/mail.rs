@@ -1,18 +1,18 @@
 //! E-mail: the header that a person reads, the message, and what is attached to it.
 
+mod base64;
 mod boundaries;
 mod uuencode;
+mod words;
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::collections::{HashMap, HashSet};
 
 use mail_parser::{
     Address, Message, MessageParser, MessagePart, MessagePartId, MimeHeaders as _, PartType,
 };
 
 use crate::{format::Format, html, unreadable::Unreadable};
+use words::{contents, raw, words};
 
 /// Messages within messages.
 const MAX_DEPTH: usize = 4;
@@ -47,18 +47,45 @@ fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {
         .collect::<Vec<_>>()
         .join("\n");
     let mut parts = vec![header];
-    for body in bodies(message) {
-        match &body.body {
-            PartType::Html(page) => parts.extend(html::extract(page.as_bytes()).ok()),
-            PartType::Text(words) => parts.push(words.replace("\r\n", "\n").trim().to_owned()),
-            _ => {}
-        }
-    }
-    for attachment in message.attachments() {
+    let (bodies, attachments) = parts_of(message);
+    parts.extend(bodies.into_iter().filter_map(|body| said(message, body)));
+    // Of a page that was saved as a message, how it looks and what computes.
+    let is_text = |part: &&MessagePart<'_>| {
+        let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
+        !["css", "javascript", "x-javascript"].iter().any(|other| kind.eq_ignore_ascii_case(other))
+            || part.attachment_name().is_some()
+    };
+    for attachment in attachments.into_iter().filter(is_text) {
         parts.push(attached(message, attachment, depth, text_of));
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
+}
+
+/// The parts that are the message, and those that are attached to it. A text that the parser gave up
+/// at counts as attached there, even where it is all that there is.
+fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m MessagePart<'m>>) {
+    let bodies = bodies(message);
+    let is_said = bodies.iter().any(|body| has_words(body));
+    let is_given_up = |part: &&MessagePart<'_>| {
+        let kind = part.content_type().map(mail_parser::ContentType::ctype);
+        !is_said
+            && part.is_encoding_problem
+            && part.attachment_name().is_none()
+            && kind.is_some_and(|kind| kind.eq_ignore_ascii_case("text"))
+    };
+    let (given_up, attached) = message.attachments().partition(is_given_up);
+    if is_said { (bodies, attached) } else { ([bodies, given_up].concat(), attached) }
+}
+
+/// What a part of the message says.
+fn said(message: &Message<'_>, part: &MessagePart<'_>) -> Option<String> {
+    let (PartType::Html(parsed) | PartType::Text(parsed)) = &part.body else { return None };
+    let text = words(message, part, parsed);
+    if matches!(part.body, PartType::Html(_)) || part.is_content_type("text", "html") {
+        return html::extract(text.as_bytes()).ok();
+    }
+    Some(text.replace("\r\n", "\n").trim().to_owned())
 }
 
 /// The parts that are the message. Where a message is said in several ways and its plain text is
@@ -129,7 +156,7 @@ fn attached(
     }
     let read = match &part.body {
         PartType::Message(message) => Ok(text(message, depth + 1, text_of)),
-        _ => text_of(&contents(part), name, depth + 1),
+        _ => text_of(&contents(message, part), name, depth + 1),
     };
     let is_empty = match &read {
         Ok(text) => text.trim().is_empty(),
@@ -141,25 +168,6 @@ fn attached(
         Ok(text) => format!("## Attachment: {name}\n\n{}", text.trim()),
         Err(error) => format!("[Attachment {name}: {error}]"),
     }
-}
-
-/// A part as it stands, without the boundary that ends it.
-fn raw<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [u8] {
-    let (from, to) = (part.raw_body_offset() as usize, part.raw_end_offset() as usize);
-    let raw = message.raw_message.get(from..to).unwrap_or_default().trim_ascii_end();
-    let last = raw.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    if raw[last..].starts_with(b"--") { &raw[..last] } else { raw }
-}
-
-/// What is attached; unpacked where the parser does not know how.
-fn contents<'m>(part: &'m MessagePart<'_>) -> Cow<'m, [u8]> {
-    let encoding = part.content_transfer_encoding().unwrap_or_default().to_ascii_lowercase();
-    if matches!(encoding.as_str(), "x-uuencode" | "uuencode" | "x-uue")
-        && let Some(bytes) = uuencode::decoded(part.contents())
-    {
-        return bytes.into();
-    }
-    part.contents().into()
 }
 
 fn people(address: &Address<'_>) -> String {

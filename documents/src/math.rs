@@ -8,6 +8,8 @@ use crate::xml::{Element, Node};
 /// Signs that stand between two things, with a space on either side.
 const BETWEEN: &str = "=+-−±⋅·×÷<>≤≥≠≈≡∈∉⊂⊆∪∩→←⇒⇔↔∧∨∝∼";
 
+const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+
 /// A formula's text; empty where its markup says nothing.
 pub(crate) fn text(formula: &Element) -> String {
     let text = row(formula);
@@ -127,8 +129,23 @@ fn bracketed(text: &str) -> String {
     }
 }
 
+/// Raised text of numbers, in the letters that there are for it: 10⁻⁶ would else read as 10-6. Other
+/// words mean the same on the line.
+pub(crate) fn exponent(text: &str) -> Option<String> {
+    let raised: Option<String> = text
+        .chars()
+        .map(|c| match c {
+            '+' => Some('⁺'),
+            '-' | '−' | '–' => Some('⁻'),
+            'n' => Some('ⁿ'),
+            c if c.is_whitespace() => Some(c),
+            c => DIGITS.get(c.to_digit(10)? as usize).copied(),
+        })
+        .collect();
+    raised.filter(|_| text.contains(|c: char| c.is_ascii_digit() || c == 'n'))
+}
+
 fn raised(text: &str) -> String {
-    const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let text = text.trim();
     let digits: Option<String> =
         text.chars().map(|c| DIGITS.get(c.to_digit(10)? as usize).copied()).collect();

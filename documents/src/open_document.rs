@@ -1,5 +1,7 @@
 //! `OpenDocument`: the text of ODT and the slides of ODP.
 
+mod styles;
+
 use std::collections::HashMap;
 
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
     unreadable::Unreadable,
     xml::{Element, Node},
 };
+use styles::{Look, Styles};
 
 /// Cells that one cell may span or be repeated to.
 const MAX_SPAN: usize = 60;
@@ -70,6 +73,7 @@ fn formula_text(formula: &Element) -> String {
 /// Goes through the text; what stands outside of the lines is kept for later.
 #[derive(Default)]
 struct Body {
+    styles: Styles,
     /// How each style of lists numbers its levels.
     numbered: HashMap<(String, usize), Numbered>,
     /// Open lists: style, and the number of the next item.
@@ -104,6 +108,7 @@ impl Numbered {
 
 impl Body {
     fn learn(&mut self, tree: &Element) {
+        self.styles.learn(tree);
         for style in tree.all("list-style") {
             let name = style.attribute("name").unwrap_or_default();
             for (place, level) in style.elements().enumerate() {
@@ -174,7 +179,8 @@ impl Body {
 
     fn paragraph(&mut self, paragraph: &Element, mark: &str, text: &mut String) {
         let (mut line, mut boxes) = (String::new(), String::new());
-        self.inline(paragraph, &mut line, &mut boxes);
+        let look = self.styles.look(paragraph, "paragraph", Look::default());
+        self.inline(paragraph, look, &mut line, &mut boxes);
         if !line.trim().is_empty() {
             if &*paragraph.name == "h" && !self.in_cell {
                 let level = paragraph.attribute("outline-level").and_then(|n| n.parse().ok());
@@ -191,12 +197,13 @@ impl Body {
         text.push_str(&boxes);
     }
 
-    fn inline(&mut self, parent: &Element, line: &mut String, boxes: &mut String) {
+    fn inline(&mut self, parent: &Element, look: Look, line: &mut String, boxes: &mut String) {
         for node in &parent.children {
             let element = match node {
+                Node::Text(_) if look.is_hidden() => continue,
                 Node::Text(words) => {
                     // White space in a paragraph is one space, unless it is written as elements.
-                    for c in words.chars() {
+                    for c in look.read(words).chars() {
                         if !c.is_ascii_whitespace() {
                             line.push(c);
                         } else if !line.ends_with([' ', '\n']) {
@@ -211,6 +218,10 @@ impl Body {
                 "s" => {
                     let count = element.attribute("c").and_then(|c| c.parse().ok());
                     line.push_str(&" ".repeat(count.unwrap_or(1_usize).min(200)));
+                }
+                "span" => {
+                    let look = self.styles.look(element, "text", look);
+                    self.inline(element, look, line, boxes);
                 }
                 "tab" => line.push('\t'),
                 "line-break" => line.push('\n'),
@@ -233,14 +244,14 @@ impl Body {
                 "text-box" => self.blocks(element, boxes),
                 "frame" => {
                     line.push_str(&self.shown(element));
-                    self.inline(element, line, boxes);
+                    self.inline(element, look, line, boxes);
                 }
                 "table" => self.table(element, boxes),
                 // Read with its frame.
                 "object" if element.child("math").is_some() => {}
                 "hidden-text" | "hidden-paragraph" | "page-number" | "page-count" | "title"
                 | "desc" | "annotation-end" => {}
-                _ => self.inline(element, line, boxes),
+                _ => self.inline(element, look, line, boxes),
             }
         }
     }

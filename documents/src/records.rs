@@ -74,7 +74,8 @@ pub enum Broken {
 /// The records of a CSV or JSONL file, in order. A bad one is an error of its own, and the others go
 /// on.
 ///
-/// CSV has a header; its delimiter is whichever of `,` `;` tab and `|` the header holds most of.
+/// CSV has a header; its delimiter is whichever of `,` `;` tab and `|` the header holds most of, or
+/// what a line `sep=;` before it says, as Excel writes it.
 #[derive(Debug)]
 pub struct Records<R> {
     rows: Rows<R>,
@@ -96,6 +97,8 @@ enum Rows<R> {
 #[derive(Debug)]
 struct Columns {
     names: Vec<String>,
+    /// 1 where lines end in two signs: the reader counts the second one with the line behind it.
+    late: u64,
     id: Option<usize>,
     text: Option<usize>,
 }
@@ -112,6 +115,8 @@ impl Records<Cursor<Bytes>> {
         fields: RecordFields<'_>,
         at: Position,
     ) -> Result<Self, Unreadable> {
+        let head = usize::try_from(HEAD_BYTES).unwrap_or(usize::MAX).min(bytes.len());
+        check(&bytes[..head])?;
         let text = Bytes::from(encoding::decode(bytes)?.into_owned());
         let at = Position { encoding: Some(UTF_8.name().to_owned()), ..at };
         let open = |from: u64| {
@@ -155,6 +160,7 @@ impl<R: Read> Records<R> {
         }
         let mut head = Vec::new();
         open(0)?.take(HEAD_BYTES).read_to_end(&mut head)?;
+        check(&head)?;
         let mark = match Encoding::for_bom(&head) {
             None if head.contains(&0) => return Err(wide(&head).into()),
             None => 0,
@@ -171,7 +177,12 @@ impl<R: Read> Records<R> {
             return Ok(records);
         }
         let text = head.get(usize::try_from(mark).unwrap_or_default()..).unwrap_or_default();
-        let delimiter = delimiter(text);
+        let separator = separator(text);
+        let (delimiter, before) = separator.unwrap_or_else(|| (delimiter(text), 0));
+        let mark = mark + before;
+        let lines_before = u64::from(before > 0);
+        let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+        let late = u64::from(lines.next().is_some_and(|line| line.ends_with(b"\r\n")));
         let reader = |from: R| {
             csv::ReaderBuilder::new()
                 .delimiter(delimiter)
@@ -184,7 +195,7 @@ impl<R: Read> Records<R> {
         let is_empty = is_end(&header);
         if is_cut(&header) {
             let line = header.position().map_or(1, csv::Position::line);
-            return Err(unclosed(line).into());
+            return Err(unclosed(lines_before + line).into());
         }
         let names: Vec<String> = header.iter().map(|name| records.decoded(&header, name)).collect();
         let place = |name: Option<&str>| match name {
@@ -201,10 +212,10 @@ impl<R: Read> Records<R> {
             }
         };
         let (id, text) = (place(fields.id)?, place(fields.text)?);
-        let columns = Columns { names, id, text };
+        let columns = Columns { names, late, id, text };
         let reader = match records.base.byte {
             0 => {
-                records.base.byte = mark;
+                (records.base.byte, records.base.line) = (mark, lines_before);
                 first
             }
             from => reader(open(from)?),
@@ -222,13 +233,14 @@ impl<R: Read> Records<R> {
         // Taken out, because decoding learns the encoding.
         let Self { rows, base, .. } = self;
         match rows {
-            Rows::Csv { reader, row, .. } => {
+            Rows::Csv { reader, columns, row } => {
                 reader.get_mut().left = MAX_RECORD_BYTES;
                 let mut next = std::mem::take(row);
                 if !reader.read_byte_record(&mut next).map_err(of_csv)? || is_end(&next) {
                     return Ok(None);
                 }
-                let line = base.line + next.position().map_or(1, csv::Position::line);
+                let line = next.position().map_or(1, csv::Position::line);
+                let line = base.line + line + columns.late;
                 self.read += 1;
                 let record = match is_cut(&next) {
                     true => Err(unclosed(line)),
@@ -286,7 +298,7 @@ impl<R: Read> Records<R> {
 
     fn csv_row(&mut self, row: &ByteRecord, line: u64, number: u64) -> Result<Record, Unreadable> {
         let values: Vec<String> = row.iter().map(|field| self.decoded(row, field)).collect();
-        let Rows::Csv { columns: Columns { names, id, text }, .. } = &self.rows else {
+        let Rows::Csv { columns: Columns { names, id, text, .. }, .. } = &self.rows else {
             return Err(Unreadable::Empty);
         };
         if values.len() != names.len() {
@@ -328,6 +340,32 @@ fn delimiter(text: &[u8]) -> u8 {
     let count = |delimiter: &u8| header.iter().filter(|byte| *byte == delimiter).count();
     let delimiters = b",;\t|".iter().copied();
     delimiters.max_by_key(|delimiter| (count(delimiter), *delimiter == b',')).unwrap_or(b',')
+}
+
+/// The delimiter that a first line says, and the bytes of that line.
+fn separator(text: &[u8]) -> Option<(u8, u64)> {
+    let line = text.split_inclusive(|byte| *byte == b'\n').next()?;
+    let said = line.strip_suffix(b"\n").unwrap_or(line);
+    let said = said.strip_suffix(b"\r").unwrap_or(said);
+    let said = said.strip_prefix(b"\"").and_then(|said| said.strip_suffix(b"\"")).unwrap_or(said);
+    let (name, delimiter) = said.split_at_checked(4)?;
+    let [delimiter @ (b'\t' | b'!'..=b'~')] = *delimiter else { return None };
+    let is_said = name.eq_ignore_ascii_case(b"sep=") && delimiter != b'"';
+    is_said.then_some((delimiter, line.len() as u64))
+}
+
+/// What has a mark of another format is no file of records, whatever its name says.
+fn check(head: &[u8]) -> Result<(), Unreadable> {
+    match Format::of(head, "records.csv") {
+        // A field may speak of one.
+        Ok(Format::Pdf) if !head.trim_ascii_start().starts_with(b"%PDF-") => Ok(()),
+        Ok(Format::Csv) => Ok(()),
+        // Its head alone was looked at.
+        Ok(format) | Err(Unreadable::Damaged { format, .. } | Unreadable::Encrypted { format }) => {
+            Err(Unreadable::OtherFormat { format })
+        }
+        Err(other) => Err(other),
+    }
 }
 
 /// What is no text in a byte for each letter of the alphabet.
@@ -483,6 +521,50 @@ mod tests {
             "the CSV is damaged: it has no column \"nom\"; its columns are name, note"
         );
         assert!(read("", Format::Csv, fields).is_empty(), "an empty file has no rows");
+    }
+
+    /// The line is no header, and rows stand in the lines that they stand in.
+    #[test]
+    fn a_first_line_may_say_the_delimiter() {
+        for (line, rest) in [
+            ("sep=;\r\n", "a;b,c\r\n1;2\r\n3\r\n"),
+            ("SEP=|\n", "a|b,c\n1|2\n3\n"),
+            ("\u{feff}\"sep=\t\"\n", "a\tb,c\n1\t2\n3\n"),
+        ] {
+            let text = format!("{line}{rest}");
+            let rows = read(&text, Format::Csv, RecordFields { id: Some("a"), text: None });
+            assert_eq!(rows[0], Ok(("1".to_owned(), "a: 1\nb,c: 2".to_owned())), "{text}");
+            assert!(rows[1].as_ref().unwrap_err().starts_with("line 4 is no record"), "{rows:?}");
+            let (fields, bytes) = (RecordFields::default(), text.as_bytes());
+            let at = |at| Records::of_bytes(bytes, Format::Csv, fields, at).unwrap();
+            let mut first = at(Position::default());
+            first.read_next().unwrap().unwrap().unwrap();
+            let mut second = at(first.position());
+            assert_eq!(second.read_next().unwrap(), first.read_next().unwrap());
+        }
+        for other in ["sep=\n1\n", "sep=;;\n1\n", "sep;x\n1;2\n"] {
+            let rows = read(other, Format::Csv, RecordFields::default());
+            assert_eq!(rows.len(), 1, "{other}: {rows:?}");
+        }
+    }
+
+    #[test]
+    fn the_content_decides_what_a_file_is() {
+        let fields = RecordFields::default();
+        let told = |bytes: &[u8], format| {
+            Records::of_bytes(bytes, format, fields, Position::default()).unwrap_err().to_string()
+        };
+        let pdf = b"%PDF-1.4\n1 0 obj\n<< >>\nendobj\n";
+        assert!(
+            told(pdf, Format::Csv).starts_with("by its content this is a file of the format PDF")
+        );
+        let open = |from: u64| {
+            Ok(&b"PK\x03\x04\x14\0\x06\0xl/workbook.xml"[usize::try_from(from).unwrap()..])
+        };
+        let sheets = Records::open(open, Format::Jsonl, fields, Position::default()).unwrap_err();
+        assert!(sheets.to_string().contains("format XLSX, and not one of records"), "{sheets}");
+        let rows = read("a,b\n1,%PDF-1.4\n", Format::Csv, fields);
+        assert!(rows.len() == 1 && rows[0].is_ok(), "{rows:?}");
     }
 
     /// What stands behind it would else be one field with it, and nobody would miss the rows.

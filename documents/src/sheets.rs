@@ -216,9 +216,40 @@ fn shown(value: &Data) -> String {
             let date = format!("{year:04}-{month:02}-{day:02}");
             if (hour, minute, second) == (0, 0, 0) { date } else { format!("{date} {time}") }
         }
+        Data::DateTimeIso(moment) => {
+            let moment = moment.replacen('T', " ", 1);
+            moment.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(moment)
+        }
+        Data::DurationIso(time) => iso_duration(time).unwrap_or_else(|| time.clone()),
         Data::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
         other => other.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     }
+}
+
+/// The same of one that is written as ISO 8601 has it, as open documents do: `PT08H05M00S`, which is a
+/// time of day, too.
+fn iso_duration(time: &str) -> Option<String> {
+    let (sign, time) = time.strip_prefix('-').map_or((1.0, time), |time| (-1.0, time));
+    let (mut seconds, mut rest) = (0.0, time.strip_prefix('P')?);
+    let mut is_time = false;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('T') {
+            (rest, is_time) = (after, true);
+            continue;
+        }
+        let (number, after) = rest.split_at(rest.find(|c: char| c.is_ascii_alphabetic())?);
+        let unit = match (after.as_bytes().first()?, is_time) {
+            (b'D', false) => 86_400.0,
+            (b'H', true) => 3_600.0,
+            (b'M', true) => 60.0,
+            (b'S', true) => 1.0,
+            // Months and years have no length of their own.
+            _ => return None,
+        };
+        seconds += number.replace(',', ".").parse::<f64>().ok()? * unit;
+        rest = after.get(1..)?;
+    }
+    Some(duration(sign * seconds / 86_400.0))
 }
 
 /// A time that something takes, in hours, minutes and seconds.

@@ -3,7 +3,9 @@
 use crate::{
     format::Format,
     limits::Limits,
+    math,
     package::Package,
+    symbols::Fonts,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
@@ -35,15 +37,9 @@ fn slide_text(package: &mut Package<'_>, name: &str, number: usize) -> Result<St
     let mut notes = String::new();
     for part in related {
         match part.kind.as_str() {
-            "chart" => {
-                if let Some(chart) = package.xml(&part.target)? {
-                    paragraphs(&chart, &mut text);
-                    series(&chart, &mut text);
-                }
-            }
-            "diagramData" => {
-                if let Some(diagram) = package.xml(&part.target)? {
-                    paragraphs(&diagram, &mut text);
+            "chart" | "diagramData" => {
+                if let Some(drawing) = package.xml(&part.target)? {
+                    text.push_str(&drawn(&drawing, &part.kind));
                 }
             }
             "notesSlide" => {
@@ -67,6 +63,16 @@ fn slide_text(package: &mut Package<'_>, name: &str, number: usize) -> Result<St
         all.push(format!("Notes: {}", notes.trim()));
     }
     Ok(all.join("\n\n"))
+}
+
+/// The text of a diagram or a chart; of a chart, its figures.
+pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
+    let mut text = String::new();
+    paragraphs(drawing, &mut text);
+    if kind == "chart" {
+        series(drawing, &mut text);
+    }
+    text
 }
 
 /// Shapes in the order of the slide, groups included.
@@ -125,13 +131,30 @@ fn words(parent: &Element, line: &mut String) {
     for node in &parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
-            "t" => line.push_str(&element.text()),
+            "t" => {
+                let text = fonts(parent).read(element.text());
+                let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
+                line.push_str(&raised.unwrap_or(text));
+            }
             "br" => line.push('\n'),
             "tab" => line.push('\t'),
             "pPr" | "rPr" | "Fallback" => {}
             _ => words(element, line),
         }
     }
+}
+
+/// The fonts that a run names; letters are of the first one.
+fn fonts(run: &Element) -> Fonts {
+    let Some(properties) = run.child("rPr") else { return Fonts::default() };
+    let named = |kind: &str| properties.child(kind)?.attribute("typeface");
+    let others: Vec<String> = ["sym", "cs", "ea"].into_iter().filter_map(named).collect();
+    Fonts::named(named("latin").as_deref(), &others)
+}
+
+fn is_raised(run: &Element) -> bool {
+    let height = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
+    height.and_then(|height| height.parse().ok()).is_some_and(|height: i64| height > 0)
 }
 
 fn table(table: &Element, text: &mut String) {

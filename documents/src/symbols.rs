@@ -5,6 +5,15 @@
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Symbols(Table);
 
+/// The fonts of a run of text, of which one may be of signs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fonts {
+    /// Of codes, which only a font of signs gives a meaning: the one that there is.
+    codes: Option<Symbols>,
+    /// Of plain letters, too.
+    letters: Option<Symbols>,
+}
+
 /// Signs of codes that follow each other, from the first one.
 type Table = &'static [(u8, &'static str)];
 
@@ -93,7 +102,7 @@ impl Symbols {
 
     /// What a letter means in this font: itself, unless it is of the private range. What is not
     /// known is U+FFFD, so that it is seen that something is missing.
-    pub(crate) fn meaning(self, letter: char) -> char {
+    fn meaning(self, letter: char) -> char {
         if !Self::is_code(letter) {
             return letter;
         }
@@ -109,9 +118,37 @@ impl Symbols {
         }
     }
 
+    /// The same of text, whose letters are codes as well. One of no meaning here stays what it is.
+    fn meaning_of_letter(self, letter: char) -> char {
+        match u8::try_from(letter) {
+            Ok(code) => self.sign(code).unwrap_or(letter),
+            _ => self.meaning(letter),
+        }
+    }
+
     fn sign(self, code: u8) -> Option<char> {
         let (first, signs) = self.0.iter().rfind(|(first, _)| *first <= code)?;
         signs.chars().nth(usize::from(code - first))
+    }
+}
+
+impl Fonts {
+    /// The font of plain letters and those of other scripts, by their names.
+    pub(crate) fn named(letters: Option<&str>, others: &[String]) -> Self {
+        let letters = letters.and_then(Symbols::named);
+        let other = || others.iter().find_map(|name| Symbols::named(name));
+        Self { codes: letters.or_else(other), letters }
+    }
+
+    /// What a text in these fonts means.
+    pub(crate) fn read(self, text: String) -> String {
+        let Some(codes) = self.codes else { return text };
+        let meaning = |letter: char| match self.letters {
+            _ if Symbols::is_code(letter) => codes.meaning(letter),
+            Some(letters) => letters.meaning_of_letter(letter),
+            None => letter,
+        };
+        text.chars().map(meaning).collect()
     }
 }
 

@@ -94,6 +94,17 @@ pub enum Unreadable {
         /// What became of it.
         what: String,
     },
+    /// A file of records by its name alone.
+    #[error(
+        "by its content this is a file of the format {format}, and not one of records (CSV or JSONL); give it the name of what it is, or save it as CSV"
+    )]
+    OtherFormat {
+        /// What it is.
+        format: Format,
+    },
+    /// A file of records that holds none.
+    #[error("there are no records in it: it is empty, or has a header alone")]
+    NoRecords,
     /// A line of a file of records.
     #[error("line {line} is no record: {reason}")]
     BadRecord {

@@ -64,6 +64,71 @@ fn member(bytes: &[u8], name: &str, member: &str) -> Result<(Vec<u8>, String), U
     archives::read(bytes, name, member, &Limits::default())
 }
 
+/// The crate that writes archives refuses a name that is there already, so it is changed afterwards.
+#[test]
+fn members_of_one_name_are_all_documents() {
+    let renamed = |mut bytes: Vec<u8>| {
+        for at in 0..bytes.len() - 5 {
+            if matches!(&bytes[at..at + 5], b"B.txt" | b"C.txt") {
+                bytes[at] = b'a';
+            }
+        }
+        bytes
+    };
+    let files: Vec<(&str, &[u8])> =
+        vec![("a.txt", b"Ebb"), ("x/a.txt", b"Slack"), ("B.txt", b"Flow"), ("C.txt", b"Surge")];
+    let outer = renamed(stored(&files));
+    let within = archive(&[("in#.zip", &outer)]);
+    let names = ["a.txt", "x/a.txt", "2%2Fa.txt", "3%2Fa.txt"];
+    let mut tarred = tar(&[("a.txt", b"Ebb"), ("x/a.txt", b"Slack"), ("a.txt", b"Flow")]);
+    tarred.truncate(tarred.len() - 1_024);
+    tarred.extend(tar(&[("a.txt", b"Surge")]));
+    let is_link = |name: &str| name.ends_with("link.txt");
+    for (bytes, name, prefix) in
+        [(&outer, "all.zip", ""), (&within, "all.zip", "in%23.zip#"), (&tarred, "all.tar", "")]
+    {
+        let mut found = listed(bytes, name);
+        found.retain(|(name, _)| !is_link(name));
+        let expected = names.map(|name| (format!("{prefix}{name}"), None));
+        assert_eq!(found, expected, "{name}");
+        for (at, text) in names.iter().zip(["Ebb", "Slack", "Flow", "Surge"]) {
+            let at = format!("{prefix}{at}");
+            let (read, named) = member(bytes, name, &at).unwrap();
+            assert_eq!((read, named.as_str()), (text.into(), "a.txt"), "{at}");
+        }
+        let member = archives::Member { name: format!("{prefix}2%2Fa.txt"), fault: None };
+        assert!(member.path().ends_with("a.txt") && !member.path().contains("2"));
+    }
+    let gone = member(&outer, "all.zip", "4%2Fa.txt").unwrap_err().to_string();
+    assert_eq!(gone, "there is no a.txt in all.zip any more");
+}
+
+#[test]
+fn each_message_of_a_mailbox_is_a_document() {
+    let message = |subject: &str| {
+        format!(
+            "From a@b.c Sun Nov 22 10:00:00 2026\nFrom: a@b.c\nSubject: {subject}\n\n{subject} text\n\n"
+        )
+    };
+    let mailbox = format!("{}{}", message("Ebb"), message("Flow")).into_bytes();
+    let names = ["00001.eml", "00002.eml"].map(|name| (name.to_owned(), None));
+    assert_eq!(listed(&mailbox, "in.mbox"), names);
+    let packed = archive(&[("in.mbox", &mailbox)]);
+    assert_eq!(listed(&packed, "a.zip"), names.map(|(name, _)| (format!("in.mbox#{name}"), None)));
+    let (second, name) = member(&mailbox, "in.mbox", "00002.eml").unwrap();
+    let limits = Limits::default();
+    let read = extract(&second, &name, &limits).unwrap();
+    assert_eq!(read.text, "From: a@b.c\nSubject: Flow\n\nFlow text");
+    // Where its name says nothing, its messages are one document.
+    let whole = extract(&mailbox, "Inbox", &limits).unwrap();
+    assert_eq!(whole.format, Format::Mbox);
+    assert!(
+        whole.text.starts_with("## 00001.eml\n\nFrom: a@b.c\nSubject: Ebb\n\nEbb text\n\n## 00002")
+    );
+    assert_eq!(extract(&mailbox, "a.txt", &limits).unwrap().format, Format::Text);
+    assert_eq!(archives::members(b"no messages", "a.mbox", &limits), Ok(None));
+}
+
 #[test]
 fn each_member_is_a_document() {
     let inner = archive(&[("b#1%.txt", b"Flow"), (".hidden", b"x"), ("__MACOSX/b.txt", b"x")]);
@@ -195,10 +260,16 @@ fn damaged_archives() {
         vec![("a.txt", b"Ebb".to_vec()), ("b.pdf", pdf(&["x"])), ("c.eml", eml())];
     let files: Vec<(&str, &[u8])> = files.iter().map(|(n, b)| (*n, b.as_slice())).collect();
     let (zip, tar) = (archive(&files), tar(&files));
+    let message = [b"From - Sun Nov 22 10:00:00 2026\r\n", &eml()[..], b"\r\n\r\n"].concat();
+    let mailbox = [&message[..], &message].concat();
     let mut dice = Dice(15);
-    for (name, whole) in
-        [("a.zip", zip), ("a.tgz", gzip(&tar)), ("a.tar.zst", zstd(&tar)), ("a.tar", tar)]
-    {
+    for (name, whole) in [
+        ("a.zip", zip),
+        ("a.tgz", gzip(&tar)),
+        ("a.tar.zst", zstd(&tar)),
+        ("a.tar", tar),
+        ("a.mbox", mailbox),
+    ] {
         let mut listed = 0;
         for number in 0..500 {
             let mut bytes = whole.clone();

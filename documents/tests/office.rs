@@ -1,9 +1,9 @@
-//! Office documents, books and messages.
+//! Office documents and books.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
 
 mod common;
 
-use common::{eml, epub, odp, ods, odt, package, pptx, xlsb, xlsx};
+use common::{epub, odp, ods, odt, package, pptx, xlsb, xlsx};
 use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract};
 
 fn read(bytes: &[u8], name: &str) -> Result<Extracted, Unreadable> {
@@ -134,61 +134,6 @@ fn a_cell_far_off_costs_no_more_than_its_place() {
     assert!(text.ends_with("## Notes\n\n1 | 2\n | 3 | 4"), "{text}");
 }
 
-#[test]
-fn a_message_with_what_is_attached() {
-    let read = read(&eml(), "message").unwrap();
-    assert_eq!(read.format, Format::Eml);
-    let (before, after) = read.text.split_once("## Ports").unwrap();
-    assert_eq!(
-        before,
-        "From: Ada <ada@example.org>\nTo: bob@example.org, Cy <cy@example.org>\nDate: 2026-11-22T10:00:00+01:00\nSubject: Größe\n\nThe tide 潮 turns.\n\n## Attachment: ports.xlsx\n\n"
-    );
-    assert!(after.contains("[Attachment p.png: this is a PNG image"), "{after}");
-    assert!(after.ends_with("From: cy@example.org\nSubject: Inner\n\nOnly HTML"), "{after}");
-}
-
-/// Boundaries are lines of their own, an attached message may be none, and there was a time before
-/// base 64.
-#[test]
-fn parts_end_where_they_say() {
-    let message = "From: a@example.org\r\nSubject: Parts\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"b\"\r\n\r\n\
-        --b\r\nContent-Type: text/plain\r\n\r\nIn a line --b is none,\r\n--bb neither.\r\n\
-        --b\r\nContent-Type: text/plain; name=tide.txt\r\nContent-Disposition: attachment; filename=tide.txt\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 tide.txt\r\n#0V%T\r\n`\r\nend\r\n\
-        --b\r\nContent-Type: message/rfc822\r\nContent-Disposition: attachment; filename=no.eml\r\n\r\nThis is no message!\r\n--b--\r\n";
-    assert_eq!(
-        read(message.as_bytes(), "a.eml").unwrap().text,
-        "From: a@example.org\nSubject: Parts\n\nIn a line --b is none,\n--bb neither.\n\n\
-         ## Attachment: tide.txt\n\nCat\n\n## Attachment: no.eml\n\nThis is no message!"
-    );
-}
-
-/// Programs leave the plain text of a message empty and say all of it in HTML.
-#[test]
-fn where_the_plain_text_is_blank_the_html_is_the_message() {
-    let message = |plain: &str, around: (&str, &str)| {
-        format!(
-            "From: a@example.org\r\nSubject: s\r\nMIME-Version: 1.0\r\n{}Content-Type: multipart/alternative; boundary=b\r\n\r\n\
-             --b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{plain}\r\n\
-             --b\r\nContent-Type: multipart/related; boundary=c\r\n\r\n\
-             --c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>only <b>here</b></p>\r\n--c--\r\n--b--\r\n{}",
-            around.0, around.1
-        )
-    };
-    let header = "From: a@example.org\nSubject: s";
-    let text = |message: String| read(message.as_bytes(), "a.eml").unwrap().text;
-    for plain in ["", "  \r\n\r\n", "\u{a0}\r\n", "\u{200b}"] {
-        assert_eq!(text(message(plain, ("", ""))), format!("{header}\n\nonly here"), "{plain:?}");
-    }
-    let said = message("Said plainly.", ("", ""));
-    assert_eq!(text(said), format!("{header}\n\nSaid plainly."));
-    // Beside other parts, each of which stays in its place.
-    let mixed = (
-        "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n",
-        "--a\r\nContent-Type: text/plain\r\n\r\nA footer.\r\n--a--\r\n",
-    );
-    assert_eq!(text(message(" ", mixed)), format!("{header}\n\nonly here\n\nA footer."));
-}
-
 /// To a parser of HTML, each of these would stay open and take in the rest of its chapter.
 #[test]
 fn elements_of_a_chapter_may_be_closed_at_once() {
@@ -250,6 +195,29 @@ fn times_and_durations_of_sheets() {
     let text = read(&package(&parts), "a.xlsx").unwrap().text;
     let expected = "08:30:00 | 37:30:00 | 2026-11-22 12:00:00\n00:00:00 | -01:30:00";
     assert_eq!(text.split_once("## Notes\n\n").unwrap().1, expected);
+}
+
+#[test]
+fn times_and_durations_of_open_sheets() {
+    let cells = ["PT08H05M00S", "PT30H15M00S", "-PT1H30M", "P1DT2H", "PT00H00M01.6S", "P1M", "PT5"];
+    let cells = cells.map(|time| {
+        format!("<table:table-cell office:value-type=\"time\" office:time-value=\"{time}\"><text:p>x</text:p></table:table-cell>")
+    });
+    let moments = ["2026-11-22T10:30:00", "2026-11-22T00:00:00"].map(|date| {
+        format!("<table:table-cell office:value-type=\"date\" office:date-value=\"{date}\"><text:p>x</text:p></table:table-cell>")
+    });
+    let mut parts = ods();
+    let content = parts.iter_mut().find(|(name, _)| *name == "content.xml").unwrap();
+    content.1 = format!(
+        "<office:document-content><office:body><office:spreadsheet><table:table table:name=\"Times\"><table:table-row>{}{}</table:table-row></table:table></office:spreadsheet></office:body></office:document-content>",
+        cells.concat(),
+        moments.concat()
+    )
+    .into();
+    assert_eq!(
+        read(&package(&parts), "a.ods").unwrap().text,
+        "## Times\n\n08:05:00 | 30:15:00 | -01:30:00 | 26:00:00 | 00:00:02 | P1M | PT5 | 2026-11-22 10:30:00 | 2026-11-22"
+    );
 }
 
 #[test]

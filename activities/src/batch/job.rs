@@ -180,8 +180,10 @@ impl Document {
         // Behind the sign stands a record's number, or what it is called in its archive.
         let is_record = self.text.is_some() || !fields.is_empty();
         let path = if member.is_empty() || is_record { file } else { member };
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let name = percent_decode_str(name).decode_utf8_lossy();
+        // In an archive within an archive; a second file of its path has a number before it.
+        let path = path.rsplit('#').next().unwrap_or_default();
+        let path = percent_decode_str(path).decode_utf8_lossy();
+        let name = Cow::Owned(path.rsplit('/').next().unwrap_or_default().to_owned());
         About { id: id.as_str(), name, fields, text }
     }
 }
@@ -349,4 +351,25 @@ fn template(job: &Job) -> u64 {
     // What thinks more puts out more.
     let asked_with = serde_json::to_vec(&job.asked_with).unwrap_or_default();
     hash([&known.to_le_bytes()[..], &asked_with])
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use tidegate_types::DocumentId;
+
+    use super::Document;
+
+    #[test]
+    fn a_document_has_the_name_of_its_file_wherever_it_lies() {
+        for (uri, name) in [
+            ("file:///in/a%20b.txt", "a b.txt"),
+            ("file:///in/all.zip#x/c%23.txt", "c#.txt"),
+            ("file:///in/all.zip#2%2Fc.txt", "c.txt"),
+            ("file:///in/all.zip#x/in.zip#3%2Fc.txt", "c.txt"),
+        ] {
+            let id = DocumentId::from_relative_path("d");
+            assert_eq!(Document::file(id, uri.to_owned()).about("").name, name, "{uri}");
+        }
+    }
 }

@@ -33,6 +33,20 @@ async fn records_are_asked_about_by_their_own_fields_and_keep_them() {
 }
 
 #[tokio::test]
+async fn a_file_of_no_records_says_so() {
+    let mut rig = Rig::new();
+    rig.document("header.csv", "nr,city\n", 0);
+    rig.document("page.csv", "%PDF-1.4\n1 0 obj\n", 0);
+    rig.document("rows.csv", "nr,city\n7,Husum\n", 0);
+    let ran = rig.run(json!({"records": {}})).await.unwrap();
+    assert_eq!(ran.figures().0, [1, 2, 0, 0]);
+    let failures = rig.lines("out/failures.jsonl");
+    let said = |at: usize| failures[at]["message"].as_str().unwrap();
+    assert!(said(0).contains("there are no records in it"), "{failures:?}");
+    assert!(said(1).contains("by its content this is a file of the format PDF"), "{failures:?}");
+}
+
+#[tokio::test]
 async fn a_name_that_is_not_known_fails_the_plan_and_says_where() {
     let mut rig = Rig::new();
     rig.document("in.csv", "nr,city\n7,Husum\n", 0);

@@ -1,6 +1,6 @@
 //! From the tree of a part to its text.
 
-use super::{lists::Lists, styles::Styles};
+use super::{lists::Lists, look::Look, styles::Styles};
 use crate::{
     math,
     symbols::Symbols,
@@ -64,6 +64,10 @@ impl<'a> Body<'a> {
             match &*element.name {
                 "p" => self.paragraph(element, out),
                 "tbl" => self.table(element, out),
+                "altChunk" => {
+                    out.text.push_str(element.text().trim());
+                    out.text.push('\n');
+                }
                 // What was deleted or moved away, and what stands in for what is read already.
                 "del" | "moveFrom" | "Fallback" => {}
                 _ => self.blocks(element, out),
@@ -75,7 +79,8 @@ impl<'a> Body<'a> {
         let properties = paragraph.child("pPr");
         let mut words = String::new();
         let mut boxes = Vec::new();
-        self.inline(paragraph, &mut words, &mut boxes);
+        let look = self.styles.paragraph_look(properties);
+        self.inline(paragraph, look, &mut words, &mut boxes);
         out.boxes.append(&mut boxes);
         let list = self.styles.list(properties);
         if !words.trim().is_empty() {
@@ -102,12 +107,18 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// What stands in a line.
-    fn inline(&mut self, parent: &Element, words: &mut String, boxes: &mut Vec<String>) {
+    /// What stands in a line, within what looks so.
+    fn inline(
+        &mut self,
+        parent: &Element,
+        look: Look,
+        words: &mut String,
+        boxes: &mut Vec<String>,
+    ) {
         for node in &parent.children {
             let Node::Element(element) = node else { continue };
             match &*element.name {
-                "t" => words.push_str(&in_font_of(parent, element.text())),
+                "t" => words.push_str(&look.read(element.text())),
                 "tab" | "ptab" if &*parent.name != "tabs" => words.push('\t'),
                 "br" | "cr" => words.push('\n'),
                 "noBreakHyphen" => words.push('-'),
@@ -120,16 +131,25 @@ impl<'a> Body<'a> {
                     }
                 }
                 "oMath" => words.push_str(&math::text(element)),
+                "ffData" => words.push_str(&chosen(element)),
                 "docPr" => words.push_str(&described(element)),
-                "r" if is_hidden(element) => {}
-                "txbxContent" => {
-                    let text = self.text(element);
+                "r" => {
+                    let look = self.styles.run_look(look, element.child("rPr"));
+                    if !look.is_hidden() {
+                        self.inline(element, look, words, boxes);
+                    }
+                }
+                "txbxContent" | "relIds" | "chart" => {
+                    let text = match &*element.name {
+                        "txbxContent" => self.text(element),
+                        _ => element.text().trim().to_owned(),
+                    };
                     if !text.is_empty() {
                         boxes.push(text);
                     }
                 }
                 "del" | "moveFrom" | "Fallback" | "pPr" | "rPr" | "delText" | "instrText" => {}
-                _ => self.inline(element, words, boxes),
+                _ => self.inline(element, look, words, boxes),
             }
         }
     }
@@ -194,29 +214,22 @@ fn described(picture: &Element) -> String {
     words.map(|words| format!("[Picture: {words}]")).unwrap_or_default()
 }
 
-/// Text that nobody sees in the document is not text of it.
-fn is_hidden(run: &Element) -> bool {
-    run.child("rPr").and_then(|properties| properties.child("vanish")).is_some_and(|vanish| {
-        !matches!(vanish.attribute("val").as_deref(), Some("0" | "false" | "off"))
-    })
-}
-
-/// Fonts that a run may name, for letters of different scripts.
-const FONTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
-
-/// The text of a run; where its font is one of signs, what these mean.
-fn in_font_of(run: &Element, text: String) -> String {
-    if !text.contains(Symbols::is_code) {
-        return text;
+/// What a form's box or menu says: nothing else in the document does.
+fn chosen(field: &Element) -> String {
+    let value = |parent: &Element, name: &str| {
+        let child = parent.child(name)?;
+        Some(child.attribute("val").unwrap_or_else(|| "1".to_owned()))
+    };
+    if let Some(tick) = field.child("checkBox") {
+        let is_ticked = value(tick, "checked").or_else(|| value(tick, "default"));
+        let is_ticked = is_ticked.is_some_and(|is| !matches!(is.as_str(), "0" | "false" | "off"));
+        return if is_ticked { "☒" } else { "☐" }.to_owned();
     }
-    let fonts = run.child("rPr").and_then(|properties| properties.child("rFonts"));
-    let symbols = fonts.and_then(|fonts| {
-        FONTS.into_iter().find_map(|script| Symbols::named(&fonts.attribute(script)?))
-    });
-    match symbols {
-        Some(symbols) => text.chars().map(|letter| symbols.meaning(letter)).collect(),
-        None => text,
-    }
+    let Some(menu) = field.child("ddList") else { return String::new() };
+    let place = value(menu, "result").or_else(|| value(menu, "default"));
+    let place = place.and_then(|place| place.parse().ok()).unwrap_or(0);
+    let entry = menu.elements().filter(|entry| &*entry.name == "listEntry").nth(place);
+    entry.and_then(|entry| entry.attribute("val")).unwrap_or_default()
 }
 
 /// A letter of a symbol font. One that only a font knows which is not known here is shown to be

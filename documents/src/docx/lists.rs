@@ -21,6 +21,8 @@ pub(super) struct Lists {
     /// The kind of each list.
     kinds: HashMap<String, String>,
     levels: HashMap<(String, usize), Level>,
+    /// Where a list begins anew that is of one kind with others; used up by its first item.
+    begins: HashMap<(String, usize), usize>,
     /// Where the numbering of each kind has come to.
     counts: HashMap<String, [Option<usize>; 9]>,
 }
@@ -48,6 +50,14 @@ impl Lists {
         for list in part.all("num") {
             let kind = list.child("abstractNumId").and_then(|kind| kind.attribute("val"));
             if let (Some(id), Some(kind)) = (list.attribute("numId"), kind) {
+                for (place, level) in list.all("lvlOverride").into_iter().enumerate() {
+                    let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+                    let begin = level.child("startOverride").and_then(|e| e.attribute("val"));
+                    let place = number(level.attribute("ilvl")).unwrap_or(place);
+                    if let Some(begin) = number(begin) {
+                        lists.begins.insert((id.clone(), place), begin);
+                    }
+                }
                 lists.kinds.insert(id, kind);
             }
         }
@@ -61,7 +71,8 @@ impl Lists {
             return "- ".to_owned();
         };
         let counts = self.counts.entry(kind.clone()).or_default();
-        let count = counts[level].map_or(how.start, |count| count.saturating_add(1));
+        let next = || counts[level].map_or(how.start, |count| count.saturating_add(1));
+        let count = self.begins.remove(&(list.to_owned(), level)).unwrap_or_else(next);
         counts[level] = Some(count);
         counts[level + 1..].fill(None);
         if how.format == "none" {

@@ -1,7 +1,9 @@
 //! DOCX: paragraphs, headings, lists, tables and notes of the main part.
 
 mod body;
+mod embedded;
 mod lists;
+mod look;
 mod styles;
 
 use std::collections::BTreeSet;
@@ -10,16 +12,25 @@ use crate::{
     format::Format, limits::Limits, package::Package, unreadable::Unreadable, xml::Element,
 };
 use body::{Body, Notes};
+use embedded::{Embedded, TextOf};
 
 /// The main part's usual name; the archive may say another.
 const MAIN: &str = "word/document.xml";
 
-pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadable> {
+/// `depth` counts the documents that this one lies in, `text_of` reads those that lie in it.
+pub(crate) fn extract(
+    bytes: &[u8],
+    limits: &Limits,
+    depth: usize,
+    text_of: &TextOf<'_>,
+) -> Result<String, Unreadable> {
     let mut package = Package::open(bytes, Format::Docx, limits)?;
+    let mut embedded = Embedded { limits, depth, text_of, read: 0 };
     let main = package.main(MAIN)?;
-    let document = package
+    let mut document = package
         .xml(&main)?
         .ok_or_else(|| Unreadable::damaged(Format::Docx, "its main part is missing"))?;
+    embedded.fill(&mut package, &main, &mut document)?;
     let mut parts: Vec<(String, String)> = package
         .relations(&main)?
         .into_values()
@@ -27,9 +38,13 @@ pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadabl
         .collect();
     parts.sort();
     let mut part = |kind: &str| -> Result<Vec<Element>, Unreadable> {
-        let names = parts.iter().filter(|(known, _)| known == kind);
-        let trees: Result<Vec<_>, _> = names.map(|(_, name)| package.xml(name)).collect();
-        Ok(trees?.into_iter().flatten().collect())
+        let mut trees = Vec::new();
+        for (_, name) in parts.iter().filter(|(known, _)| known == kind) {
+            let Some(mut tree) = package.xml(name)? else { continue };
+            embedded.fill(&mut package, name, &mut tree)?;
+            trees.push(tree);
+        }
+        Ok(trees)
     };
     let styles = styles::Styles::of(part("styles")?.first());
     let lists = lists::Lists::of(part("numbering")?.first());
@@ -76,20 +91,28 @@ fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::xml;
+    use crate::{extract::extract_within, xml};
 
-    fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
+    pub(super) fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
         use std::io::Write;
         let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
         for (name, text) in parts {
             archive.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
             archive.write_all(text.as_bytes()).unwrap();
         }
-        extract(&archive.finish().unwrap().into_inner(), &Limits::default())
+        let bytes = archive.finish().unwrap().into_inner();
+        extract(&bytes, &Limits::default(), 0, &|bytes, name, depth| {
+            let read = extract_within(bytes, name, &Limits::default(), depth);
+            read.map(|read| read.text)
+        })
     }
 
     fn body(xml: &str) -> String {
         read(&[(MAIN, &format!("<w:document><w:body>{xml}</w:body></w:document>"))]).unwrap()
+    }
+
+    pub(super) fn relation(id: &str, kind: &str, target: &str) -> String {
+        format!("<Relationship Id='{id}' Type='http://x/{kind}' Target='{target}'/>")
     }
 
     #[test]
@@ -157,7 +180,34 @@ mod tests {
             sign("Sonata", "F026"),
             sign("Arial", "2264"),
         ));
-        assert_eq!(text, "5 µg ≥±☑☐\nαβ c✓d\n\u{fffd}\u{fffd}≤");
+        assert_eq!(text, "5 µg ≥±☑☐\nαβ χ✓d\n\u{fffd}\u{fffd}≤");
+    }
+
+    #[test]
+    fn boxes_and_menus_of_forms_say_what_is_chosen() {
+        let field = |inner: &str, after: &str| {
+            format!(
+                "<w:p><w:r><w:fldChar w:fldCharType='begin'><w:ffData><w:name w:val='x'/>{inner}</w:ffData></w:fldChar></w:r>\
+                 <w:r><w:instrText>FORM</w:instrText></w:r><w:r><w:fldChar w:fldCharType='end'/></w:r><w:r><w:t>{after}</w:t></w:r></w:p>"
+            )
+        };
+        let entries = "<w:listEntry w:val='ebb'/><w:listEntry w:val='flow'/>";
+        let text = body(
+            &[
+                field("<w:checkBox><w:default w:val='1'/></w:checkBox>", "yes"),
+                field(
+                    "<w:checkBox><w:default w:val='1'/><w:checked w:val='0'/></w:checkBox>",
+                    "no",
+                ),
+                field("<w:checkBox><w:checked/></w:checkBox>", "yes"),
+                field(&format!("<w:ddList><w:result w:val='1'/>{entries}</w:ddList>"), "."),
+                field(&format!("<w:ddList>{entries}</w:ddList>"), "."),
+                field("<w:ddList><w:result w:val='9'/></w:ddList>", "."),
+                field("<w:textInput><w:default w:val='typed'/></w:textInput>", "words"),
+            ]
+            .concat(),
+        );
+        assert_eq!(text, "☒yes\n☐no\n☒yes\nflow.\nebb.\n.\nwords");
     }
 
     #[test]
@@ -172,9 +222,6 @@ mod tests {
 
     #[test]
     fn headings_lists_and_notes_of_a_main_part_of_another_name() {
-        let relation = |id: &str, kind: &str, target: &str| {
-            format!("<Relationship Id='{id}' Type='http://x/{kind}' Target='{target}'/>")
-        };
         let item = |level: usize, text: &str| {
             format!(
                 "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='7'/></w:numPr></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
@@ -196,7 +243,8 @@ mod tests {
             )),
             ("word/styles.xml", "<w:styles><w:style w:styleId='b2'><w:name w:val='heading 2'/></w:style><w:style w:styleId='own'><w:basedOn w:val='b2'/></w:style></w:styles>"),
             ("word/numbering.xml", &format!(
-                "<w:numbering><w:abstractNum w:abstractNumId='3'>{}{}</w:abstractNum><w:num w:numId='7'><w:abstractNumId w:val='3'/></w:num></w:numbering>",
+                "<w:numbering><w:abstractNum w:abstractNumId='3'>{}{}</w:abstractNum><w:num w:numId='7'><w:abstractNumId w:val='3'/></w:num>\
+                 <w:num w:numId='8'><w:abstractNumId w:val='3'/><w:lvlOverride w:ilvl='0'><w:startOverride w:val='1'/></w:lvlOverride></w:num></w:numbering>",
                 level(0, "decimal", "%1."), level(1, "lowerLetter", "%1.%2)"),
             )),
             ("word/footnotes.xml", &format!("<w:footnotes><w:footnote w:type='separator' w:id='0'>{}</w:footnote><w:footnote w:id='20'>{}</w:footnote><w:footnote w:id='2'>{}</w:footnote></w:footnotes>", note("---"), note("later"), note("at the foot"))),
@@ -204,15 +252,16 @@ mod tests {
             ("word/header1.xml", &format!("<w:hdr>{}</w:hdr>", note("above"))),
             ("word/comments.xml", &format!("<w:comments><w:comment w:author='Ada'>{}</w:comment></w:comments>", note("why?"))),
             ("word/document2.xml", &format!(
-                "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='own'/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>{}{}{}{}\
+                "<w:document><w:body><w:p><w:pPr><w:pStyle w:val='own'/></w:pPr><w:r><w:t>Tides</w:t></w:r></w:p>{}{}{}{}{}{}\
                  <w:p><w:r><w:t>Seen</w:t><w:footnoteReference w:id='2'/><w:endnoteReference w:id='1'/><w:footnoteReference w:id='20'/></w:r></w:p></w:body></w:document>",
                 item(0, "ebb"), item(1, "slow"), item(1, "fast"), item(0, "flow"),
+                item(0, "anew").replace("'7'", "'8'"), item(0, "goes on").replace("'7'", "'8'"),
             )),
         ])
         .unwrap();
         assert_eq!(
             text,
-            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\nSeen[^1][^e1][^2]\n\n\
+            "above\n\n## Tides\n1. ebb\n  1.a) slow\n  1.b) fast\n2. flow\n1. anew\n2. goes on\nSeen[^1][^e1][^2]\n\n\
              [^1]: at the foot\n\n[^2]: later\n\n[^e1]: at the end\n\n[Comment by Ada: why?]"
         );
     }

@@ -1,7 +1,9 @@
-//! Styles of paragraphs: which are headings, which belong to lists.
+//! Styles of paragraphs and of runs: which are headings, which belong to lists, which text is hidden
+//! or in a font of signs.
 
 use std::collections::HashMap;
 
+use super::look::Look;
 use crate::xml::Element;
 
 /// Styles that are based on each other.
@@ -15,6 +17,7 @@ struct Style {
     outline: Option<usize>,
     /// List and level.
     list: Option<(Option<String>, Option<usize>)>,
+    look: Look,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +39,7 @@ impl Styles {
                     base: style.child("basedOn").and_then(|base| base.attribute("val")),
                     outline: paragraph.and_then(|paragraph| number(paragraph.child("outlineLvl")?)),
                     list: paragraph.and_then(list),
+                    look: Look::of(style.child("rPr")),
                 },
             ))
         });
@@ -65,6 +69,23 @@ impl Styles {
             by_style.or_else(|| id.strip_prefix("Heading")?.parse::<usize>().ok()?.checked_sub(1))
         };
         own.or_else(styled).filter(|level| *level < 9).map(|level| (level + 1).min(6))
+    }
+
+    /// How the text of a paragraph looks, as its style says.
+    pub(super) fn paragraph_look(&self, paragraph: Option<&Element>) -> Look {
+        self.look_of(paragraph, "pStyle")
+    }
+
+    /// How a run looks in a paragraph that looks so.
+    pub(super) fn run_look(&self, paragraph: Look, run: Option<&Element>) -> Look {
+        Look::of(run).over(self.look_of(run, "rStyle").beside(paragraph))
+    }
+
+    fn look_of(&self, properties: Option<&Element>, kind: &str) -> Look {
+        let style = properties.and_then(|properties| properties.child(kind)?.attribute("val"));
+        style.map_or_else(Look::default, |id| {
+            self.chain(&id).fold(Look::default(), |look, style| look.over(style.look))
+        })
     }
 
     /// The list of a paragraph and its level there.

@@ -133,6 +133,7 @@ pub(super) async fn rows(
     };
     let binds = size <= WHOLE || size <= MAX_BOUND && known.knows(&within.id);
     let (id, uri) = (within.id.clone(), within.uri.clone());
+    let is_beginning = within.at == Position::default();
     let job = Reading {
         location: location.clone(),
         runtime: Handle::current(),
@@ -150,13 +151,21 @@ pub(super) async fn rows(
         false => Failure::transient(error.to_string()),
     })?;
     // What is no text at all is no file of records, whatever its name says: it costs itself alone.
-    if let Err(Broken::Unreadable(fault @ (Unreadable::Binary | Unreadable::Unsupported { .. }))) =
-        &read
+    if let Err(Broken::Unreadable(
+        fault @ (Unreadable::Binary
+        | Unreadable::Unsupported { .. }
+        | Unreadable::OtherFormat { .. }),
+    )) = &read
     {
         let file = Document { unreadable: Some(fault.to_string()), ..Document::file(id, uri) };
         return Ok((vec![file], None));
     }
     let (mut rows, next) = read.map_err(|broken| refused(&name, broken))?;
+    // An export that brought nothing is told, as an empty document is.
+    if rows.is_empty() && next.is_none() && is_beginning {
+        let unreadable = Some(Unreadable::NoRecords.to_string());
+        return Ok((vec![Document { unreadable, ..Document::file(id, uri) }], None));
+    }
     if binds {
         known.bind(&mut rows);
     }

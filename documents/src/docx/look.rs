@@ -1,0 +1,164 @@
+//! How text looks, as far as its meaning hangs on it.
+
+use crate::{math, symbols::Fonts, xml::Element};
+
+/// Properties of runs, of a run itself or of a style. What is not said is `None`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    hidden: Option<bool>,
+    fonts: Option<Fonts>,
+    raised: Option<bool>,
+}
+
+/// Fonts that a run may name, for letters of different scripts.
+const SCRIPTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
+
+impl Look {
+    /// What `rPr` says.
+    pub(super) fn of(properties: Option<&Element>) -> Self {
+        let child = |name: &str| properties.and_then(|properties| properties.child(name));
+        let hidden = child("vanish").map(|vanish| {
+            !matches!(vanish.attribute("val").as_deref(), Some("0" | "false" | "off"))
+        });
+        let place = child("vertAlign").and_then(|place| place.attribute("val"));
+        let raised = place.map(|place| place == "superscript");
+        Self { hidden, fonts: child("rFonts").and_then(fonts), raised }
+    }
+
+    /// With what another one says of all that this one leaves open.
+    pub(super) fn over(self, other: Self) -> Self {
+        Self {
+            hidden: self.hidden.or(other.hidden),
+            fonts: self.fonts.or(other.fonts),
+            raised: self.raised.or(other.raised),
+        }
+    }
+
+    /// A run's style beside its paragraph's. Each of the two turns text over between hidden and
+    /// shown (ECMA-376, part 1, 17.7.3).
+    pub(super) fn beside(self, paragraph: Self) -> Self {
+        let hidden = match (self.hidden, paragraph.hidden) {
+            (Some(one), Some(other)) => Some(one != other),
+            (one, other) => one.or(other),
+        };
+        Self { hidden, ..self.over(paragraph) }
+    }
+
+    /// Text that nobody sees in the document is not text of it.
+    pub(super) fn is_hidden(self) -> bool {
+        self.hidden == Some(true)
+    }
+
+    /// The text of a run; where its font is one of signs, what these mean.
+    pub(super) fn read(self, text: String) -> String {
+        let text = self.fonts.unwrap_or_default().read(text);
+        let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
+        raised.unwrap_or(text)
+    }
+}
+
+fn fonts(names: &Element) -> Option<Fonts> {
+    // A font of the theme goes before one by name.
+    let named = |script: &str| {
+        names.attribute(&format!("{script}Theme")).or_else(|| names.attribute(script))
+    };
+    let [letters, others @ ..] = SCRIPTS.map(named);
+    let others: Vec<String> = others.into_iter().flatten().collect();
+    (letters.is_some() || !others.is_empty()).then(|| Fonts::named(letters.as_deref(), &others))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::docx::tests::{read, relation};
+
+    fn styled(styles: &str, body: &str) -> String {
+        read(&[
+            (
+                "word/_rels/document.xml.rels",
+                &format!(
+                    "<Relationships>{}</Relationships>",
+                    relation("a", "styles", "styles.xml")
+                ),
+            ),
+            ("word/styles.xml", &format!("<w:styles>{styles}</w:styles>")),
+            ("word/document.xml", &format!("<w:document><w:body>{body}</w:body></w:document>")),
+        ])
+        .unwrap()
+    }
+
+    fn style(id: &str, base: &str, properties: &str) -> String {
+        format!(
+            "<w:style w:styleId='{id}'><w:basedOn w:val='{base}'/><w:rPr>{properties}</w:rPr></w:style>"
+        )
+    }
+
+    fn paragraph(paragraph: &str, run: &str, properties: &str, text: &str) -> String {
+        format!(
+            "<w:p><w:pPr><w:pStyle w:val='{paragraph}'/></w:pPr>\
+             <w:r><w:rPr><w:rStyle w:val='{run}'/>{properties}</w:rPr><w:t>{text}</w:t></w:r></w:p>"
+        )
+    }
+
+    #[test]
+    fn a_style_hides_text_as_a_run_does() {
+        let styles = [
+            style("hid", "", "<w:vanish/>"),
+            style("hid2", "hid", ""),
+            style("seen", "hid", "<w:vanish w:val='0'/>"),
+        ];
+        let body = [
+            paragraph("", "hid", "", "by run"),
+            paragraph("hid", "", "", "by paragraph"),
+            paragraph("hid2", "", "", "by what it is based on"),
+            paragraph("seen", "", "", "shown"),
+            paragraph("hid", "hid", "", "turned over twice"),
+            paragraph("hid", "", "<w:vanish w:val='off'/>", "shown by itself"),
+        ];
+        assert_eq!(
+            styled(&styles.concat(), &body.concat()),
+            "shown\nturned over twice\nshown by itself"
+        );
+    }
+
+    #[test]
+    fn raised_numbers_stay_raised() {
+        let raised = "<w:vertAlign w:val='superscript'/>";
+        let styles = [style("up", "", raised)];
+        let run = |properties: &str, text: &str| {
+            format!("<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>")
+        };
+        let body = [
+            run("", "10"),
+            run(raised, "-6"),
+            run("", " m"),
+            run("<w:rStyle w:val='up'/>", "2"),
+            run("", ", the 1"),
+            run(raised, "st"),
+            run("", " x"),
+            run("<w:vertAlign w:val='subscript'/>", "1"),
+        ];
+        let text = styled(&styles.concat(), &format!("<w:p>{}</w:p>", body.concat()));
+        assert_eq!(text, "10⁻⁶ m², the 1st x1");
+    }
+
+    #[test]
+    fn a_font_of_signs_may_come_of_a_style() {
+        let font = |name: &str| format!("<w:rFonts w:ascii='{name}' w:hAnsi='{name}'/>");
+        let styles = [
+            style("greek", "", &font("Symbol")),
+            style("greek2", "greek", "<w:b/>"),
+            style("ticks", "", &font("Wingdings")),
+        ];
+        let body = [
+            paragraph("", "greek2", "", "5 &#xF06D;g"),
+            paragraph("greek", "", "", "&#xF0B3; a"),
+            paragraph("greek", "ticks", "", "&#xFC;&#xF0FE;"),
+            paragraph("greek", "", &font("Arial"), "plain"),
+            paragraph("greek", "", "<w:rFonts w:asciiTheme='minorAscii'/>", "plain"),
+            paragraph("greek", "", "<w:rFonts w:hint='default'/>", "m"),
+            // For letters of another script alone.
+            paragraph("", "", "<w:rFonts w:hAnsi='Symbol'/>", "m&#xF06D;"),
+        ];
+        assert_eq!(styled(&styles.concat(), &body.concat()), "5 µγ\n≥ α\n✓☑\nplain\nplain\nµ\nmµ");
+    }
+}

@@ -1,0 +1,129 @@
+//! Lists of a page: what stands before each item.
+
+use scraper::node::Element;
+
+use crate::numerals::{letters, roman};
+
+/// Roman numbers end here.
+const MAX_ROMAN: usize = 3_999;
+
+/// An open list.
+#[derive(Debug)]
+pub(super) struct List {
+    /// The number of the next item; none for bullets.
+    next: Option<i64>,
+    step: i64,
+    kind: Kind,
+}
+
+/// How numbers are written.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Decimal,
+    Letters { capital: bool },
+    Roman { capital: bool },
+}
+
+impl List {
+    pub(super) fn bullets() -> Self {
+        Self { next: None, step: 1, kind: Kind::Decimal }
+    }
+
+    /// A numbered list of so many items.
+    pub(super) fn numbered(list: &Element, items: usize) -> Self {
+        let is_reversed = list.attr("reversed").is_some();
+        let first = if is_reversed { i64::try_from(items).unwrap_or(1) } else { 1 };
+        Self {
+            next: Some(number(list, "start").unwrap_or(first)),
+            step: if is_reversed { -1 } else { 1 },
+            kind: Kind::of(list).unwrap_or(Kind::Decimal),
+        }
+    }
+
+    /// What stands before an item, with a space after it.
+    pub(super) fn mark(&mut self, item: &Element) -> String {
+        let Some(next) = self.next else { return "- ".to_owned() };
+        let number = number(item, "value").unwrap_or(next);
+        self.next = Some(number.saturating_add(self.step));
+        format!("{}. ", Kind::of(item).unwrap_or(self.kind).written(number))
+    }
+}
+
+impl Kind {
+    /// As the element says itself, by its attribute or its style.
+    fn of(element: &Element) -> Option<Self> {
+        let style = element.attr("style").unwrap_or_default().to_ascii_lowercase();
+        let style = style.split(';').find_map(|rule| {
+            let (name, value) = rule.split_once(':')?;
+            matches!(name.trim(), "list-style-type" | "list-style").then(|| value.trim().to_owned())
+        });
+        // One is said in words, the other in letters of which the case counts.
+        Some(match style.as_deref().or_else(|| element.attr("type").map(str::trim))? {
+            "a" | "lower-alpha" | "lower-latin" => Self::Letters { capital: false },
+            "A" | "upper-alpha" | "upper-latin" => Self::Letters { capital: true },
+            "i" | "lower-roman" => Self::Roman { capital: false },
+            "I" | "upper-roman" => Self::Roman { capital: true },
+            "1" | "decimal" => Self::Decimal,
+            _ => return None,
+        })
+    }
+
+    fn written(self, number: i64) -> String {
+        let count = usize::try_from(number).unwrap_or(0);
+        let (text, capital) = match self {
+            Self::Letters { capital } if count > 0 => (latin(count), capital),
+            Self::Roman { capital } if (1..=MAX_ROMAN).contains(&count) => (roman(count), capital),
+            _ => return number.to_string(),
+        };
+        if capital { text.to_ascii_uppercase() } else { text }
+    }
+}
+
+/// a, …, z, aa, ab, …
+fn latin(mut count: usize) -> String {
+    let mut text = String::new();
+    while count > 0 {
+        text.insert_str(0, &letters((count - 1) % 26 + 1));
+        count = (count - 1) / 26;
+    }
+    text
+}
+
+fn number(element: &Element, attribute: &str) -> Option<i64> {
+    element.attr(attribute)?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    fn read(page: &str) -> String {
+        super::super::extract(page.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn items_are_numbered_as_the_page_shows_them() {
+        let list = |attributes: &str| read(&format!("<ol {attributes}><li>x<li>y</ol>"));
+        for (attributes, expected) in [
+            ("", "1. x\n2. y"),
+            ("start=7", "7. x\n8. y"),
+            ("start=' -1 '", "-1. x\n0. y"),
+            ("type=a", "a. x\nb. y"),
+            ("type=A start=26", "Z. x\nAA. y"),
+            ("type=a start=53", "ba. x\nbb. y"),
+            ("type=I start=4", "IV. x\nV. y"),
+            ("type=i start=3999", "mmmcmxcix. x\n4000. y"),
+            ("type=i start=0", "0. x\ni. y"),
+            ("reversed", "2. x\n1. y"),
+            ("reversed start=5", "5. x\n4. y"),
+            ("style='color:red; List-Style-Type: upper-alpha'", "A. x\nB. y"),
+            ("type=q start=z", "1. x\n2. y"),
+        ] {
+            assert_eq!(list(attributes), expected, "{attributes}");
+        }
+        assert_eq!(
+            read("<ol type=a><li value=10>x<li type=1>y<li>z<ul><li>deep</ul></ol>"),
+            "j. x\n11. y\nl. z\n\n  - deep"
+        );
+        let end = format!("<ol start={}><li>x<li>y</ol>", i64::MAX);
+        assert!(read(&end).ends_with(&format!("{}. y", i64::MAX)));
+    }
+}

@@ -1,0 +1,121 @@
+//! Base 64 as it arrives: without its padding, with other letters in it, with a footer behind it.
+
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// A word of a footer is not so long.
+const LONG: usize = 24;
+
+/// The parser leaves out the last letters where there is no padding, gives up at other letters, and
+/// takes a footer of plain words for more of the same.
+pub(super) fn is_faulty(text: &[u8]) -> bool {
+    let (mut signs, mut padded, mut goes_on) = (0_usize, false, false);
+    for byte in text.iter().filter(|byte| !byte.is_ascii_whitespace()) {
+        match byte {
+            b'=' => padded = true,
+            byte if is_sign(*byte) => {
+                signs += 1;
+                goes_on |= padded;
+            }
+            _ => return true,
+        }
+    }
+    goes_on || (!padded && !signs.is_multiple_of(4))
+}
+
+/// The bytes that stand in a text, and the text behind them.
+pub(super) fn decoded(text: &[u8]) -> (Vec<u8>, &[u8]) {
+    let (mut bytes, mut signs, mut at) = (Vec::with_capacity(text.len() / 4 * 3), Vec::new(), 0);
+    let mut goes_on = true;
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if line.trim_ascii().is_empty() {
+            goes_on = false;
+        } else if is_data(line, goes_on) {
+            for byte in line {
+                match byte {
+                    b'=' => flush(&mut signs, &mut bytes),
+                    byte if is_sign(*byte) => signs.push(*byte),
+                    _ => {}
+                }
+            }
+            goes_on = !line.trim_ascii().ends_with(b"=");
+        } else {
+            break;
+        }
+        at += line.len();
+    }
+    flush(&mut signs, &mut bytes);
+    (bytes, text.get(at..).unwrap_or_default().trim_ascii())
+}
+
+fn is_sign(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
+}
+
+/// Whether a line is base 64, and not words: a short one is where it ends lines that are.
+fn is_data(line: &[u8], goes_on: bool) -> bool {
+    let signs = line.iter().filter(|byte| is_sign(**byte) || **byte == b'=').count();
+    let spaces = line.iter().filter(|byte| byte.is_ascii_whitespace()).count();
+    let words = || line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let longest = words().map(<[u8]>::len).max().unwrap_or(0);
+    (line.len() - signs - spaces) * 20 <= signs
+        && (longest >= LONG || (goes_on && words().count() == 1))
+}
+
+fn flush(signs: &mut Vec<u8>, bytes: &mut Vec<u8>) {
+    // A sign alone is six bits, and no byte.
+    if signs.len() % 4 == 1 {
+        signs.pop();
+    }
+    // Nothing else can be wrong with them.
+    bytes.extend(LENIENT.decode(&*signs).unwrap_or_default());
+    signs.clear();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "VGhlIHRpZGUgdHVybnMgdHdpY2UgYSBkYXks\r\nIGFuZCBub2JvZHkgd2FpdHMu";
+
+    #[test]
+    fn what_is_wrong_with_it_costs_itself_alone() {
+        let whole = "The tide turns twice a day, and nobody waits.";
+        let read = |text: &str| {
+            let (bytes, rest) = decoded(text.as_bytes());
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            (text(&bytes), text(rest))
+        };
+        assert!(!is_faulty(WHOLE.as_bytes()) && !is_faulty(b"SGk=\r\n"));
+        assert_eq!(read(WHOLE), (whole.into(), String::new()));
+        for (faulty, bytes, rest) in [
+            (format!("{WHOLE}Ig"), format!("{whole}\""), ""),
+            (format!("{WHOLE}Ii"), format!("{whole}\""), ""),
+            (format!("{WHOLE}IiI"), format!("{whole}\"\""), ""),
+            (format!("{WHOLE}I"), whole.into(), ""),
+            (WHOLE.replace("VGhl", "VG!hl"), whole.into(), ""),
+            (
+                format!("{WHOLE}Ig==\r\n\r\nMailing list footer text"),
+                format!("{whole}\""),
+                "Mailing list footer text",
+            ),
+            (format!("{WHOLE}\r\n\r\n--\r\nFooter"), whole.into(), "--\r\nFooter"),
+            (format!("{WHOLE}Ig==\r\nFooter"), format!("{whole}\""), "Footer"),
+            (format!("SGk=\n{WHOLE}"), format!("Hi{whole}"), ""),
+        ] {
+            assert!(is_faulty(faulty.as_bytes()), "{faulty}");
+            assert_eq!(read(&faulty), (bytes, rest.to_owned()), "{faulty}");
+        }
+        assert_eq!(read(&WHOLE.replace("Zhb", "Z hb")).1, "");
+        assert_eq!(read("no base 64, but words"), (String::new(), "no base 64, but words".into()));
+    }
+}

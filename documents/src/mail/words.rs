@@ -1,0 +1,90 @@
+//! The words of a part: as its bytes say where its header is wrong about them, or where the parser
+//! gave up.
+
+use std::borrow::Cow;
+
+use encoding_rs::Encoding;
+use mail_parser::{
+    Message, MessagePart, MimeHeaders as _, decoders::quoted_printable::quoted_printable_decode,
+};
+
+use super::{base64, uuencode};
+use crate::{encoding, html};
+
+/// The text of a part, which the parser read as `parsed`.
+pub(super) fn words<'m>(
+    message: &'m Message<'_>,
+    part: &'m MessagePart<'_>,
+    parsed: &'m str,
+) -> Cow<'m, str> {
+    let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
+    // Old programs say so of any text.
+    let charset = charset.filter(|label| !label.to_ascii_lowercase().contains("ascii"));
+    let is_doubtful = parsed.contains(char::REPLACEMENT_CHARACTER)
+        || (charset.is_none() && !parsed.is_ascii())
+        || (is_base64(part) && base64::is_faulty(raw(message, part)));
+    if !is_doubtful {
+        return Cow::Borrowed(parsed);
+    }
+    let (bytes, rest) = unpacked(message, part);
+    let declared = charset.and_then(|label| Encoding::for_label(label.as_bytes()));
+    let declared = declared.map(|encoding| encoding.decode(&bytes)).filter(|(_, _, bad)| !bad);
+    let text = match declared {
+        Some((text, ..)) => Ok(text),
+        None if part.is_content_type("text", "html") => html::decoded(&bytes),
+        None => encoding::decode(&bytes),
+    };
+    match (text, encoding::decode(rest)) {
+        (Ok(text), Ok(rest)) if !rest.is_empty() => format!("{}\n\n{rest}", text.trim()).into(),
+        (Ok(text), _) => text.into_owned().into(),
+        (Err(_), _) => Cow::Borrowed(parsed),
+    }
+}
+
+/// What is attached; unpacked where the parser does not know how, or gave up.
+pub(super) fn contents<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> Cow<'m, [u8]> {
+    let is_uuencoded = matches!(&*packing(part), "x-uuencode" | "uuencode" | "x-uue");
+    if is_uuencoded || (is_base64(part) && base64::is_faulty(raw(message, part))) {
+        let (bytes, _) = unpacked(message, part);
+        if !bytes.is_empty() {
+            return bytes;
+        }
+    }
+    part.contents().into()
+}
+
+/// A part as it stands, without the boundary that ends it.
+pub(super) fn raw<'m>(message: &'m Message<'_>, part: &MessagePart<'_>) -> &'m [u8] {
+    let (from, to) = (part.raw_body_offset() as usize, part.raw_end_offset() as usize);
+    let raw = message.raw_message.get(from..to).unwrap_or_default().trim_ascii_end();
+    let last = raw.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let boundaries =
+        message.parts.iter().filter_map(|part| part.content_type()?.attribute("boundary"));
+    let is_boundary = raw[last..]
+        .strip_prefix(b"--")
+        .is_some_and(|line| boundaries.into_iter().any(|known| line.starts_with(known.as_bytes())));
+    if is_boundary { &raw[..last] } else { raw }
+}
+
+/// A part's bytes, and the text that stands behind them.
+fn unpacked<'m>(message: &'m Message<'_>, part: &'m MessagePart<'_>) -> (Cow<'m, [u8]>, &'m [u8]) {
+    let raw = raw(message, part);
+    let bytes = match &*packing(part) {
+        "base64" => {
+            let (bytes, rest) = base64::decoded(raw);
+            return (bytes.into(), rest);
+        }
+        "quoted-printable" => quoted_printable_decode(raw),
+        "x-uuencode" | "uuencode" | "x-uue" => uuencode::decoded(part.contents()),
+        _ => None,
+    };
+    (bytes.map_or(Cow::Borrowed(raw), Cow::Owned), b"")
+}
+
+fn is_base64(part: &MessagePart<'_>) -> bool {
+    packing(part) == "base64"
+}
+
+fn packing(part: &MessagePart<'_>) -> String {
+    part.content_transfer_encoding().unwrap_or_default().trim().to_ascii_lowercase()
+}

@@ -1,0 +1,100 @@
+//! Styles of paragraphs and of words in them: which text is hidden or in a font of signs.
+
+use std::collections::HashMap;
+
+use crate::{math, symbols::Fonts, xml::Element};
+
+/// Styles that are based on each other.
+const MAX_CHAIN: usize = 20;
+
+/// How text looks, as far as its meaning hangs on it. What is not said is `None`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    hidden: Option<bool>,
+    fonts: Option<Fonts>,
+    raised: Option<bool>,
+}
+
+impl Look {
+    fn over(self, other: Self) -> Self {
+        Self {
+            hidden: self.hidden.or(other.hidden),
+            fonts: self.fonts.or(other.fonts),
+            raised: self.raised.or(other.raised),
+        }
+    }
+
+    /// Text that nobody sees in the document is not text of it.
+    pub(super) fn is_hidden(self) -> bool {
+        self.hidden == Some(true)
+    }
+
+    /// What a text that looks so means.
+    pub(super) fn read(self, text: &str) -> String {
+        let text = self.fonts.unwrap_or_default().read(text.to_owned());
+        let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
+        raised.unwrap_or(text)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Style {
+    base: Option<String>,
+    look: Look,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Styles {
+    /// By family and name.
+    styles: HashMap<(String, String), Style>,
+    /// Families of fonts by the names that styles use.
+    faces: HashMap<String, String>,
+}
+
+impl Styles {
+    pub(super) fn learn(&mut self, tree: &Element) {
+        for face in tree.all("font-face") {
+            if let (Some(name), Some(family)) =
+                (face.attribute("name"), face.attribute("font-family"))
+            {
+                self.faces.insert(name, unquoted(&family));
+            }
+        }
+        for style in tree.all("style") {
+            let (Some(family), Some(name)) = (style.attribute("family"), style.attribute("name"))
+            else {
+                continue;
+            };
+            let base = style.attribute("parent-style-name");
+            let look = style.child("text-properties").map(|text| self.look_of(text));
+            self.styles.insert((family, name), Style { base, look: look.unwrap_or_default() });
+        }
+    }
+
+    /// How an element of a family looks within what looks so.
+    pub(super) fn look(&self, element: &Element, family: &str, around: Look) -> Look {
+        let style = |name: String| self.styles.get(&(family.to_owned(), name));
+        let first = element.attribute("style-name").and_then(style);
+        let chain = std::iter::successors(first, |known| style(known.base.clone()?));
+        let look = chain.take(MAX_CHAIN).fold(Look::default(), |look, known| look.over(known.look));
+        look.over(around)
+    }
+
+    fn look_of(&self, text: &Element) -> Look {
+        let hidden = text.attribute("display").map(|display| display == "none");
+        let face = text.attribute("font-name");
+        let face = face.map(|name| self.faces.get(&name).cloned().unwrap_or(name));
+        let family = face.or_else(|| Some(unquoted(&text.attribute("font-family")?)));
+        let raised = text.attribute("text-position").map(|place| {
+            let height = place.split_whitespace().next().unwrap_or_default();
+            height == "super"
+                || height.trim_end_matches('%').parse().is_ok_and(|height: f32| height > 0.0)
+        });
+        Look { hidden, raised, fonts: family.map(|family| Fonts::named(Some(&family), &[])) }
+    }
+}
+
+/// A family of fonts, as a style sheet writes it: `'Wingdings 2'`.
+fn unquoted(family: &str) -> String {
+    family.trim_matches(['\'', '"', ' ']).to_owned()
+}

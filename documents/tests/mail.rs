@@ -1,0 +1,138 @@
+//! Messages, whole and as they arrive.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test")]
+
+mod common;
+
+use common::eml;
+use tidegate_documents::{Extracted, Format, Limits, Unreadable, extract};
+
+fn read(bytes: &[u8], name: &str) -> Result<Extracted, Unreadable> {
+    extract(bytes, name, &Limits::default())
+}
+
+/// What a part says behind the message's own header.
+fn said(part: &[u8]) -> String {
+    let message = [b"From: a@example.org\r\nMIME-Version: 1.0\r\n", part].concat();
+    let text = read(&message, "a.eml").unwrap().text;
+    text.split_once("\n\n").unwrap().1.to_owned()
+}
+
+/// Lists put footers behind base 64, and gateways lose its padding.
+#[test]
+fn base_64_that_is_not_whole_is_read() {
+    let whole = "VGhlIHRpZGUgdHVybnMsIGRlciBXaW5kIGbDvHIgbmllbWFuZGVuLg";
+    let footer = "\r\n\r\n_____________\r\nList footer";
+    for (body, expected) in [
+        (format!("{whole}=="), "The tide turns, der Wind für niemanden."),
+        (whole.to_owned(), "The tide turns, der Wind für niemanden."),
+        (
+            format!("{whole}=={footer}"),
+            "The tide turns, der Wind für niemanden.\n\n_____________\nList footer",
+        ),
+        (whole.replace("IHR", "I!HR"), "The tide turns, der Wind für niemanden."),
+    ] {
+        let header =
+            "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: base64\r\n\r\n";
+        assert_eq!(said(format!("{header}{body}\r\n").as_bytes()), expected, "{body}");
+        let page = header.replace("plain", "html");
+        assert_eq!(
+            said(format!("{page}{body}").as_bytes()),
+            expected.replace('\n', " ").replace("  ", " ")
+        );
+        let attached = format!(
+            "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n{header}{body}\r\n--b\r\n\r\n-- \r\nafter\r\n--b--\r\n"
+        );
+        let text = said(attached.as_bytes());
+        assert!(text.contains("für niemanden.") && text.contains("after"), "{text}");
+    }
+}
+
+/// Old programs say ASCII of any text, or nothing, and some a wrong encoding.
+#[test]
+fn letters_are_what_their_bytes_say() {
+    let part = |header: &str, body: &[u8]| said(&[header.as_bytes(), b"\r\n\r\n", body].concat());
+    let words = "Überall fließt Wasser, und die Größe kehrt täglich wieder.";
+    let latin: Vec<u8> = words.chars().map(|c| c as u8).collect();
+    let plain = |charset: &str| {
+        format!("Content-Type: text/plain{charset}\r\nContent-Transfer-Encoding: 8bit")
+    };
+    for charset in ["; charset=us-ascii", "; charset=\"US-ASCII\"", "; charset=utf-8", ""] {
+        assert_eq!(part(&plain(charset), words.as_bytes()), words, "{charset}");
+        assert_eq!(part(&plain(charset), &latin), words, "{charset}");
+    }
+    assert_eq!(part("X: y", &latin), words);
+    let printable =
+        "Content-Type: text/plain; charset=us-ascii\r\nContent-Transfer-Encoding: quoted-printable";
+    assert_eq!(part(printable, b"M=C3=BCller, f=C3=BCnf"), "Müller, fünf");
+    let page = [b"<meta charset=koi8-r><p>", &b"\xf0\xd2\xc9\xd7\xc5\xd4"[..]].concat();
+    assert_eq!(part("Content-Type: text/html", &page), "Привет");
+}
+
+/// A page as browsers save it.
+#[test]
+fn a_saved_page_is_its_text() {
+    let page = "From: <Saved by Blink>\r\nSubject: Page\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related; type=\"text/html\"; boundary=\"b\"\r\n\r\n\
+        --b\r\nContent-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\nContent-Location: http://x/\r\n\r\n<p>The tide =C3=BC</p>\r\n\
+        --b\r\nContent-Type: text/css\r\n\r\np{color:red}\r\n--b--\r\n";
+    let expected = "From: Saved by Blink\nSubject: Page\n\nThe tide ü";
+    assert_eq!(read(page.as_bytes(), "a.mht").unwrap().text, expected);
+    // Older ones write no header that tells a message.
+    let bare = page.split_once("Subject").unwrap().1;
+    let read = read(format!("Subject{bare}").as_bytes(), "a.mhtml").unwrap();
+    assert_eq!((read.format, read.text.as_str()), (Format::Eml, "Subject: Page\n\nThe tide ü"));
+}
+
+#[test]
+fn a_message_with_what_is_attached() {
+    let read = read(&eml(), "message").unwrap();
+    assert_eq!(read.format, Format::Eml);
+    let (before, after) = read.text.split_once("## Ports").unwrap();
+    assert_eq!(
+        before,
+        "From: Ada <ada@example.org>\nTo: bob@example.org, Cy <cy@example.org>\nDate: 2026-11-22T10:00:00+01:00\nSubject: Größe\n\nThe tide 潮 turns.\n\n## Attachment: ports.xlsx\n\n"
+    );
+    assert!(after.contains("[Attachment p.png: this is a PNG image"), "{after}");
+    assert!(after.ends_with("From: cy@example.org\nSubject: Inner\n\nOnly HTML"), "{after}");
+}
+
+/// Boundaries are lines of their own, an attached message may be none, and there was a time before
+/// base 64.
+#[test]
+fn parts_end_where_they_say() {
+    let message = "From: a@example.org\r\nSubject: Parts\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=\"b\"\r\n\r\n\
+        --b\r\nContent-Type: text/plain\r\n\r\nIn a line --b is none,\r\n--bb neither.\r\n\
+        --b\r\nContent-Type: text/plain; name=tide.txt\r\nContent-Disposition: attachment; filename=tide.txt\r\nContent-Transfer-Encoding: x-uuencode\r\n\r\nbegin 644 tide.txt\r\n#0V%T\r\n`\r\nend\r\n\
+        --b\r\nContent-Type: message/rfc822\r\nContent-Disposition: attachment; filename=no.eml\r\n\r\nThis is no message!\r\n--b--\r\n";
+    assert_eq!(
+        read(message.as_bytes(), "a.eml").unwrap().text,
+        "From: a@example.org\nSubject: Parts\n\nIn a line --b is none,\n--bb neither.\n\n\
+         ## Attachment: tide.txt\n\nCat\n\n## Attachment: no.eml\n\nThis is no message!"
+    );
+}
+
+/// Programs leave the plain text of a message empty and say all of it in HTML.
+#[test]
+fn where_the_plain_text_is_blank_the_html_is_the_message() {
+    let message = |plain: &str, around: (&str, &str)| {
+        format!(
+            "From: a@example.org\r\nSubject: s\r\nMIME-Version: 1.0\r\n{}Content-Type: multipart/alternative; boundary=b\r\n\r\n\
+             --b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{plain}\r\n\
+             --b\r\nContent-Type: multipart/related; boundary=c\r\n\r\n\
+             --c\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>only <b>here</b></p>\r\n--c--\r\n--b--\r\n{}",
+            around.0, around.1
+        )
+    };
+    let header = "From: a@example.org\nSubject: s";
+    let text = |message: String| read(message.as_bytes(), "a.eml").unwrap().text;
+    for plain in ["", "  \r\n\r\n", "\u{a0}\r\n", "\u{200b}"] {
+        assert_eq!(text(message(plain, ("", ""))), format!("{header}\n\nonly here"), "{plain:?}");
+    }
+    let said = message("Said plainly.", ("", ""));
+    assert_eq!(text(said), format!("{header}\n\nSaid plainly."));
+    // Beside other parts, each of which stays in its place.
+    let mixed = (
+        "Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n",
+        "--a\r\nContent-Type: text/plain\r\n\r\nA footer.\r\n--a--\r\n",
+    );
+    assert_eq!(text(message(" ", mixed)), format!("{header}\n\nonly here\n\nA footer."));
+}
