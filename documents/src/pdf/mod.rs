@@ -1,10 +1,12 @@
 //! PDF: the text of each page in reading order, and the pages that cannot be read.
 
+mod arabic;
 mod forms;
 mod glyphs;
 mod layout;
 #[cfg(feature = "pages")]
 mod picture;
+mod rules;
 mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,7 +80,7 @@ pub(crate) fn extract(
         }
         let read = catch_unwind(AssertUnwindSafe(|| {
             let drawn = glyphs::draw(page, file.xref(), &cache);
-            (layout::text(&drawn.glyphs), drawn)
+            (layout::text(&drawn.glyphs, &drawn.rules), drawn)
         }));
         match read {
             Ok((words, drawn)) => {
