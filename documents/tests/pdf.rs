@@ -340,3 +340,51 @@ fn lines_alone_make_no_table() {
         [(63, 705, "B"), (77, 705, "R"), (91, 705, "E"), (105, 705, "S"), (119, 705, "T")];
     assert!(!drawn(&letters, &boxes).contains('|'));
 }
+
+/// Notes, words to what is marked, and drawn text, which is on the page already; hidden ones and
+/// what the page says itself are left out.
+#[test]
+fn comments_are_read_once() {
+    let note = |kind: &str, entries: &str| {
+        format!("<< /Type /Annot /Subtype /{kind} /Rect [72 690 140 710] {entries} >>")
+    };
+    let notes = [
+        note("Text", "/T (Ada) /Contents (The price\\ris 900.)"),
+        note("Highlight", "/Contents <FEFF00770068007901FE>"),
+        note("Highlight", "/Contents (Words of the  contract)"),
+        note("FreeText", "/Contents (contract)"),
+        note("FreeText", "/Contents (not drawn)"),
+        note("Text", "/F 2 /Contents (unseen)"),
+        note("Popup", "/Contents (again)"),
+        note("Text", "/Contents ( )"),
+    ];
+    let mut more = vec![PICTURE];
+    more.extend(notes.iter().map(String::as_str));
+    let content = "BT /F1 12 Tf 72 700 Td (Words of the contract.) Tj ET";
+    // The first is lost.
+    let annotations = "/Annots [99 0 R 7 0 R 8 0 R 9 0 R 10 0 R 11 0 R 12 0 R 13 0 R 14 0 R]";
+    assert_eq!(
+        text(&page(content, annotations, &more)),
+        "Words of the contract.\n\n[Comment by Ada: The price is 900.]\n[Comment: why\u{1fe}]\n[Comment: not drawn]"
+    );
+}
+
+#[test]
+fn attached_files_are_named() {
+    let file = |name: &str| format!("<< /Type /Filespec /F ({name}) /EF << >> >>");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles 6 0 R >> >>".to_owned(),
+        "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
+        stream("", "BT /F1 12 Tf 72 720 Td (See the annexes.) Tj ET"),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        // One that is met again, as in a circle.
+        "<< /Kids [7 0 R 8 0 R 6 0 R] >>".to_owned(),
+        format!("<< /Names [(a) {} (b) {}] >>", file("annex.txt"), file("plan.pdf")),
+        format!("<< /Names [(c) {}] >>", file("c.csv")),
+    ];
+    assert_eq!(
+        text(&pdf_of(&objects, "")),
+        "See the annexes.\n\n[Attached, not read: annex.txt, plan.pdf, c.csv]"
+    );
+}

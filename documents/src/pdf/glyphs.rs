@@ -111,7 +111,7 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
         drawn: HashMap::new(),
     };
     interpret_page(page, &mut context, &mut pen);
-    for (place, value) in forms::values(page) {
+    for (place, value) in forms::values(page, xref) {
         pen.write(&value, turned.transform_rect_bbox(place));
     }
     pen.page.font_lost = font_lost.load(Ordering::Relaxed);
