@@ -15,6 +15,8 @@ use super::{
 const TEXT_LETTERS: f64 = 20.0;
 /// A table's cells have these parts of the letters of its longest ones, in some column.
 const SHORTER: f64 = 0.65;
+/// Lines of one text are no closer, in ems.
+const CLOSE: f64 = 0.8;
 /// Single lines this far from each other are rows, in ems.
 const SPACED: f64 = 1.55;
 
@@ -47,7 +49,7 @@ pub(super) fn find(
         block = Block::new(entries, limits);
     }
     let lone = block.entries.iter().filter(|entry| entry.is_lone()).count();
-    if lone * 5 > block.entries.len() * 2 || !block.is_set() {
+    if lone * 5 > block.entries.len() * 2 || !block.is_set() || is_interleaved(&block) {
         return None;
     }
     let by_gap = groups::by_gap(&block, ruling)
@@ -94,6 +96,16 @@ fn without_text_below(block: &Block<'_>) -> usize {
     let steps = (1..rows).filter_map(|to| block.step(to)).fold(0.0, f64::max);
     let is_far = rows > 1 && block.step(rows).is_some_and(|step| step > 1.15 * steps);
     if all - rows > 1 || is_far { rows } else { all }
+}
+
+/// Whether lines are closer to each other than letters are high: columns of text whose lines are not
+/// beside each other.
+fn is_interleaved(block: &Block<'_>) -> bool {
+    let steps = block.entries.windows(2).filter(|pair| match pair {
+        [last, next] => next.y - last.y < CLOSE * last.size.min(next.size),
+        _ => false,
+    });
+    steps.count() * 4 > block.entries.len()
 }
 
 fn size(block: &Block<'_>) -> f64 {

@@ -175,6 +175,10 @@ impl<'a> Block<'a> {
     /// Whether in each column but the first most cells begin, end, or have their middle at one place:
     /// gaps of justified lines are below each other by accident.
     pub(super) fn is_set(&self) -> bool {
+        let few = self.columns.iter().filter(|column| column.lines < 2).count();
+        if few * 2 > self.columns.len() {
+            return false;
+        }
         (1..self.limits.len()).all(|column| {
             let cells: Vec<&[&Word]> =
                 self.entries.iter().filter_map(|entry| entry.cell(column)).collect();

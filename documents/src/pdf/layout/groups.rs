@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    blocks::{Block, begins_small},
+    blocks::{Block, Entry, begins_small},
     ruling::Ruling,
     words::Word,
 };
@@ -16,60 +16,100 @@ pub(super) const LEADING: f64 = 1.6;
 /// Lines of a table of which some may go on in the first cell.
 const SURE: usize = 5;
 
+/// What is met between the lines of a block.
+#[derive(Debug, Default)]
+struct Signs {
+    /// Gaps, and lines that are drawn.
+    gaps: usize,
+    lines: usize,
+    /// Gaps over which text goes on.
+    torn: usize,
+    /// Lines without a gap before them: of all; with a first cell; that are rows by what they say;
+    /// with numbers below numbers.
+    inner: usize,
+    heads: usize,
+    rows: usize,
+    numbers: usize,
+}
+
+impl Signs {
+    /// Takes a line that has a gap before it.
+    fn gap(&mut self, block: &Block<'_>, last: &Entry<'_>, next: &Entry<'_>, is_ruled: bool) {
+        let goes_on = |column: usize, line: &[&Word], next: &[&Word]| {
+            begins_small(next) && block.is_wrapped(column, line, next)
+        };
+        self.gaps += 1;
+        self.lines += usize::from(is_ruled);
+        self.torn += usize::from(!is_ruled && any(last, next, goes_on));
+    }
+
+    /// Takes a line that has none.
+    fn inner(&mut self, block: &Block<'_>, last: &Entry<'_>, next: &Entry<'_>) {
+        let broke =
+            |column: usize, line: &[&Word], next: &[&Word]| !block.may_go_on(column, line, next);
+        let is_head = next.cell(0).is_some();
+        self.inner += 1;
+        self.heads += usize::from(is_head);
+        self.rows += usize::from(is_head && next.filled() > 1 && any(last, next, broke));
+        self.numbers += usize::from(block.both_have_numbers(last, next));
+    }
+
+    /// Whether lines are drawn between all rows.
+    fn is_ruled(&self) -> bool {
+        self.lines > 1 && self.lines == self.gaps && self.inner <= 3 * (self.gaps + 1)
+    }
+
+    /// Whether gaps part rows, and nothing else does.
+    fn tell(&self, lines: usize) -> bool {
+        // Lines need no words to tell, unless there are numbers below each other.
+        let broken = if self.is_ruled() { self.numbers } else { self.rows };
+        self.inner > 0
+            && self.gaps > 0
+            && (self.is_ruled() || self.heads == 0 || lines >= SURE)
+            && broken * 3 <= self.inner
+            && self.torn * 3 <= self.gaps + 1
+    }
+}
+
+/// Whether something holds for the cells of a column in two entries.
+fn any(
+    last: &Entry<'_>,
+    next: &Entry<'_>,
+    holds: impl Fn(usize, &[&Word], &[&Word]) -> bool,
+) -> bool {
+    (0..next.cells.len()).any(|column| {
+        last.cell(column).zip(next.cell(column)).is_some_and(|(a, b)| holds(column, a, b))
+    })
+}
+
 /// Rows by the space or the lines between them, and whether there are lines between all; nothing where
 /// these do not tell.
 pub(super) fn by_gap(block: &Block<'_>, ruling: &Ruling) -> Option<(Vec<Range<usize>>, bool)> {
-    let x = block.bounds();
-    let narrow = narrowest(block)?;
-    let (mut groups, mut start) = (Vec::new(), 0);
-    let (mut inner, mut rows, mut torn) = (0_usize, 0_usize, 0_usize);
-    let (mut lines, mut numbers) = (0_usize, 0_usize);
-    for (at, pair) in block.entries.windows(2).enumerate() {
+    let (x, narrow) = (block.bounds(), narrowest(block)?);
+    let (mut groups, mut start, mut signs) = (Vec::new(), 0, Signs::default());
+    for (to, pair) in (1..).zip(block.entries.windows(2)) {
         let [last, next] = pair else { continue };
-        let step = block.step(at + 1)?;
-        let ruled = ruling.divides((last.y, next.y - 0.5 * next.size), x);
-        if ruled || step > narrow {
-            // Text that goes on over the gap is not parted by it.
-            let goes_on = |column: usize| match (last.cell(column), next.cell(column)) {
-                (Some(line), Some(next)) => {
-                    begins_small(next) && block.is_wrapped(column, line, next)
-                }
-                _ => false,
-            };
-            torn += usize::from(!ruled && (0..next.cells.len()).any(goes_on));
-            groups.push(start..at + 1);
-            start = at + 1;
-            lines += usize::from(ruled);
+        let is_ruled = ruling.divides((last.y, next.y - 0.5 * next.size), x);
+        if is_ruled || block.step(to)? > narrow {
+            groups.push(start..to);
+            start = to;
+            signs.gap(block, last, next, is_ruled);
         } else {
-            inner += 1;
-            numbers += usize::from(block.both_have_numbers(last, next));
-            let broke = |column: usize| match (last.cell(column), next.cell(column)) {
-                (Some(line), Some(next)) => !block.may_go_on(column, line, next),
-                _ => false,
-            };
-            let is_row = next.filled() > 1 && next.cell(0).is_some();
-            rows += usize::from(is_row && (0..next.cells.len()).any(broke));
+            signs.inner(block, last, next);
         }
     }
     groups.push(start..block.entries.len());
-    let filled = |group: &Range<usize>| {
-        let lines = block.entries.get(group.clone()).unwrap_or_default();
-        let columns = (0..block.columns.len())
-            .filter(|column| lines.iter().any(|line| line.cell(*column).is_some()));
-        columns.count() > 1
+    let filled = |group: &&Range<usize>| {
+        let lines = block.entries.get((*group).clone()).unwrap_or_default();
+        let has = |column: &usize| lines.iter().any(|line| line.cell(*column).is_some());
+        (0..block.columns.len()).filter(has).count() > 1
     };
-    let filled = groups.iter().filter(|group| filled(group)).count();
+    let filled = groups.iter().filter(filled).count();
     let resumed: usize = groups.iter().map(|group| resumed(block, group)).sum();
-    // Lines between all rows need no words to tell, unless there are numbers below each other.
-    let is_ruled = lines > 1 && lines + 1 == groups.len() && inner <= 3 * groups.len();
-    let is_broken = if is_ruled { numbers } else { rows };
-    let tells = inner > 0
-        && groups.len() > 1
-        && is_broken * 3 <= inner
+    let tell = signs.tell(block.entries.len())
         && filled * 5 >= groups.len() * 3
-        && resumed * 5 <= groups.len()
-        && torn * 3 <= groups.len();
-    tells.then_some((groups, is_ruled))
+        && resumed * 5 <= groups.len();
+    tell.then_some((groups, signs.is_ruled()))
 }
 
 /// How often a column goes on in a row after it had ended: columns of text do, cells do not.

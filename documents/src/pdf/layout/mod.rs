@@ -156,9 +156,9 @@ impl Page<'_> {
 
     /// Whether a table is but a few lines at the head of columns that go on.
     fn is_head(&self, table: &Table, columns: Option<(usize, f64)>) -> bool {
-        columns.is_some_and(|(count, _)| count >= 3 * table.rows)
-            && table.rows <= FEW
-            && self.table(table.rows).is_none()
+        let Some((count, _)) = columns.filter(|_| table.rows <= FEW) else { return false };
+        let next = self.table(table.rows).map_or(0, |next| next.rows);
+        count >= 3 * table.rows && next * 3 < count - table.rows
     }
 }
 

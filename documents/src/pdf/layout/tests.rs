@@ -214,6 +214,38 @@ fn marks_of_a_list_and_gaps_of_justified_lines_are_no_cells() {
 }
 
 #[test]
+fn columns_of_text_whose_lines_are_not_beside_each_other_are_no_table() {
+    let mut page = Vec::new();
+    for n in 0..8 {
+        let y = 100.0 + f64::from(n) * 12.0;
+        page.extend(set(50.0, y, "a short line"));
+        page.extend(set(330.0, y, "of some"));
+        page.extend(set(180.0, y + 5.0, "and others"));
+        page.extend(set(430.0, y + 5.0, "of more"));
+    }
+    assert!(!read(&page).contains("|  |"), "{}", read(&page));
+}
+
+#[test]
+fn the_last_lines_of_a_column_are_no_cells() {
+    // They end at the head of the page, and the text before them goes on beside them.
+    let mut page = Vec::new();
+    for n in 0..12 {
+        let text = if n < 3 { "a heading" } else { "lines of a text that goes on" };
+        page.extend(set(50.0, 100.0 + f64::from(n) * 12.0, text));
+    }
+    for (y, text) in [
+        (100.0, "the end of what is written in"),
+        (112.0, "the columns of this page and"),
+        (124.0, "no more."),
+    ] {
+        page.extend(set(230.0, y, text));
+    }
+    let text = read(&page);
+    assert!(!text.contains('|') && text.ends_with("this page and\nno more."), "{text}");
+}
+
+#[test]
 fn a_page_of_many_cells_takes_no_time() {
     let row: Vec<String> = (0..100).map(|n| n.to_string()).collect();
     let row: Vec<&str> = row.iter().map(String::as_str).collect();
