@@ -113,6 +113,11 @@ fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
             _ => covered.push(word.x),
         }
     }
+    // Text between tables is a line of its own, and not the rest of a cell behind the first one.
+    let is_text = covered.len() == 1
+        && !covered.first().is_some_and(|part| {
+            free.iter().any(|free| free.rows > 0 && free.x.1 < part.0 + row.size)
+        });
     let mut left = Vec::with_capacity(free.len() + covered.len());
     let mut first = 0;
     for one in free {
@@ -134,9 +139,8 @@ fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
             at = at.max(part.1);
             next += 1;
         }
-        // Text between tables is a line of its own.
         let width = left.iter().skip(before).map(|free| free.x.1 - free.x.0).fold(0.0, f64::max);
-        let room = if covered.len() == 1 { 1.0 - TAKEN } else { 0.0 };
+        let room = if is_text { 1.0 - TAKEN } else { 0.0 };
         if one.rows > 0 && (left.len() == before || width < room * (one.x.1 - one.x.0)) {
             return None;
         }

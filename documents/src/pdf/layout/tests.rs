@@ -117,6 +117,29 @@ fn cells_of_text_stand_in_their_row() {
     );
 }
 
+#[test]
+fn a_long_cell_behind_the_first_one_ends_no_table() {
+    let page = table(
+        &[
+            &["1 May", "Rent", "", "12.00", "88.00"],
+            &["2 May", "Salary", "50.00", "", "138.00"],
+            &["", "Transfer to a savings account", "", "", ""],
+            &["3 May", "Shop", "9.00", "", "129.00"],
+            &["4 May", "Shop", "8.00", "", "121.00"],
+        ],
+        &[50.0, 110.0, 280.0, 340.0, 400.0],
+        18.0,
+    );
+    assert_eq!(
+        read(&page),
+        "1 May | Rent |  | 12.00 | 88.00\n\
+         2 May | Salary | 50.00 |  | 138.00\n \
+         | Transfer to a savings account |  |  |\n\
+         3 May | Shop | 9.00 |  | 129.00\n\
+         4 May | Shop | 8.00 |  | 121.00"
+    );
+}
+
 /// The rows of a glossary, whose cells have several lines.
 const GLOSSARY: [[&str; 2]; 6] = [
     ["Buyer", "means the company that buys the goods"],
