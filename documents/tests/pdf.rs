@@ -248,3 +248,143 @@ fn tables_of_meanings_are_read_in_all_their_forms() {
         assert_eq!(text(&bytes), expected, "{table}");
     }
 }
+
+/// Letters of 10 points at places, and lines from place to place.
+fn drawn(texts: &[(u32, u32, &str)], lines: &str) -> String {
+    let texts: String = texts
+        .iter()
+        .map(|(x, y, text)| format!("BT /F1 10 Tf {x} {y} Td ({text}) Tj ET "))
+        .collect();
+    text(&page(&format!("{lines} {texts}"), "", &[PICTURE]))
+}
+
+/// Cells that are drawn: empty ones, some of several lines, one over two columns, and a title.
+#[test]
+fn tables_that_are_drawn_keep_their_cells() {
+    let texts = [
+        (65, 726, "Tides of the year"),
+        (65, 706, "Port"),
+        (165, 706, "Water"),
+        (165, 686, "high"),
+        (265, 686, "low"),
+        (65, 666, "Brest and what"),
+        (65, 654, "lies about it"),
+        (265, 666, "2"),
+        (65, 636, "Dover"),
+        (165, 636, "6"),
+        (72, 600, "A text below it."),
+    ];
+    let expected = "Tides of the year\n\nPort | Water |\n | high | low\nBrest and what lies about it |  | 2\nDover | 6 |\n\nA text below it.";
+    // Lines, and areas that are so thin that they are lines, as offices write.
+    let (mut strokes, mut areas) = (String::new(), String::new());
+    for (from, to) in [
+        ((60, 740), (360, 740)),
+        ((60, 720), (360, 720)),
+        ((160, 700), (360, 700)),
+        ((60, 680), (360, 680)),
+        ((60, 650), (360, 650)),
+        ((60, 630), (360, 630)),
+        ((60, 630), (60, 740)),
+        ((360, 630), (360, 740)),
+        ((160, 630), (160, 720)),
+        ((260, 630), (260, 700)),
+    ] {
+        strokes += &format!("{} {} m {} {} l S ", from.0, from.1, to.0, to.1);
+        let (width, height) = ((to.0 - from.0).max(1), (to.1 - from.1).max(1));
+        areas += &format!("{} {} {width} {height} re f ", from.0, from.1);
+    }
+    for lines in [strokes, areas] {
+        let text = drawn(&texts, &lines.replace("650", "648"));
+        assert_eq!(text, expected, "{lines}");
+    }
+}
+
+/// Below a table's heads there are often no more lines, and between its rows nothing else.
+#[test]
+fn rows_are_told_by_what_lines_there_are() {
+    let rows =
+        [(706, "Port", "Metres"), (686, "Brest", "7.1"), (674, "Dover", "6.9"), (662, "Cork", "")];
+    let mut texts: Vec<(u32, u32, &str)> = Vec::new();
+    for (y, port, metres) in rows {
+        texts.extend([(65, y, port), (165, y, metres)]);
+    }
+    texts.push((165, 650, "4.2"));
+    let lines = "60 640 200 80 re S 60 700 m 260 700 l S 160 640 m 160 720 l S";
+    let expected = "Port | Metres\nBrest | 7.1\nDover | 6.9\nCork |\n | 4.2";
+    assert_eq!(drawn(&texts, lines), expected);
+
+    let texts = [
+        (60, 700, "A first cell that is"),
+        (180, 700, "A remark on what"),
+        (60, 688, "Longer"),
+        (180, 688, "Is there"),
+        (60, 676, "A second cell that"),
+        (180, 676, "Nothing at all"),
+        (60, 664, "Is longer"),
+        (60, 652, "A third"),
+        (180, 652, "Something"),
+    ];
+    let lines = "60 685 m 300 685 l S 60 660 m 300 660 l S";
+    let expected = "A first cell that is Longer | A remark on what Is there\nA second cell that Is longer | Nothing at all\nA third | Something";
+    assert_eq!(drawn(&texts, lines), expected);
+}
+
+/// A frame around a page, places for the letters of a form, and a line below words.
+#[test]
+fn lines_alone_make_no_table() {
+    let frame = "30 30 550 740 re S 30 720 m 580 720 l S 72 695 m 140 695 l S";
+    let texts = [(72, 740, "A title"), (72, 700, "Words in a"), (72, 688, "frame.")];
+    assert_eq!(drawn(&texts, frame), "A title\n\nWords in a\nframe.");
+    let boxes: String = (0..6).map(|n| format!("{} 700 14 18 re S ", 60 + 14 * n)).collect();
+    let letters =
+        [(63, 705, "B"), (77, 705, "R"), (91, 705, "E"), (105, 705, "S"), (119, 705, "T")];
+    assert!(!drawn(&letters, &boxes).contains('|'));
+}
+
+/// Notes, words to what is marked, and drawn text, which is on the page already; hidden ones and
+/// what the page says itself are left out.
+#[test]
+fn comments_are_read_once() {
+    let note = |kind: &str, entries: &str| {
+        format!("<< /Type /Annot /Subtype /{kind} /Rect [72 690 140 710] {entries} >>")
+    };
+    let notes = [
+        note("Text", "/T (Ada) /Contents (The price\\ris 900.)"),
+        note("Highlight", "/Contents <FEFF00770068007901FE>"),
+        note("Highlight", "/Contents (Words of the  contract)"),
+        note("FreeText", "/Contents (contract)"),
+        note("FreeText", "/Contents (not drawn)"),
+        note("Text", "/F 2 /Contents (unseen)"),
+        note("Popup", "/Contents (again)"),
+        note("Text", "/Contents ( )"),
+    ];
+    let mut more = vec![PICTURE];
+    more.extend(notes.iter().map(String::as_str));
+    let content = "BT /F1 12 Tf 72 700 Td (Words of the contract.) Tj ET";
+    // The first is lost.
+    let annotations = "/Annots [99 0 R 7 0 R 8 0 R 9 0 R 10 0 R 11 0 R 12 0 R 13 0 R 14 0 R]";
+    assert_eq!(
+        text(&page(content, annotations, &more)),
+        "Words of the contract.\n\n[Comment by Ada: The price is 900.]\n[Comment: why\u{1fe}]\n[Comment: not drawn]"
+    );
+}
+
+#[test]
+fn attached_files_are_named() {
+    let file = |name: &str| format!("<< /Type /Filespec /F ({name}) /EF << >> >>");
+    let objects = [
+        "<< /Type /Catalog /Pages 2 0 R /Names << /EmbeddedFiles 6 0 R >> >>".to_owned(),
+        "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>".to_owned(),
+        stream("", "BT /F1 12 Tf 72 720 Td (See the annexes.) Tj ET"),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>".to_owned(),
+        // One that is met again, as in a circle.
+        "<< /Kids [7 0 R 8 0 R 6 0 R] >>".to_owned(),
+        format!("<< /Names [(a) {} (b) {}] >>", file("annex.txt"), file("plan.pdf")),
+        format!("<< /Names [(c) {}] >>", file("c.csv")),
+    ];
+    assert_eq!(
+        text(&pdf_of(&objects, "")),
+        "See the annexes.\n\n[Attached, not read: annex.txt, plan.pdf, c.csv]"
+    );
+}

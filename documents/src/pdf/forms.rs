@@ -3,20 +3,24 @@
 use hayro_interpret::{
     RectExt as _,
     hayro_syntax::{
-        object::{Array, Dict, Name, Rect as PdfRect, String as PdfString},
+        object::{
+            Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, Rect as PdfRect,
+            String as PdfString,
+        },
         page::Page,
+        xref::XRef,
     },
     kurbo::Rect,
 };
 
-/// Flags of a field that nobody sees: hidden, and not to be viewed.
-const HIDDEN: u32 = 0b10_0010;
+/// Flags of a field or a note that nobody sees: hidden, and not to be viewed.
+pub(super) const HIDDEN: u32 = 0b10_0010;
 
 /// The values of the fields that a page shows, and where.
-pub(super) fn values(page: &Page<'_>) -> Vec<(Rect, String)> {
+pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
     let Some(notes) = page.raw().get::<Array<'_>>("Annots") else { return Vec::new() };
     let mut values = Vec::new();
-    for field in notes.iter::<Dict<'_>>() {
+    for field in dictionaries(&notes, xref) {
         let is_widget =
             field.get::<Name<'_>>("Subtype").is_some_and(|name| name.as_str() == "Widget");
         let hidden = field.get::<u32>("F").is_some_and(|flags| flags & HIDDEN != 0);
@@ -32,6 +36,17 @@ pub(super) fn values(page: &Page<'_>) -> Vec<(Rect, String)> {
         }
     }
     values
+}
+
+/// The dictionaries in a list; one that is lost, or something else, does not hide those behind it.
+pub(super) fn dictionaries<'a>(
+    list: &Array<'a>,
+    xref: &'a XRef,
+) -> impl Iterator<Item = Dict<'a>> + use<'a> {
+    list.raw_iter().filter_map(|entry| match entry {
+        MaybeRef::Ref(id) => xref.get::<Dict<'_>>(ObjectIdentifier::from(id)),
+        MaybeRef::NotRef(object) => Object::into_dict(object),
+    })
 }
 
 /// A text string: UTF-16 or UTF-8 with a mark, else close to Latin-1.

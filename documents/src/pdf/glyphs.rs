@@ -25,7 +25,7 @@ use hayro_interpret::{
     kurbo::{Affine, BezPath, Point, Rect},
 };
 
-use super::forms;
+use super::{arabic, forms, rules::Rules};
 
 /// Letters of one page at most: what draws more is no page to read.
 const MAX_GLYPHS: usize = 2_000_000;
@@ -65,6 +65,8 @@ pub(super) struct Glyph {
 #[derive(Debug, Default)]
 pub(super) struct Letters {
     pub(super) glyphs: Vec<Glyph>,
+    /// Straight lines.
+    pub(super) rules: Rules,
     /// It draws a picture.
     pub(super) pictures: bool,
     /// Letters of which nothing says what they mean.
@@ -109,7 +111,7 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
         drawn: HashMap::new(),
     };
     interpret_page(page, &mut context, &mut pen);
-    for (place, value) in forms::values(page) {
+    for (place, value) in forms::values(page, xref) {
         pen.write(&value, turned.transform_rect_bbox(place));
     }
     pen.page.font_lost = font_lost.load(Ordering::Relaxed);
@@ -318,7 +320,7 @@ fn identity(text: &str) -> u64 {
 }
 
 /// A point in the frame of a direction of reading.
-fn frame(at: Point, turn: u8) -> (f64, f64) {
+pub(super) fn frame(at: Point, turn: u8) -> (f64, f64) {
     match turn {
         0 => (at.x, at.y),
         1 => (at.y, -at.x),
@@ -344,7 +346,7 @@ fn ligature(c: char) -> Option<&'static str> {
         '\u{a0}' => " ",
         // Bullets of the fonts that offices use for them.
         '\u{f0b7}' | '\u{f0a7}' => "•",
-        _ => return None,
+        form => return arabic::plain(form),
     })
 }
 
@@ -410,7 +412,11 @@ impl<'a> Device<'a> for Pen<'a> {
         self.page.pictures = true;
     }
 
-    fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}
+    fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
+        let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
+        self.page.rules.draw(path, props.transform, is_stroked);
+    }
+
     fn push_clip_path(&mut self, _: &ClipPath) {}
     fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
     fn pop_clip(&mut self) {}

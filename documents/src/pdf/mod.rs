@@ -1,10 +1,14 @@
 //! PDF: the text of each page in reading order, and the pages that cannot be read.
 
+mod arabic;
+mod attachments;
+mod comments;
 mod forms;
 mod glyphs;
 mod layout;
 #[cfg(feature = "pages")]
 mod picture;
+mod rules;
 mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,10 +82,12 @@ pub(crate) fn extract(
         }
         let read = catch_unwind(AssertUnwindSafe(|| {
             let drawn = glyphs::draw(page, file.xref(), &cache);
-            (layout::text(&drawn.glyphs), drawn)
+            let words = layout::text(&drawn.glyphs, &drawn.rules);
+            let comments = comments::of(page, file.xref(), &words);
+            (words, comments, drawn)
         }));
         match read {
-            Ok((words, drawn)) => {
+            Ok((words, comments, drawn)) => {
                 blank += usize::from(words.is_empty() && drawn.pictures);
                 let shows_more = drawn.shows_more(&words);
                 let seen = if shows_more && pictures.len() < limits.page_pictures as usize {
@@ -97,6 +103,7 @@ pub(crate) fn extract(
                     missing.push(number);
                 }
                 append(&mut text, &words);
+                append(&mut text, &comments);
             }
             Err(_) => {
                 // It may have been left half done.
@@ -113,6 +120,8 @@ pub(crate) fn extract(
         }
     }
     if !text.is_empty() {
+        let attached = catch_unwind(AssertUnwindSafe(|| attachments::named(&file)));
+        append(&mut text, &attached.ok().flatten().unwrap_or_default());
         missing.sort_unstable();
         return Ok(Pages { text, count, missing, pictures });
     }

@@ -1,0 +1,70 @@
+//! Arabic letters as fonts have them, one for each place in a word, to the letters themselves.
+
+/// The letters whose forms follow each other from U+FE80, with how many each has.
+const FORMS: [(&str, u32); 40] = [
+    ("ء", 1),
+    ("آ", 2),
+    ("أ", 2),
+    ("ؤ", 2),
+    ("إ", 2),
+    ("ئ", 4),
+    ("ا", 2),
+    ("ب", 4),
+    ("ة", 2),
+    ("ت", 4),
+    ("ث", 4),
+    ("ج", 4),
+    ("ح", 4),
+    ("خ", 4),
+    ("د", 2),
+    ("ذ", 2),
+    ("ر", 2),
+    ("ز", 2),
+    ("س", 4),
+    ("ش", 4),
+    ("ص", 4),
+    ("ض", 4),
+    ("ط", 4),
+    ("ظ", 4),
+    ("ع", 4),
+    ("غ", 4),
+    ("ف", 4),
+    ("ق", 4),
+    ("ك", 4),
+    ("ل", 4),
+    ("م", 4),
+    ("ن", 4),
+    ("ه", 4),
+    ("و", 2),
+    ("ى", 2),
+    ("ي", 4),
+    ("لآ", 2),
+    ("لأ", 2),
+    ("لإ", 2),
+    ("لا", 2),
+];
+
+/// The letter, or the two letters, of a form.
+pub(super) fn plain(form: char) -> Option<&'static str> {
+    let mut place = u32::from(form).checked_sub(0xfe80)?;
+    for (letter, forms) in FORMS {
+        match place.checked_sub(forms) {
+            Some(rest) => place = rest,
+            None => return Some(letter),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_form_is_its_letter() {
+        let all =
+            ['\u{fe80}', '\u{fe8e}', '\u{fe92}', '\u{feb0}', '\u{fee0}', '\u{fef4}', '\u{fefc}'];
+        assert_eq!(all.map(|form| plain(form).unwrap()), ["ء", "ا", "ب", "ز", "ل", "ي", "لا"]);
+        assert_eq!((plain('a'), plain('\u{fefd}'), plain('\u{fe7f}')), (None, None, None));
+    }
+}

@@ -1,0 +1,183 @@
+//! Tables without lines: rows whose cells stand below each other.
+
+use super::{
+    bidi::is_right_to_left,
+    blocks::{Block, Entry, Measure},
+    columns::COLUMN_LETTERS,
+    groups::{self, LEADING},
+    gutters::{self, Patience},
+    lines::{BAR, Line},
+    rows::Row,
+    ruling::Ruling,
+};
+
+/// Letters of a line of text in columns.
+const TEXT_LETTERS: f64 = 20.0;
+/// A table's cells have these parts of the letters of its longest ones, in some column.
+const SHORTER: f64 = 0.65;
+/// Lines of one text are no closer, in ems.
+const CLOSE: f64 = 0.8;
+/// Single lines this far from each other are rows, in ems.
+const SPACED: f64 = 1.55;
+
+/// The rows of a table.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// How many rows of the page it takes.
+    pub(super) rows: usize,
+    /// How many columns it has.
+    pub(super) columns: usize,
+    pub(super) lines: Vec<Line>,
+}
+
+/// The table that begins with the first row. `bounds` is where the rows of the page begin and end.
+pub(super) fn find(
+    rows: &[Row],
+    bounds: (f64, f64),
+    ruling: &Ruling,
+    number: usize,
+    patience: &Patience,
+) -> Option<Table> {
+    let (count, limits) = gutters::find(rows, bounds, patience)?;
+    let entries: Vec<Entry<'_>> =
+        rows.iter().take(count).map(|row| Entry::new(row, &limits)).collect();
+    let mut block = Block::new(entries, limits);
+    let all = block.entries.len();
+    block.entries.truncate(without_text_below(&block));
+    if block.entries.len() < all {
+        let Block { entries, limits, .. } = block;
+        block = Block::new(entries, limits);
+    }
+    let lone = block.entries.iter().filter(|entry| entry.is_lone()).count();
+    if lone * 5 > block.entries.len() * 2 || !block.is_set() || is_interleaved(&block) {
+        return None;
+    }
+    let by_gap = groups::by_gap(&block, ruling)
+        .filter(|(groups, is_ruled)| *is_ruled || is_grouped(&block, groups.len()));
+    let groups = match by_gap {
+        Some((groups, _)) => groups,
+        None if is_aligned(&block) => groups::by_text(&block),
+        None => return None,
+    };
+    let rtl = is_rtl(&block);
+    let lines = groups.into_iter().filter_map(|group| {
+        let lines = block.entries.get(group)?;
+        let first = lines.first()?;
+        let cells = block.cells(lines).into_iter().zip(&block.columns);
+        let used = cells.filter(|(_, column)| column.lines > 0);
+        let mut cells: Vec<String> = used.map(|(cell, _)| cell).collect();
+        // A lone first cell is a title or a line of its own.
+        if lines.iter().all(Entry::is_lone) {
+            cells.truncate(1);
+        }
+        if rtl {
+            cells.reverse();
+        }
+        let text = cells.join(BAR).trim_end().to_owned();
+        Some(Line { text, y: first.y, size: first.size, table: Some(number) })
+    });
+    let lines = lines.collect();
+    Some(Table { rows: block.entries.len(), columns: block.columns.len(), lines })
+}
+
+/// How many entries there are without the lines of text below the last row: several, or one that
+/// stands further below than rows do.
+fn without_text_below(block: &Block<'_>) -> usize {
+    let all = block.entries.len();
+    let lone = block.entries.iter().rev().take_while(|entry| entry.is_lone()).count();
+    let goes_on = |at: &usize| {
+        let lines = (block.entries.get(at - 1), block.entries.get(*at));
+        let cells = lines.0.zip(lines.1).and_then(|(a, b)| a.cell(0).zip(b.cell(0)));
+        block.step(*at).is_some_and(|step| step < LEADING * size(block))
+            && cells.is_some_and(|(line, next)| block.is_wrapped(0, line, next))
+    };
+    // The end of the last row's first cell is none of them.
+    let rows = (all - lone..all).find(|at| *at > 0 && !goes_on(at)).unwrap_or(all);
+    let steps = (1..rows).filter_map(|to| block.step(to)).fold(0.0, f64::max);
+    let is_far = rows > 1 && block.step(rows).is_some_and(|step| step > 1.15 * steps);
+    if all - rows > 1 || is_far { rows } else { all }
+}
+
+/// Whether lines are closer to each other than letters are high: columns of text whose lines are not
+/// beside each other.
+fn is_interleaved(block: &Block<'_>) -> bool {
+    let steps = block.entries.windows(2).filter(|pair| match pair {
+        [last, next] => next.y - last.y < CLOSE * last.size.min(next.size),
+        _ => false,
+    });
+    steps.count() * 4 > block.entries.len()
+}
+
+fn size(block: &Block<'_>) -> f64 {
+    block.entries.iter().map(|entry| entry.size).fold(0.0, f64::max)
+}
+
+/// Lines of text as in columns of a book.
+fn is_text(column: &Measure) -> bool {
+    column.lines >= 2 && column.full >= 0.5 && column.letters >= TEXT_LETTERS
+}
+
+/// Whether all columns but those of short numbers are of text.
+fn is_prose(block: &Block<'_>) -> bool {
+    let mut columns = block
+        .columns
+        .iter()
+        .filter(|column| column.lines >= 2 && !(column.numbers > 0.9 && column.letters < 6.0))
+        .peekable();
+    columns.peek().is_some() && columns.all(is_text)
+}
+
+fn shortest_and_longest(block: &Block<'_>) -> (f64, f64) {
+    let letters = || block.columns.iter().map(|column| column.letters);
+    (letters().fold(f64::INFINITY, f64::min), letters().fold(0.0, f64::max))
+}
+
+/// Whether rows that are told by the space between them are a table's.
+fn is_grouped(block: &Block<'_>, groups: usize) -> bool {
+    let lines = block.entries.len();
+    let (shortest, longest) = shortest_and_longest(block);
+    if is_prose(block) {
+        // Text in two languages beside each other: each paragraph has its own beside it.
+        return groups >= 3
+            && lines <= 12 * groups
+            && block.columns.iter().all(|c| c.aligned > 0.6);
+    }
+    let wrapped = block.wrapped();
+    let unequal = shortest < 15.0 || shortest < SHORTER * longest;
+    (unequal && wrapped > 0.3) || (groups >= 3 && wrapped > 0.6)
+}
+
+/// Whether lines that are equally far from each other are rows of a table and no columns of text.
+fn is_aligned(block: &Block<'_>) -> bool {
+    let beside = block.entries.iter().filter(|entry| entry.filled() > 1).count();
+    let longest = block.columns.iter().map(|column| column.lines).max().unwrap_or(0);
+    // One column may have cells of several lines, and lines of its own for that.
+    let mut apart = block.columns.iter().filter(|column| column.aligned < 0.8);
+    let aligned =
+        apart.next().is_none_or(|column| column.lines == longest) && apart.next().is_none();
+    if beside < 2
+        || beside * 4 < block.entries.len()
+        || !aligned
+        || is_prose(block)
+        || block.columns.iter().skip(1).any(|column| column.bullets >= 0.5)
+    {
+        return false;
+    }
+    let (shortest, longest) = shortest_and_longest(block);
+    #[expect(clippy::cast_precision_loss, reason = "a small number")]
+    let short = shortest < COLUMN_LETTERS as f64;
+    short
+        || shortest < SHORTER * longest
+        || block.columns.iter().any(|column| column.lines >= 2 && column.numbers > 0.6)
+        || is_spaced(block)
+}
+
+fn is_spaced(block: &Block<'_>) -> bool {
+    let steps = (1..block.entries.len()).filter_map(|to| block.step(to));
+    steps.into_iter().all(|step| step > SPACED * size(block))
+}
+
+fn is_rtl(block: &Block<'_>) -> bool {
+    let words = block.entries.iter().flat_map(|entry| entry.cells.iter().flatten());
+    is_right_to_left(&words.map(|word| word.text.as_str()).collect::<String>())
+}

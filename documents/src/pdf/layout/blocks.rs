@@ -1,0 +1,256 @@
+//! Rows between the same gutters, parted into columns, and what can be measured of them.
+
+use super::{
+    lines::{flowed, joined},
+    rows::Row,
+    words::Word,
+};
+
+/// A row, parted.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    pub(super) cells: Vec<Vec<&'a Word>>,
+    pub(super) y: f64,
+    pub(super) size: f64,
+}
+
+impl<'a> Entry<'a> {
+    /// `limits` is where each column ends at most.
+    pub(super) fn new(row: &'a Row, limits: &[f64]) -> Self {
+        let mut cells = vec![Vec::new(); limits.len()];
+        for word in &row.words {
+            let middle = f64::midpoint(word.x.0, word.x.1);
+            let column = limits.partition_point(|limit| *limit <= middle);
+            if let Some(cell) = cells.get_mut(column.min(limits.len().saturating_sub(1))) {
+                cell.push(word);
+            }
+        }
+        Self { cells, y: row.y, size: row.size }
+    }
+
+    pub(super) fn cell(&self, column: usize) -> Option<&[&'a Word]> {
+        self.cells.get(column).map(Vec::as_slice).filter(|cell| !cell.is_empty())
+    }
+
+    /// How many of its cells have text.
+    pub(super) fn filled(&self) -> usize {
+        self.cells.iter().filter(|cell| !cell.is_empty()).count()
+    }
+
+    /// Whether all it has is in its first cell.
+    pub(super) fn is_lone(&self) -> bool {
+        self.filled() == 1 && self.cell(0).is_some()
+    }
+}
+
+/// What the cells of a column are like.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Measure {
+    /// Cells with text.
+    pub(super) lines: usize,
+    /// Letters of a line, on average.
+    pub(super) letters: f64,
+    /// The part of the lines that end where the next one's first word would not have fitted.
+    pub(super) full: f64,
+    /// The part of the lines that are numbers.
+    pub(super) numbers: f64,
+    /// The part of the lines that have a line of another column beside them.
+    pub(super) aligned: f64,
+    /// The part of the lines that begin with a list's mark.
+    pub(super) bullets: f64,
+}
+
+/// Entries one below the other.
+#[derive(Debug)]
+pub(super) struct Block<'a> {
+    pub(super) entries: Vec<Entry<'a>>,
+    /// Where each column ends at most: where the next one begins.
+    pub(super) limits: Vec<f64>,
+    /// Where the text of each column ends.
+    ends: Vec<f64>,
+    pub(super) columns: Vec<Measure>,
+}
+
+impl<'a> Block<'a> {
+    pub(super) fn new(entries: Vec<Entry<'a>>, limits: Vec<f64>) -> Self {
+        let end = |column: usize| {
+            let words = entries.iter().filter_map(|entry| entry.cell(column)?.last());
+            words.map(|word| word.x.1).fold(f64::NEG_INFINITY, f64::max)
+        };
+        let ends = (0..limits.len()).map(end).collect();
+        let mut block = Self { entries, limits, ends, columns: Vec::new() };
+        block.columns = (0..block.limits.len()).map(|column| block.measure(column)).collect();
+        block
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer lines than that")]
+    fn measure(&self, column: usize) -> Measure {
+        let (mut lines, mut letters, mut numbers, mut aligned, mut bullets) = (0, 0, 0, 0, 0);
+        let (mut full, mut last) = (0, None);
+        for entry in &self.entries {
+            let Some(cell) = entry.cell(column) else { continue };
+            lines += 1;
+            letters += cell.iter().map(|word| word.letters + 1).sum::<usize>();
+            numbers += usize::from(is_number(cell));
+            aligned += usize::from(entry.filled() > 1);
+            bullets += usize::from(begins_with_bullet(cell));
+            if let Some(last) = last {
+                let room = self.limit(column) - 2.5 * entry.size;
+                full += usize::from(reaches(last, cell, self.end(column).max(room)));
+            }
+            last = Some(cell);
+        }
+        let part = |count: usize, of: usize| count as f64 / of.max(1) as f64;
+        Measure {
+            lines,
+            letters: part(letters, lines),
+            full: part(full, lines.saturating_sub(1)),
+            numbers: part(numbers, lines),
+            aligned: part(aligned, lines),
+            bullets: part(bullets, lines),
+        }
+    }
+
+    fn limit(&self, column: usize) -> f64 {
+        self.limits.get(column).copied().unwrap_or(f64::INFINITY)
+    }
+
+    fn end(&self, column: usize) -> f64 {
+        self.ends.get(column).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// Where its text begins and ends.
+    pub(super) fn bounds(&self) -> (f64, f64) {
+        let words = self.entries.iter().flat_map(|entry| entry.cells.iter().flatten());
+        let left = words.map(|word| word.x.0).fold(f64::INFINITY, f64::min);
+        (left, self.ends.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+    }
+
+    /// Whether a cell's line broke off because the next one's first word had no room in it: for
+    /// certain, or as far as the other lines of the column tell.
+    pub(super) fn is_wrapped(&self, column: usize, line: &[&Word], next: &[&Word]) -> bool {
+        let size = line.first().map_or(0.0, |word| word.size);
+        if has_leader(line) || (is_number(line) && is_number(next)) {
+            return false;
+        }
+        let (limit, end) = (self.limit(column), self.end(column));
+        // The last column's limit may be but where its text ends.
+        if limit > end + 1.0 && reaches(line, next, limit - 0.6 * size) {
+            return true;
+        }
+        let measure = self.columns.get(column).copied().unwrap_or_default();
+        let is_text = measure.letters >= 22.0 && !is_number(next);
+        let is_near = limit - end < 4.0 * size && begins_small(next);
+        (is_text || is_near) && reaches(line, next, end)
+    }
+
+    /// Whether a line may go on with one that broke off there, where other things tell, too.
+    pub(super) fn may_go_on(&self, column: usize, line: &[&Word], next: &[&Word]) -> bool {
+        self.is_wrapped(column, line, next)
+            || (begins_small(next) && reaches(line, next, self.end(column)))
+    }
+
+    /// Whether a column has a number in both of two entries.
+    pub(super) fn both_have_numbers(&self, last: &Entry<'_>, next: &Entry<'_>) -> bool {
+        let is_number = |entry: &Entry<'_>, column| entry.cell(column).is_some_and(is_number);
+        (0..self.limits.len()).any(|column| is_number(last, column) && is_number(next, column))
+    }
+
+    /// The part of the lines directly below another of their column that go on with it.
+    pub(super) fn wrapped(&self) -> f64 {
+        let (mut wrapped, mut all) = (0_u32, 0_u32);
+        for (to, pair) in (1..).zip(self.entries.windows(2)) {
+            let [last, next] = pair else { continue };
+            let close = self.step(to).is_some_and(|step| step < 1.6 * next.size);
+            for column in (0..self.limits.len()).filter(|_| close) {
+                if let (Some(line), Some(next)) = (last.cell(column), next.cell(column)) {
+                    all += 1;
+                    wrapped += u32::from(self.may_go_on(column, line, next));
+                }
+            }
+        }
+        if all == 0 { 1.0 } else { f64::from(wrapped) / f64::from(all) }
+    }
+
+    /// Whether in each column but the first most cells begin, end, or have their middle at one place:
+    /// gaps of justified lines are below each other by accident.
+    pub(super) fn is_set(&self) -> bool {
+        let few = self.columns.iter().filter(|column| column.lines < 2).count();
+        if few * 2 > self.columns.len() {
+            return false;
+        }
+        (1..self.limits.len()).all(|column| {
+            let cells: Vec<&[&Word]> =
+                self.entries.iter().filter_map(|entry| entry.cell(column)).collect();
+            let meet = |place: fn((f64, f64)) -> f64| {
+                let places = cells.iter().filter_map(|cell| {
+                    Some((place((cell.first()?.x.0, cell.last()?.x.1)), 0.15 * cell.first()?.size))
+                });
+                let places: Vec<(f64, f64)> = places.collect();
+                let near =
+                    |at: f64| places.iter().filter(|(x, near)| (x - at).abs() < *near).count();
+                places.iter().map(|(x, _)| near(*x)).max().unwrap_or(0) * 3 > cells.len() * 2
+            };
+            cells.len() < 2
+                || cells.iter().all(|cell| is_number(cell))
+                || meet(|x| x.0)
+                || meet(|x| x.1)
+                || meet(|x| f64::midpoint(x.0, x.1))
+        })
+    }
+
+    /// Whether a column has numbers below each other and little else.
+    pub(super) fn has_stacked_numbers(&self) -> bool {
+        let rows = self.entries.len();
+        self.columns
+            .iter()
+            .any(|column| column.lines >= 3 && column.lines * 3 >= rows * 2 && column.numbers > 0.7)
+    }
+
+    /// The text of each column of some entries that are one row.
+    pub(super) fn cells(&self, entries: &[Entry<'_>]) -> Vec<String> {
+        let cell = |column: usize| {
+            let lines = entries.iter().filter_map(|entry| entry.cell(column));
+            flowed(lines.map(|line| joined(line, |_, _, _| false)))
+        };
+        (0..self.limits.len()).map(cell).collect()
+    }
+
+    /// How far below the last entry an entry stands, in the columns that both have.
+    pub(super) fn step(&self, to: usize) -> Option<f64> {
+        let (last, next) = (self.entries.get(to.checked_sub(1)?)?, self.entries.get(to)?);
+        let both = (0..self.limits.len()).filter_map(|column| {
+            Some(next.cell(column)?.first()?.y - last.cell(column)?.first()?.y)
+        });
+        let step = both.fold(f64::INFINITY, f64::min);
+        Some(if step.is_finite() { step } else { next.y - last.y })
+    }
+}
+
+/// Whether the next line's first word would have ended behind a place.
+fn reaches(line: &[&Word], next: &[&Word], place: f64) -> bool {
+    let (Some(last), Some(first)) = (line.last(), next.first()) else { return false };
+    last.x.1 + 0.25 * last.size + first.width() > place
+}
+
+/// Whether a line ends with a number behind dots, as in a table of contents.
+fn has_leader(line: &[&Word]) -> bool {
+    line.iter().rev().take(3).any(|word| word.text.chars().all(|c| c == '.' || c == '…'))
+}
+
+pub(super) fn begins_small(cell: &[&Word]) -> bool {
+    cell.first().and_then(|word| word.text.chars().next()).is_some_and(char::is_lowercase)
+}
+
+fn begins_with_bullet(cell: &[&Word]) -> bool {
+    cell.first()
+        .and_then(|word| word.text.chars().next())
+        .is_some_and(|c| matches!(c, '•' | '◦' | '▪' | '●' | '○' | '■' | '–' | '·' | '*'))
+}
+
+/// Whether at least half of its letters are digits.
+fn is_number(cell: &[&Word]) -> bool {
+    let letters = || cell.iter().flat_map(|word| word.text.chars());
+    let digits = letters().filter(char::is_ascii_digit).count();
+    digits > 0 && digits >= letters().filter(|c| c.is_alphabetic()).count()
+}

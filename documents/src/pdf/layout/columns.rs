@@ -1,0 +1,90 @@
+//! Rows that leave the same gutter free make columns of text.
+
+use std::collections::BTreeMap;
+
+use super::{rows::Row, words::Word};
+
+/// Lines that a column has at least.
+const COLUMN_LINES: usize = 3;
+/// Letters that a line of a column has at least, on average; cells of tables have fewer.
+pub(super) const COLUMN_LETTERS: usize = 15;
+
+/// Where several rows begin anew after a wide gap.
+pub(super) fn starts(rows: &[Row]) -> Vec<f64> {
+    let left = rows.iter().map(Row::left).fold(f64::INFINITY, f64::min);
+    let mut starts: BTreeMap<i64, (usize, f64)> = BTreeMap::new();
+    for row in rows {
+        let begins = row.cells().filter_map(|cell| Some(cell.first()?.x.0));
+        for x in begins.filter(|x| *x > left + 5.0 * row.size) {
+            // Within a few points: glyphs have bearings of their own.
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a page is some hundreds of points"
+            )]
+            let entry = starts.entry((x / 4.0).round() as i64).or_insert((0, x));
+            *entry = (entry.0 + 1, entry.1.min(x));
+        }
+    }
+    starts.values().filter(|(count, _)| *count >= COLUMN_LINES).map(|(_, x)| x - 1.0).collect()
+}
+
+/// How many of the first rows stand in two columns, and where the second begins.
+pub(super) fn find(rows: &[Row], starts: &[f64]) -> Option<(usize, f64)> {
+    let mut best: Option<(usize, f64)> = None;
+    for &x in starts {
+        let mut end = 0;
+        let (mut left, mut right) = (Side::default(), Side::default());
+        for row in rows {
+            let gutter = (x - 0.7 * row.size, x);
+            if row.words.iter().any(|word| word.x.0 < gutter.1 && word.x.1 > gutter.0) {
+                break;
+            }
+            for cell in row.cells() {
+                let split = cell.iter().position(|word| word.x.0 >= x).unwrap_or(cell.len());
+                let (before, behind) = cell.split_at(split);
+                left.add(before);
+                right.add(behind);
+            }
+            left.lines += usize::from(row.words.iter().any(|word| word.x.0 < x));
+            right.lines += usize::from(row.words.iter().any(|word| word.x.0 >= x));
+            end += 1;
+        }
+        // Rows of a table below the columns are no lines of theirs.
+        let cells = rows.iter().take(end).rev().take_while(|row| is_table_row(row, x)).count();
+        let end = if cells > 1 { end - cells } else { end };
+        if left.is_column() && right.is_column() && best.is_none_or(|(most, _)| end > most) {
+            best = Some((end, x));
+        }
+    }
+    best
+}
+
+/// Whether a row has but a few letters on both sides of a gutter.
+fn is_table_row(row: &Row, x: f64) -> bool {
+    let letters = |right: bool| -> usize {
+        let side = row.words.iter().filter(|word| (word.x.0 >= x) == right);
+        side.map(|word| word.letters + 1).sum()
+    };
+    (1..COLUMN_LETTERS).contains(&letters(false)) && (1..COLUMN_LETTERS).contains(&letters(true))
+}
+
+/// What stands on one side of a gutter.
+#[derive(Debug, Default)]
+struct Side {
+    lines: usize,
+    cells: usize,
+    letters: usize,
+}
+
+impl Side {
+    fn add(&mut self, cell: &[Word]) {
+        if !cell.is_empty() {
+            self.cells += 1;
+            self.letters += cell.iter().map(|word| word.letters + 1).sum::<usize>();
+        }
+    }
+
+    fn is_column(&self) -> bool {
+        self.lines >= COLUMN_LINES && self.letters >= self.cells * COLUMN_LETTERS
+    }
+}

@@ -1,0 +1,162 @@
+//! Which rows from one on leave the same gutters free.
+
+use std::cell::Cell;
+
+use super::{
+    lines::{is_mark, joined},
+    rows::Row,
+};
+
+/// Rows of a table at most.
+const MAX_ROWS: usize = 400;
+/// The narrowest gutter of a table, in ems.
+const GUTTER: f64 = 0.75;
+/// A gap that separates cells beyond doubt, in ems.
+const WIDE: f64 = 1.2;
+/// Rows of a table are no further from each other, in ems.
+const FAR: f64 = 2.8;
+/// What a line of its own may take of a gutter that others have.
+const TAKEN: f64 = 0.4;
+
+/// Lines of their own below which others are looked for.
+const MAX_HEADS: usize = 4;
+
+/// How many rows may still be looked at on a page: some would be for each row that is above them.
+#[derive(Debug)]
+pub(super) struct Patience(Cell<usize>);
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self(Cell::new(500_000))
+    }
+}
+
+impl Patience {
+    /// Whether there is some left, which `rows` take.
+    fn is_left(&self, rows: usize) -> bool {
+        self.0.set(self.0.get().saturating_sub(rows));
+        self.0.get() > 0
+    }
+}
+
+/// What no row has covered yet.
+#[derive(Debug, Clone)]
+struct Free {
+    x: (f64, f64),
+    /// Rows with a wide gap here.
+    rows: usize,
+}
+
+/// How many of the first rows have gutters in common, and where each of their columns ends at most.
+/// `bounds` is where the rows of the page begin and end.
+pub(super) fn find(
+    rows: &[Row],
+    bounds: (f64, f64),
+    patience: &Patience,
+) -> Option<(usize, Vec<f64>)> {
+    let first = |rows: &[Row]| first(rows, bounds, patience);
+    let found = first(rows)?;
+    // A line of its own may be the head of another table, whose columns are more.
+    let lone =
+        (1..found.0).filter(|at| rows.get(*at).is_some_and(|row| row.gaps().next().is_none()));
+    let more = lone.take(MAX_HEADS).find(|at| {
+        let below = rows.get(at + 1..).and_then(first);
+        below.is_some_and(|below| below.1.len() > found.1.len())
+    });
+    match more {
+        Some(end) => first(rows.get(..end)?),
+        None => Some(found),
+    }
+}
+
+fn first(rows: &[Row], bounds: (f64, f64), patience: &Patience) -> Option<(usize, Vec<f64>)> {
+    rows.first()?.gaps().next()?;
+    let mut free = vec![Free { x: (bounds.0 - 100.0, bounds.1 + 100.0), rows: 0 }];
+    let (mut count, mut last) = (0, f64::NEG_INFINITY);
+    for row in rows.iter().take(MAX_ROWS) {
+        let far = count > 0 && row.y - last > FAR * row.size;
+        let Some(next) = narrowed(&free, row).filter(|_| !far) else { break };
+        free = next;
+        last = row.y;
+        count += 1;
+    }
+    if !patience.is_left(count) {
+        return None;
+    }
+    let left = rows.iter().take(count).map(Row::left).fold(f64::INFINITY, f64::min);
+    let mut limits: Vec<f64> = free
+        .iter()
+        .filter(|free| free.rows >= 2 && free.x.0 > left && free.x.1 < bounds.1)
+        .map(|free| free.x.1)
+        .collect();
+    // A list's marks are no column, but numbers of a table's rows may be.
+    if let [limit] = limits.as_slice()
+        && has_marks(rows.iter().take(count), *limit)
+    {
+        limits.clear();
+    }
+    limits.push(bounds.1);
+    (count >= 2 && limits.len() >= 2).then_some((count, limits))
+}
+
+/// What a row leaves free; nothing if it covers a gutter that rows before it have, or is a row of a
+/// table already.
+fn narrowed(free: &[Free], row: &Row) -> Option<Vec<Free>> {
+    if row.words.iter().any(|word| word.table.is_some()) {
+        return None;
+    }
+    // What the row covers, from left to right.
+    let mut covered: Vec<(f64, f64)> = Vec::new();
+    for word in &row.words {
+        match covered.last_mut() {
+            Some(last) if word.x.0 - last.1 < GUTTER * row.size => last.1 = last.1.max(word.x.1),
+            _ => covered.push(word.x),
+        }
+    }
+    // Text between tables is a line of its own, and not the rest of a cell behind the first one.
+    let is_text = covered.len() == 1
+        && !covered.first().is_some_and(|part| {
+            free.iter().any(|free| free.rows > 0 && free.x.1 < part.0 + row.size)
+        });
+    let mut left = Vec::with_capacity(free.len() + covered.len());
+    let mut first = 0;
+    for one in free {
+        while covered.get(first).is_some_and(|part| part.1 <= one.x.0) {
+            first += 1;
+        }
+        let (start, before) = (one.x.0, left.len());
+        let (mut at, mut next) = (start, first);
+        loop {
+            let part = covered.get(next).filter(|part| part.0 < one.x.1);
+            let end = part.map_or(one.x.1, |part| part.0);
+            if end - at >= GUTTER * row.size {
+                let (from, to) =
+                    (next.checked_sub(1).and_then(|at| covered.get(at)), covered.get(next));
+                let wide = from.zip(to).is_some_and(|(from, to)| to.0 - from.1 >= WIDE * row.size);
+                left.push(Free { x: (at, end), rows: one.rows + usize::from(wide) });
+            }
+            let Some(part) = part else { break };
+            at = at.max(part.1);
+            next += 1;
+        }
+        let width = left.iter().skip(before).map(|free| free.x.1 - free.x.0).fold(0.0, f64::max);
+        let room = if is_text { 1.0 - TAKEN } else { 0.0 };
+        if one.rows > 0 && (left.len() == before || width < room * (one.x.1 - one.x.0)) {
+            return None;
+        }
+    }
+    Some(left)
+}
+
+/// Whether most of what stands before a place is marks of a list.
+fn has_marks<'a>(rows: impl Iterator<Item = &'a Row>, place: f64) -> bool {
+    let (mut marks, mut all) = (0, 0);
+    for row in rows {
+        let words: Vec<_> = row.words.iter().take_while(|word| word.x.0 < place).collect();
+        if !words.is_empty() {
+            all += 1;
+            marks += usize::from(is_mark(&joined(&words, |_, _, _| false)));
+        }
+    }
+    marks * 5 > all * 3
+}

@@ -1,0 +1,166 @@
+//! Letters with places to text in reading order.
+//!
+//! * [`words`]: letters that touch make words; [`rows`]: words on one baseline make rows
+//! * [`ruling`], [`grids`], [`ruled`]: lines that are drawn make cells, and these make tables
+//! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: cells below each other make tables, too
+//! * [`columns`]: other rows that leave the same gutter free make columns of text
+//! * [`lines`], [`scripts`], [`bidi`]: what the words of a row say, one after the other
+
+mod aligned;
+mod bidi;
+mod blocks;
+mod columns;
+mod grids;
+mod groups;
+mod gutters;
+mod lines;
+mod rows;
+mod ruled;
+mod ruling;
+mod scripts;
+mod words;
+
+use self::{
+    aligned::Table,
+    gutters::Patience,
+    lines::{Line, line, paragraphs},
+    rows::{Row, rows},
+    ruling::Ruling,
+    words::words,
+};
+use super::{glyphs::Glyph, rules::Rules};
+
+/// On pages with more rows than this nobody looks for columns.
+const MAX_ROWS: usize = 3_000;
+/// Columns within columns.
+const MAX_DEPTH: usize = 6;
+/// Rows of a table that is small.
+const FEW: usize = 6;
+/// Lines above a table that may seem to be of its columns.
+const LINES_ABOVE: usize = 3;
+
+/// The text of a page. Letters that run in another direction come after the others.
+pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
+    let mut text = String::new();
+    for turn in 0..4 {
+        let words = words(glyphs.iter().filter(|glyph| glyph.turn == turn));
+        if words.is_empty() {
+            continue;
+        }
+        let ruling = Ruling::of(rules, turn);
+        let words = ruled::tables(words, &ruling);
+        // Tables that are drawn have numbers below these.
+        let tables = ruling.level.len() + ruling.upright.len();
+        let mut reader =
+            Reader { ruling, patience: Patience::default(), lines: Vec::new(), tables };
+        reader.read(&rows(words), 0);
+        let part = paragraphs(&reader.lines);
+        if !part.is_empty() {
+            text.push_str(if text.is_empty() { "" } else { "\n\n" });
+            text.push_str(&part);
+        }
+    }
+    text
+}
+
+/// Puts rows into reading order.
+struct Reader {
+    ruling: Ruling,
+    patience: Patience,
+    lines: Vec<Line>,
+    /// The number of the next table.
+    tables: usize,
+}
+
+impl Reader {
+    fn read(&mut self, rows: &[Row], depth: usize) {
+        let looks = depth < MAX_DEPTH && rows.len() <= MAX_ROWS;
+        let starts = if looks { columns::starts(rows) } else { Vec::new() };
+        let left = rows.iter().map(Row::left).fold(f64::INFINITY, f64::min);
+        let ends = rows.iter().flat_map(|row| &row.words).map(|word| word.x.1);
+        let bounds = (left, ends.fold(f64::NEG_INFINITY, f64::max));
+        let mut at = 0;
+        while let Some(rest) = rows.get(at..).filter(|rest| !rest.is_empty()) {
+            let page = Page {
+                rows: rest,
+                bounds,
+                number: self.tables,
+                ruling: &self.ruling,
+                patience: &self.patience,
+            };
+            let columns = columns::find(rest, &starts);
+            let table = if looks { page.table(0) } else { None };
+            let above = if looks { page.rows_above(table.as_ref(), columns) } else { 0 };
+            if above > 0 {
+                self.lines.extend((at..at + above).filter_map(|at| line(rows, at)));
+                at += above;
+                continue;
+            }
+            if let Some(table) = table.filter(|table| !page.is_head(table, columns)) {
+                self.lines.extend(table.lines);
+                self.tables += 1;
+                at += table.rows;
+                continue;
+            }
+            let Some((count, x)) = columns else {
+                self.lines.extend(line(rows, at));
+                at += 1;
+                continue;
+            };
+            let words = rest.iter().take(count).flat_map(|row| &row.words).cloned();
+            let (right, left): (Vec<_>, Vec<_>) = words.partition(|word| word.x.0 >= x);
+            self.read(&self::rows(left), depth + 1);
+            self.read(&self::rows(right), depth + 1);
+            at += count;
+        }
+    }
+}
+
+/// Rows that are still to be read.
+struct Page<'a> {
+    rows: &'a [Row],
+    /// Where all rows of the page begin and end.
+    bounds: (f64, f64),
+    /// The number of the next table.
+    number: usize,
+    ruling: &'a Ruling,
+    patience: &'a Patience,
+}
+
+impl Page<'_> {
+    /// The table that begins at a row.
+    fn table(&self, at: usize) -> Option<Table> {
+        aligned::find(self.rows.get(at..)?, self.bounds, self.ruling, self.number, self.patience)
+    }
+
+    /// How many of the first rows stand above a table, of whose columns they only seem to be.
+    fn rows_above(&self, table: Option<&Table>, columns: Option<(usize, f64)>) -> usize {
+        if let Some(table) = table {
+            // A head over several columns hides that they are several.
+            let below = self.table(1).filter(|below| below.columns > table.columns);
+            return usize::from(below.is_some_and(|below| below.rows + 1 >= table.rows));
+        }
+        let head = gutters::find(self.rows, self.bounds, self.patience)
+            .is_none_or(|(count, _)| count <= 2);
+        let count = columns.map_or(0, |(count, _)| count);
+        let is_above = |above: &usize| {
+            let mut rows = self.rows.iter().take(*above);
+            (head && *above == 1) || rows.all(|row| row.gaps().next().is_none())
+        };
+        let is_most = |above: &usize| {
+            self.table(*above)
+                .is_some_and(|table| table.rows * 5 >= count.saturating_sub(*above) * 3)
+        };
+        (1..=LINES_ABOVE).take_while(is_above).find(is_most).unwrap_or(0)
+    }
+
+    /// Whether a table is but a few lines at the head of columns that go on.
+    fn is_head(&self, table: &Table, columns: Option<(usize, f64)>) -> bool {
+        let Some((count, _)) = columns.filter(|_| table.rows <= FEW) else { return false };
+        let next = self.table(table.rows).map_or(0, |next| next.rows);
+        count >= 3 * table.rows && next * 3 < count - table.rows
+    }
+}
+
+#[cfg(test)]
+mod tests;

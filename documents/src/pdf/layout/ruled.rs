@@ -1,0 +1,174 @@
+//! Tables whose cells are drawn: each of their rows becomes a word, which stands where the row stood.
+
+use super::{
+    bidi::is_right_to_left,
+    blocks::{Block, Entry},
+    grids::{Grid, grids},
+    groups,
+    lines::{BAR, flowed, joined},
+    rows::rows,
+    ruling::Ruling,
+    words::Word,
+};
+
+/// Lines of a cell at most: what has more is a page in a frame.
+const MAX_LINES: usize = 60;
+/// Columns are wider than this on average, in ems: narrower ones are a form's places for letters.
+const MIN_WIDTH: f64 = 1.8;
+
+/// The words of a page, with those of tables that are drawn replaced by their rows.
+pub(super) fn tables(mut words: Vec<Word>, ruling: &Ruling) -> Vec<Word> {
+    for (number, grid) in grids(ruling).iter().enumerate() {
+        if let Some((inner, rows)) = table(&words, grid, number) {
+            let mut inner = inner.into_iter().peekable();
+            let mut place = 0;
+            words.retain(|_| {
+                place += 1;
+                inner.next_if_eq(&(place - 1)).is_none()
+            });
+            words.extend(rows);
+        }
+    }
+    words
+}
+
+/// A table's rows, and the places of the words that are in them.
+fn table(words: &[Word], grid: &Grid, number: usize) -> Option<(Vec<usize>, Vec<Word>)> {
+    let columns = grid.columns();
+    let mut cells: Vec<Vec<&Word>> = vec![Vec::new(); columns * grid.rows()];
+    let (mut inner, mut crossing) = (Vec::new(), 0);
+    for (place, word) in words.iter().enumerate() {
+        let y = word.y - 0.3 * word.size;
+        let Some(cell) = grid.cell_at(f64::midpoint(word.x.0, word.x.1), y) else { continue };
+        // Titles of a table over its whole width, and text in frames, are lines of the page.
+        if grid.cells_of(cell / columns) == 1 {
+            continue;
+        }
+        let end = |x: f64| grid.cell_at(x, y) == Some(cell);
+        let room = (0.5 * word.size).min(0.5 * word.width());
+        crossing += usize::from(!end(word.x.0 + room) || !end(word.x.1 - room));
+        inner.push(place);
+        cells.get_mut(cell)?.push(word);
+    }
+    if !is_table(&cells, grid) || crossing * 20 > inner.len() {
+        return None;
+    }
+    let mut all = Vec::new();
+    for (row, cells) in cells.chunks(columns).enumerate() {
+        let lines = written(cells, grid);
+        if lines.is_none() && grid.rows() == 1 {
+            return None;
+        }
+        let whole = || one(cells).into_iter().collect();
+        for line in lines.unwrap_or_else(whole) {
+            all.push((row, line));
+        }
+    }
+    let used = |column: usize| {
+        all.iter().any(|(_, line)| line.cells.get(column).is_some_and(|cell| !cell.is_empty()))
+    };
+    let used: Vec<bool> = (0..columns).map(used).collect();
+    let rtl = all.iter().flat_map(|(_, line)| &line.cells).map(String::as_str).collect::<String>();
+    let rtl = is_right_to_left(&rtl);
+    let x = (*grid.x.first()?, *grid.x.last()?);
+    let rows = all.into_iter().map(|(_, line)| {
+        let cells = line.cells.into_iter().zip(&used).filter(|(_, used)| **used);
+        let mut cells: Vec<String> = cells.map(|(cell, _)| cell).collect();
+        if rtl {
+            cells.reverse();
+        }
+        let text = cells.join(BAR).trim_end().to_owned();
+        let (y, size) = (line.y, line.size);
+        let letters = text.chars().count();
+        Word {
+            text,
+            letters,
+            x,
+            y,
+            size,
+            space_before: false,
+            space_after: false,
+            table: Some(number),
+        }
+    });
+    Some((inner, rows.collect()))
+}
+
+/// Whether there is text in more than one column, and not too much in one cell.
+fn is_table(cells: &[Vec<&Word>], grid: &Grid) -> bool {
+    let columns = grid.columns();
+    let mut filled: Vec<usize> = Vec::new();
+    let (mut size, mut count) = (0.0, 0_u32);
+    for (place, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+        filled.push(place % columns);
+        for word in cell {
+            size += word.size;
+            count += 1;
+        }
+        let tallest = cell.iter().map(|word| word.size).fold(1.0, f64::max);
+        let top = cell.iter().map(|word| word.y).fold(f64::INFINITY, f64::min);
+        let bottom = cell.iter().map(|word| word.y).fold(f64::NEG_INFINITY, f64::max);
+        #[expect(clippy::cast_precision_loss, reason = "a small number")]
+        if bottom - top > MAX_LINES as f64 * tallest {
+            return false;
+        }
+    }
+    let cells = filled.len();
+    filled.sort_unstable();
+    filled.dedup();
+    let width = grid.x.last().unwrap_or(&0.0) - grid.x.first().unwrap_or(&0.0);
+    #[expect(clippy::cast_precision_loss, reason = "a small number")]
+    let narrow = width / columns as f64 * f64::from(count) < MIN_WIDTH * size;
+    cells >= 3 && filled.len() >= 2 && !narrow
+}
+
+/// A row as it is written.
+struct Written {
+    cells: Vec<String>,
+    y: f64,
+    size: f64,
+}
+
+/// A row's cells, each with its lines in one; nothing where all are empty.
+fn one(cells: &[Vec<&Word>]) -> Option<Written> {
+    let words = || cells.iter().flatten();
+    let y = words().map(|word| word.y).fold(f64::INFINITY, f64::min);
+    let size = words().map(|word| word.size).fold(0.0, f64::max);
+    words().next()?;
+    Some(Written { cells: cells.iter().map(|cell| text(cell)).collect(), y, size })
+}
+
+fn text(cell: &[&Word]) -> String {
+    if cell.iter().any(|word| word.table.is_some()) {
+        // Rows of a table within.
+        let lines = rows(cell.iter().map(|word| (*word).clone()).collect());
+        let lines =
+            lines.iter().map(|row| joined(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false));
+        return lines.collect::<Vec<_>>().join("; ");
+    }
+    let lines = rows(cell.iter().map(|word| (*word).clone()).collect());
+    flowed(lines.iter().map(|row| joined(&row.words.iter().collect::<Vec<_>>(), |_, _, _| false)))
+}
+
+/// The rows of a row that no lines part, as where a line is drawn below the heads alone: numbers
+/// below each other are no single value.
+fn written(cells: &[Vec<&Word>], grid: &Grid) -> Option<Vec<Written>> {
+    let inner = rows(cells.iter().flatten().map(|word| (*word).clone()).collect());
+    if inner.len() < 3 || inner.iter().any(|row| row.words.iter().any(|word| word.table.is_some()))
+    {
+        return None;
+    }
+    let entries: Vec<Entry<'_>> =
+        inner.iter().map(|row| Entry::new(row, grid.x.get(1..).unwrap_or_default())).collect();
+    let block = Block::new(entries, grid.x.get(1..)?.to_vec());
+    if !block.has_stacked_numbers() {
+        return None;
+    }
+    let groups = groups::by_text(&block);
+    let lines = groups.into_iter().filter_map(|lines| {
+        let lines = block.entries.get(lines)?;
+        let first = lines.first()?;
+        Some(Written { cells: block.cells(lines), y: first.y, size: first.size })
+    });
+    Some(lines.collect())
+}

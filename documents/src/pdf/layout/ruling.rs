@@ -1,0 +1,89 @@
+//! The lines of a page in the frame of a direction of reading, those in one made one.
+
+use super::super::{glyphs::frame, rules::Rules};
+
+/// Lines this close to each other are one, in points: cells may have frames of their own.
+pub(super) const CLOSE: f64 = 3.0;
+/// More lines in one direction than this are a drawing.
+const MAX_EDGES: usize = 1_500;
+
+/// A line: where it stands, and from where to where it goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Edge {
+    pub(super) at: f64,
+    pub(super) from: f64,
+    pub(super) to: f64,
+}
+
+impl Edge {
+    pub(super) fn covers(&self, place: f64) -> bool {
+        (self.from - CLOSE..=self.to + CLOSE).contains(&place)
+    }
+
+    pub(super) fn length(&self) -> f64 {
+        self.to - self.from
+    }
+}
+
+/// Lines sorted by where they stand; lines that go on from each other stand at the same place exactly.
+#[derive(Debug, Default)]
+pub(super) struct Ruling {
+    /// Between rows: `at` is their y.
+    pub(super) level: Vec<Edge>,
+    /// Between columns: `at` is their x.
+    pub(super) upright: Vec<Edge>,
+}
+
+impl Ruling {
+    pub(super) fn of(rules: &Rules, turn: u8) -> Self {
+        let (mut level, mut upright) = (Vec::new(), Vec::new());
+        for (from, to) in rules.all() {
+            let (a, b) = (frame(*from, turn), frame(*to, turn));
+            let edge =
+                |at: f64, from: f64, to: f64| Edge { at, from: from.min(to), to: from.max(to) };
+            if (a.0 - b.0).abs() > (a.1 - b.1).abs() {
+                level.push(edge(a.1, a.0, b.0));
+            } else {
+                upright.push(edge(a.0, a.1, b.1));
+            }
+        }
+        let (level, upright) = (merged(level), merged(upright));
+        if level.len().max(upright.len()) > MAX_EDGES {
+            return Self::default();
+        }
+        Self { level, upright }
+    }
+
+    /// Whether a line lies between two baselines below most of what is there.
+    pub(super) fn divides(&self, y: (f64, f64), x: (f64, f64)) -> bool {
+        let first = self.level.partition_point(|edge| edge.at < y.0);
+        let between = self.level.iter().skip(first).take_while(|edge| edge.at < y.1);
+        // Cells may have lines of their own.
+        let ruled: f64 = between.map(|edge| (edge.to.min(x.1) - edge.from.max(x.0)).max(0.0)).sum();
+        ruled > 0.6 * (x.1 - x.0)
+    }
+}
+
+fn merged(mut edges: Vec<Edge>) -> Vec<Edge> {
+    edges.sort_by(|a, b| a.at.total_cmp(&b.at));
+    let mut place = f64::NEG_INFINITY;
+    for edge in &mut edges {
+        if edge.at - place > CLOSE {
+            place = edge.at;
+        }
+        edge.at = place;
+    }
+    edges.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.from.total_cmp(&b.from)));
+    let mut whole: Vec<Edge> = Vec::with_capacity(edges.len());
+    for edge in edges {
+        match whole.last_mut() {
+            Some(last) if last.at.total_cmp(&edge.at).is_eq() && edge.from <= last.to + CLOSE => {
+                last.to = last.to.max(edge.to);
+            }
+            _ => whole.push(edge),
+        }
+    }
+    // Ticks and underlined letters divide no cells.
+    whole.retain(|edge| edge.length() > 6.0);
+    whole
+}

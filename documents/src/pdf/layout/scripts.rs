@@ -1,0 +1,149 @@
+//! Exponents, indices and marks of notes, which are drawn small and raised or lowered: without a
+//! sign of it, 10⁻³ would be another number.
+
+use super::words::{Script, WORD_GAP, Word};
+
+/// How far an exponent stands from what it belongs to at most, in ems of that.
+const NEAR: f64 = 0.5;
+/// Letters of an exponent at most.
+const LONG: usize = 12;
+
+/// The text of the word at a place among its neighbours.
+pub(super) fn written(words: &[&Word], at: usize) -> String {
+    let Some(word) = words.get(at) else { return String::new() };
+    if word.table.is_some() {
+        return word.text.clone();
+    }
+    let text = word.text.trim();
+    let script = match base(words, at) {
+        Some(base) => word.script_of(base).map(|script| (script, base)),
+        // A note's mark stands before its text.
+        None => words
+            .get(at + 1)
+            .and_then(|next| Some((word.script_of(next)?, *next)))
+            .filter(|(script, next)| *script == Script::Raised && is_near(word, next)),
+    };
+    let written = match script {
+        Some((Script::Raised, base)) => {
+            small(text, Script::Raised).or_else(|| power(words, at, base))
+        }
+        Some((Script::Lowered, _)) => small(text, Script::Lowered),
+        None => None,
+    };
+    written.unwrap_or_else(|| text.to_owned())
+}
+
+/// The larger word that a small one is behind, with none but small ones between.
+fn base<'a>(words: &[&'a Word], at: usize) -> Option<&'a Word> {
+    let mut word = *words.get(at)?;
+    for before in words.get(..at)?.iter().rev().take(4) {
+        if !is_near(before, word) || before.table.is_some() {
+            return None;
+        }
+        if word.script_of(before).is_some() {
+            return Some(before);
+        }
+        word = before;
+    }
+    None
+}
+
+fn is_near(left: &Word, right: &Word) -> bool {
+    right.x.0 - left.x.1 < NEAR * left.size.max(right.size)
+}
+
+/// Digits and signs as the letters that Unicode has for them.
+fn small(text: &str, script: Script) -> Option<String> {
+    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    const LOWERED: [char; 10] = ['₀', '₁', '₂', '₃', '₄', '₅', '₆', '₇', '₈', '₉'];
+    let (digits, signs) = match script {
+        Script::Raised => (RAISED, ['⁺', '⁻', '⁽', '⁾']),
+        Script::Lowered => (LOWERED, ['₊', '₋', '₍', '₎']),
+    };
+    // A dash alone is drawn higher in some fonts.
+    if !text.contains(|c: char| c.is_ascii_digit() || c == '+' || c == '−') {
+        return None;
+    }
+    let letter = |c: char| match c {
+        '+' => Some(signs[0]),
+        '-' | '−' | '–' => Some(signs[1]),
+        '(' => Some(signs[2]),
+        ')' => Some(signs[3]),
+        _ => digits.get(c.to_digit(10)? as usize).copied(),
+    };
+    text.chars().map(letter).collect()
+}
+
+/// Letters as an exponent in the way of TeX, where they are none of an abbreviation or an ordinal.
+fn power(words: &[&Word], at: usize, base: &Word) -> Option<String> {
+    let word = words.get(at)?;
+    let text = word.text.trim();
+    let last = base.text.trim().chars().next_back()?;
+    let letters = text.chars().count();
+    let behind_number = last.is_ascii_digit();
+    let is_formula = text.contains(|c: char| c.is_ascii_digit() || "+−=".contains(c));
+    let is_ordinal = behind_number
+        && matches!(text, "st" | "nd" | "rd" | "th" | "e" | "er" | "re" | "ème" | "o");
+    // A logo has its small letters within a word.
+    let is_within = words.get(at + 1).is_some_and(|next| {
+        next.x.0 - word.x.1 < WORD_GAP * base.size
+            && next.size > word.size
+            && next.text.starts_with(char::is_alphabetic)
+    });
+    if !(last.is_alphanumeric() || last == ')')
+        || !text.contains(char::is_alphanumeric)
+        || letters > LONG
+        || is_ordinal
+        || (is_within && !is_formula)
+        || (letters > 1 && !behind_number && !is_formula)
+    {
+        return None;
+    }
+    Some(if letters == 1 { format!("^{text}") } else { format!("^{{{text}}}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::set;
+    use crate::pdf::{glyphs::Glyph, rules::Rules};
+
+    /// A word of letters of 10 points, one that is raised so far, and a word behind it.
+    fn read(before: &str, text: &str, up: f64, after: &str) -> String {
+        let mut page = set(0.0, 100.0, before);
+        let mut x = page.last().unwrap().x.1;
+        for c in text.chars() {
+            page.push(Glyph {
+                text: c.to_string().into(),
+                x: (x, x + 3.0),
+                y: 100.0 - up,
+                size: 6.0,
+                turn: 0,
+            });
+            x += 3.0;
+        }
+        page.extend(set(x, 100.0, after));
+        super::super::text(&page, &Rules::default())
+    }
+
+    #[test]
+    fn exponents_and_indices_are_told_from_digits_of_their_own() {
+        for up in [2.0, 4.0] {
+            assert_eq!(read("7 m", "2", up, " of sea"), "7 m² of sea");
+            assert_eq!(read("10", "−3", up, ""), "10⁻³");
+        }
+        assert_eq!(read("see note", "12", 4.0, " and"), "see note¹² and");
+        assert_eq!(read("H", "2", -2.0, "O"), "H₂O");
+        assert_eq!(read("2", "n", 4.0, " is"), "2^n is");
+        assert_eq!(read("2", "n+1", 4.0, ""), "2^{n+1}");
+        assert_eq!(read("Doe", "1,2", 4.0, ""), "Doe^{1,2}");
+    }
+
+    #[test]
+    fn ordinals_and_logos_are_words() {
+        assert_eq!(read("the 1", "st", 4.0, " day"), "the 1st day");
+        assert_eq!(read("L", "A", 2.0, "TEX"), "LATEX");
+        assert_eq!(read("M", "me", 4.0, " X"), "Mme X");
+        // Small and on the line: a number of its own.
+        assert_eq!(read("10", "6", 0.0, ""), "106");
+    }
+}
