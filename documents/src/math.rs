@@ -8,7 +8,7 @@ use crate::xml::{Element, Node};
 /// Signs that stand between two things, with a space on either side.
 const BETWEEN: &str = "=+-−±⋅·×÷<>≤≥≠≈≡∈∉⊂⊆∪∩→←⇒⇔↔∧∨∝∼";
 
-const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+pub(crate) const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
 /// A formula's text; empty where its markup says nothing.
 pub(crate) fn text(formula: &Element) -> String {
@@ -139,7 +139,7 @@ pub(crate) fn exponent(text: &str) -> Option<String> {
             '-' | '−' | '–' => Some('⁻'),
             'n' => Some('ⁿ'),
             c if c.is_whitespace() => Some(c),
-            c => DIGITS.get(c.to_digit(10)? as usize).copied(),
+            c => RAISED.get(c.to_digit(10)? as usize).copied(),
         })
         .collect();
     raised.filter(|_| text.contains(|c: char| c.is_ascii_digit() || c == 'n'))
@@ -148,7 +148,7 @@ pub(crate) fn exponent(text: &str) -> Option<String> {
 fn raised(text: &str) -> String {
     let text = text.trim();
     let digits: Option<String> =
-        text.chars().map(|c| DIGITS.get(c.to_digit(10)? as usize).copied()).collect();
+        text.chars().map(|c| RAISED.get(c.to_digit(10)? as usize).copied()).collect();
     digits.unwrap_or_else(|| script('^', text))
 }
 

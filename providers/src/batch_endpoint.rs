@@ -188,11 +188,8 @@ impl BatchEndpoint {
             .first()
             .or_else(|| name.types.first())
             .map_or_else(String::new, |name| format!(" {name}"));
-        let message = self.redactor().clean(&format!(
-            "{}: status {}{name}",
-            self.replies.vendor(),
-            reply.status
-        ));
+        let message =
+            self.redactor().clean(&format!("{}: status {}{name}", self.replies.name, reply.status));
         Error { message, ..error }
     }
 

@@ -48,6 +48,8 @@ pub(crate) struct Protocol {
 #[derive(Debug)]
 pub(crate) struct ReplyReader {
     pub(crate) protocol: &'static Protocol,
+    /// The provider's configured name.
+    pub(crate) name: String,
     dialect: Dialect,
     classifier: Classifier,
     pub(crate) key: Key,
@@ -61,6 +63,7 @@ impl ReplyReader {
         let Settings { base_url, retry_codes, request_timeout, .. } = setup.settings;
         Arc::new(Self {
             protocol,
+            name: setup.name.to_owned(),
             dialect: Dialect::of(setup.settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
@@ -96,7 +99,7 @@ impl ReplyReader {
     }
 
     pub(crate) fn context<'a>(&'a self, redactor: Redactor<'a>, observed: Observed) -> Context<'a> {
-        Context::new(self.vendor(), &self.classifier, &self.retry_codes, redactor, observed)
+        Context::new(&self.name, &self.classifier, &self.retry_codes, redactor, observed)
     }
 
     /// What the reply to a call means.

@@ -73,7 +73,7 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
     let redactor = Redactor::of_key(&setup.key);
     let observed = Observed::default();
     let codes = &settings.retry_codes;
-    let context = Context::new(settings.vendor, &setup.classifier, codes, redactor, observed);
+    let context = Context::new(setup.name, &setup.classifier, codes, redactor, observed);
     let error = context.refused(&reply);
     match (reply.status, error.kind) {
         // Compatible servers need not have a list.

@@ -9,13 +9,13 @@ use crate::{
     exchange::{Cut, Reply},
     message::Redactor,
     observed::Observed,
-    vendor::Vendor,
     wait_hint,
 };
 
 /// What an error's text and classification need besides the reply.
 pub(crate) struct Context<'a> {
-    vendor: Vendor,
+    /// Who refuses, as it is configured.
+    provider: &'a str,
     classifier: &'a Classifier,
     redactor: Redactor<'a>,
     pub(crate) observed: Observed,
@@ -25,7 +25,7 @@ pub(crate) struct Context<'a> {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(
-        vendor: Vendor,
+        provider: &'a str,
         classifier: &'a Classifier,
         retry_codes: &'a [String],
         redactor: Redactor<'a>,
@@ -33,7 +33,7 @@ impl<'a> Context<'a> {
     ) -> Self {
         // The only text among what was observed.
         observed.request_id = observed.request_id.map(|id| redactor.clean(&id));
-        Self { vendor, classifier, redactor, observed, retry_codes }
+        Self { provider, classifier, redactor, observed, retry_codes }
     }
 
     /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves
@@ -141,7 +141,7 @@ impl<'a> Context<'a> {
             .request_id
             .as_ref()
             .map_or_else(String::new, |id| format!(" (call {id})"));
-        let message = self.redactor.clean(&format!("{}{call}: {text}", self.vendor));
+        let message = self.redactor.clean(&format!("{}{call}: {text}", self.provider));
         Error {
             kind,
             message,
@@ -175,5 +175,26 @@ fn charged(kind: Kind, status: u16) -> Charged {
         Kind::Timeout => Charged::Unknown,
         Kind::Transient if status >= 500 || status == 408 => Charged::Unknown,
         _ => Charged::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Context;
+    use crate::{KeySource, Vendor, key::Key, message::Redactor, observed::Observed, testing};
+
+    #[test]
+    fn a_refusal_names_the_provider_as_it_is_configured() {
+        let vendor: Vendor = "openai".parse().unwrap();
+        let (classifier, key) = (vendor.classifier(), Key::new(None, KeySource::Fixed));
+        let context = |name| {
+            let redactor = Redactor::of_key(&key);
+            Context::new(name, &classifier, &[], redactor, Observed::default())
+        };
+        let reply = testing::json(400, &json!({"error": {"message": "no such thing"}}));
+        let message = context("our-proxy").refused(&reply).message;
+        assert!(message.starts_with("our-proxy: "), "{message}");
     }
 }

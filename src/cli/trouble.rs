@@ -17,6 +17,8 @@ use super::{
     figures::{count, span},
 };
 
+/// Seconds after its last call from which it is said when a provider was asked.
+const UNASKED: u64 = 30;
 /// So many calls in a row without an answer are no chance any more.
 const MANY_IN_A_ROW: u64 = 3;
 
@@ -74,11 +76,12 @@ impl Trouble {
         let counts = self.counts();
         match self.down_since {
             Some(since) => format!(
-                "{} {}, for {}: {words} ({} in a row; {counts})",
+                "{} {}, for {}: {words} ({} in a row{}; {counts})",
                 self.model.provider(),
                 self.down(),
                 ago(since),
                 count(self.row),
+                self.unasked(),
             ),
             None => format!("{words} ({} ago; {counts})", ago(self.last.at)),
         }
@@ -104,6 +107,12 @@ impl Trouble {
             Some(200..=299) => "sends no answer that can be read",
             _ => "does not answer",
         }
+    }
+
+    /// Where nobody has asked for a while it may have come back.
+    fn unasked(&self) -> String {
+        let recent = now().saturating_sub(self.last.at) < UNASKED;
+        if recent { String::new() } else { format!(", the last {} ago", ago(self.last.at)) }
     }
 
     fn words(&self) -> String {
@@ -172,7 +181,13 @@ mod tests {
         let (begun, of) = (now() - 60, |cards: &[(String, Card)]| Trouble::of(cards, &model));
         let down = of(&[worker(4, begun, begun - 9), worker(2, begun + 1, 0)]).unwrap();
         let sentence = down.sentence();
-        assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row; in 10 minutes 6 × Overloaded and 2 answered)"), "{sentence}");
+        assert!(sentence.starts_with("a does not answer, for 1m 0s: Overloaded (529): the tide is out (6 in a row, the last 5"), "{sentence}");
+        assert!(
+            sentence.ends_with("s ago; in 10 minutes 6 × Overloaded and 2 answered)"),
+            "{sentence}"
+        );
+        let lately = of(&[worker(4, now() - 9, 0)]).unwrap().sentence();
+        assert!(lately.contains("the tide is out (4 in a row; in 10 minutes"), "{lately}");
         assert!(down.with_advice().contains("; next: the provider has to recover"));
         let mut broken = worker(4, begun, 0);
         if let Some(calls) = broken.1.calls.get_mut(&model) {

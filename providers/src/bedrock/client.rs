@@ -52,6 +52,8 @@ const REGION: &str = "us-east-1";
 pub(super) struct Client {
     endpoint: Url,
     pub(super) region: Region,
+    /// The provider's configured name.
+    name: String,
     dialect: Dialect,
     classifier: Classifier,
     key: Key,
@@ -70,6 +72,7 @@ impl Client {
         let region = settings.region.as_deref().or_else(|| region(&settings.base_url));
         Ok(Self {
             region: Region::new(region.unwrap_or(REGION).to_owned()),
+            name: setup.name.to_owned(),
             dialect: Dialect::of(settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
@@ -143,7 +146,7 @@ impl Client {
     fn context<'a>(&'a self, request: &Request<'a>) -> Context<'a> {
         let redactor = Redactor::new(&self.key, request);
         let (classifier, retry_codes) = (&self.classifier, &self.retry_codes);
-        Context::new(self.dialect.vendor, classifier, retry_codes, redactor, Observed::default())
+        Context::new(&self.name, classifier, retry_codes, redactor, Observed::default())
     }
 
     /// A fault of the connection, or of the search for credentials.

@@ -63,7 +63,7 @@ impl Vendor {
     fn explained(self, headers: &HeaderMap, error: impl FnOnce(Context<'_>) -> Error) -> Error {
         let (classifier, key) = (self.classifier(), Key::new(None, KeySource::Fixed));
         let (redactor, observed) = (Redactor::of_key(&key), self.observed(headers));
-        error(Context::new(self, &classifier, &[], redactor, observed))
+        error(Context::new(self.as_str(), &classifier, &[], redactor, observed))
     }
 
     /// Those that are compatible with OpenAI have its headers.

@@ -2,6 +2,7 @@
 //! sign of it, 10⁻³ would be another number.
 
 use super::words::{Script, WORD_GAP, Word};
+use crate::math::RAISED;
 
 /// How far an exponent stands from what it belongs to at most, in ems of that.
 const NEAR: f64 = 0.5;
@@ -54,7 +55,6 @@ fn is_near(left: &Word, right: &Word) -> bool {
 
 /// Digits and signs as the letters that Unicode has for them.
 fn small(text: &str, script: Script) -> Option<String> {
-    const RAISED: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     const LOWERED: [char; 10] = ['₀', '₁', '₂', '₃', '₄', '₅', '₆', '₇', '₈', '₉'];
     let (digits, signs) = match script {
         Script::Raised => (RAISED, ['⁺', '⁻', '⁽', '⁾']),
