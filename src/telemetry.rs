@@ -83,11 +83,18 @@ pub async fn end() {
     crate::traces::end().await;
 }
 
+/// What keeps this worker from taking work, for `/readyz`.
+#[derive(Debug, Default)]
+struct Readiness {
+    takes_work: AtomicBool,
+    is_cut_off: AtomicBool,
+}
+
 /// The metrics of this process. The page goes when this is dropped.
 pub struct Telemetry {
     meter: Option<Arc<dyn CoreMeter>>,
     bound: Option<SocketAddr>,
-    ready: Arc<AtomicBool>,
+    readiness: Arc<Readiness>,
     tasks: Vec<AbortHandle>,
 }
 
@@ -109,7 +116,7 @@ impl Drop for Telemetry {
 /// in one process) the work goes on, and a warning says so.
 pub async fn start(listen: Option<&str>) -> Telemetry {
     let mut telemetry =
-        Telemetry { meter: None, bound: None, ready: Arc::default(), tasks: Vec::new() };
+        Telemetry { meter: None, bound: None, readiness: Arc::default(), tasks: Vec::new() };
     let Some(listen) = listen else { return telemetry };
     if let Err(error) = telemetry.serve(listen).await {
         warn!(
@@ -128,7 +135,12 @@ impl Telemetry {
 
     /// What `/readyz` answers from now on: whether this worker takes work.
     pub fn set_ready(&self, ready: bool) {
-        self.ready.store(ready, Ordering::Relaxed);
+        self.readiness.takes_work.store(ready, Ordering::Relaxed);
+    }
+
+    /// And whether no Temporal server answers, so that it cannot take any.
+    pub fn set_cut_off(&self, cut_off: bool) {
+        self.readiness.is_cut_off.store(cut_off, Ordering::Relaxed);
     }
 
     /// For the SDK's runtime, so that its workers' metrics stand on the page.
@@ -189,7 +201,7 @@ impl Telemetry {
             .route("/metrics", get(answer))
             .route("/livez", get(async || "alive\n"))
             .route("/readyz", get(readiness))
-            .with_state(Arc::clone(&self.ready));
+            .with_state(Arc::clone(&self.readiness));
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
                 warn!(%error, "the metrics page is gone");
@@ -201,12 +213,14 @@ impl Telemetry {
     }
 }
 
-/// 200 while this worker takes work, 503 before and while it stops.
-async fn readiness(State(ready): State<Arc<AtomicBool>>) -> (StatusCode, &'static str) {
-    if ready.load(Ordering::Relaxed) {
-        (StatusCode::OK, "ready\n")
-    } else {
+/// 200 while this worker takes work, 503 before, while no Temporal server answers, and while it stops.
+async fn readiness(State(readiness): State<Arc<Readiness>>) -> (StatusCode, &'static str) {
+    if !readiness.takes_work.load(Ordering::Relaxed) {
         (StatusCode::SERVICE_UNAVAILABLE, "starting or stopping\n")
+    } else if readiness.is_cut_off.load(Ordering::Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "no Temporal server answers\n")
+    } else {
+        (StatusCode::OK, "ready\n")
     }
 }
 
@@ -275,6 +289,11 @@ mod tests {
             telemetry.set_ready(ready);
             assert_eq!(get("livez").await.status(), 200);
             assert_eq!(get("readyz").await.status(), if ready { 200 } else { 503 });
+        }
+        telemetry.set_ready(true);
+        for cut_off in [true, false] {
+            telemetry.set_cut_off(cut_off);
+            assert_eq!(get("readyz").await.status(), if cut_off { 503 } else { 200 });
         }
     }
 }

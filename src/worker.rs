@@ -171,7 +171,7 @@ pub(crate) async fn run_process(
     let batches = async {
         // Counted for the page alone.
         if telemetry.bound().is_some() {
-            batches::keep(&temporal, &quota, ended.cancelled()).await;
+            batches::keep(&temporal, &quota, telemetry, ended.cancelled()).await;
         }
     };
     let (result, alive, (), (), (), ()) = tokio::join!(work, alive, keys, money, settings, batches);

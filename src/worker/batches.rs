@@ -1,4 +1,5 @@
 //! How many batches there are, as a metric: from Temporal's list, so that each worker tells the same.
+//! Whether Temporal answers at all is seen here, too.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +8,10 @@ use tidegate_quota::Quota;
 use tokio::time::{MissedTickBehavior, interval};
 use tracing::debug;
 
-use crate::temporal::{Status, Temporal};
+use crate::{
+    telemetry::Telemetry,
+    temporal::{Away, Status, Temporal},
+};
 
 const BATCHES: &str = "tidegate_batches";
 
@@ -36,7 +40,12 @@ pub fn describe() {
 }
 
 /// Counts them until `stop` resolves.
-pub(super) async fn keep(temporal: &Temporal, quota: &Quota, stop: impl Future<Output = ()>) {
+pub(super) async fn keep(
+    temporal: &Temporal,
+    quota: &Quota,
+    telemetry: &Telemetry,
+    stop: impl Future<Output = ()>,
+) {
     let mut stop = std::pin::pin!(stop);
     let mut beat = interval(EVERY);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -45,7 +54,9 @@ pub(super) async fn keep(temporal: &Temporal, quota: &Quota, stop: impl Future<O
             () = &mut stop => break,
             _ = beat.tick() => {}
         }
-        match counted(temporal, quota).await {
+        let seen = counted(temporal, quota).await;
+        telemetry.set_cut_off(seen.as_ref().is_err_and(|error| error.is::<Away>()));
+        match seen {
             Ok(counts) => {
                 for (state, batches) in counts {
                     gauge!(BATCHES, "state" => state).set(batches);
