@@ -1,8 +1,9 @@
 //! Archives of documents: ZIP, tar, mailboxes, and what gzip and Zstandard have made smaller.
 //!
 //! A member is named by its path in the archive; one of an archive within an archive by the paths
-//! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL. The second
-//! member of one path has `2%2F` before it, which no path has, the third one `3%2F`.
+//! to it, with a `#` between them. In a path itself `%` and `#` are written as in a URL. Of
+//! members of one path the last has that name; those before it have `2%2F`, `3%2F` and so on before
+//! it, which no path has.
 
 mod frames;
 mod mailbox;
@@ -10,8 +11,9 @@ mod mailbox;
 use std::{
     borrow::Cow,
     cell::Cell,
-    collections::HashMap,
+    collections::BTreeMap,
     io::{Cursor, Read},
+    mem,
     ops::ControlFlow,
     rc::Rc,
 };
@@ -103,15 +105,16 @@ pub fn read(
     let wanted = decoded(first);
     let format = Format::of(bytes, archive)?;
     let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
-    let (mut found, mut before) = (None, 0);
+    let (mut found, mut seen) = (None, 0);
     each(bytes, archive, format, limits, |path, entry| {
-        before += u64::from(path == wanted);
-        if path != wanted || before != number {
-            return Ok(ControlFlow::Continue(()));
+        seen += u64::from(path == wanted);
+        if path == wanted && (number == 1 || seen + 1 == number) {
+            found = Some(entry.and_then(|mut entry| entry.read(most)));
         }
-        found = Some(entry.and_then(|mut entry| entry.read(most)));
-        Ok(ControlFlow::Break(()))
+        let is_known = number > 1 && seen == number;
+        Ok(if is_known { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     })?;
+    let found = found.filter(|_| seen >= number);
     let missing = || Unreadable::NoMember {
         what: format!("there is no {wanted} in {archive} any more").into(),
     };
@@ -198,17 +201,13 @@ fn list(
     depth: usize,
     all: &mut Vec<Member>,
 ) -> Result<(), Unreadable> {
-    let mut numbers: HashMap<String, u64> = HashMap::new();
+    let (mut places, begin): (Vec<(String, usize)>, _) = (Vec::new(), all.len());
     each(bytes, archive, format, limits, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
         }
-        let number = numbers.entry(path.to_owned()).or_default();
-        *number += 1;
-        let name = match number {
-            1 => format!("{prefix}{}", encoded(path)),
-            number => format!("{prefix}{number}{NUMBER_END}{}", encoded(path)),
-        };
+        places.push((path.to_owned(), all.len()));
+        let name = format!("{prefix}{}", encoded(path));
         let fault = match entry {
             Err(fault) => Some(fault),
             Ok(_) if !is_named(path) => None,
@@ -228,7 +227,44 @@ fn list(
             return Err(Unreadable::TooManyMembers { most: limits.members });
         }
         Ok(ControlFlow::Continue(()))
-    })
+    })?;
+    number_equal(&places, begin, prefix, all);
+    Ok(())
+}
+
+/// Numbers those whose path several have. The last one has the path itself, and the place of the
+/// first, as it had when it was the only one that counted; the others have 2, 3 and so on.
+fn number_equal(places: &[(String, usize)], begin: usize, prefix: &str, all: &mut Vec<Member>) {
+    let mut of_path: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (place, (path, _)) in places.iter().enumerate() {
+        of_path.entry(path).or_default().push(place);
+    }
+    if of_path.len() == places.len() {
+        return;
+    }
+    // What each place has brought.
+    let mut brought: Vec<Vec<Member>> = Vec::with_capacity(places.len());
+    for (_, from) in places.iter().rev() {
+        brought.push(all.split_off((*from).max(begin)));
+    }
+    brought.reverse();
+    for equal in of_path.into_values().filter(|equal| equal.len() > 1) {
+        let mut carried: Vec<Vec<Member>> =
+            equal.iter().filter_map(|place| brought.get_mut(*place).map(mem::take)).collect();
+        carried.rotate_right(1);
+        for (number, (place, mut members)) in (1..).zip(equal.into_iter().zip(carried)) {
+            if number > 1 {
+                for member in &mut members {
+                    let path = member.name.strip_prefix(prefix).unwrap_or(&member.name);
+                    member.name = format!("{prefix}{number}{NUMBER_END}{path}");
+                }
+            }
+            if let Some(into) = brought.get_mut(place) {
+                *into = members;
+            }
+        }
+    }
+    all.extend(brought.into_iter().flatten());
 }
 
 /// Lists an archive within an archive, if it is one.

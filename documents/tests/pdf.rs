@@ -83,6 +83,10 @@ fn pages_that_cannot_be_read_are_named() {
 fn pictures_alone_are_no_text() {
     let bytes = page("200 0 0 200 72 72 cm /I Do", "", &[PICTURE]);
     assert_eq!(read(&bytes).unwrap_err(), Unreadable::NoTextLayer { pages: 1 });
+    let note = "<< /Type /Annot /Subtype /Text /Rect [0 0 9 9] /Contents (seen) >>";
+    let noted = page("200 0 0 200 72 72 cm /I Do", "/Annots [7 0 R]", &[PICTURE, note]);
+    let named = read(&noted).unwrap_err();
+    assert_eq!(named, Unreadable::NoTextLayer { pages: 1 }, "a comment is no text of a scan");
 }
 
 /// A page of the whole of which a picture is shown, between two pages of text.

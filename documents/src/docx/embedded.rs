@@ -1,6 +1,8 @@
 //! What stands in parts of its own and is shown where a part refers to it: diagrams, charts, and
 //! documents of any format (`altChunk`).
 
+use std::collections::HashMap;
+
 use crate::{
     limits::Limits,
     package::{Package, Relation},
@@ -39,21 +41,30 @@ impl Embedded<'_> {
             return Ok(());
         }
         let relations = package.relations(part)?;
+        // What several refer to is read once.
+        let mut texts: HashMap<&str, String> = HashMap::new();
         for place in places {
             let id = match &*place.name {
                 "relIds" => place.attribute("dm"),
                 _ => place.reference(),
             };
             let Some(relation) = id.and_then(|id| relations.get(&id)) else { continue };
-            let text = match self.text(package, relation) {
-                Ok(text) => text,
-                Err(too_large @ Unreadable::TooLarge { .. }) => return Err(too_large),
-                Err(Unreadable::Empty) => continue,
-                Err(error) => {
-                    let name = relation.target.rsplit('/').next().unwrap_or_default();
-                    format!("[{name}: {error}]")
-                }
+            let text = match texts.get(&*relation.target) {
+                Some(text) => text.clone(),
+                None => match self.text(package, relation) {
+                    Ok(text) => text,
+                    Err(too_large @ Unreadable::TooLarge { .. }) => return Err(too_large),
+                    Err(Unreadable::Empty) => String::new(),
+                    Err(error) => {
+                        let name = relation.target.rsplit('/').next().unwrap_or_default();
+                        format!("[{name}: {error}]")
+                    }
+                },
             };
+            texts.insert(&relation.target, text.clone());
+            if text.is_empty() {
+                continue;
+            }
             self.read += text.len();
             if self.read > self.limits.text_bytes {
                 let (size, most) = (self.read as u64, self.limits.text_bytes as u64);

@@ -35,7 +35,15 @@ pub(super) fn is_faulty(text: &[u8]) -> bool {
 /// The bytes that stand in a text, and the text behind them.
 pub(super) fn decoded(text: &[u8]) -> (Vec<u8>, &[u8]) {
     let (mut bytes, mut signs, mut at) = (Vec::with_capacity(text.len() / 4 * 3), Vec::new(), 0);
-    let mut goes_on = true;
+    let (mut goes_on, mut behind) = (true, text.len());
+    // Words between lines of it are not what is behind it.
+    let whole = text.split_inclusive(|byte| *byte == b'\n').rev();
+    for line in whole {
+        if is_data(line, false) {
+            break;
+        }
+        behind -= line.len();
+    }
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         if line.trim_ascii().is_empty() {
             goes_on = false;
@@ -48,7 +56,7 @@ pub(super) fn decoded(text: &[u8]) -> (Vec<u8>, &[u8]) {
                 }
             }
             goes_on = !line.trim_ascii().ends_with(b"=");
-        } else {
+        } else if at >= behind {
             break;
         }
         at += line.len();
@@ -84,6 +92,14 @@ fn flush(signs: &mut Vec<u8>, bytes: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_between_lines_are_left_out_and_what_follows_is_read() {
+        let text = b"VGhlIHRpZGUgdHVybnMgdHdpY2UgYSBkYXks\r\nsome stray words here\r\nIGFuZCBub2JvZHkgd2FpdHMsIHNhaWQgdGhl\r\nIG1hbi4=\r\n-- \r\nA footer\r\n";
+        let (bytes, footer) = decoded(text);
+        assert_eq!(bytes, b"The tide turns twice a day, and nobody waits, said the man.");
+        assert_eq!(footer, b"-- \r\nA footer");
+    }
 
     const WHOLE: &str = "VGhlIHRpZGUgdHVybnMgdHdpY2UgYSBkYXks\r\nIGFuZCBub2JvZHkgd2FpdHMu";
 

@@ -70,6 +70,8 @@ pub(crate) fn extract(
         return Err(Unreadable::TooManyPages { pages: count, most: limits.pages });
     }
     let (mut text, mut blank, mut pictures) = (String::new(), 0, Vec::new());
+    // A comment alone does not say what a scan shows.
+    let mut says = false;
     // Fonts are read once, and given up now and then, for there may be many.
     let mut cache = InterpreterCache::new();
     for (place, page) in file.pages().iter().enumerate() {
@@ -95,6 +97,7 @@ pub(crate) fn extract(
                 } else {
                     None
                 };
+                let seen_page = seen.is_some();
                 if let Some(picture) = seen {
                     pictures.push(picture);
                     let note = format!("[Page {number}: picture {}]", pictures.len());
@@ -102,6 +105,7 @@ pub(crate) fn extract(
                 } else if shows_more || glyphs::is_damaged(page) {
                     missing.push(number);
                 }
+                says |= !words.is_empty() || seen_page;
                 append(&mut text, &words);
                 append(&mut text, &comments);
             }
@@ -119,7 +123,7 @@ pub(crate) fn extract(
             });
         }
     }
-    if !text.is_empty() {
+    if says {
         let attached = catch_unwind(AssertUnwindSafe(|| attachments::named(&file)));
         append(&mut text, &attached.ok().flatten().unwrap_or_default());
         missing.sort_unstable();

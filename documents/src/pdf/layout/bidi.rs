@@ -96,7 +96,8 @@ fn start_of_run(seen: &[char]) -> usize {
 /// The beginning of the word that ends at a place, if there is a letter in it.
 fn letters_before(seen: &[char], end: usize) -> Option<usize> {
     let word = seen.get(..=end)?;
-    let length = word.iter().rev().take_while(|c| !c.is_whitespace() && !is_rtl(**c)).count();
+    let length =
+        word.iter().rev().take_while(|c| !c.is_whitespace() && **c != '|' && !is_rtl(**c)).count();
     let start = word.len() - length;
     word.get(start..)?.iter().any(|c| c.is_alphabetic()).then_some(end)
 }

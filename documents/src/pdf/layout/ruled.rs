@@ -13,6 +13,8 @@ use super::{
 
 /// Lines of a cell at most: what has more is a page in a frame.
 const MAX_LINES: usize = 60;
+/// Rows between two lines that are looked at one by one.
+const MAX_ROWS: usize = 400;
 /// Columns are wider than this on average, in ems: narrower ones are a form's places for letters.
 const MIN_WIDTH: f64 = 1.8;
 
@@ -154,7 +156,8 @@ fn text(cell: &[&Word]) -> String {
 /// below each other are no single value.
 fn written(cells: &[Vec<&Word>], grid: &Grid) -> Option<Vec<Written>> {
     let inner = rows(cells.iter().flatten().map(|word| (*word).clone()).collect());
-    if inner.len() < 3 || inner.iter().any(|row| row.words.iter().any(|word| word.table.is_some()))
+    if !(3..=MAX_ROWS).contains(&inner.len())
+        || inner.iter().any(|row| row.words.iter().any(|word| word.table.is_some()))
     {
         return None;
     }
