@@ -1,6 +1,6 @@
 //! Letters that touch make words.
 
-use super::{Glyph, bidi};
+use super::{super::glyphs::Glyph, bidi};
 
 /// A gap that separates words, in ems. Kerning stays below it, justified spaces above.
 pub(super) const WORD_GAP: f64 = 0.14;
