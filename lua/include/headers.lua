@@ -44,9 +44,9 @@ local function learn_refill(burst, refill)
     burst.lowest = burst.lowest > 0 and math.min(burst.lowest, level) or level
     if level - burst.lowest >= RISES then
       burst.refilling = 1
-    elseif exact and level >= LIKELY * burst.lowest and burst.refilling == 0 then
-      -- And so all that is left may go: it is looked at again.
-      burst.refilling, burst.looked_at = -1, 0
+    elseif exact and burst.refilling <= 0 then
+      local likely = level >= LIKELY * burst.lowest
+      burst.refilling = likely and -1 or math.min(burst.refilling, -0.5)
     end
   end
 end
@@ -54,7 +54,7 @@ end
 -- A meter told with the answer to a call that was admitted at `admitted` counts what went before;
 -- what it cannot have counted is added, and the output that calls in flight have yet to write. Of
 -- calls that were admitted together the one that tells most came last. What the meter has forgotten
--- of our window is credit, and what it has left may go: of what is likely a token bucket at once,
+-- of our window is credit, and what it has left may go: of what tells of a token bucket at once,
 -- else up to ten seconds' worth or twice what may go now, since headers may tell of a minute where
 -- less time is enforced as well. Of limits that refusals have shown to be lower nothing is left as
 -- headers say. Every limit must be told: one that is not might be spent. To look twice a second is
@@ -109,7 +109,8 @@ local function believe(keys, state, burst, model, tuning, call, observed_at, adm
   end
   burst.looked_at = now
   local to = pace_ahead(state, limits, now) + left
-  if not is_bucket(burst, model, true) then
+  local tells_of_bucket = burst.refilling ~= 0 and burst.ceiling == 0
+  if not is_bucket(burst, model) and not tells_of_bucket then
     to = math.min(to, math.max(UNPROVEN, DOUBLES * burst.allowance))
   end
   widen(burst, state, math.min(to, most_allowed(burst, model, now)))

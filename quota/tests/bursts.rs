@@ -98,8 +98,8 @@ async fn come_back<S: Store>(rig: &Rig<S>, told: Option<u64>) {
 /// Headers that say the same for some seconds, after which all that they show is believed.
 async fn come_back_often<S: Store>(rig: &Rig<S>, told: u64) {
     for _ in 0..4 {
-        come_back(rig, Some(told)).await;
         rig.advance(Duration::from_millis(500));
+        come_back(rig, Some(told)).await;
     }
 }
 
@@ -178,7 +178,7 @@ async fn headers_say_how_much_may_go_at_once<S: Store>(rig: &Rig<S>) {
     rig.advance(Duration::from_secs(120));
     come_back_often(rig, 20_000).await;
     let at_once = saturate(rig, Duration::from_millis(50)).await;
-    assert!((34_000..=40_400).contains(&at_once), "40,000 are left: {at_once}");
+    assert!((34_000..=40_000).contains(&at_once), "40,000 are left: {at_once}");
 }
 
 async fn headers_free_what_the_provider_has_forgotten<S: Store>(rig: &Rig<S>) {
@@ -389,8 +389,7 @@ async fn a_burst_leaves_nothing_for_lanes_that_nobody_uses<S: Store>(rig: &Rig<S
 }
 
 /// A batch as large as a full bucket and a third, on a provider that is known only by its headers.
-/// Each call alone is worth more than two seconds, and each caller sleeps as long as it was told at
-/// first, when nothing was known: nobody is woken, as those are who wait in a worker.
+/// Each call alone is worth more than two seconds, and each caller sleeps as long as it is told.
 async fn a_batch_is_done_when_an_unknown_bucket_allows_it<S: Store>(rig: &Rig<S>) {
     const CALLS: usize = 32;
     const TOKENS: u64 = 2_500;
@@ -425,7 +424,7 @@ async fn a_batch_is_done_when_an_unknown_bucket_allows_it<S: Store>(rig: &Rig<S>
     }
     let took = (rig.now() - start) as f64;
     let ideal = ((CALLS as u64 * TOKENS - LIMIT) * 1_000 + TAKES) as f64;
-    assert!(took <= 1.7 * ideal, "{:.2} times as long as the bucket allows", took / ideal);
+    assert!(took <= 1.4 * ideal, "{:.2} times as long as the bucket allows", took / ideal);
 }
 
 /// A settlement of a call that the store does not know: there was a fleet at work before.

@@ -64,9 +64,9 @@ async fn a_killed_worker_loses_no_document() {
     assert_eq!((fleet.results("out").len(), fleet.lines("out/results.jsonl").len()), (150, 150));
     let account = fleet.account();
     // Only what was in flight at a kill may have been asked twice, however much a burst had let go:
-    // its connection was cut, or its answer had come a moment before and was not written yet: of a
-    // burst, many answers come in one moment.
-    assert!(account.requests <= 150 + account.abandoned + 2 * 20, "{account:?}");
+    // its connection was cut, or its answer had come a moment before and was not written yet.
+    println!("{} calls, {} of them cut off", account.requests, account.abandoned);
+    assert!(account.requests <= 150 + account.abandoned + 2 * 10, "{account:?}");
     fleet.stop().await;
 }
 

@@ -17,6 +17,8 @@ pub(super) struct Burst {
     pub(super) lowest: f64,
     pub(super) refilling: bool,
     pub(super) likely: bool,
+    /// A reset was exactly that of a token bucket.
+    pub(super) told_exactly: bool,
     pub(super) credit: PerDimension<f64>,
     pub(super) told: PerDimension<f64>,
     /// By how much the allowance has grown in this step.
@@ -38,6 +40,7 @@ impl Burst {
             lowest: 0.0,
             refilling: false,
             likely: false,
+            told_exactly: false,
             credit: PerDimension::default(),
             told: PerDimension::default(),
             widened: 0.0,

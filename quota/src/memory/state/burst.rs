@@ -242,6 +242,7 @@ impl State {
             Refill::Unknown => {}
             Refill::Otherwise => {
                 (burst.lowest, burst.refilling, burst.likely) = (0.0, false, false);
+                burst.told_exactly = false;
             }
             Refill::Evenly(level) | Refill::Exactly(level) => {
                 // As it travels.
@@ -250,12 +251,8 @@ impl State {
                 let level = (sent + level.min(1.0) - sent).max(1e-6);
                 burst.lowest = if burst.lowest > 0.0 { burst.lowest.min(level) } else { level };
                 burst.refilling |= level - burst.lowest >= RISES;
-                let likely = exact && level >= LIKELY * burst.lowest;
-                if likely && !burst.likely && !burst.refilling {
-                    // And so all that is left may go: it is looked at again.
-                    burst.looked_at = 0.0;
-                }
-                burst.likely |= likely;
+                burst.likely |= exact && level >= LIKELY * burst.lowest;
+                burst.told_exactly |= exact;
             }
         }
     }
@@ -332,11 +329,9 @@ impl State {
         self.pace = pace;
         let to = self.pace_ahead(limits, now) + left;
         // Headers may tell of a minute where less time is enforced as well.
-        let to = if self.is_likely_bucket(model) {
-            to
-        } else {
-            to.min(UNPROVEN.max(DOUBLES * burst.allowance))
-        };
+        let tells_of_bucket = (burst.told_exactly || burst.refilling) && burst.ceiling <= 0.0;
+        let most = UNPROVEN.max(DOUBLES * burst.allowance);
+        let to = if bucket || tells_of_bucket { to } else { to.min(most) };
         let to = to.min(allowed);
         if let Some(burst) = &mut self.burst {
             burst.credit = credit;
