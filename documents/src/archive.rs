@@ -21,8 +21,8 @@ use std::{
 use flate2::read::MultiGzDecoder;
 use tar::EntryType;
 use zip::{
-    ZipReadOptions,
-    read::Config,
+    ZipArchive, ZipReadOptions,
+    read::{Config, ZipFile},
     result::{ZipError, ZipResult},
     unstable::read::ZipIterable,
 };
@@ -359,35 +359,55 @@ type Visit<'v> =
     dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
 
 fn each_zipped(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
-    let format = Format::Zip;
-    let damaged = |error| Unreadable::damaged(format, error);
+    let damaged = |error| Unreadable::damaged(Format::Zip, error);
     let mut contents = Cursor::new(bytes);
-    // The usual reader knows the last member of each name alone.
-    let mut archive = ZipIterable::try_new(contents.clone(), Config::default()).map_err(damaged)?;
-    for (place, entry) in archive.files().map_err(damaged)?.enumerate() {
-        let entry = entry.map_err(damaged)?;
-        let path = entry.name().map_or_else(|_| format!("member-{place}"), Cow::into_owned);
-        if path.ends_with('/') {
-            continue;
+    // The usual reader knows the last member of each name alone, but this one wants a directory
+    // whose size is stated rightly.
+    let Ok(mut every) = ZipIterable::try_new(contents.clone(), Config::default()) else {
+        let mut archive = ZipArchive::new(contents).map_err(damaged)?;
+        for place in 0..archive.len() {
+            let path = archive.name_for_index(place).and_then(Result::ok).map(Cow::into_owned);
+            if visit_zipped(path, place, archive.by_index(place), budget, visit)?.is_break() {
+                break;
+            }
         }
-        let opened: ZipResult<_> = entry.with_reader(&mut contents, ZipReadOptions::new());
-        let flow = match opened {
-            Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path)))?,
-            Ok(file) => {
-                let mut reader = budget.bound(file);
-                let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
-                visit(&path, Ok(entry))?
-            }
-            Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
-                visit(&path, Err(Unreadable::Encrypted { format }))?
-            }
-            Err(error) => visit(&path, Err(damaged(error)))?,
-        };
-        if flow.is_break() {
+        return Ok(());
+    };
+    for (place, entry) in every.files().map_err(damaged)?.enumerate() {
+        let entry = entry.map_err(damaged)?;
+        let path = entry.name().ok().map(Cow::into_owned);
+        let opened = entry.with_reader(&mut contents, ZipReadOptions::new());
+        if visit_zipped(path, place, opened, budget, visit)?.is_break() {
             break;
         }
     }
     Ok(())
+}
+
+/// Gives a member to `visit`, under its path if it has one.
+fn visit_zipped<R: Read>(
+    path: Option<String>,
+    place: usize,
+    opened: ZipResult<ZipFile<'_, R>>,
+    budget: &Budget,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, Unreadable> {
+    let format = Format::Zip;
+    let path = path.unwrap_or_else(|| format!("member-{place}"));
+    if path.ends_with('/') {
+        return Ok(ControlFlow::Continue(()));
+    }
+    match opened {
+        Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path))),
+        Ok(file) => {
+            let mut reader = budget.bound(file);
+            visit(&path, Ok(Entry { format, reader: &mut reader, budget: budget.clone() }))
+        }
+        Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
+            visit(&path, Err(Unreadable::Encrypted { format }))
+        }
+        Err(error) => visit(&path, Err(Unreadable::damaged(format, error))),
+    }
 }
 
 fn each_in_tar(

@@ -103,6 +103,18 @@ fn members_of_one_name_are_all_documents() {
     assert_eq!(gone, "there is no a.txt in all.zip any more");
 }
 
+/// Writers that stream state the size of the directory wrongly; its offset is enough to read it.
+#[test]
+fn a_directory_whose_size_is_wrong_is_read() {
+    let mut bytes = stored(&[("a.txt", b"Ebb"), ("b.txt", b"Flow")]);
+    let end = bytes.windows(4).rposition(|mark| mark == b"PK\x05\x06").unwrap();
+    for size in [0_u32, 1, 90] {
+        bytes[end + 12..end + 16].copy_from_slice(&size.to_le_bytes());
+        assert_eq!(listed(&bytes, "a.zip").len(), 2, "{size}");
+        assert_eq!(member(&bytes, "a.zip", "b.txt").unwrap().0, b"Flow", "{size}");
+    }
+}
+
 #[test]
 fn each_message_of_a_mailbox_is_a_document() {
     let message = |subject: &str| {
