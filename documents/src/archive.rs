@@ -5,41 +5,27 @@
 //! members of one path the last has that name; those before it have `2%2F`, `3%2F` and so on before
 //! it, which no path has.
 
+mod entry;
 mod frames;
 mod mailbox;
+mod tarred;
+mod zipped;
 
 use std::{
-    borrow::Cow,
-    cell::Cell,
     collections::BTreeMap,
     io::{Cursor, Read},
     mem,
     ops::ControlFlow,
-    rc::Rc,
 };
 
 use flate2::read::MultiGzDecoder;
-use tar::EntryType;
-use zip::{
-    ZipArchive, ZipReadOptions,
-    read::{Config, ZipFile},
-    result::{ZipError, ZipResult},
-    unstable::read::ZipIterable,
-};
 
-pub(crate) use frames::Frames;
-pub(crate) use mailbox::is_mailbox;
-
+use self::entry::{Budget, Entry};
+pub(crate) use self::{frames::Frames, mailbox::is_mailbox};
 use crate::{format::Format, limits::Limits, unreadable::Unreadable};
 
 /// Archives within archives.
 const MAX_DEPTH: usize = 3;
-
-/// So many bytes may come of one, for honest documents hardly exceed a hundred.
-const MAX_RATIO: u64 = 1_000;
-
-/// Less than this is no bomb, whatever it was made of.
-const HARMLESS: u64 = 16 << 20;
 
 /// Behind the number of a member whose path others before it have. It stands before the path, so that
 /// the name's ending stays.
@@ -142,7 +128,7 @@ pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>
     let mut unpacked = Budget::of(bytes, limits).bound(unpacked).take(limits.archive_bytes + 1);
     let mut tar = Vec::new();
     (&mut unpacked).take(512).read_to_end(&mut tar).ok()?;
-    if !is_tar(&tar) {
+    if !tarred::is_tar(&tar) {
         return None;
     }
     unpacked.read_to_end(&mut tar).ok()?;
@@ -288,26 +274,6 @@ fn within(
     Ok(format.is_archive())
 }
 
-/// A member that can be read.
-struct Entry<'a> {
-    format: Format,
-    reader: &'a mut dyn Read,
-    budget: Budget,
-}
-
-impl Entry<'_> {
-    fn read(&mut self, most: u64) -> Result<Vec<u8>, Unreadable> {
-        let mut bytes = Vec::new();
-        let read = self.reader.take(most + 1).read_to_end(&mut bytes);
-        read.map_err(|error| self.budget.fault(self.format, &error))?;
-        let size = bytes.len() as u64;
-        if size > most {
-            return Err(Unreadable::TooLarge { what: "file".into(), size, most });
-        }
-        Ok(bytes)
-    }
-}
-
 /// Gives each file of an archive to `visit`, with its path.
 fn each(
     bytes: &[u8],
@@ -318,8 +284,8 @@ fn each(
 ) -> Result<(), Unreadable> {
     let budget = Budget::of(bytes, limits);
     match format {
-        Format::Zip => each_zipped(bytes, &budget, &mut visit),
-        Format::Tar => each_in_tar(&mut budget.bound(bytes), format, &budget, &mut visit),
+        Format::Zip => zipped::each(bytes, &budget, &mut visit),
+        Format::Tar => tarred::each(&mut budget.bound(bytes), format, &budget, &mut visit),
         Format::Mbox => {
             for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
                 let mut reader = budget.bound(message);
@@ -339,152 +305,14 @@ fn each(
             let mut start = Vec::new();
             let head = (&mut unpacked).take(512).read_to_end(&mut start);
             head.map_err(|error| budget.fault(format, &error))?;
-            let is_tar = is_tar(&start);
+            let is_tar = tarred::is_tar(&start);
             let mut reader = Cursor::new(start).chain(unpacked);
             if is_tar {
-                return each_in_tar(&mut reader, format, &budget, &mut visit);
+                return tarred::each(&mut reader, format, &budget, &mut visit);
             }
             let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
             visit(inner_name(name), Ok(entry)).map(drop)
         }
-    }
-}
-
-/// Whether a file that begins so is a tar archive.
-fn is_tar(start: &[u8]) -> bool {
-    start.get(257..262) == Some(b"ustar")
-}
-
-type Visit<'v> =
-    dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
-
-fn each_zipped(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
-    let damaged = |error| Unreadable::damaged(Format::Zip, error);
-    let mut contents = Cursor::new(bytes);
-    // The usual reader knows the last member of each name alone, but this one wants a directory
-    // whose size is stated rightly.
-    let Ok(mut every) = ZipIterable::try_new(contents.clone(), Config::default()) else {
-        let mut archive = ZipArchive::new(contents).map_err(damaged)?;
-        for place in 0..archive.len() {
-            let path = archive.name_for_index(place).and_then(Result::ok).map(Cow::into_owned);
-            if visit_zipped(path, place, archive.by_index(place), budget, visit)?.is_break() {
-                break;
-            }
-        }
-        return Ok(());
-    };
-    for (place, entry) in every.files().map_err(damaged)?.enumerate() {
-        let entry = entry.map_err(damaged)?;
-        let path = entry.name().ok().map(Cow::into_owned);
-        let opened = entry.with_reader(&mut contents, ZipReadOptions::new());
-        if visit_zipped(path, place, opened, budget, visit)?.is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Gives a member to `visit`, under its path if it has one.
-fn visit_zipped<R: Read>(
-    path: Option<String>,
-    place: usize,
-    opened: ZipResult<ZipFile<'_, R>>,
-    budget: &Budget,
-    visit: &mut Visit<'_>,
-) -> Result<ControlFlow<()>, Unreadable> {
-    let format = Format::Zip;
-    let path = path.unwrap_or_else(|| format!("member-{place}"));
-    if path.ends_with('/') {
-        return Ok(ControlFlow::Continue(()));
-    }
-    match opened {
-        Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path))),
-        Ok(file) => {
-            let mut reader = budget.bound(file);
-            visit(&path, Ok(Entry { format, reader: &mut reader, budget: budget.clone() }))
-        }
-        Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
-            visit(&path, Err(Unreadable::Encrypted { format }))
-        }
-        Err(error) => visit(&path, Err(Unreadable::damaged(format, error))),
-    }
-}
-
-fn each_in_tar(
-    reader: &mut dyn Read,
-    format: Format,
-    budget: &Budget,
-    visit: &mut Visit<'_>,
-) -> Result<(), Unreadable> {
-    let mut archive = tar::Archive::new(reader);
-    let entries = archive.entries().map_err(|error| budget.fault(format, &error))?;
-    for entry in entries {
-        let mut entry = entry.map_err(|error| budget.fault(format, &error))?;
-        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
-        let path = path.strip_prefix("./").unwrap_or(&path);
-        let flow = match entry.header().entry_type() {
-            EntryType::Directory => continue,
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                let entry = Entry { format, reader: &mut entry, budget: budget.clone() };
-                visit(path, Ok(entry))?
-            }
-            _ => visit(path, Err(no_file(path)))?,
-        };
-        if flow.is_break() {
-            break;
-        }
-    }
-    Ok(())
-}
-
-fn no_file(path: &str) -> Unreadable {
-    Unreadable::NoMember { what: format!("{path} is a link or a device, and no file").into() }
-}
-
-/// How much more an archive may unpack to.
-#[derive(Clone)]
-struct Budget {
-    most: u64,
-    left: Rc<Cell<u64>>,
-}
-
-impl Budget {
-    fn of(bytes: &[u8], limits: &Limits) -> Self {
-        let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(HARMLESS);
-        let by_count = limits.bytes.saturating_mul(limits.members.into());
-        let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
-        Self { most, left: Rc::new(Cell::new(most)) }
-    }
-
-    fn bound<R: Read>(&self, reader: R) -> Bounded<R> {
-        Bounded { reader, left: Rc::clone(&self.left) }
-    }
-
-    /// What an error while reading means.
-    fn fault(&self, format: Format, error: &std::io::Error) -> Unreadable {
-        if self.left.get() == 0 {
-            let what = format!("unpacked {format}").into();
-            return Unreadable::TooLarge { what, size: self.most + 1, most: self.most };
-        }
-        Unreadable::damaged(format, error)
-    }
-}
-
-/// Counts while it is unpacked: what an archive says of its size is not believed.
-struct Bounded<R> {
-    reader: R,
-    left: Rc<Cell<u64>>,
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        let left = self.left.get().saturating_sub(read as u64);
-        self.left.set(left);
-        if left == 0 {
-            return Err(std::io::Error::other("it unpacks to more than is read"));
-        }
-        Ok(read)
     }
 }
 

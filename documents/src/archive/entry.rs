@@ -1,0 +1,86 @@
+//! What an archive holds, and how much of it is unpacked.
+
+use std::{cell::Cell, io::Read, ops::ControlFlow, rc::Rc};
+
+use crate::{format::Format, limits::Limits, unreadable::Unreadable};
+
+/// So many bytes may come of one, for honest documents hardly exceed a hundred.
+const MAX_RATIO: u64 = 1_000;
+
+/// Less than this is no bomb, whatever it was made of.
+const HARMLESS: u64 = 16 << 20;
+
+/// A member that can be read.
+pub(super) struct Entry<'a> {
+    pub(super) format: Format,
+    pub(super) reader: &'a mut dyn Read,
+    pub(super) budget: Budget,
+}
+
+impl Entry<'_> {
+    pub(super) fn read(&mut self, most: u64) -> Result<Vec<u8>, Unreadable> {
+        let mut bytes = Vec::new();
+        let read = self.reader.take(most + 1).read_to_end(&mut bytes);
+        read.map_err(|error| self.budget.fault(self.format, &error))?;
+        let size = bytes.len() as u64;
+        if size > most {
+            return Err(Unreadable::TooLarge { what: "file".into(), size, most });
+        }
+        Ok(bytes)
+    }
+}
+
+/// Is given a file's path, and the file or why there is none.
+pub(super) type Visit<'v> =
+    dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
+
+pub(super) fn no_file(path: &str) -> Unreadable {
+    Unreadable::NoMember { what: format!("{path} is a link or a device, and no file").into() }
+}
+
+/// How much more an archive may unpack to.
+#[derive(Clone)]
+pub(super) struct Budget {
+    most: u64,
+    left: Rc<Cell<u64>>,
+}
+
+impl Budget {
+    pub(super) fn of(bytes: &[u8], limits: &Limits) -> Self {
+        let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(HARMLESS);
+        let by_count = limits.bytes.saturating_mul(limits.members.into());
+        let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
+        Self { most, left: Rc::new(Cell::new(most)) }
+    }
+
+    pub(super) fn bound<R: Read>(&self, reader: R) -> Bounded<R> {
+        Bounded { reader, left: Rc::clone(&self.left) }
+    }
+
+    /// What an error while reading means.
+    pub(super) fn fault(&self, format: Format, error: &std::io::Error) -> Unreadable {
+        if self.left.get() == 0 {
+            let what = format!("unpacked {format}").into();
+            return Unreadable::TooLarge { what, size: self.most + 1, most: self.most };
+        }
+        Unreadable::damaged(format, error)
+    }
+}
+
+/// Counts while it is unpacked: what an archive says of its size is not believed.
+pub(super) struct Bounded<R> {
+    reader: R,
+    left: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.reader.read(buffer)?;
+        let left = self.left.get().saturating_sub(read as u64);
+        self.left.set(left);
+        if left == 0 {
+            return Err(std::io::Error::other("it unpacks to more than is read"));
+        }
+        Ok(read)
+    }
+}

@@ -1,0 +1,41 @@
+//! Tar archives.
+
+use std::io::Read;
+
+use tar::EntryType;
+
+use super::entry::{Budget, Entry, Visit, no_file};
+use crate::{format::Format, unreadable::Unreadable};
+
+/// Whether a file that begins so is a tar archive.
+pub(super) fn is_tar(start: &[u8]) -> bool {
+    start.get(257..262) == Some(b"ustar")
+}
+
+/// Gives each file to `visit`.
+pub(super) fn each(
+    reader: &mut dyn Read,
+    format: Format,
+    budget: &Budget,
+    visit: &mut Visit<'_>,
+) -> Result<(), Unreadable> {
+    let mut archive = tar::Archive::new(reader);
+    let entries = archive.entries().map_err(|error| budget.fault(format, &error))?;
+    for entry in entries {
+        let mut entry = entry.map_err(|error| budget.fault(format, &error))?;
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let path = path.strip_prefix("./").unwrap_or(&path);
+        let flow = match entry.header().entry_type() {
+            EntryType::Directory => continue,
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                let entry = Entry { format, reader: &mut entry, budget: budget.clone() };
+                visit(path, Ok(entry))?
+            }
+            _ => visit(path, Err(no_file(path)))?,
+        };
+        if flow.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! ZIP archives.
+
+use std::{
+    borrow::Cow,
+    io::{Cursor, Read},
+    ops::ControlFlow,
+};
+
+use zip::{
+    ZipArchive, ZipReadOptions,
+    read::{Config, ZipFile},
+    result::{ZipError, ZipResult},
+    unstable::read::ZipIterable,
+};
+
+use super::entry::{Budget, Entry, Visit, no_file};
+use crate::{format::Format, unreadable::Unreadable};
+
+/// Gives each file to `visit`, also several of one name.
+pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
+    let damaged = |error| Unreadable::damaged(Format::Zip, error);
+    let mut contents = Cursor::new(bytes);
+    // The usual reader knows the last member of each name alone, but this one wants a directory
+    // whose size is stated rightly.
+    let Ok(mut every) = ZipIterable::try_new(contents.clone(), Config::default()) else {
+        let mut archive = ZipArchive::new(contents).map_err(damaged)?;
+        for place in 0..archive.len() {
+            let path = archive.name_for_index(place).and_then(Result::ok).map(Cow::into_owned);
+            if give(path, place, archive.by_index(place), budget, visit)?.is_break() {
+                break;
+            }
+        }
+        return Ok(());
+    };
+    for (place, entry) in every.files().map_err(damaged)?.enumerate() {
+        let entry = entry.map_err(damaged)?;
+        let path = entry.name().ok().map(Cow::into_owned);
+        let opened = entry.with_reader(&mut contents, ZipReadOptions::new());
+        if give(path, place, opened, budget, visit)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Gives one, under its path if it has one.
+fn give<R: Read>(
+    path: Option<String>,
+    place: usize,
+    opened: ZipResult<ZipFile<'_, R>>,
+    budget: &Budget,
+    visit: &mut Visit<'_>,
+) -> Result<ControlFlow<()>, Unreadable> {
+    let format = Format::Zip;
+    let path = path.unwrap_or_else(|| format!("member-{place}"));
+    if path.ends_with('/') {
+        return Ok(ControlFlow::Continue(()));
+    }
+    match opened {
+        Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path))),
+        Ok(file) => {
+            let mut reader = budget.bound(file);
+            visit(&path, Ok(Entry { format, reader: &mut reader, budget: budget.clone() }))
+        }
+        Err(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)) => {
+            visit(&path, Err(Unreadable::Encrypted { format }))
+        }
+        Err(error) => visit(&path, Err(Unreadable::damaged(format, error))),
+    }
+}
