@@ -4,8 +4,8 @@
 -- by the provider's own meter no longer in its; `told` is what that meter told last. Times and the
 -- allowance (of pace) are in microseconds; a ceiling of 0 is none. `lowest` is the least part of a
 -- bucket at which the provider's resets were those of a token bucket (0: they were not, or are not
--- told), `refilling` is 1 when that has proved to be one, -1 when it is likely, -0.5 when a reset has
--- told so exactly.
+-- told), `refilling` is 1 when that has proved to be one, -1 when it is likely, -0.5 when a reset
+-- has told so exactly.
 local BURST_FORMAT = '<ddddddddddddddddddddd'
 -- A window fuller than this says nothing about bursts.
 local TOO_FULL = 0.9
