@@ -23,6 +23,7 @@ parts![
     "include/company",
     "include/counted",
     "include/gate",
+    "include/growth",
     "include/haste",
     "include/headers",
     "include/judged",

@@ -24,6 +24,13 @@ Reply: integers
 --- @include "include/gate"
 --- @include "include/shift"
 --- @include "include/closing"
+local function open_gate(keys, state, now)
+  local before = closed_for(state, now)
+  redis.call('DEL', keys.gate)
+  state[GATE], state[CLOSED_FOR], state[CANARY] = 0, OPEN, 0
+  shift_queues(state, -before)
+end
+
 local call, model = read_arguments(3, 2, 3)
 if not call then
   return model

@@ -63,6 +63,7 @@ Reply: integers, of each call
 --- @include "include/lanes"
 --- @include "include/shift"
 --- @include "include/burst"
+--- @include "include/growth"
 --- @include "include/quota"
 --- @include "include/queue"
 --- @include "include/learned"
@@ -159,6 +160,13 @@ end
 local function read()
   local CLOSED, NEVER = 3, 4
   local amounts = { call[4], call[5], call[6], call[7], 1 }
+  if holds_nothing(state) then
+    local _, expected = expectation(learned_now(), now)
+    if expected > 0 then
+      amounts[OUTPUT] = math.min(amounts[OUTPUT], expected)
+      amounts[COMBINED] = math.min(amounts[COMBINED], amounts[INPUT] + amounts[OUTPUT])
+    end
+  end
   if state[lane_at + SEEN_AT] == 0 then
     redis.call('DEL', tenants_key)
   end

@@ -62,10 +62,10 @@ Reply: integers
 --- @include "include/company"
 --- @include "include/burst"
 --- @include "include/quota"
+--- @include "include/counted"
 --- @include "include/headers"
 --- @include "include/adapt"
 --- @include "include/learned"
---- @include "include/counted"
 --- @include "include/judged"
 local UNKNOWN, DONE, BEFORE = 0, 1, 2
 local RELEASED, CHARGED = 0, 2
@@ -207,10 +207,14 @@ if packed then
     if state[CANARY] == admitted and signal ~= REFUSED then
       state[CANARY] = 0
     end
-    if counts and is_bucket(burst, model, true) and call[OBSERVED_AT + COMBINED] > 0 then
+    if (call[ASKS_COUNTED] or 0) > 0 and is_bucket(burst, model, true) then
       local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED]
         or limits[COMBINED]
-      judge(state, call[OBSERVED_AT + COMBINED] - 1, limit, window, admitted, now)
+      local level = counts and call[OBSERVED_AT + COMBINED] > 0 and call[OBSERVED_AT + COMBINED] - 1
+      if level then
+        judge(state, level, limit, window, admitted, now)
+      end
+      learn_unheld(state, level, limit, window, admitted, now)
     end
     if burst and tells then
       learn_refill(burst, call[REFILL] or 0)

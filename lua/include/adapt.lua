@@ -1,5 +1,10 @@
 -- What answers of the provider change: limits, calls in flight, use by others.
 
+-- A limit that the provider states, with the minute in which it does.
+local function stated_now(limit, now)
+  return limit + minute_of(now) / MINUTES_KEPT
+end
+
 -- What part of the limits in force there is at most, 1 where it is not known: since they were
 -- lowered last, or the gate opened, the provider let some calls through and then refused one, so it
 -- had less to give in that time than all of these would use. Only the latest calls are looked at. A

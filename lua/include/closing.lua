@@ -1,4 +1,4 @@
--- Closing and opening the gate; the queues move with it.
+-- Closing the gate; the queues move with it.
 
 -- Closes the gate until now + pause, never earlier than it was closed until before. Every queue
 -- moves by what was added. When a refusal closed it, one call goes first on reopening.
@@ -19,11 +19,4 @@ local function close_gate(keys, state, now, pause, ttl, why, reason, canary)
     return pause
   end
   return before
-end
-
-local function open_gate(keys, state, now)
-  local before = closed_for(state, now)
-  redis.call('DEL', keys.gate)
-  state[GATE], state[CLOSED_FOR], state[CANARY] = 0, OPEN, 0
-  shift_queues(state, -before)
 end

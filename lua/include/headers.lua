@@ -6,10 +6,11 @@ local TOGETHER = 1000000
 local FULL = 0.8
 
 -- What a meter that was told with a call of `told_at` cannot have counted: of the calls that were
--- admitted together with it those under way, of later ones all. nil where they are a thousand.
+-- admitted together with it those under way, of later ones all; and the output of those under way.
+-- nil where they are a thousand.
 local function uncounted(keys, told_at)
   local COUNTED_SINCE = 1000
-  local sums = { 0, 0, 0, 0 }
+  local sums, output = { 0, 0, 0, 0 }, 0
   local after = '(' .. string.format('%.0f', told_at - TOGETHER)
   local ids = redis.call('ZRANGEBYSCORE', keys.ledger, after, '+inf', 'LIMIT', 0, COUNTED_SINCE)
   if #ids == COUNTED_SINCE then
@@ -23,10 +24,11 @@ local function uncounted(keys, told_at)
         for dimension = 1, WINDOWED do
           sums[dimension] = sums[dimension] + amounts[dimension]
         end
+        output = output + (condition == RESERVED and amounts[OUTPUT] or 0)
       end
     end
   end
-  return sums
+  return sums, output
 end
 
 -- Whether resets are those of a token bucket as deep as a minute: a meter of another kind may tell
@@ -83,7 +85,7 @@ local function believe(keys, state, burst, model, tuning, call, observed_at, adm
   if now - burst.looked_at < HEADERS_EVERY and not idle then
     return
   end
-  local since = uncounted(keys, burst.told_at)
+  local since, output = uncounted(keys, burst.told_at)
   if not since then
     return
   end
@@ -93,7 +95,7 @@ local function believe(keys, state, burst, model, tuning, call, observed_at, adm
     if limit > 0 then
       local by_now = burst.told[dimension] + since[dimension]
       if dimension >= OUTPUT then
-        by_now = by_now + state[dimension_slot(OUTPUT) + HELD]
+        by_now = by_now + state[dimension_slot(OUTPUT) + HELD] - output
       end
       local used = by_now + cushion(state, dimension, limit)
       burst.credit[dimension] = math.max(0, state[slot + TOTAL] - used)
@@ -119,9 +121,10 @@ end
 -- A refusal ends all credit. If the window was less than 80 % full it was the burst that was
 -- refused, and half of it goes well; at most once in ten seconds, because a burst is refused often.
 -- Else a bucket is emptier than was thought: nothing is left of it now. A call that goes first,
--- before all others, is no burst.
+-- before all others, is no burst. Where bounds seemed not to be held, they may be: they are
+-- reserved again, and what their calls count as is found anew.
 local function learn_refusal(burst, state, model, limits, credit, alone, now)
-  local LESSON_ONCE_IN, WENT_WELL = 10000000, 0.5
+  local LESSON_ONCE_IN, WENT_WELL, HELD_AFTER_ALL = 10000000, 0.5, 5
   for dimension = 1, WINDOWED do
     burst.credit[dimension] = 0
   end
@@ -136,8 +139,16 @@ local function learn_refusal(burst, state, model, limits, credit, alone, now)
         state[slot + PACE] = math.max(state[slot + PACE], now + model[WINDOW])
       end
     end
-  elseif not alone and now - burst.ceiling_at >= LESSON_ONCE_IN
-    and burst.allowance > model[TOLERANCE] then
+    return
+  end
+  if not alone and holds_nothing(state) then
+    local span = starving_slot(state) + STARVING
+    for place, number in ipairs({ now, 0, 0, 0, 0, HELD_AFTER_ALL }) do
+      state[span + place] = number
+    end
+  end
+  local deep = burst.allowance > model[TOLERANCE]
+  if not alone and now - burst.ceiling_at >= LESSON_ONCE_IN and deep then
     burst.ceiling, burst.ceiling_at = math.max(model[TOLERANCE], was * WENT_WELL), now
     burst.allowance = burst.ceiling
   end

@@ -9,7 +9,7 @@ local function judged(state, settled, reserved, input, output)
   local more, bound, by = input - reserved[INPUT], reserved[OUTPUT], counted_by(state)
   local larger = math.max(input, bound) - math.max(reserved[INPUT], bound)
   add_to_span(state, more + output - bound, larger, more)
-  if by == BY_USE then
+  if by == BY_USE or holds_nothing(state) then
     return math.min(settled, input + output)
   end
   return by == BY_BOTH and math.max(settled, input + bound) or settled
@@ -24,6 +24,10 @@ end
 -- about what it must be at least says that bounds count: a span begins with it.
 local function judge(state, level, limit, window, admitted, now)
   local NEARLY_FULL, APART, CLEAR, CALLS, WHAT_IS_USED = 0.02, 2, 0.2, 1.5, 1
+  if holds_nothing(state) then
+    -- Bounds are not reserved any more.
+    return
+  end
   local span, found, rate = starving_slot(state) + STARVING, counted_by(state), limit / window
   local from, before, used, larger, both = unpack(state, span + 1, span + 5)
   local kept, refilled = from < 0, (now - math.abs(from)) * rate
@@ -55,5 +59,27 @@ local function judge(state, level, limit, window, admitted, now)
   next_span[6] = found
   for place, number in ipairs(next_span) do
     state[span + place] = number
+  end
+end
+
+-- Whether a provider holds bounds while calls are under way: two numbers behind adapt.lua's say
+-- since when at least how much has been held. One that holds it tells a level of no less, but for
+-- what refills in the time that long calls take; if a call that began since tells clearly less,
+-- calls may be reserved by what they are expected to write. `level` is nil where it is not told.
+local function learn_unheld(state, level, limit, window, admitted, now)
+  local CLEARLY_BELOW, WORTH_JUDGING, LONG, UNHELD = 0.5, 0.1, 3, 4
+  local slot, held = refusals_slot(state), state[dimension_slot(COMBINED) + HELD]
+  local refilled = LONG * state[LATENCY] * limit / window
+  local least = math.min(state[slot + 2], held) - refilled
+  if counted_by(state) >= UNHELD or limit == 0 then
+    return
+  end
+  if least < WORTH_JUDGING * limit then
+    state[slot + 1], state[slot + 2] = now, held
+    return
+  end
+  state[slot + 2] = least + refilled
+  if level and admitted > state[slot + 1] and level < CLEARLY_BELOW * least then
+    state[starving_slot(state) + STARVING + COUNTED] = UNHELD
   end
 end

@@ -8,8 +8,8 @@
 --              calls use of what they reserve; 0: unknown); requests, input, output, combined, then
 --              calls at once, whose total is what is in flight
 --   starving   after the lanes, see starving.lua: four numbers, which older programs keep as
---              they are; then six of counted.lua, and one of adapt.lua: how many calls were refused
---              of those that were admitted since the limits were lowered last
+--              they are; then six of counted.lua; one of adapt.lua: how many calls were refused of
+--              those that were admitted since the limits were lowered last; two of judged.lua
 --   lane       tail and shift of its queue, until when its head is blocked, when it last found no
 --              room, last request, callers waiting, total of each of the five dimensions
 local LAYOUT, EPOCH, LATEST, OLDEST, LANES, KEPT, TUNED = 1, 2, 3, 4, 5, 6, 7
@@ -118,8 +118,11 @@ local function load_state(keys, model, now)
       state[slot + field] = 0
     end
     state[LANES] = lane
+    for behind = starving_slot(state) + 1, #state do
+      state[behind] = 0
+    end
   end
-  for slot = #state + 1, refusals_slot(state) do
+  for slot = #state + 1, refusals_slot(state) + 2 do
     state[slot] = 0
   end
   if now < state[LATEST] then

@@ -22,10 +22,6 @@ local function minute_of(now)
   return math.floor(now / 60000000) % MINUTES_KEPT
 end
 
-local function stated_now(limit, now)
-  return limit + minute_of(now) / MINUTES_KEPT
-end
-
 local function new_tuning(now)
   local tuning = { 1, now, 0, 0, 0, 0, 0, 0 }
   for slot = TUNING + 1, TUNING + IN_FLIGHT * PER_TUNED do

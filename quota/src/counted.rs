@@ -13,18 +13,22 @@ use tidegate_types::ModelId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// What the call used.
+    /// What the call used; its `max_output_tokens` may be held while it is under way.
     Used,
     /// The larger of its input and its `max_output_tokens`.
     Larger,
     /// Input and `max_output_tokens`, used or not.
     Both,
+    /// What the call used, and while it is under way nothing is held for it.
+    Produced,
 }
 
 impl Counted {
     /// As the scripts say it.
     pub(crate) fn from_code(code: u64) -> Option<Self> {
-        [Self::Used, Self::Larger, Self::Both].into_iter().find(|it| it.code() == code)
+        [Self::Used, Self::Larger, Self::Both, Self::Produced]
+            .into_iter()
+            .find(|it| it.code() == code)
     }
 
     pub(crate) const fn code(self) -> u64 {
@@ -32,6 +36,7 @@ impl Counted {
             Self::Used => 1,
             Self::Larger => 2,
             Self::Both => 3,
+            Self::Produced => 4,
         }
     }
 }

@@ -83,7 +83,7 @@ fn rate_within(
     let mut amounts = model.amounts(input, output);
     if model.learns_counting() {
         amounts.combined = match counted {
-            Some(Counted::Used) => amounts.combined,
+            Some(Counted::Used | Counted::Produced) => amounts.combined,
             Some(Counted::Both) => input.saturating_add(bound),
             Some(Counted::Larger) | None => amounts.combined.max(bound),
         };
@@ -95,7 +95,8 @@ fn rate_within(
 /// it would give little, or not enough is known.
 #[must_use]
 pub fn unused(model: &ModelQuota, snapshot: &Snapshot) -> Option<Unused> {
-    if !model.learns_counting() || snapshot.counted == Some(Counted::Used) {
+    let by_use = matches!(snapshot.counted, Some(Counted::Used | Counted::Produced));
+    if !model.learns_counting() || by_use {
         return None;
     }
     let settled = snapshot.dimensions.map(|seen| seen.used.saturating_sub(seen.held));

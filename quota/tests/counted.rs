@@ -19,7 +19,7 @@ use common::{Rig, SECOND, START, ask, both_stores, model_with_lanes};
 use tidegate_quota::{
     Amounts, Charge, Counted, Decision, Dimension, Lanes, Limits, ModelQuota, PerDimension, Store,
     Ticket,
-    store::{Ask, Meter, Settlement, UsageSample},
+    store::{Ask, Meter, ProviderSignal, Settlement, UsageSample},
 };
 
 const LIMIT: u64 = 400_000;
@@ -53,8 +53,6 @@ fn unnamed() -> ModelQuota {
 /// A token bucket as deep as a minute.
 struct Provider {
     counts: Counted,
-    /// Whether it holds the bound while a call is under way.
-    holds: bool,
     input: u64,
     level: f64,
     callers: usize,
@@ -64,12 +62,12 @@ struct Provider {
 
 impl Provider {
     fn new(counts: Counted) -> Self {
-        Self { counts, holds: true, input: INPUT, level: LIMIT as f64, callers: CALLERS, apart: 0 }
+        Self { counts, input: INPUT, level: LIMIT as f64, callers: CALLERS, apart: 0 }
     }
 
     /// Of whose limit little is used: short documents with short answers.
     fn idle(counts: Counted) -> Self {
-        Self { holds: false, input: 300, ..Self::new(counts) }
+        Self { input: 300, ..Self::new(counts) }
     }
 
     /// Each answer finds bounds held that are hardly more than what refilled since the last.
@@ -85,7 +83,7 @@ impl Provider {
     fn begins(&mut self) -> u64 {
         let held = match self.counts {
             Counted::Larger => self.input.max(BOUND),
-            Counted::Used if !self.holds => self.input + OUTPUT,
+            Counted::Produced => self.input + OUTPUT,
             Counted::Used | Counted::Both => self.input + BOUND,
         };
         self.level -= held as f64;
@@ -93,7 +91,7 @@ impl Provider {
     }
 
     fn ends(&mut self) -> u64 {
-        if self.counts == Counted::Used && self.holds {
+        if self.counts == Counted::Used {
             self.level = (self.level + (BOUND - OUTPUT) as f64).min(LIMIT as f64);
         }
         self.used()
@@ -181,7 +179,7 @@ async fn finds<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
     let calls = seen.dimensions.requests.used - seen.dimensions.requests.held;
     let each = (seen.dimensions.combined.used - seen.dimensions.combined.held) / calls;
     let expected = match counts {
-        Counted::Used => INPUT + OUTPUT,
+        Counted::Used | Counted::Produced => INPUT + OUTPUT,
         Counted::Larger => BOUND,
         Counted::Both => INPUT + BOUND,
     };
@@ -214,9 +212,9 @@ async fn both_count_early<S: Store>(rig: &Rig<S>) {
 
 /// Bounds are held, so the provider's bucket is always full: that tells, within a few minutes.
 async fn tells_soon<S: Store>(rig: &Rig<S>, early: bool, seconds: u64) {
-    works(rig, Provider::idle(Counted::Used), early, seconds).await;
+    works(rig, Provider::idle(Counted::Produced), early, seconds).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_eq!(seen.counted, Some(Counted::Used), "{seen:?}");
+    assert_eq!(seen.counted, Some(Counted::Produced), "{seen:?}");
 }
 
 async fn a_full_bucket_tells<S: Store>(rig: &Rig<S>) {
@@ -228,7 +226,7 @@ async fn a_full_bucket_that_nobody_named_tells<S: Store>(rig: &Rig<S>) {
 }
 
 async fn calls_that_come_evenly_tell<S: Store>(rig: &Rig<S>) {
-    works(rig, Provider::calm(Counted::Used), false, 300).await;
+    works(rig, Provider::calm(Counted::Produced), false, 300).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
     assert_eq!(seen.counted, Some(Counted::Used), "{seen:?}");
 }
@@ -241,7 +239,8 @@ async fn a_full_bucket_tells_early<S: Store>(rig: &Rig<S>) {
 async fn never_by_use<S: Store>(rig: &Rig<S>, counts: Counted, early: bool) {
     works(rig, Provider::idle(counts), early, 900).await;
     let seen = rig.store.inspect(&rig.model).await.unwrap();
-    assert_ne!(seen.counted, Some(Counted::Used), "{seen:?}");
+    let by_use = [Some(Counted::Used), Some(Counted::Produced)];
+    assert!(!by_use.contains(&seen.counted), "{seen:?}");
     let calls = seen.dimensions.requests.used - seen.dimensions.requests.held;
     let each = (seen.dimensions.combined.used - seen.dimensions.combined.held) / calls;
     assert!(each >= BOUND, "{seen:?}");
@@ -261,6 +260,29 @@ async fn short_calls_count_with_their_bounds<S: Store>(rig: &Rig<S>) {
 
 async fn short_calls_count_with_their_bounds_early<S: Store>(rig: &Rig<S>) {
     never_by_use(rig, Counted::Both, true).await;
+}
+
+/// What is reserved for a call whose bound is `BOUND`, of all that counts together.
+async fn reserves<S: Store>(rig: &Rig<S>, id: &str) -> u64 {
+    let held = async || rig.store.inspect(&rig.model).await.unwrap().dimensions.combined.held;
+    let before = held().await;
+    let decision = rig.reserve(&ask(id.to_owned(), Amounts::call(300, BOUND))).await;
+    assert_eq!(decision, Decision::Granted);
+    held().await - before
+}
+
+/// Bounds that the provider does not hold are not reserved, until a refusal says otherwise.
+async fn what_is_not_held_is_not_reserved<S: Store>(rig: &Rig<S>) {
+    assert_eq!(reserves(rig, "first").await, 300 + BOUND, "nothing is known");
+    works(rig, Provider::idle(Counted::Produced), false, 120).await;
+    rig.advance(Duration::from_secs(50));
+    // A mean, rounded up.
+    let reserved = reserves(rig, "known").await;
+    assert!((300 + OUTPUT..=301 + OUTPUT).contains(&reserved), "{reserved}");
+    let refusal = Settlement { signal: ProviderSignal::Refused, ..Settlement::released("known") };
+    rig.store.settle(&rig.model, &refusal).await.unwrap();
+    assert_eq!(rig.store.inspect(&rig.model).await.unwrap().counted, None);
+    assert_eq!(reserves(rig, "refused").await, 300 + BOUND);
 }
 
 /// A provider that says what it counts is believed.
@@ -285,6 +307,7 @@ both_stores! {
     a_full_bucket_tells_early(openai());
     calls_that_come_evenly_tell(openai());
     a_full_bucket_that_nobody_named_tells(unnamed());
+    what_is_not_held_is_not_reserved(openai());
     short_calls_count_as_the_larger(openai());
     short_calls_count_as_the_larger_early(openai());
     short_calls_count_with_their_bounds(openai());

@@ -257,20 +257,24 @@ impl State {
         }
     }
 
-    /// What a meter that was told with a call of `told_at` cannot have counted.
-    fn uncounted(&self, told_at: f64) -> Option<PerDimension<f64>> {
+    /// What a meter that was told with a call of `told_at` cannot have counted, and the output of
+    /// those under way.
+    fn uncounted(&self, told_at: f64) -> Option<(PerDimension<f64>, f64)> {
         let after = self.ledger.iter().rev().take_while(|(at, _)| *at > told_at - TOGETHER);
         let ids: Vec<&String> = after.map(|(_, id)| id).collect();
         if ids.len() >= COUNTED_SINCE {
             return None;
         }
-        let mut sums = PerDimension::<f64>::default();
+        let (mut sums, mut output) = (PerDimension::<f64>::default(), 0.0);
         for entry in ids.into_iter().rev().filter_map(|id| self.entries.get(id)) {
             if entry.condition == Condition::Reserved || entry.admitted > told_at + TOGETHER {
                 sums = PerDimension::from_fn(|it| sums[it] + entry.amounts[it]);
             }
+            if entry.condition == Condition::Reserved {
+                output += entry.amounts.output;
+            }
         }
-        Some(sums)
+        Some((sums, output))
     }
 
     /// What the provider's meter, told with the answer to a call admitted at `admitted`, teaches.
@@ -308,13 +312,13 @@ impl State {
             return;
         }
         let burst = burst.clone();
-        let Some(since) = self.uncounted(burst.told_at) else { return };
+        let Some((since, output)) = self.uncounted(burst.told_at) else { return };
         let (mut left, mut credit) = (f64::INFINITY, burst.credit);
         let (bucket, mut pace) = (self.is_bucket(model), self.pace);
         for (it, limit) in limited {
             let mut by_now = burst.told[it] + since[it];
             if matches!(it, Dimension::Output | Dimension::Combined) {
-                by_now += self.held.output;
+                by_now += self.held.output - output;
             }
             let used = by_now + self.cushion(it, limit);
             credit[it] = (self.total.window[it] - used).max(0.0);
@@ -355,6 +359,9 @@ impl State {
         let (tolerance, bucket) = (micros(model.limits.burst), self.is_bucket(model));
         let window = micros(model.limits.window);
         let Some(burst) = &mut self.burst else { return };
+        if !full && !alone {
+            self.counting.refused(now);
+        }
         burst.credit = PerDimension::default();
         if !alone {
             (burst.refused_at, burst.steady_until) = (now, now + window);

@@ -6,13 +6,16 @@ use crate::{
     dimension::PerDimension,
     model::ModelQuota,
     number::{float, micros},
-    store::{Settlement, UsageSample},
+    store::{Ask, Settlement, UsageSample},
 };
 
 const NEARLY_FULL: f64 = 0.02;
 const APART: f64 = 2.0;
 const CLEAR: f64 = 0.2;
 const CALLS: f64 = 1.5;
+const CLEARLY_BELOW: f64 = 0.5;
+const WORTH_JUDGING: f64 = 0.1;
+const LONG: f64 = 3.0;
 
 /// A span of time in which the provider's level and our calls are compared.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +34,10 @@ struct Span {
 pub(super) struct Counting {
     span: Option<Span>,
     found: Option<Counted>,
+    /// Since when at least how much has been held.
+    least_held: Option<(f64, f64)>,
+    /// A refusal has shown that bounds are held after all.
+    refuted: bool,
 }
 
 impl Counting {
@@ -62,7 +69,7 @@ impl Counting {
     /// What a call counts as that is settled as `settled`.
     fn settled(&self, settled: f64, reserved: &PerDimension<f64>, input: f64, output: f64) -> f64 {
         match self.known() {
-            Some(Counted::Used) => settled.min(input + output),
+            Some(Counted::Used | Counted::Produced) => settled.min(input + output),
             Some(Counted::Both) => settled.max(input + reserved.output),
             Some(Counted::Larger) | None => settled,
         }
@@ -74,6 +81,39 @@ impl Counting {
         self.add([-input - bound, -input.max(bound), -input - bound]);
     }
 
+    /// So much is held now; and the provider's level, where it was told, with a call that was
+    /// admitted at `admitted`: whether it holds bounds while calls are under way.
+    fn held(
+        &mut self,
+        held: f64,
+        level: Option<f64>,
+        (limit, refilled): (f64, f64),
+        (admitted, now): (f64, f64),
+    ) {
+        if self.refuted || self.found == Some(Counted::Produced) || limit <= 0.0 {
+            return;
+        }
+        let (since, least) =
+            self.least_held.map_or((now, 0.0), |(at, least)| (at, least.min(held)));
+        if least - refilled < WORTH_JUDGING * limit {
+            self.least_held = Some((now, held));
+            return;
+        }
+        self.least_held = Some((since, least));
+        if level.is_some_and(|level| level < CLEARLY_BELOW * (least - refilled)) && admitted > since
+        {
+            self.found = Some(Counted::Produced);
+        }
+    }
+
+    /// A refusal while there was room: bounds may be held.
+    pub(super) fn refused(&mut self, now: f64) {
+        if self.found == Some(Counted::Produced) {
+            let span = Span { from: now, level: 0.0, kept: false, guesses: [0.0; 3] };
+            *self = Self { span: Some(span), refuted: true, ..Self::default() };
+        }
+    }
+
     /// The provider's level was told with a call that was admitted at `admitted`; calls take `latency`.
     fn told(
         &mut self,
@@ -82,6 +122,10 @@ impl Counting {
         latency: f64,
         (admitted, now): (f64, f64),
     ) {
+        if self.found == Some(Counted::Produced) {
+            // Bounds are not reserved any more.
+            return;
+        }
         let is_full = level < NEARLY_FULL * limit;
         let began = if is_full { 0.0 } else { level };
         let about = if is_full { level } else { level + NEARLY_FULL * limit };
@@ -136,20 +180,33 @@ impl State {
         counts
     }
 
+    /// What is reserved for a call: where the provider holds nothing of a bound, what calls like it
+    /// are expected to write.
+    pub(super) fn reserved(&self, model: &ModelQuota, ask: &Ask, now: f64) -> PerDimension<f64> {
+        let mut amounts = ask.amounts.map(float);
+        let known = || self.expectation(model.learns_as(ask.template), now);
+        if self.counting.known() == Some(Counted::Produced)
+            && let Some(known) = known()
+        {
+            amounts.output = amounts.output.min(float(known.output));
+            amounts.combined = amounts.combined.min(amounts.input + amounts.output);
+        }
+        amounts
+    }
+
     /// A call has ended and does not tell what it used: it failed, or was never made.
     pub(super) fn count_none(&mut self, entry: &Entry) {
         self.counting.untold(&entry.amounts);
     }
 
-    /// The headers of a call that has been settled.
+    /// A call of a provider that leaves open what it counts has ended; its headers, if it `tells`.
     pub(super) fn learn_counted(
         &mut self,
         model: &ModelQuota,
         settlement: &Settlement,
-        admitted: f64,
-        now: f64,
+        tells: bool,
+        (admitted, now): (f64, f64),
     ) {
-        let Some(level) = settlement.meter.used.combined.map(float) else { return };
         if !model.learns_counting() || !self.is_likely_bucket(model) {
             return;
         }
@@ -158,6 +215,11 @@ impl State {
         let limit = stated.filter(|it| *it > 0.0).unwrap_or(in_force);
         let window = micros(model.limits.window);
         let latency = self.latency.unwrap_or_default();
-        self.counting.told(level, (limit, window), latency, (admitted, now));
+        let level = settlement.meter.used.combined.filter(|_| tells).map(float);
+        if let Some(level) = level {
+            self.counting.told(level, (limit, window), latency, (admitted, now));
+        }
+        let refilled = LONG * latency * limit / window;
+        self.counting.held(self.held.combined, level, (limit, refilled), (admitted, now));
     }
 }

@@ -84,7 +84,7 @@ impl State {
         now: f64,
     ) -> Result<Asked<'a>, Decision> {
         let lane = ask.lane;
-        let amounts = PerLimit { window: ask.amounts.map(float), in_flight: 1.0 };
+        let amounts = PerLimit { window: self.reserved(model, ask, now), in_flight: 1.0 };
         self.lanes[lane].seen_at = Some(now);
         if self.entries.contains_key(&ask.reservation) {
             return Err(Decision::Granted);

@@ -135,9 +135,7 @@ impl State {
         {
             self.canary = Canary::None;
         }
-        if sample.is_some() {
-            self.learn_counted(model, settlement, entry.admitted, now);
-        }
+        self.learn_counted(model, settlement, sample.is_some(), (entry.admitted, now));
         if tells {
             let limits = self.in_force(model).limits.window;
             self.learn_refill(settlement.meter.refill());
