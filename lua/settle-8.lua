@@ -207,18 +207,17 @@ if packed then
     if state[CANARY] == admitted and signal ~= REFUSED then
       state[CANARY] = 0
     end
-    if (call[ASKS_COUNTED] or 0) > 0 and is_bucket(burst, model, true) then
-      local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED]
-        or limits[COMBINED]
-      local level = counts and call[OBSERVED_AT + COMBINED] > 0 and call[OBSERVED_AT + COMBINED] - 1
-      if level then
-        judge(state, level, limit, window, admitted, now)
-      end
-      learn_unheld(state, level, limit, window, admitted, now)
+    local limit = call[STATED_AT + COMBINED] > 0 and call[STATED_AT + COMBINED] or limits[COMBINED]
+    if counts and is_bucket(burst, model, true) and call[OBSERVED_AT + COMBINED] > 0 then
+      judge(state, call[OBSERVED_AT + COMBINED] - 1, limit, window, admitted, now)
     end
     if burst and tells then
       learn_refill(burst, call[REFILL] or 0)
-      believe(keys, state, burst, model, tuning, call, OBSERVED_AT, admitted, now)
+      local believed =
+        believe(keys, state, burst, model, tuning, call, OBSERVED_AT, admitted, now)
+      if counts and believed then
+        learn_unheld(state, burst, reserved[COMBINED], limit, window, admitted, now)
+      end
     end
   end
 elseif mode == CHARGED then

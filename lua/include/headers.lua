@@ -60,7 +60,7 @@ end
 -- else up to ten seconds' worth or twice what may go now, since headers may tell of a minute where
 -- less time is enforced as well. Of limits that refusals have shown to be lower nothing is left as
 -- headers say. Every limit must be told: one that is not might be spent. To look twice a second is
--- enough, and when nothing is in flight any more.
+-- enough, and when nothing is in flight any more. True if what was told was taken up.
 local function believe(keys, state, burst, model, tuning, call, observed_at, admitted, now)
   local HEADERS_EVERY, DOUBLES, BELIEVED = 500000, 2, 0.9
   local limits = limits_now(model, tuning)
@@ -83,11 +83,11 @@ local function believe(keys, state, burst, model, tuning, call, observed_at, adm
   burst.told_at = later and admitted or burst.told_at
   local idle = state[dimension_slot(IN_FLIGHT) + TOTAL] == 0
   if now - burst.looked_at < HEADERS_EVERY and not idle then
-    return
+    return true
   end
   local since, output = uncounted(keys, burst.told_at)
   if not since then
-    return
+    return true
   end
   local left = math.huge
   for dimension = 1, WINDOWED do
@@ -116,6 +116,7 @@ local function believe(keys, state, burst, model, tuning, call, observed_at, adm
     to = math.min(to, math.max(UNPROVEN, DOUBLES * burst.allowance))
   end
   widen(burst, state, math.min(to, most_allowed(burst, model, now)))
+  return true
 end
 
 -- A refusal ends all credit. If the window was less than 80 % full it was the burst that was

@@ -62,24 +62,24 @@ local function judge(state, level, limit, window, admitted, now)
   end
 end
 
--- Whether a provider holds bounds while calls are under way: two numbers behind adapt.lua's say
--- since when at least how much has been held. One that holds it tells a level of no less, but for
--- what refills in the time that long calls take; if a call that began since tells clearly less,
--- calls may be reserved by what they are expected to write. `level` is nil where it is not told.
-local function learn_unheld(state, level, limit, window, admitted, now)
-  local CLEARLY_BELOW, WORTH_JUDGING, LONG, UNHELD = 0.5, 0.1, 3, 4
-  local slot, held = refusals_slot(state), state[dimension_slot(COMBINED) + HELD]
-  local refilled = LONG * state[LATENCY] * limit / window
-  local least = math.min(state[slot + 2], held) - refilled
-  if counted_by(state) >= UNHELD or limit == 0 then
+-- Whether a provider holds bounds while calls are under way. Of calls that were admitted together
+-- and took long enough to be under way together, the one that came last was told of all that the
+-- others hold: once the most that such calls were told is clearly below the bounds of those that
+-- have ended, less what refills while they come, calls may be reserved by what they are expected to
+-- write. Two numbers behind adapt.lua's: which calls these are, and what was reserved for them.
+local function learn_unheld(state, burst, reserved, limit, window, admitted, now)
+  local CLEARLY_BELOW, WORTH_JUDGING, ARRIVED, UNHELD = 0.5, 0.1, 3000000, 4
+  local slot = refusals_slot(state)
+  if counted_by(state) >= UNHELD or limit == 0 or now - admitted < 2 * TOGETHER then
     return
   end
-  if least < WORTH_JUDGING * limit then
-    state[slot + 1], state[slot + 2] = now, held
-    return
+  if state[slot + 1] ~= burst.told_at then
+    state[slot + 1], state[slot + 2] = burst.told_at, 0
   end
-  state[slot + 2] = least + refilled
-  if level and admitted > state[slot + 1] and level < CLEARLY_BELOW * least then
+  local bounds = state[slot + 2] + reserved
+  state[slot + 2] = bounds
+  local held = bounds - ARRIVED * limit / window
+  if bounds > WORTH_JUDGING * limit and burst.told[COMBINED] < CLEARLY_BELOW * held then
     state[starving_slot(state) + STARVING + COUNTED] = UNHELD
   end
 end

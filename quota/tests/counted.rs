@@ -274,7 +274,8 @@ async fn reserves<S: Store>(rig: &Rig<S>, id: &str) -> u64 {
 /// Bounds that the provider does not hold are not reserved, until a refusal says otherwise.
 async fn what_is_not_held_is_not_reserved<S: Store>(rig: &Rig<S>) {
     assert_eq!(reserves(rig, "first").await, 300 + BOUND, "nothing is known");
-    works(rig, Provider::idle(Counted::Produced), false, 120).await;
+    let provider = Provider { callers: 40, ..Provider::idle(Counted::Produced) };
+    works(rig, provider, false, 120).await;
     rig.advance(Duration::from_secs(50));
     // A mean, rounded up.
     let reserved = reserves(rig, "known").await;

@@ -278,6 +278,7 @@ impl State {
     }
 
     /// What the provider's meter, told with the answer to a call admitted at `admitted`, teaches.
+    /// Whether it was taken up.
     pub(super) fn believe(
         &mut self,
         model: &ModelQuota,
@@ -285,12 +286,12 @@ impl State {
         meter: &Meter,
         admitted: f64,
         now: f64,
-    ) {
+    ) -> bool {
         let window = micros(model.limits.window);
         let idle = self.total.in_flight <= 0.0;
-        let Some(burst) = &mut self.burst else { return };
+        let Some(burst) = &mut self.burst else { return false };
         if admitted < burst.told_at - TOGETHER || now - burst.refused_at < window {
-            return;
+            return false;
         }
         let limited: Vec<(Dimension, f64)> = limits
             .iter()
@@ -298,7 +299,7 @@ impl State {
             .map(|(it, limit)| (it, *limit))
             .collect();
         if limited.iter().any(|(it, _)| meter.used[*it].is_none()) {
-            return;
+            return false;
         }
         let later = admitted > burst.told_at + TOGETHER;
         for it in Dimension::ALL {
@@ -309,10 +310,10 @@ impl State {
             burst.told_at = admitted;
         }
         if now - burst.looked_at < HEADERS_EVERY && !idle {
-            return;
+            return true;
         }
         let burst = burst.clone();
-        let Some((since, output)) = self.uncounted(burst.told_at) else { return };
+        let Some((since, output)) = self.uncounted(burst.told_at) else { return true };
         let (mut left, mut credit) = (f64::INFINITY, burst.credit);
         let (bucket, mut pace) = (self.is_bucket(model), self.pace);
         for (it, limit) in limited {
@@ -342,6 +343,7 @@ impl State {
             burst.looked_at = now;
         }
         self.widen(to);
+        true
     }
 
     /// A refusal ends all credit. If the window was not full it was the burst that was refused; else

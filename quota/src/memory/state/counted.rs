@@ -15,7 +15,7 @@ const CLEAR: f64 = 0.2;
 const CALLS: f64 = 1.5;
 const CLEARLY_BELOW: f64 = 0.5;
 const WORTH_JUDGING: f64 = 0.1;
-const LONG: f64 = 3.0;
+const ARRIVED: f64 = 3e6;
 
 /// A span of time in which the provider's level and our calls are compared.
 #[derive(Debug, Clone, Copy)]
@@ -34,8 +34,8 @@ struct Span {
 pub(super) struct Counting {
     span: Option<Span>,
     found: Option<Counted>,
-    /// Since when at least how much has been held.
-    least_held: Option<(f64, f64)>,
+    /// Which calls were admitted together, and what was reserved for those that have ended.
+    together: Option<(f64, f64)>,
     /// A refusal has shown that bounds are held after all.
     refuted: bool,
 }
@@ -81,27 +81,17 @@ impl Counting {
         self.add([-input - bound, -input.max(bound), -input - bound]);
     }
 
-    /// So much is held now; and the provider's level, where it was told, with a call that was
-    /// admitted at `admitted`: whether it holds bounds while calls are under way.
-    fn held(
-        &mut self,
-        held: f64,
-        level: Option<f64>,
-        (limit, refilled): (f64, f64),
-        (admitted, now): (f64, f64),
-    ) {
+    /// A call for which so much was reserved has told, as one of those that were admitted together
+    /// at `group`, of which the most told `level`: whether the provider holds bounds.
+    fn unheld(&mut self, (group, level): (f64, f64), reserved: f64, (limit, window): (f64, f64)) {
         if self.refuted || self.found == Some(Counted::Produced) || limit <= 0.0 {
             return;
         }
-        let (since, least) =
-            self.least_held.map_or((now, 0.0), |(at, least)| (at, least.min(held)));
-        if least - refilled < WORTH_JUDGING * limit {
-            self.least_held = Some((now, held));
-            return;
-        }
-        self.least_held = Some((since, least));
-        if level.is_some_and(|level| level < CLEARLY_BELOW * (least - refilled)) && admitted > since
-        {
+        let before = self.together.filter(|(of, _)| (of - group).abs() < f64::EPSILON);
+        let bounds = before.map_or(0.0, |(_, bounds)| bounds) + reserved;
+        self.together = Some((group, bounds));
+        let held = bounds - ARRIVED * limit / window;
+        if bounds > WORTH_JUDGING * limit && level < CLEARLY_BELOW * held {
             self.found = Some(Counted::Produced);
         }
     }
@@ -199,27 +189,43 @@ impl State {
         self.counting.untold(&entry.amounts);
     }
 
-    /// A call of a provider that leaves open what it counts has ended; its headers, if it `tells`.
+    /// The headers of a call that has been settled.
     pub(super) fn learn_counted(
         &mut self,
         model: &ModelQuota,
         settlement: &Settlement,
-        tells: bool,
-        (admitted, now): (f64, f64),
+        admitted: f64,
+        now: f64,
     ) {
+        let Some(level) = settlement.meter.used.combined.map(float) else { return };
         if !model.learns_counting() || !self.is_likely_bucket(model) {
             return;
         }
-        let stated = settlement.meter.limits.combined.map(|it| float(model.limits.with_margin(it)));
-        let in_force = self.in_force(model).limits.window.combined;
-        let limit = stated.filter(|it| *it > 0.0).unwrap_or(in_force);
+        let limit = self.limit_stated(model, settlement);
         let window = micros(model.limits.window);
         let latency = self.latency.unwrap_or_default();
-        let level = settlement.meter.used.combined.filter(|_| tells).map(float);
-        if let Some(level) = level {
-            self.counting.told(level, (limit, window), latency, (admitted, now));
+        self.counting.told(level, (limit, window), latency, (admitted, now));
+    }
+
+    /// The same, where they were believed: whether the provider holds bounds.
+    pub(super) fn learn_unheld(
+        &mut self,
+        model: &ModelQuota,
+        settlement: &Settlement,
+        entry: &Entry,
+        now: f64,
+    ) {
+        let Some(burst) = &self.burst else { return };
+        let told = (burst.told_at, burst.told.combined);
+        if model.learns_counting() && now - entry.admitted >= 2.0 * TOGETHER {
+            let limit = (self.limit_stated(model, settlement), micros(model.limits.window));
+            self.counting.unheld(told, entry.amounts.combined, limit);
         }
-        let refilled = LONG * latency * limit / window;
-        self.counting.held(self.held.combined, level, (limit, refilled), (admitted, now));
+    }
+
+    fn limit_stated(&self, model: &ModelQuota, settlement: &Settlement) -> f64 {
+        let stated = settlement.meter.limits.combined.map(|it| float(model.limits.with_margin(it)));
+        let in_force = self.in_force(model).limits.window.combined;
+        stated.filter(|it| *it > 0.0).unwrap_or(in_force)
     }
 }

@@ -135,13 +135,18 @@ impl State {
         {
             self.canary = Canary::None;
         }
-        self.learn_counted(model, settlement, sample.is_some(), (entry.admitted, now));
+        if sample.is_some() {
+            self.learn_counted(model, settlement, entry.admitted, now);
+        }
         if tells {
             let limits = self.in_force(model).limits.window;
             self.learn_refill(settlement.meter.refill());
             // Of limits that refusals have shown to be lower, what headers say is left is not there.
-            if self.tuning.as_ref().is_none_or(|tuning| tuning.factor >= BELIEVED) {
-                self.believe(model, &limits, &settlement.meter, entry.admitted, now);
+            if self.tuning.as_ref().is_none_or(|tuning| tuning.factor >= BELIEVED)
+                && self.believe(model, &limits, &settlement.meter, entry.admitted, now)
+                && sample.is_some()
+            {
+                self.learn_unheld(model, settlement, entry, now);
             }
         }
     }
