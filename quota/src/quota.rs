@@ -5,12 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tidegate_types::{Lane, ModelId, Tenant};
+use tidegate_types::{Lane, ModelId, Tenant, Usage};
 use tracing::warn;
 
 use crate::{
     bucket::{Bucket, BucketLimit},
     budget::Budgets,
+    counted::Counted,
+    dimension::Amounts,
     error::Error,
     fleet, metrics,
     model::ModelQuota,
@@ -239,6 +241,18 @@ impl Quota {
     pub fn learned_output(&self, model: &ModelId, template: u64) -> Option<u64> {
         let model = self.shared.models.get(model)?;
         Some(self.shared.expectation(model, template)?.output)
+    }
+
+    /// Amounts that a finished call counts as, by what is known of the provider.
+    #[must_use]
+    pub fn used(&self, model: &ModelId, usage: &Usage, max_output_tokens: u64) -> Option<Amounts> {
+        let model = self.shared.models.get(model)?;
+        Some(match self.shared.counted.of(&model.id) {
+            Some(Counted::Used | Counted::Produced) => {
+                model.amounts(model.charge.input(usage), usage.output)
+            }
+            _ => model.used(usage, max_output_tokens),
+        })
     }
 
     /// Tells what a model's quota looks like, for people and metrics.

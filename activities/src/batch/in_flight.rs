@@ -38,24 +38,31 @@ pub(super) struct InFlight {
     pub(super) call_seconds: u32,
 }
 
-/// Documents in flight that the limits of the route's models can use together, by Little's law with
-/// its headroom. What this worker has learned of their calls comes before what the forecast expects.
+/// Documents in flight that the limits of the route's models can use together: by Little's law with
+/// its headroom, and at most as many more as a burst may take at once. What this worker has learned of
+/// their calls comes before what the forecast expects.
 pub(super) fn of(services: &Services, job: &Job, route: &Route, forecast: &Forecast) -> InFlight {
-    let documents = |at_least: f64| {
+    let documents = |at_most: bool| {
         let models = route.models.iter().map(|id| {
             let model = services.guard.quota.models().find(|model| model.id == *id)?;
             let typical = services.guard.call_stats.typical(id).unwrap_or_else(|| {
                 let speed = services.guard.call_stats.output_speed(id);
                 let expected = expected(model, job, forecast, speed);
+                let at_least = if at_most { UNSEEN } else { 0.0 };
                 Typical { seconds: expected.seconds.max(at_least), ..expected }
             });
-            call_stats::max_in_flight(&model.limits, &typical)
+            let steady = call_stats::max_in_flight(&model.limits, &typical)?;
+            let burst = model.limits.burst_max.filter(|_| at_most).unwrap_or_default();
+            let rate = call_stats::admission_rate(&model.limits, &typical.used).unwrap_or_default();
+            let at_once = call_stats::in_flight(rate, burst.as_secs_f64());
+            let calls = model.limits.concurrent.map_or(f64::INFINITY, |calls| calls as f64);
+            Some(steady + at_once.min(calls))
         });
         let calls: Option<f64> = models.sum();
         let documents = calls.map(|calls| calls * f64::from(forecast.pack.max(1)));
         documents.map_or(SHARD_WINDOW, |documents| whole(documents.clamp(LEAST, MOST)))
     };
-    let (first, most) = (documents(0.0), documents(UNSEEN));
+    let (first, most) = (documents(false), documents(true));
     if first == most {
         return InFlight { most, first: None, call_seconds: 0 };
     }

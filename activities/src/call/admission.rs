@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use tidegate_calls::settle;
 use tidegate_providers::{Charged, Error, Kind, Observed};
-use tidegate_quota::{ModelQuota, Permit, Request};
+use tidegate_quota::{Permit, Request};
 use tidegate_types::{Spend, Usage};
 use tidegate_workflows::contract::Taken;
 
@@ -33,8 +33,6 @@ pub struct Admitted<'a> {
     pub(super) breaker: BreakerGuard,
     /// Who remembers what comes of the call.
     pub(super) guard: &'a Guard,
-    /// The model's limits, and what its provider counts.
-    pub(super) model: Option<&'a ModelQuota>,
 }
 
 impl<'a> Admitted<'a> {
@@ -61,14 +59,14 @@ impl Sent<'_> {
     /// The provider answered. Unknown use stays charged with what was reserved.
     pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
         let Self { admitted, timer } = self;
-        let Admitted { request, permit, holds, breaker, guard, model, .. } = admitted;
+        let Admitted { request, permit, holds, breaker, guard, .. } = admitted;
         breaker.succeeded();
         guard.keys.accepted(&request.model);
         guard.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started().elapsed();
         timer.succeeded(usage);
-        if let Some((model, usage)) = model.zip(usage) {
-            let used = model.used(usage, request.max_output_tokens);
+        let (model, bound) = (&request.model, request.max_output_tokens);
+        if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {
             guard.call_stats.ended(&request.model, took, used, Instant::now());
         }
         settle::answered(permit, usage, observed).await;

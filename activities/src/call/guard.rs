@@ -175,15 +175,7 @@ impl Guard {
         self.keys.enter(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
         self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
         self.unwritten.enter(attempt, Instant::now())?;
-        Ok(Admitted {
-            attempt,
-            request,
-            permit,
-            holds,
-            breaker,
-            guard: self,
-            model: self.quota.models().find(|model| model.id == request.model),
-        })
+        Ok(Admitted { attempt, request, permit, holds, breaker, guard: self })
     }
 
     /// A permit now, or after a wait in place. Who is told of a longer one is sent away, but for one
