@@ -1,5 +1,7 @@
 //! Tables without lines: rows whose cells stand below each other.
 
+use std::ops::Range;
+
 use super::{
     bidi::is_right_to_left,
     blocks::{Block, Entry, Measure},
@@ -13,6 +15,8 @@ use super::{
 
 /// Letters of a line of text in columns.
 const TEXT_LETTERS: f64 = 20.0;
+/// Cells of so many lines of text are not all as long as those beside them.
+const LONG_CELL: usize = 3;
 /// A table's cells have these parts of the letters of its longest ones, in some column.
 const SHORTER: f64 = 0.65;
 /// Lines of one text are no closer, in ems.
@@ -53,7 +57,7 @@ pub(super) fn find(
         return None;
     }
     let by_gap = groups::by_gap(&block, ruling)
-        .filter(|(groups, is_ruled)| *is_ruled || is_grouped(&block, groups.len()));
+        .filter(|(groups, is_ruled)| *is_ruled || is_grouped(&block, groups));
     let groups = match by_gap {
         Some((groups, _)) => groups,
         None if is_aligned(&block) => groups::by_text(&block),
@@ -133,9 +137,12 @@ fn shortest_and_longest(block: &Block<'_>) -> (f64, f64) {
 }
 
 /// Whether rows that are told by the space between them are a table's.
-fn is_grouped(block: &Block<'_>, groups: usize) -> bool {
-    let lines = block.entries.len();
+fn is_grouped(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
+    let (lines, groups) = (block.entries.len(), rows.len());
     let (shortest, longest) = shortest_and_longest(block);
+    if shortest >= TEXT_LETTERS && lines > LONG_CELL * groups && !is_uneven(block, rows) {
+        return false;
+    }
     if is_prose(block) {
         // Text in two languages beside each other: each paragraph has its own beside it.
         return groups >= 3
@@ -145,6 +152,17 @@ fn is_grouped(block: &Block<'_>, groups: usize) -> bool {
     let wrapped = block.wrapped();
     let unequal = shortest < 15.0 || shortest < SHORTER * longest;
     (unequal && wrapped > 0.3) || (groups >= 3 && wrapped > 0.6)
+}
+
+/// Whether a third of the rows have a cell that ends before the others: columns of text go on without
+/// a gap, so paragraphs that happen to stand beside each other are equally long.
+fn is_uneven(block: &Block<'_>, rows: &[Range<usize>]) -> bool {
+    let uneven = |row: &&Range<usize>| {
+        let lines = block.entries.get((*row).clone()).unwrap_or_default();
+        let of = |column| lines.iter().filter(|line| line.cell(column).is_some()).count();
+        (1..block.columns.len()).any(|column| of(column) != of(0))
+    };
+    rows.iter().filter(uneven).count() * 3 >= rows.len()
 }
 
 /// Whether lines that are equally far from each other are rows of a table and no columns of text.

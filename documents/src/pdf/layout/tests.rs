@@ -222,6 +222,32 @@ fn paragraphs_in_two_languages_stand_beside_each_other() {
 }
 
 #[test]
+fn paragraphs_of_two_columns_that_are_equally_long_are_no_rows() {
+    let left = [
+        "of the many words here",
+        "that the tide washes up",
+        "each day and each night",
+        "and takes again.",
+    ];
+    let right = [
+        "while nobody waits for",
+        "it and the small harbour",
+        "counts its ships before",
+        "night falls.",
+    ];
+    let mut page = Vec::new();
+    for paragraph in 0..3 {
+        for (line, (a, b)) in (0_u32..).zip(left.iter().zip(right)) {
+            let y = 100.0 + f64::from(paragraph) * 60.0 + f64::from(line) * 12.0;
+            page.extend(set(50.0, y, a));
+            page.extend(set(240.0, y, b));
+        }
+    }
+    let columns = [left, right].map(|column| [column.join("\n").as_str(); 3].join("\n\n"));
+    assert_eq!(read(&page), columns.join("\n"));
+}
+
+#[test]
 fn marks_of_a_list_and_gaps_of_justified_lines_are_no_cells() {
     let page = table(
         &[&["(a)", "the tide turns"], &["", "twice a day"], &["(b)", "and nobody waits"]],
