@@ -1,0 +1,77 @@
+//! Records end: each within a bound, and the last one of a CSV file before the file's own end.
+
+use std::io::{self, Read};
+
+use csv::ByteRecord;
+
+use crate::unreadable::Unreadable;
+
+/// Behind a CSV file: a row of its own, unless a quotation mark is open there, which would else take
+/// all that follows it for one field, without a word.
+const END: &[u8] = b"\n\0the end of the file\0\n";
+
+/// A longer one is a quotation mark that is not closed, or no line of JSON.
+pub(super) const MAX_RECORD_BYTES: u64 = 16 << 20;
+
+/// Ends a record that has no end, and the file.
+#[derive(Debug)]
+pub(super) struct Bounded<R> {
+    inner: R,
+    left: u64,
+    end: &'static [u8],
+}
+
+impl<R> Bounded<R> {
+    pub(super) const fn new(inner: R) -> Self {
+        Self { inner, left: MAX_RECORD_BYTES, end: END }
+    }
+
+    /// A record begins.
+    pub(super) const fn begins(&mut self) {
+        self.left = MAX_RECORD_BYTES;
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 {
+            return Err(endless());
+        }
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let read = match self.inner.read(&mut buffer[..room])? {
+            0 => self.end.read(buffer)?,
+            read => read,
+        };
+        self.left = self.left.saturating_sub(read as u64);
+        Ok(read)
+    }
+}
+
+pub(super) fn endless() -> io::Error {
+    let most = MAX_RECORD_BYTES >> 20;
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!("a record has more than {most} MiB; is a quotation mark not closed?"),
+    )
+}
+
+pub(super) fn of_csv(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
+    }
+}
+
+pub(super) fn is_end(row: &ByteRecord) -> bool {
+    row.len() == 1 && row.get(0).is_some_and(|field| field == END.trim_ascii())
+}
+
+/// It goes on behind the end of the file.
+pub(super) fn is_cut(row: &ByteRecord) -> bool {
+    !is_end(row) && row.as_slice().ends_with(END)
+}
+
+pub(super) fn unclosed(line: u64) -> Unreadable {
+    let reason = "a quotation mark is not closed up to the end of the file; what follows it may be further records".to_owned();
+    Unreadable::BadRecord { line, reason }
+}

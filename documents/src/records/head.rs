@@ -1,0 +1,58 @@
+//! What the beginning of a file of records tells.
+
+use crate::{encoding, format::Format, unreadable::Unreadable};
+
+/// So much of a file tells its delimiter, and that it is text.
+pub(super) const HEAD_BYTES: u64 = 1 << 20;
+
+/// Whichever of the usual ones the header holds most of.
+pub(super) fn delimiter(text: &[u8]) -> u8 {
+    let header = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let count = |delimiter: &u8| header.iter().filter(|byte| *byte == delimiter).count();
+    let delimiters = b",;\t|".iter().copied();
+    delimiters.max_by_key(|delimiter| (count(delimiter), *delimiter == b',')).unwrap_or(b',')
+}
+
+/// The delimiter that a first line says, and the bytes of that line.
+pub(super) fn separator(text: &[u8]) -> Option<(u8, u64)> {
+    let line = text.split_inclusive(|byte| *byte == b'\n').next()?;
+    let said = line.strip_suffix(b"\n").unwrap_or(line);
+    let said = said.strip_suffix(b"\r").unwrap_or(said);
+    let said = said.strip_prefix(b"\"").and_then(|said| said.strip_suffix(b"\"")).unwrap_or(said);
+    let (name, delimiter) = said.split_at_checked(4)?;
+    let [delimiter @ (b'\t' | b'!'..=b'~')] = *delimiter else { return None };
+    let is_said = name.eq_ignore_ascii_case(b"sep=") && delimiter != b'"';
+    is_said.then_some((delimiter, line.len() as u64))
+}
+
+/// What has a mark of another format is no file of records, whatever its name says.
+pub(super) fn check(head: &[u8]) -> Result<(), Unreadable> {
+    match Format::of(head, "records.csv") {
+        // A field may speak of one.
+        Ok(Format::Pdf) if !head.trim_ascii_start().starts_with(b"%PDF-") => Ok(()),
+        Ok(Format::Csv) => Ok(()),
+        // Its head alone was looked at.
+        Ok(format) | Err(Unreadable::Damaged { format, .. } | Unreadable::Encrypted { format }) => {
+            Err(Unreadable::OtherFormat { format })
+        }
+        // A header of plain letters may begin as other formats do.
+        Err(Unreadable::Unsupported { .. }) if is_plain(head) => Ok(()),
+        Err(other) => Err(other),
+    }
+}
+
+/// Text without control characters but for tabs and line ends.
+fn is_plain(head: &[u8]) -> bool {
+    let control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    !head.iter().any(control)
+}
+
+/// What is no text in a byte for each letter of the alphabet.
+pub(super) fn wide(head: &[u8]) -> Unreadable {
+    match encoding::decode(&head[..head.len() & !1]) {
+        Ok(_) => Unreadable::Unsupported {
+            what: "a large file of records in UTF-16; save it in UTF-8".into(),
+        },
+        Err(unreadable) => unreadable,
+    }
+}
