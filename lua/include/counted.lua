@@ -4,10 +4,10 @@
 -- Six numbers behind those of starving.lua, which older programs keep as they are: when the span
 -- began, the level then (0: a full bucket), what its calls are if what is used counts, if the
 -- larger counts, if both count; and what was found: 0 nothing, 1 what is used, 2 the larger, 3
--- both; 4 what is used, and while a call is under way nothing of its bound is held; 5 that a
--- refusal has shown 4 to be wrong. A span that is kept for the next level has the negative of the
--- time at which its calls were summed up. The first begins with a call that is admitted, at a level
--- of 0: it is no lower.
+-- both; 4 what is used, and while a call is under way nothing of its bound is held; 5 nothing, but
+-- that a refusal has shown 4 to be wrong. A span that is kept for the next level has the negative
+-- of the time at which its calls were summed up. The first begins with a call that is admitted, at
+-- a level of 0: it is no lower.
 local function add_to_span(state, used, larger, both, now)
   local span = starving_slot(state) + STARVING
   if now and state[span + 1] == 0 then

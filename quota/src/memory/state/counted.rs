@@ -36,7 +36,7 @@ pub(super) struct Counting {
     found: Option<Counted>,
     /// Which calls were admitted together, and what was reserved for those that have ended.
     together: Option<(f64, f64)>,
-    /// A refusal has shown that bounds are held after all.
+    /// A refusal has shown that bounds are held after all; what is found since counts for more.
     refuted: bool,
 }
 
@@ -84,7 +84,8 @@ impl Counting {
     /// A call for which so much was reserved has told, as one of those that were admitted together
     /// at `group`, of which the most told `level`: whether the provider holds bounds.
     fn unheld(&mut self, (group, level): (f64, f64), reserved: f64, (limit, window): (f64, f64)) {
-        if self.refuted || self.found == Some(Counted::Produced) || limit <= 0.0 {
+        let refuted = self.refuted && self.found.is_none();
+        if refuted || self.found == Some(Counted::Produced) || limit <= 0.0 {
             return;
         }
         let before = self.together.filter(|(of, _)| (of - group).abs() < f64::EPSILON);
