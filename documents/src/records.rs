@@ -3,7 +3,7 @@
 
 mod bounded;
 mod head;
-mod record;
+pub(crate) mod record;
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -12,7 +12,6 @@ use csv::ByteRecord;
 use encoding_rs::{Encoding, UTF_8};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::record::record;
 pub use self::record::{Record, RecordFields};
 use self::{
     bounded::{Bounded, MAX_RECORD_BYTES},

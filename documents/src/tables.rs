@@ -64,7 +64,7 @@ pub fn rows<R: Read + 'static>(
         for row in RowIter::from_row_group(None, &group).map_err(broken)? {
             let row = row.map_err(broken)?;
             number += 1;
-            if number > before && !each(record(object(&row), number, number, fields)) {
+            if number > before && !each(record::of_value(object(&row), number, number, fields)) {
                 return Ok(());
             }
         }

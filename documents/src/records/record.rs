@@ -75,11 +75,11 @@ pub(super) fn of_line(
         bad(format!("no JSON: {why}"))
     };
     let value = serde_json::from_str(line).map_err(no_json)?;
-    record(value, at, number, RecordFields { id, text })
+    of_value(value, at, number, RecordFields { id, text })
 }
 
 /// A value as a record. `at` is its line, or its row.
-pub(crate) fn record(
+pub(crate) fn of_value(
     value: Value,
     at: u64,
     number: u64,
