@@ -72,3 +72,35 @@ impl Known {
         self.0.lock().get(model).is_some_and(|(_, since)| since.elapsed() > SETTLES)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use std::sync::Arc;
+
+    use tidegate_types::Usage;
+
+    use super::*;
+    use crate::{Charge, Dimension, Lanes, Limits, ModelQuota, Options, Quota};
+
+    #[test]
+    fn a_call_counts_as_what_it_used_where_bounds_do_not() {
+        let id: ModelId = "test:model".parse().unwrap();
+        let limits = Limits::default().with(Dimension::Combined, 400_000);
+        let lanes = Arc::new(Lanes::single());
+        let model = ModelQuota::new(id.clone(), limits, Charge::CAUTIOUS, lanes).unwrap();
+        let quota = Quota::in_memory([model], Options::default());
+        let usage = Usage { uncached_input: 300, output: 80, ..Usage::default() };
+        let used = || quota.used(&id, &usage, 4_096).map(|used| used.combined);
+        for (counted, expected) in [
+            (None, 4_096),
+            (Some(Counted::Larger), 4_096),
+            (Some(Counted::Both), 4_396),
+            (Some(Counted::Used), 380),
+            (Some(Counted::Produced), 380),
+        ] {
+            quota.shared.counted.seen(&id, counted);
+            assert_eq!(used(), Some(expected), "{counted:?}");
+        }
+    }
+}

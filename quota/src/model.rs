@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use tidegate_types::{Charge, Lane, ModelId, OutputHold, Usage};
 
 use crate::{
+    counted::Counted,
     dimension::{Amounts, DayLimit, Limited},
     lanes::{Lanes, Share},
     limits::{LimitError, Limits},
@@ -120,6 +121,23 @@ impl ModelQuota {
         let mut amounts = self.amounts(self.charge.input(usage), usage.output);
         if !self.charge.unused_returns {
             amounts.combined = amounts.combined.max(max_output_tokens);
+        }
+        amounts
+    }
+
+    /// The same by what the headers of a provider have shown that leaves open what it counts.
+    pub(crate) fn counts(
+        &self,
+        counted: Option<Counted>,
+        [input, output, bound]: [u64; 3],
+    ) -> Amounts {
+        let mut amounts = self.amounts(input, output);
+        if self.learns_counting() {
+            amounts.combined = match counted {
+                Some(Counted::Used | Counted::Produced) => amounts.combined,
+                Some(Counted::Both) => input.saturating_add(bound),
+                Some(Counted::Larger) | None => amounts.combined.max(bound),
+            };
         }
         amounts
     }

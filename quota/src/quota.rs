@@ -11,7 +11,6 @@ use tracing::warn;
 use crate::{
     bucket::{Bucket, BucketLimit},
     budget::Budgets,
-    counted::Counted,
     dimension::Amounts,
     error::Error,
     fleet, metrics,
@@ -247,12 +246,11 @@ impl Quota {
     #[must_use]
     pub fn used(&self, model: &ModelId, usage: &Usage, max_output_tokens: u64) -> Option<Amounts> {
         let model = self.shared.models.get(model)?;
-        Some(match self.shared.counted.of(&model.id) {
-            Some(Counted::Used | Counted::Produced) => {
-                model.amounts(model.charge.input(usage), usage.output)
-            }
-            _ => model.used(usage, max_output_tokens),
-        })
+        if !model.learns_counting() {
+            return Some(model.used(usage, max_output_tokens));
+        }
+        let call = [model.charge.input(usage), usage.output, max_output_tokens];
+        Some(model.counts(self.shared.counted.of(&model.id), call))
     }
 
     /// Tells what a model's quota looks like, for people and metrics.

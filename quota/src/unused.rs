@@ -80,14 +80,7 @@ fn rate_within(
     counted: Option<Counted>,
     [input, output, bound]: [u64; 3],
 ) -> Option<f64> {
-    let mut amounts = model.amounts(input, output);
-    if model.learns_counting() {
-        amounts.combined = match counted {
-            Some(Counted::Used | Counted::Produced) => amounts.combined,
-            Some(Counted::Both) => input.saturating_add(bound),
-            Some(Counted::Larger) | None => amounts.combined.max(bound),
-        };
-    }
+    let amounts = model.counts(counted, [input, output, bound]);
     call_stats::rate(limits, model.limits.window, &amounts.map(float))
 }
 
