@@ -84,6 +84,7 @@ impl Provider for Echo {
         let answered = if text.contains("refuse this") {
             Err(Error {
                 kind: Kind::ContentRefused,
+                span: None,
                 message: "no".to_owned(),
                 retry_after: None,
                 charged: Charged::No,

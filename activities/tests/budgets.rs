@@ -77,6 +77,7 @@ fn used(output: u64) -> Result<Completion, Error> {
 fn fault(kind: Kind, charged: Charged) -> Result<Completion, Error> {
     Err(Error {
         kind,
+        span: None,
         message: kind.to_string(),
         retry_after: None,
         charged,

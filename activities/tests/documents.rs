@@ -81,7 +81,8 @@ async fn what_is_answered_already_is_not_read_again() {
     let question = std::fs::read_dir(store.path().join("answers")).unwrap().next().unwrap();
     let object = std::fs::read_dir(question.unwrap().path()).unwrap().next().unwrap().unwrap();
     let mut kept: Value = serde_json::from_slice(&std::fs::read(object.path()).unwrap()).unwrap();
-    kept["missing_pages"] = json!([2, 7]);
+    let left_out = json!({"unread_pages": {"count": 2, "places": [{"page": 2}, {"page": 7}]}});
+    kept["left_out"] = left_out.clone();
     std::fs::write(object.path(), kept.to_string()).unwrap();
 
     let mut again = of_file("a.html", PAGE, json!({}), vec![]).await;
@@ -91,7 +92,7 @@ async fn what_is_answered_already_is_not_read_again() {
     assert_eq!(again.readings(), planned, "no parser is run");
     let result = again.result_of("a.html").unwrap();
     assert_eq!((outcome.reused.reused, &result["answer"]), (1, &json!("High.")));
-    assert_eq!(result["missing_pages"], json!([2, 7]), "it says what it was made of");
+    assert_eq!(result["left_out"], left_out, "it says what it was made of");
 }
 
 /// A tar archive of these files.
@@ -288,7 +289,7 @@ async fn a_picture_goes_as_it_is_seen_and_counts_as_its_model_counts() {
 #[tokio::test]
 async fn pages_without_text_are_drawn_for_those_who_ask() {
     const PDF: &[u8] = b"%PDF-1.7\n";
-    let found = r#"{"Ok":{"text":"[Page 1: picture 1]","pictures":[{"media_type":"image/png","width":600,"height":800,"bytes":"AQID"}],"format":"Pdf","pages":3,"missing_pages":[3]}}"#;
+    let found = r#"{"Ok":{"text":"[Page 1: picture 1]","pictures":[{"media_type":"image/png","width":600,"height":800,"bytes":"AQID"}],"format":"Pdf","pages":3,"left_out":{"pages_without_text":{"count":1,"places":[{"page":3}]}}}}"#;
     // What the child is told comes first, in a line of its own.
     let script = format!(
         "grep -q '\"page_pictures\":20' && echo '{found}' || echo '{{\"Err\":{{\"NoTextLayer\":{{\"pages\":3}}}}}}'"
@@ -301,7 +302,11 @@ async fn pages_without_text_are_drawn_for_those_who_ask() {
     rig.services.reader = reader();
     rig.end().await.0.unwrap();
     let result = rig.result_of("a.pdf").unwrap();
-    assert_eq!(result["missing_pages"], json!([3]), "the one that is not drawn is named");
+    assert_eq!(
+        result["left_out"]["pages_without_text"]["places"],
+        json!([{"page": 3}]),
+        "the one that is not drawn is named"
+    );
     assert_eq!(
         *rig.provider.sent.lock().unwrap(),
         ["Pictures(22 bytes)"],

@@ -61,6 +61,7 @@ fn refused(kind: Kind, retry_after: Option<u64>, charged: Charged) -> Result<Com
     let retry_after = retry_after.map(Duration::from_secs);
     Err(Error {
         kind,
+        span: None,
         message: format!("{kind}"),
         retry_after,
         charged,

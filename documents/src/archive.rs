@@ -22,7 +22,9 @@ use flate2::read::MultiGzDecoder;
 
 use self::entry::{Budget, Entry};
 pub(crate) use self::{frames::Frames, mailbox::is_mailbox};
-use crate::{format::Format, limits::Limits, unreadable::Unreadable};
+use crate::{
+    extract::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
+};
 
 /// Archives within archives.
 const MAX_DEPTH: usize = 3;
@@ -135,15 +137,14 @@ pub fn unpacked_tar(bytes: &[u8], name: &str, limits: &Limits) -> Option<Vec<u8>
     (tar.len() as u64 <= limits.archive_bytes).then_some(tar)
 }
 
-/// The texts of all members under their names: of an archive that is a part of a document. `text_of`
-/// reads a member of a name. What cannot be read is named.
+/// The texts of all members under their names: of an archive that is a part of a document. What
+/// cannot be read is named.
 pub(crate) fn extract(
     bytes: &[u8],
     name: &str,
-    limits: &Limits,
-    depth: usize,
-    text_of: impl Fn(&[u8], &str) -> Result<String, Unreadable>,
+    context: &Context<'_>,
 ) -> Result<String, Unreadable> {
+    let Context { limits, depth, tally, .. } = *context;
     let format = Format::of(bytes, name)?;
     if depth > MAX_DEPTH {
         return Err(Unreadable::damaged(format, "it lies too deep in other archives"));
@@ -159,12 +160,15 @@ pub(crate) fn extract(
         }
         let read = entry.and_then(|mut entry| entry.read(limits.bytes)).and_then(|bytes| {
             let name = path.rsplit('/').next().unwrap_or(path);
-            text_of(&bytes, name)
+            context.text_of(&bytes, name, depth + 1)
         });
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
         match read {
             Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.trim())),
-            Err(error) => text.push_str(&format!("[{path}: {error}]")),
+            Err(error) => {
+                tally.in_part(Kind::UnreadParts, 1, path);
+                text.push_str(&format!("[{path}: {error}]"));
+            }
         }
         if text.len() > limits.text_bytes {
             return Err(Unreadable::TooLarge {

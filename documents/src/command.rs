@@ -14,7 +14,8 @@ use tokio::{
 };
 
 use crate::{
-    detect, encoding, extract::Extracted, format::Format, limits::Limits, unreadable::Unreadable,
+    detect, encoding, extract::Extracted, format::Format, left_out::LeftOut, limits::Limits,
+    unreadable::Unreadable,
 };
 
 /// What is left of the environment, beside variables that begin with `DOCUMENTS_`.
@@ -119,7 +120,7 @@ pub(crate) async fn run(
             pictures: Vec::new(),
             format: Format::of(bytes, name).unwrap_or(Format::Text),
             pages: None,
-            missing_pages: Vec::new(),
+            left_out: LeftOut::default(),
         }))
     };
     match tokio::time::timeout(limits.time, work).await {

@@ -3,19 +3,17 @@
 use std::collections::HashMap;
 
 use crate::{
+    extract::Context,
     format::Format,
     html,
-    limits::{Deadline, Limits},
+    left_out::Kind,
     package::{Package, resolved},
     unreadable::Unreadable,
 };
 
-/// The text of all chapters, and the numbers, from 1, of those that cannot be read.
-pub(crate) fn extract(
-    bytes: &[u8],
-    limits: &Limits,
-    deadline: Deadline,
-) -> Result<(String, Vec<usize>), Unreadable> {
+/// The text of all chapters.
+pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
+    let Context { limits, deadline, tally, .. } = *context;
     let damaged = |reason: &str| Unreadable::damaged(Format::Epub, reason);
     let mut package = Package::open(bytes, Format::Epub, limits)?;
     let locked: Vec<String> = package
@@ -40,7 +38,7 @@ pub(crate) fn extract(
             Some((item.attribute("id")?, name))
         })
         .collect();
-    let (mut text, mut missing) = (String::new(), Vec::new());
+    let (mut text, mut missing) = (String::new(), 0);
     for (number, chapter) in (1..).zip(book.all("itemref")) {
         if deadline.has_passed() {
             return Err(Unreadable::TooSlow(limits.time));
@@ -60,13 +58,16 @@ pub(crate) fn extract(
                 text.push_str(&words);
             }
             Some(_) => {}
-            None => missing.push(number),
+            None => {
+                missing += 1;
+                tally.on_page(Kind::UnreadPages, 1, number);
+            }
         }
     }
-    if text.is_empty() && !missing.is_empty() {
+    if text.is_empty() && missing > 0 {
         return Err(damaged("none of its chapters can be read"));
     }
-    Ok((text, missing))
+    Ok(text)
 }
 
 /// A name without `%20` and the like.

@@ -8,6 +8,7 @@ use crate::{
     archive, detect, docx, encoding, epub,
     format::Format,
     html,
+    left_out::{self, LeftOut, Tally},
     limits::{Deadline, Limits},
     mail, open_document, pdf,
     pictures::{self, Picture},
@@ -27,11 +28,38 @@ pub struct Extracted {
     pub format: Format,
     /// Pages, where there are pages.
     pub pages: Option<usize>,
-    /// Numbers, from 1 and ascending, of the pages of which something is missing from the text:
-    /// pictures without text, damaged pages, letters whose meaning nothing says. Those that were
-    /// drawn are not among them. Of an EPUB, its chapters.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing_pages: Vec<usize>,
+    /// What is not in the text, by kind.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
+}
+
+/// What every reader of a format is given beside the bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) deadline: Deadline,
+    /// The documents around this one.
+    pub(crate) depth: usize,
+    /// Takes what is left out of the text.
+    pub(crate) tally: &'a Tally,
+}
+
+impl Context<'_> {
+    /// The text of a document that lies in this one, `depth` documents deep. What it leaves out is
+    /// counted as this document's.
+    ///
+    /// # Errors
+    /// As [`extract`].
+    pub(crate) fn text_of(
+        &self,
+        bytes: &[u8],
+        name: &str,
+        depth: usize,
+    ) -> Result<String, Unreadable> {
+        let read = extract_within(bytes, name, self.limits, depth)?;
+        self.tally.merge(&read.left_out);
+        Ok(read.text)
+    }
 }
 
 /// Reads a document. `name` is its file name, for its extension.
@@ -66,41 +94,34 @@ pub(crate) fn extract_within(
     if format.is_picture() {
         return picture(bytes, format, limits, depth);
     }
-    let (mut missing_pages, mut pictures) = (Vec::new(), Vec::new());
-    // Of what is attached to it or packed in it.
-    let text_of = |bytes: &[u8], name: &str, depth: usize| {
-        extract_within(bytes, name, limits, depth).map(|read| read.text)
-    };
+    let tally = Tally::default();
+    let context = &Context { limits, deadline, depth, tally: &tally };
+    let mut pictures = Vec::new();
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
             (encoding::decode(bytes)?, None)
         }
         Format::Html if detect::is_xhtml(name) => (Cow::Owned(html::extract_xhtml(bytes)?), None),
         Format::Html => (Cow::Owned(html::extract(bytes)?), None),
-        Format::Docx => (Cow::Owned(docx::extract(bytes, limits, depth, &text_of)?), None),
+        Format::Docx => (Cow::Owned(docx::extract(bytes, context)?), None),
         Format::Pdf => {
-            let read = pdf::extract(bytes, limits, deadline)?;
-            (missing_pages, pictures) = (read.missing, read.pictures);
+            let read = pdf::extract(bytes, context)?;
+            pictures = read.pictures;
             (Cow::Owned(read.text), Some(read.count))
         }
         Format::Xlsx | Format::Xls | Format::Ods => {
-            (Cow::Owned(sheets::extract(bytes, format, limits, deadline)?), None)
+            (Cow::Owned(sheets::extract(bytes, format, context)?), None)
         }
-        Format::Pptx => (Cow::Owned(slides::extract(bytes, limits)?), None),
+        Format::Pptx => (Cow::Owned(slides::extract(bytes, context)?), None),
         Format::Odt | Format::Odp => {
-            (Cow::Owned(open_document::extract(bytes, format, limits)?), None)
+            (Cow::Owned(open_document::extract(bytes, format, context)?), None)
         }
-        Format::Epub => {
-            let (text, missing) = epub::extract(bytes, limits, deadline)?;
-            missing_pages = missing;
-            (Cow::Owned(text), None)
-        }
-        Format::Eml => (Cow::Owned(mail::extract(bytes, depth, &text_of)?), None),
+        Format::Epub => (Cow::Owned(epub::extract(bytes, context)?), None),
+        Format::Eml => (Cow::Owned(mail::extract(bytes, context)?), None),
         // Above.
         Format::Png | Format::Jpeg | Format::Webp | Format::Tiff => (Cow::Borrowed(""), None),
         Format::Zip | Format::Tar | Format::Gzip | Format::Zstd | Format::Mbox => {
-            let text_of = |bytes: &[u8], name: &str| text_of(bytes, name, depth + 1);
-            (Cow::Owned(archive::extract(bytes, name, limits, depth, text_of)?), None)
+            (Cow::Owned(archive::extract(bytes, name, context)?), None)
         }
     };
     if text.len() > limits.text_bytes {
@@ -113,7 +134,8 @@ pub(crate) fn extract_within(
     if text.trim().is_empty() {
         return Err(Unreadable::Empty);
     }
-    Ok(Extracted { text: text.into_owned(), pictures, format, pages, missing_pages })
+    let text = text.into_owned();
+    Ok(Extracted { text, pictures, format, pages, left_out: tally.into_left_out() })
 }
 
 /// A picture as it is sent. In a text there is no place for one.
@@ -127,11 +149,15 @@ fn picture(
         return Err(Unreadable::Picture { format });
     }
     let (picture, count) = pictures::read(bytes, format, limits)?;
+    let mut left_out = LeftOut::default();
+    for page in 2..=count {
+        left_out.add(left_out::Kind::UnreadPages, 1, Some(left_out::Place::Page(page)));
+    }
     Ok(Extracted {
         text: String::new(),
         pictures: vec![picture],
         format,
         pages: (count > 1).then_some(count),
-        missing_pages: (2..=count).collect(),
+        left_out,
     })
 }

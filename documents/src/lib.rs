@@ -29,6 +29,7 @@
 //! * [`archive`]: the documents in an archive
 //! * feature `pages`: pages of a PDF whose text is missing are drawn, by `hayro`
 //! * [`mod@split`]: long text to chunks that overlap; [`tokens`]: how many tokens a text will be
+//! * [`left_out`]: what of a document is not in its text
 //! * [`limits`], [`unreadable`]: how much is taken, and why something is not
 
 #![cfg_attr(
@@ -46,6 +47,7 @@ mod epub;
 pub mod extract;
 pub mod format;
 mod html;
+pub mod left_out;
 pub mod limits;
 mod mail;
 mod math;
@@ -72,6 +74,7 @@ pub const DRAWS_PAGES: bool = cfg!(feature = "pages");
 pub use command::Commands;
 pub use extract::{Extracted, extract};
 pub use format::Format;
+pub use left_out::LeftOut;
 pub use limits::Limits;
 pub use pictures::Picture;
 pub use reader::{Reader, serve};

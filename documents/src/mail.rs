@@ -11,7 +11,7 @@ use mail_parser::{
     Address, Message, MessageParser, MessagePart, MessagePartId, MimeHeaders as _, PartType,
 };
 
-use crate::{format::Format, html, unreadable::Unreadable};
+use crate::{extract::Context, format::Format, html, unreadable::Unreadable};
 use words::{contents, raw, words};
 
 /// Messages within messages.
@@ -20,17 +20,14 @@ const MAX_DEPTH: usize = 4;
 /// Reads an attachment of a name, which so many documents are around.
 type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 
-/// `depth` counts the documents that this one is attached to.
-pub(crate) fn extract(
-    bytes: &[u8],
-    depth: usize,
-    text_of: &TextOf<'_>,
-) -> Result<String, Unreadable> {
+/// A message's header, its text and the texts of what is attached to it.
+pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
+    let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let bytes = boundaries::unmistakable(bytes);
     let message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
-    Ok(text(&message, depth, text_of))
+    Ok(text(&message, context.depth, text_of))
 }
 
 fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {

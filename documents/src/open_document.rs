@@ -5,8 +5,8 @@ mod styles;
 use std::collections::HashMap;
 
 use crate::{
+    extract::Context,
     format::Format,
-    limits::Limits,
     math,
     numerals::{letters, roman},
     package::{Package, resolved},
@@ -18,7 +18,12 @@ use styles::{Look, Styles};
 /// Cells that one cell may span or be repeated to.
 const MAX_SPAN: usize = 60;
 
-pub(crate) fn extract(bytes: &[u8], format: Format, limits: &Limits) -> Result<String, Unreadable> {
+pub(crate) fn extract(
+    bytes: &[u8],
+    format: Format,
+    context: &Context<'_>,
+) -> Result<String, Unreadable> {
+    let limits = context.limits;
     let mut package = Package::open(bytes, format, limits)?;
     if let Some(manifest) = package.xml("META-INF/manifest.xml")?
         && !manifest.all("encryption-data").is_empty()

@@ -9,6 +9,7 @@ use calamine::{Data, Ods, Reader as _, Sheets, Xls, Xlsb, Xlsx};
 
 use crate::{
     compound,
+    extract::Context,
     format::Format,
     limits::{Deadline, Limits},
     package::Package,
@@ -23,9 +24,9 @@ const SEPARATOR: &str = " | ";
 pub(crate) fn extract(
     bytes: &[u8],
     format: Format,
-    limits: &Limits,
-    deadline: Deadline,
+    context: &Context<'_>,
 ) -> Result<String, Unreadable> {
+    let Context { limits, deadline, .. } = *context;
     if format != Format::Xls {
         let mut package = Package::open(bytes, format, limits)?;
         package.check()?;

@@ -1,8 +1,8 @@
 //! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of showing.
 
 use crate::{
+    extract::Context,
     format::Format,
-    limits::Limits,
     math,
     package::Package,
     symbols::Fonts,
@@ -10,7 +10,8 @@ use crate::{
     xml::{Element, Node},
 };
 
-pub(crate) fn extract(bytes: &[u8], limits: &Limits) -> Result<String, Unreadable> {
+pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
+    let limits = context.limits;
     let damaged = |reason: &str| Unreadable::damaged(Format::Pptx, reason);
     let mut package = Package::open(bytes, Format::Pptx, limits)?;
     let main = package.main("ppt/presentation.xml")?;

@@ -27,7 +27,7 @@ fn what_is_in_them() {
         // Told by what is in it: the name says nothing.
         let read = read(&package(&parts), "a").unwrap();
         assert_eq!((read.format, read.text.as_str()), (format, expected));
-        assert_eq!(read.missing_pages, if format == Format::Epub { vec![2] } else { vec![] });
+        assert_eq!(read.left_out.pages(), if format == Format::Epub { vec![2] } else { vec![] });
     }
 }
 

@@ -76,7 +76,7 @@ fn pages_that_cannot_be_read_are_named() {
     );
     let read = read(&bytes).unwrap();
     assert_eq!(read.text, "The first.");
-    assert_eq!((read.pages, read.missing_pages), (Some(5), vec![3, 4, 5]));
+    assert_eq!((read.pages, read.left_out.pages()), (Some(5), vec![3, 4, 5]));
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn a_page_without_text_is_drawn_where_it_is_asked_for() {
     let limits = Limits { page_pictures: 1, picture_edge: 400, ..Limits::default() };
     let read = extract(&bytes, "a.pdf", &limits).unwrap();
     if !DRAWS_PAGES {
-        assert_eq!((read.pictures.len(), read.missing_pages), (0, vec![2, 4]));
+        assert_eq!((read.pictures.len(), read.left_out.pages()), (0, vec![2, 4]));
         return;
     }
     assert_eq!(read.text, "Words.\n\n[Page 2: picture 1]\n\nWords.");
-    assert_eq!(read.missing_pages, [4], "one page is drawn, and no more");
+    assert_eq!(read.left_out.pages(), [4], "one page is drawn, and no more");
     let [page] = read.pictures.as_slice() else { panic!("{:?}", read.pictures.len()) };
     assert_eq!((page.width, page.height), (309, 399));
     let seen = image::load_from_memory(&page.bytes).unwrap().to_rgb8();
@@ -138,7 +138,7 @@ fn letters_without_a_meaning_are_missed() {
     let bytes = String::from_utf8(page(&content, "", &[PICTURE, font])).unwrap();
     let bytes = bytes.replace("/F1 5 0 R >>", "/F1 5 0 R /F2 7 0 R >>");
     let read = read(bytes.as_bytes()).unwrap();
-    assert_eq!((read.text.as_str(), read.missing_pages), ("Readable.", vec![1]));
+    assert_eq!((read.text.as_str(), read.left_out.pages()), ("Readable.", vec![1]));
 }
 
 #[test]

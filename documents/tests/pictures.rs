@@ -92,7 +92,7 @@ fn a_photograph_taken_upright_is_sent_upright() {
 #[test]
 fn further_pages_of_a_scan_are_named() {
     let whole = file(&drawn(9, 9), ImageFormat::Tiff);
-    assert!(read(&whole, &Limits::default()).unwrap().missing_pages.is_empty());
+    assert!(read(&whole, &Limits::default()).unwrap().left_out.is_empty());
     let at = u32::from_le_bytes(whole[4..8].try_into().unwrap()) as usize;
     let entries = usize::from(u16::from_le_bytes(whole[at..at + 2].try_into().unwrap()));
     let (end, next) = (at + 2 + entries * 12, whole.len() as u32);
@@ -101,7 +101,7 @@ fn further_pages_of_a_scan_are_named() {
     two.extend_from_slice(&[0; 4]);
     two[end..end + 4].copy_from_slice(&next.to_le_bytes());
     let read_two = read(&two, &Limits::default()).unwrap();
-    assert_eq!((read_two.pages, read_two.missing_pages), (Some(2), vec![2]));
+    assert_eq!((read_two.pages, read_two.left_out.pages()), (Some(2), vec![2]));
     let mut circle = whole;
     circle[end..end + 4].copy_from_slice(&(at as u32).to_le_bytes());
     let error = read(&circle, &Limits::default()).unwrap_err().to_string();

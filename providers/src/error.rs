@@ -12,6 +12,8 @@ use crate::observed::Observed;
 pub struct Error {
     /// What a retry would bring.
     pub kind: Kind,
+    /// Over which time the limit that was hit is counted, where the reply tells.
+    pub span: Option<Span>,
     /// One line for people, at most 500 characters; holds neither credentials nor the document.
     pub message: String,
     /// How long the provider wants to be left alone. Never zero. With [`Kind::QuotaExhausted`] it
@@ -37,6 +39,7 @@ impl Error {
     pub(crate) fn unsent(kind: Kind, message: &str) -> Self {
         Self {
             kind,
+            span: None,
             message: message.to_owned(),
             retry_after: None,
             charged: Charged::No,
@@ -72,6 +75,17 @@ pub enum Kind {
     /// The provider does not know the model, or has nothing at this address: every call of this
     /// model fails so, whatever its document. No retry; another model may be asked.
     UnknownModel,
+    /// The model does not take what every document of a batch asks of it: a parameter, a schema, this
+    /// endpoint, on-demand use. Every call of this model fails so. No retry; another model may be
+    /// asked.
+    Unsupported,
+    /// `max_output_tokens` is more than the model allows. The document is not too large: the same call
+    /// with a smaller bound succeeds.
+    OutputCapTooLarge,
+    /// The provider cannot be reached as it is configured: the connection was refused, there is no such
+    /// host, TLS failed, or the certificate is not trusted. Every call fails so until the
+    /// configuration, the network or the provider has changed.
+    Unreachable,
     /// The document exceeds the model's context, a body limit, or a whole minute's quota. No retry.
     TooLarge,
     /// The provider or the model refused the content. No retry with this model.
@@ -94,6 +108,9 @@ impl Kind {
             Self::Unauthorized => "unauthorized",
             Self::InvalidRequest => "invalid_request",
             Self::UnknownModel => "unknown_model",
+            Self::Unsupported => "unsupported",
+            Self::OutputCapTooLarge => "output_cap_too_large",
+            Self::Unreachable => "unreachable",
             Self::TooLarge => "too_large",
             Self::ContentRefused => "content_refused",
             Self::InvalidOutput => "invalid_output",
@@ -107,10 +124,13 @@ impl Kind {
         match self {
             Self::RateLimited => "RateLimited",
             Self::Overloaded => "Overloaded",
-            Self::Transient | Self::Timeout => "Transient",
+            Self::Transient | Self::Timeout | Self::Unreachable => "Transient",
             Self::QuotaExhausted => "QuotaExhausted",
             Self::Unauthorized => "Unauthorized",
-            Self::InvalidRequest | Self::UnknownModel => "InvalidRequest",
+            Self::InvalidRequest
+            | Self::UnknownModel
+            | Self::Unsupported
+            | Self::OutputCapTooLarge => "InvalidRequest",
             Self::TooLarge => "TooLarge",
             Self::ContentRefused => "ContentRefused",
             Self::InvalidOutput => "InvalidOutput",
@@ -120,13 +140,61 @@ impl Kind {
     /// Whether the same call can succeed later without any change.
     #[must_use]
     pub fn is_retryable(self) -> bool {
-        matches!(self, Self::RateLimited | Self::Overloaded | Self::Transient | Self::Timeout)
+        matches!(
+            self,
+            Self::RateLimited
+                | Self::Overloaded
+                | Self::Transient
+                | Self::Timeout
+                | Self::Unreachable
+        )
     }
 }
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.label())
+    }
+}
+
+/// Over which time a limit is counted: it says when the same call can succeed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Span {
+    /// Seconds to minutes: it refills while a batch runs.
+    Minute,
+    /// Calls at once: it is free when one of them ends.
+    Concurrency,
+    /// Some hours.
+    Hours,
+    /// A day.
+    Day,
+    /// A month.
+    Month,
+    /// Money: until somebody pays.
+    Credit,
+    /// A limit that was set on this key alone: until somebody raises it.
+    Key,
+}
+
+impl Span {
+    /// Its name in the configuration, in messages and in metrics.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Minute => "minute",
+            Self::Concurrency => "concurrency",
+            Self::Hours => "hours",
+            Self::Day => "day",
+            Self::Month => "month",
+            Self::Credit => "credit",
+            Self::Key => "key",
+        }
+    }
+
+    /// Whether the limit refills within minutes, so that a document may wait for it.
+    #[must_use]
+    pub fn refills_soon(self) -> bool {
+        matches!(self, Self::Minute | Self::Concurrency)
     }
 }
 

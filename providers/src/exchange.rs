@@ -347,6 +347,7 @@ pub(crate) fn no_reply(host: &str, fault: &Fault, redactor: &Redactor<'_>) -> Er
     let message = redactor.clean(&format!("no {what} {host}: {reason}"));
     Error {
         kind: *kind,
+        span: None,
         message,
         retry_after: None,
         charged: *charged,

@@ -103,7 +103,7 @@ pub use bounds::Bounds;
 pub use call::{BoxFuture, Completion, Document, Finish, Request, StopReason};
 pub use dialect::Dialect;
 pub use embedding::{Embedded, EmbeddingRequest};
-pub use error::{Charged, Error, Kind};
+pub use error::{Charged, Error, Kind, Span};
 pub use google::ApplicationDefault;
 pub use key::{Key, KeySource};
 pub use observed::{Observed, Window};

@@ -144,6 +144,7 @@ impl<'a> Context<'a> {
         let message = self.redactor.clean(&format!("{}{call}: {text}", self.provider));
         Error {
             kind,
+            span: None,
             message,
             retry_after,
             charged,

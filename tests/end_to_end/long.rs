@@ -231,8 +231,9 @@ async fn a_folder_of_everything() {
         assert!(message.contains(reason), "{id}: {message}");
     }
     let missing =
-        |name: &str| fleet.lines(&format!("out/results/{name}.json"))[0]["missing_pages"].clone();
-    assert_eq!(missing("good-001.pdf"), json!([2]), "the picture");
+        |name: &str| fleet.lines(&format!("out/results/{name}.json"))[0]["left_out"].clone();
+    let picture = json!({"pages_without_text": {"count": 1, "places": [{"page": 2}]}});
+    assert_eq!(missing("good-001.pdf"), picture);
     assert_eq!(missing("good-000.txt"), Value::Null);
     fleet.stop().await;
 }

@@ -206,6 +206,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: None,
+            span: None,
             observed: Box::default(),
         }
     }

@@ -393,6 +393,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: Some(status),
+            span: None,
             observed: Box::default(),
         }
     }

@@ -192,6 +192,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: Some(529),
+            span: None,
             observed: Box::default(),
         }
     }

@@ -114,6 +114,7 @@ mod tests {
             retry_after: None,
             charged: Charged::No,
             status: Some(404),
+            span: None,
             observed: Box::default(),
         }
     }

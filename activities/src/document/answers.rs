@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use tidegate_documents::LeftOut;
 use tidegate_types::ModelId;
 use tracing::warn;
 
@@ -56,9 +57,9 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     completed_at: String,
-    /// [`Version::missing_pages`]: what was sent is not made of the document again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    missing_pages: Vec<usize>,
+    /// [`Version::left_out`]: what was sent is not made of the document again.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    left_out: LeftOut,
 }
 
 impl Answers {
@@ -87,7 +88,7 @@ impl Answers {
                 return None;
             }
         };
-        let version = Version { missing_pages: answer.missing_pages.clone(), ..version.clone() };
+        let version = Version { left_out: answer.left_out.clone(), ..version.clone() };
         Some(answer.result(document.clone()).answering(question, version))
     }
 
@@ -135,7 +136,7 @@ impl Answer {
             output_tokens: result.output_tokens,
             cost_usd: result.cost_usd,
             completed_at: result.completed_at.clone(),
-            missing_pages: result.version.missing_pages.clone(),
+            left_out: result.version.left_out.clone(),
         }
     }
 

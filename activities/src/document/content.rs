@@ -187,7 +187,7 @@ pub(crate) async fn extract(
         // All of its pages go as pictures: none is missing.
         Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
         Ok(read) => {
-            version.missing_pages = read.missing_pages;
+            version.left_out = read.left_out;
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
                 false => {

@@ -1,6 +1,7 @@
 //! Which version of a document was read, and what of it could not be.
 
 use serde::{Deserialize, Serialize};
+use tidegate_documents::LeftOut;
 
 use crate::{fingerprint::Fingerprint, storage::Stamp};
 
@@ -14,10 +15,9 @@ pub struct Version {
     /// What the store said of these bytes; records have none.
     #[serde(rename = "source", default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
-    /// Numbers, from 1, of its pages of which something is missing from the text that was sent:
-    /// pictures, damaged pages. Of an EPUB, its chapters.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing_pages: Vec<usize>,
+    /// What of it is not in the text that was sent.
+    #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
+    pub left_out: LeftOut,
 }
 
 impl Version {

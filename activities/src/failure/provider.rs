@@ -107,10 +107,12 @@ pub(crate) fn provider_failure(kind: Kind) -> FailureType {
     match kind {
         Kind::RateLimited => FailureType::RateLimited,
         Kind::Overloaded => FailureType::Overloaded,
-        Kind::Transient | Kind::Timeout => FailureType::Transient,
+        Kind::Transient | Kind::Timeout | Kind::Unreachable => FailureType::Transient,
         Kind::QuotaExhausted => FailureType::QuotaExhausted,
         Kind::Unauthorized => FailureType::Unauthorized,
-        Kind::InvalidRequest | Kind::UnknownModel => FailureType::InvalidRequest,
+        Kind::InvalidRequest | Kind::UnknownModel | Kind::Unsupported | Kind::OutputCapTooLarge => {
+            FailureType::InvalidRequest
+        }
         Kind::TooLarge => FailureType::TooLarge,
         Kind::ContentRefused => FailureType::ContentRefused,
         Kind::InvalidOutput => FailureType::InvalidOutput,

@@ -22,6 +22,7 @@ fn error(kind: Kind) -> providers::Error {
         retry_after: None,
         charged: providers::Charged::No,
         status: None,
+        span: None,
         observed: Box::default(),
     }
 }
@@ -270,6 +271,9 @@ fn a_kind_has_the_name_of_its_failure() {
         Kind::Unauthorized,
         Kind::InvalidRequest,
         Kind::UnknownModel,
+        Kind::Unsupported,
+        Kind::OutputCapTooLarge,
+        Kind::Unreachable,
         Kind::TooLarge,
         Kind::ContentRefused,
         Kind::InvalidOutput,

@@ -106,6 +106,7 @@ pub fn whole(answer: &str) -> Result<Completion, Error> {
 pub fn fails(kind: Kind, charged: Charged) -> Result<Completion, Error> {
     Err(Error {
         kind,
+        span: None,
         message: "max_tokens: 400 > 128".to_owned(),
         retry_after: None,
         charged,

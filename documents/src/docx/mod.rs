@@ -9,7 +9,7 @@ mod styles;
 use std::collections::BTreeSet;
 
 use crate::{
-    format::Format, limits::Limits, package::Package, unreadable::Unreadable, xml::Element,
+    extract::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
 };
 use body::{Body, Notes};
 use embedded::{Embedded, TextOf};
@@ -17,13 +17,10 @@ use embedded::{Embedded, TextOf};
 /// The main part's usual name; the archive may say another.
 const MAIN: &str = "word/document.xml";
 
-/// `depth` counts the documents that this one lies in, `text_of` reads those that lie in it.
-pub(crate) fn extract(
-    bytes: &[u8],
-    limits: &Limits,
-    depth: usize,
-    text_of: &TextOf<'_>,
-) -> Result<String, Unreadable> {
+/// The text of all parts that a reader of the document sees.
+pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
+    let (limits, depth) = (context.limits, context.depth);
+    let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let mut package = Package::open(bytes, Format::Docx, limits)?;
     let mut embedded = Embedded { limits, depth, text_of, read: 0 };
     let main = package.main(MAIN)?;
@@ -91,7 +88,11 @@ fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{extract::extract_within, xml};
+    use crate::{
+        left_out::Tally,
+        limits::{Deadline, Limits},
+        xml,
+    };
 
     pub(super) fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
         use std::io::Write;
@@ -101,10 +102,9 @@ mod tests {
             archive.write_all(text.as_bytes()).unwrap();
         }
         let bytes = archive.finish().unwrap().into_inner();
-        extract(&bytes, &Limits::default(), 0, &|bytes, name, depth| {
-            let read = extract_within(bytes, name, &Limits::default(), depth);
-            read.map(|read| read.text)
-        })
+        let (limits, tally) = (Limits::default(), Tally::default());
+        let deadline = Deadline::of(&limits);
+        extract(&bytes, &Context { limits: &limits, deadline, depth: 0, tally: &tally })
     }
 
     fn body(xml: &str) -> String {

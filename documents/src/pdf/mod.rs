@@ -19,9 +19,7 @@ use hayro_interpret::{
 };
 
 use crate::{
-    format::Format,
-    limits::{Deadline, Limits},
-    pictures::Picture,
+    extract::Context, format::Format, left_out::Kind, limits::Limits, pictures::Picture,
     unreadable::Unreadable,
 };
 
@@ -35,9 +33,6 @@ pub(crate) struct Pages {
     pub(crate) text: String,
     /// How many pages there are, with those that cannot be read.
     pub(crate) count: usize,
-    /// Numbers, from 1, of the pages of which something is missing from the text: pictures without
-    /// text, pages that are damaged, letters that nothing says the meaning of.
-    pub(crate) missing: Vec<usize>,
     /// Pages that were drawn because something is missing from their text, in their order. The
     /// text says where each of them belongs.
     pub(crate) pictures: Vec<Picture>,
@@ -45,11 +40,8 @@ pub(crate) struct Pages {
 
 /// Reads what can be read: a damaged page costs itself alone, and a damaged table of contents is
 /// made anew from the objects that are found.
-pub(crate) fn extract(
-    bytes: &[u8],
-    limits: &Limits,
-    deadline: Deadline,
-) -> Result<Pages, Unreadable> {
+pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unreadable> {
+    let Context { limits, deadline, tally, .. } = *context;
     let damaged = |reason: &str| Unreadable::damaged(Format::Pdf, reason);
     let file = catch_unwind(|| Pdf::new(bytes.to_vec()))
         .map_err(|_| damaged("its parser failed"))?
@@ -61,8 +53,12 @@ pub(crate) fn extract(
             LoadPdfError::Invalid => damaged("it has no pages"),
         })?;
     let mut numbers = tree::present(&file);
-    let mut missing = numbers.missing(file.pages().len());
-    let count = file.pages().len() + missing.len();
+    let absent = numbers.missing(file.pages().len());
+    let count = file.pages().len() + absent.len();
+    let mut missing = absent.len();
+    for number in absent {
+        tally.on_page(Kind::UnreadPages, 1, number);
+    }
     if count == 0 {
         return Err(damaged("it has no pages"));
     }
@@ -103,7 +99,9 @@ pub(crate) fn extract(
                     let note = format!("[Page {number}: picture {}]", pictures.len());
                     append(&mut text, &note);
                 } else if shows_more || glyphs::is_damaged(page) {
-                    missing.push(number);
+                    missing += 1;
+                    let kind = if shows_more { Kind::PagesWithoutText } else { Kind::UnreadPages };
+                    tally.on_page(kind, 1, number);
                 }
                 says |= !words.is_empty() || seen_page;
                 append(&mut text, &words);
@@ -112,7 +110,8 @@ pub(crate) fn extract(
             Err(_) => {
                 // It may have been left half done.
                 cache = InterpreterCache::new();
-                missing.push(number);
+                missing += 1;
+                tally.on_page(Kind::UnreadPages, 1, number);
             }
         }
         if text.len() > limits.text_bytes {
@@ -126,10 +125,9 @@ pub(crate) fn extract(
     if says {
         let attached = catch_unwind(AssertUnwindSafe(|| attachments::named(&file)));
         append(&mut text, &attached.ok().flatten().unwrap_or_default());
-        missing.sort_unstable();
-        return Ok(Pages { text, count, missing, pictures });
+        return Ok(Pages { text, count, pictures });
     }
-    if missing.len() > blank {
+    if missing > blank {
         return Err(damaged("none of its pages can be read"));
     }
     Err(Unreadable::NoTextLayer { pages: count })

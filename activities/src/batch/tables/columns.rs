@@ -319,7 +319,7 @@ mod tests {
         let plain = json!({"id": "a.md", "uri": "file:///a.md", "model": "anthropic:claude-sonnet-5", "answer": "Tides.",
             "stop_reason": "end_turn", "finish": "complete", "input_tokens": 10, "cached_input_tokens": 0,
             "output_tokens": 5, "cost_usd": 0.25, "provider_calls": 1, "completed_at": "2026-11-22T10:00:00.500Z",
-            "source": {"size": 3, "modified": "2026-11-22T09:00:00Z"}, "missing_pages": [2]});
+            "source": {"size": 3, "modified": "2026-11-22T09:00:00Z"}, "left_out": {"unread_pages": {"count": 1, "places": [{"page": 2}]}}});
         let with = |more: Value| {
             let mut object = plain.clone();
             object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
