@@ -68,6 +68,9 @@ pub mod tokens;
 pub mod unreadable;
 mod xml;
 
+/// Counts the changes that let a parser make other text of the same bytes.
+pub const READER_VERSION: u32 = 1;
+
 /// Whether pages of PDFs are drawn where [`Limits::page_pictures`] asks for it.
 pub const DRAWS_PAGES: bool = cfg!(feature = "pages");
 

@@ -13,6 +13,7 @@ mod together;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_types::{ModelId, Spend, spend::rounded_usd};
 use tidegate_workflows::contract::{Finish, Finished, Progress};
 
@@ -21,6 +22,7 @@ use self::{
     gather::{Gathering, time},
 };
 pub use self::{
+    counted::LeftOutTotal,
     given_up::{GivenUp, Kind},
     said::{Said, Sentence},
 };
@@ -73,6 +75,9 @@ pub struct Report {
     pub given_up: GivenUp,
     /// Everything under `results/`, results of earlier runs included, by the model that answered.
     pub models: BTreeMap<ModelId, ModelTotals>,
+    /// What of the documents of these results was not in the text that was sent, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_out: BTreeMap<LeftOut, LeftOutTotal>,
     /// Of these results, those whose provider gave a reason for their end that is not known here,
     /// by its own word: whether they are whole is not known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -153,6 +158,7 @@ pub async fn finish(storage: &Storage, finish: &Finish) -> Result<Finished, Fail
         temporal_actions: actions::taken(&finish.plan, &spend, duration_seconds),
         forecast: stored.and_then(|stored| stored.forecast),
         models: answered.models.iter().map(|(id, sum)| (id.clone(), (*sum).into())).collect(),
+        left_out: answered.left_out.clone(),
         unknown_stop_reasons: answered.unknown_stop_reasons.clone(),
         missing: finished.missing,
         first_missing: finished.first_missing.clone(),

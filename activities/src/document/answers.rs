@@ -60,6 +60,9 @@ struct Answer {
     /// [`Version::left_out`]: what was sent is not made of the document again.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     left_out: LeftOut,
+    /// [`Version::reader`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reader: Option<u32>,
 }
 
 impl Answers {
@@ -88,7 +91,8 @@ impl Answers {
                 return None;
             }
         };
-        let version = Version { left_out: answer.left_out.clone(), ..version.clone() };
+        let version =
+            Version { left_out: answer.left_out.clone(), reader: answer.reader, ..version.clone() };
         Some(answer.result(document.clone()).answering(question, version))
     }
 
@@ -137,6 +141,7 @@ impl Answer {
             cost_usd: result.cost_usd,
             completed_at: result.completed_at.clone(),
             left_out: result.version.left_out.clone(),
+            reader: result.version.reader,
         }
     }
 

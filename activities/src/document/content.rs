@@ -188,6 +188,7 @@ pub(crate) async fn extract(
         Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
         Ok(read) => {
             version.left_out = read.left_out;
+            version.reader = (!is_plain).then_some(tidegate_documents::READER_VERSION);
             match read.pictures.is_empty() {
                 true => Content::Text(read.text),
                 false => {

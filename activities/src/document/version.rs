@@ -15,6 +15,9 @@ pub struct Version {
     /// What the store said of these bytes; records have none.
     #[serde(rename = "source", default, skip_serializing_if = "Option::is_none")]
     pub stamp: Option<Stamp>,
+    /// The version of the reader that made its text, where it took a parser.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<u32>,
     /// What of it is not in the text that was sent.
     #[serde(default, skip_serializing_if = "LeftOut::is_empty")]
     pub left_out: LeftOut,

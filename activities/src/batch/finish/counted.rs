@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tidegate_documents::left_out::Kind as LeftOut;
 use tidegate_providers::Finish as Ending;
 use tidegate_types::{DocumentId, ModelId, Spend};
 use tidegate_workflows::contract::{Finished, Progress};
@@ -54,6 +55,15 @@ impl Counted {
     }
 }
 
+/// How many documents leave something out in one way, and how much in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutTotal {
+    /// Documents.
+    pub documents: u64,
+    /// The sum of their counts.
+    pub count: u64,
+}
+
 /// What the results say of those who answered.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Answered {
@@ -61,6 +71,9 @@ pub(super) struct Answered {
     pub(super) models: BTreeMap<ModelId, (u64, Spend)>,
     /// Results with an unknown reason for their end, by the provider's word.
     pub(super) unknown_stop_reasons: BTreeMap<String, u64>,
+    /// What of their documents was not sent, by kind.
+    #[serde(default)]
+    pub(super) left_out: BTreeMap<LeftOut, LeftOutTotal>,
     /// When the answers of this batch came.
     #[serde(default)]
     pub(super) course: Course,
@@ -73,6 +86,11 @@ impl Answered {
     pub(super) fn add(&mut self, result: &DocumentResult) {
         if result.finish == Some(Ending::Unknown) {
             *self.unknown_stop_reasons.entry(result.stop_reason.clone()).or_default() += 1;
+        }
+        for (kind, left_out) in result.version.left_out.iter() {
+            let total = self.left_out.entry(kind).or_default();
+            total.documents += 1;
+            total.count = total.count.saturating_add(left_out.count);
         }
         let (documents, sum) = self.models.entry(result.model.clone()).or_default();
         *documents += 1;

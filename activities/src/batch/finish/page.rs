@@ -162,6 +162,16 @@ fn models(report: &Report) -> Markup {
                 td .number { (count(sum.output_tokens)) } td .number { (sum.cost_usd.map_or_else(|| "unknown".to_owned(), |usd| format!("${usd:.4}"))) }
             } } }
         } }
+        @if !report.left_out.is_empty() {
+            h2 { "What of the documents was not sent" }
+            div .scroll { table {
+                thead { tr { th { "kind" } th .number { "documents" } th .number { "count" } } }
+                tbody { @for (kind, total) in &report.left_out { tr {
+                    td { (kind.as_str().replace('_', " ")) }
+                    td .number { (count(total.documents)) } td .number { (count(total.count)) }
+                } } }
+            } }
+        }
         @if !report.unknown_stop_reasons.is_empty() {
             p { "Answers that ended for a reason that is not known here: "
                 @for (reason, answers) in &report.unknown_stop_reasons { (reason) " × " (count(*answers)) " " } }
@@ -223,6 +233,10 @@ mod tests {
             first_missing: Vec::new(),
             given_up,
             models: BTreeMap::from([("a:b".parse().unwrap(), Default::default())]),
+            left_out: BTreeMap::from([(
+                tidegate_documents::left_out::Kind::HiddenText,
+                super::super::LeftOutTotal { documents: 1, count: 1_200 },
+            )]),
             unknown_stop_reasons: BTreeMap::new(),
         };
         let course = Course { step: 10, answers: vec![600, 0, 602] };
@@ -237,6 +251,7 @@ mod tests {
             "<div>1 × &lt;script&gt;</div><div>1 × too long</div>",
             "a.pdf, &lt;b&gt;.pdf",
             "<p>at the full price</p>",
+            "<td>hidden text</td><td class=\"number\">1</td><td class=\"number\">1,200</td>",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
