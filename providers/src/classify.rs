@@ -64,7 +64,8 @@ pub(crate) fn is_about_the_model(status: u16, envelope: &Envelope) -> bool {
 
 /// The kind by status alone.
 ///
-/// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs. 520 to 527 are
+/// 503 means overload at every vendor. 408 and 409 are retried by the vendors' SDKs;
+/// 421 and 425 ask for another connection and a later moment. 520 to 527 are
 /// Cloudflare's words for a broken origin, 524 for one that took too long. 529 is Anthropic's
 /// overload. A redirect means a wrong base URL.
 pub(crate) fn by_status(status: u16) -> Kind {
@@ -72,7 +73,8 @@ pub(crate) fn by_status(status: u16) -> Kind {
         401 | 403 => Kind::Unauthorized,
         402 => Kind::QuotaExhausted,
         413 => Kind::TooLarge,
-        408 | 409 | 499 => Kind::Transient,
+        408 | 409 | 421 | 425 | 499 => Kind::Transient,
+        405 => Kind::Unsupported,
         429 => Kind::RateLimited,
         503 | 529 => Kind::Overloaded,
         504 | 524 => Kind::Timeout,

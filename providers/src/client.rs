@@ -105,7 +105,10 @@ impl ReplyReader {
     /// What the reply to a call means.
     pub(crate) fn read(&self, reply: &Reply, redactor: Redactor<'_>) -> Result<Completion, Error> {
         let (body, context) = self.success(reply, redactor)?;
-        (self.protocol.read)(&body, reply, context)
+        let completion = (self.protocol.read)(&body, reply, context)?;
+        // No prompt has no tokens: such counts are not known, and are charged as reserved.
+        let usage = completion.usage.filter(|usage| usage.input() > 0);
+        Ok(Completion { usage, ..completion })
     }
 
     /// What a success says, without an error inside.
@@ -138,6 +141,10 @@ impl ReplyReader {
         let redactor = Redactor::of_texts(&self.key, request.texts);
         let (body, context) = self.success(reply, redactor)?;
         let Some((vectors, usage)) = (embeds.read)(&body) else {
+            if body.get("data").or_else(|| body.get("embeddings")).is_some_and(Value::is_array) {
+                let text = "an embedding is empty or holds what is no number";
+                return Err(context.no_answer(reply, Kind::InvalidOutput, text, Charged::Unknown));
+            }
             return Err(
                 context.unreadable(reply, "it is no list of embeddings (is base-url right?)")
             );
@@ -145,9 +152,9 @@ impl ReplyReader {
         let length = vectors.first().map_or(0, Vec::len);
         let (asked, came) = (request.texts.len(), vectors.len());
         let wrong = if came != asked {
-            Some((Kind::Transient, format!("{came} embeddings came for {asked} texts")))
+            Some((Kind::InvalidOutput, format!("{came} embeddings came for {asked} texts")))
         } else if vectors.iter().any(|vector| vector.len() != length) {
-            Some((Kind::Transient, "the embeddings are not of one length".to_owned()))
+            Some((Kind::InvalidOutput, "the embeddings are not of one length".to_owned()))
         } else {
             request.dimensions.filter(|wanted| *wanted as usize != length).map(|wanted| {
                 let text = format!(

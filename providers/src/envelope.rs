@@ -22,6 +22,10 @@ const INNER: [&str; 9] =
 pub(crate) struct Envelope {
     /// `code`, `error_code`, and Google's `reason` and `quotaId`: the exact names.
     pub(crate) codes: Vec<String>,
+    /// Codes that are numbers, as some vendors have them: "1113".
+    pub(crate) numbers: Vec<String>,
+    /// When a limit refills, as a header says it that a gateway passes on within the body.
+    pub(crate) reset: Option<String>,
     /// `type`, Google's `status` and AWS's `__type`: the classes.
     pub(crate) types: Vec<String>,
     /// For people.
@@ -107,6 +111,12 @@ impl Envelope {
                 let text = |name| fields.get(name).and_then(Value::as_str);
                 self.retry_delay =
                     self.retry_delay.take().or_else(|| text("retryDelay").map(str::to_owned));
+                let reset =
+                    fields.get("headers").and_then(|headers| headers.get("X-RateLimit-Reset"));
+                self.reset = self.reset.take().or_else(|| match reset? {
+                    Value::String(text) => Some(text.clone()),
+                    number => number.as_u64().map(|number| number.to_string()),
+                });
                 let original = fields.get("originalStatusCode").and_then(Value::as_u64);
                 self.original_status =
                     self.original_status.or_else(|| u16::try_from(original?).ok());
@@ -123,7 +133,7 @@ impl Envelope {
     }
 
     fn code(&mut self, code: &Value) {
-        let number = match code {
+        let number: Option<u64> = match code {
             Value::Number(number) => number.as_u64(),
             Value::String(text) => match text.parse() {
                 Ok(number) => Some(number),
@@ -134,6 +144,7 @@ impl Envelope {
             },
             _ => None,
         };
+        self.numbers.extend(number.map(|number| number.to_string()));
         self.status = self.status.or_else(|| {
             number
                 .and_then(|number| u16::try_from(number).ok())

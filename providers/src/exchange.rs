@@ -100,7 +100,7 @@ impl Reply {
         if self.cut.is_some() {
             return Err("it is not whole");
         }
-        serde_json::from_slice(&self.body).map_err(|_| "it is not JSON")
+        crate::json::lenient(&self.body).ok_or("it is not JSON")
     }
 }
 
@@ -325,6 +325,9 @@ pub(crate) struct Fault {
 impl Fault {
     /// Before a connection stands, nothing can have been sent; after that it is not known.
     pub(crate) fn of(error: &reqwest::Error) -> Self {
+        if let Some(reason) = unreachable(error) {
+            return Self { kind: Kind::Unreachable, charged: Charged::No, reason };
+        }
         let (kind, charged) = match error {
             error if error.is_connect() => (Kind::Transient, Charged::No),
             error if error.is_builder() => (Kind::InvalidRequest, Charged::No),
@@ -337,6 +340,36 @@ impl Fault {
         };
         Self { kind, charged, reason }
     }
+}
+
+/// Why no connection can come about as it is configured, and what to look at; `None` for what passes.
+/// Of TLS and names, the libraries tell by their text alone (hyper-util 0.1, rustls 0.23).
+fn unreachable(error: &reqwest::Error) -> Option<String> {
+    if !error.is_connect() || error.is_timeout() {
+        return None;
+    }
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let refused = inner
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused);
+        let said = inner.to_string().to_ascii_lowercase();
+        let says = |part| said.contains(part);
+        let why = if refused {
+            "it was refused: nothing listens at this address (is base-url right, and is the server up?)"
+        } else if says("dns error") {
+            "there is no host of this name (is base-url right?)"
+        } else if says("certificate") {
+            "its certificate is not trusted (is base-url right? is the authority that signed it known to this system?)"
+        } else if says("corrupt message") || says("invalidcontenttype") {
+            "it speaks no TLS there (should base-url begin with http://?)"
+        } else {
+            cause = inner.source();
+            continue;
+        };
+        return Some(format!("{why}: {}", root_cause(error)));
+    }
+    None
 }
 
 /// A fault as the failure of a call to `host`.

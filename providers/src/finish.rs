@@ -1,12 +1,15 @@
 //! How an answer ended: each vendor's own words, in one table a vendor, made into what they mean.
 //!
-//! A vendor's table stands in its `response.rs`, and each row names its source. A word that is in
-//! no table is kept as it is ([`StopReason::Other`]): it says nothing about the answer.
+//! A vendor's table stands in its `response.rs`, and each row names its source. Gateways pass the
+//! words of other vendors on, so that a word is looked for in all tables. A word that is in no table is kept as it is ([`StopReason::Other`]): it says nothing about the answer.
 
 use crate::{
+    anthropic::response as anthropic,
     call::StopReason,
     error::{Charged, Error, Kind},
     exchange::Reply,
+    gemini::response as gemini,
+    openai::response as openai,
     refusal::Context,
 };
 
@@ -34,6 +37,24 @@ fn ending(table: &[Row], word: &str) -> Option<Ending> {
     table.iter().find_map(|(known, ending, _)| (*known == word).then_some(*ending))
 }
 
+/// Zhipu's words, and those of gateways that put their own into OpenAI's field.
+const ELSEWHERE: &[Row] = &[
+    ("sensitive", Ending::Refused, "https://docs.bigmodel.cn/api-reference"),
+    ("network_error", Ending::Failed(Kind::Transient), "https://docs.bigmodel.cn/api-reference"),
+    (
+        "content_filtered",
+        Ending::Refused,
+        "https://docs.aws.amazon.com/bedrock/latest/APIReference",
+    ),
+];
+
+/// A word of another dialect, which a gateway has passed on, in any case of its letters.
+fn shared(word: &str) -> Option<Ending> {
+    let tables = [ELSEWHERE, openai::ENDINGS, anthropic::ENDINGS, gemini::ENDINGS];
+    let is = |known: &str| known.eq_ignore_ascii_case(word);
+    tables.into_iter().flatten().find_map(|(known, ending, _)| is(known).then_some(*ending))
+}
+
 /// Why the model stopped, where that leaves an answer.
 ///
 /// # Errors
@@ -45,7 +66,8 @@ pub(crate) fn read<'c>(
     context: Context<'c>,
     charged: Charged,
 ) -> Result<(StopReason, Context<'c>), Error> {
-    let Some((word, ending)) = word.and_then(|word| Some((word, ending(table, word)?))) else {
+    let known = |word| ending(table, word).or_else(|| shared(word));
+    let Some((word, ending)) = word.and_then(|word| Some((word, known(word)?))) else {
         return Ok((StopReason::other(word), context));
     };
     let (kind, text) = match ending {

@@ -7,7 +7,104 @@ pub(crate) fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
 
-/// A count; absent, negative or broken is `None`.
+/// A count, also as a float or a text; absent, negative or broken is `None`.
 pub(crate) fn count(value: &Value, path: &[&str]) -> Option<u64> {
-    path.iter().try_fold(value, |value, name| value.get(name))?.as_u64()
+    path.iter().try_fold(value, |value, name| value.get(name)).and_then(|value| match value {
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    })
+}
+
+fn whole(number: f64) -> Option<u64> {
+    // Far below 2^53: exact.
+    let is_count = number.fract() == 0.0 && (0.0..1e15).contains(&number);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number within the range of u64"
+    )]
+    is_count.then_some(number as u64)
+}
+
+/// A body as JSON. What some servers write beside a good answer does not cost it: half a surrogate
+/// becomes U+FFFD, `NaN` and `Infinity` become null, and bytes that are no UTF-8 U+FFFD.
+pub(crate) fn lenient(body: &[u8]) -> Option<Value> {
+    if let Ok(value) = serde_json::from_slice(body) {
+        return Some(value);
+    }
+    serde_json::from_str(&mended(&String::from_utf8_lossy(body))).ok()
+}
+
+fn mended(text: &str) -> String {
+    let (mut mended, mut rest, mut in_string) = (String::with_capacity(text.len()), text, false);
+    while let Some(c) = rest.chars().next() {
+        let (from, to) = match (in_string, c) {
+            (true, '\\') => escape(rest),
+            (false, 'N') if rest.starts_with("NaN") => (3, "null"),
+            (false, 'I') if rest.starts_with("Infinity") => (8, "null"),
+            (false, '-') if rest.starts_with("-Infinity") => (9, "null"),
+            _ => (c.len_utf8(), &rest[..c.len_utf8()]),
+        };
+        in_string ^= c == '"';
+        mended.push_str(to);
+        rest = rest.get(from..).unwrap_or_default();
+    }
+    mended
+}
+
+/// How long an escape at the beginning is, and what stands for it.
+fn escape(text: &str) -> (usize, &str) {
+    let unit = |text: &str| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let length = match unit(text) {
+        None => 1 + text.chars().nth(1).map_or(0, char::len_utf8),
+        Some(0xD800..=0xDBFF) if text.get(6..).and_then(unit).is_some_and(is_low) => 12,
+        Some(0xD800..=0xDFFF) => return (6, "\\ufffd"),
+        Some(_) => 6,
+    };
+    (length, text.get(..length).unwrap_or(text))
+}
+
+fn is_low(unit: u16) -> bool {
+    (0xDC00..=0xDFFF).contains(&unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn counts_are_read_as_they_come() {
+        let body = json!({"a": 60, "b": 60.0, "c": "60", "d": 1.5, "e": -1, "f": "-1", "g": null});
+        let counts = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| count(&body, &[name]));
+        assert_eq!(counts, [Some(60), Some(60), Some(60), None, None, None, None, None]);
+    }
+
+    #[test]
+    fn what_stands_beside_an_answer_does_not_cost_it() {
+        let cases = [
+            (r#"{"a": NaN, "b": [-Infinity, Infinity]}"#, json!({"a": null, "b": [null, null]})),
+            (r#"{"a": "NaN \" NaN"}"#, json!({"a": "NaN \" NaN"})),
+            (r#"{"a": "x\ud83d"}"#, json!({"a": "x\u{fffd}"})),
+            (r#"{"a": "\ude00\ud83d\ude00\\ud83d"}"#, json!({"a": "\u{fffd}\u{1f600}\\ud83d"})),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(lenient(text.as_bytes()), Some(expected), "{text}");
+        }
+        assert_eq!(lenient(b"{\"a\": \"\xff\"}"), Some(json!({"a": "\u{fffd}"})));
+        assert_eq!(lenient(b"{"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_it_panic(text in r#"[\\"uNaNdD8c0-9{}:,é-]{0,60}"#) {
+            lenient(text.as_bytes());
+        }
+    }
 }

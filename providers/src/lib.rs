@@ -68,6 +68,9 @@ pub mod probe;
 pub mod prompt;
 pub mod provider;
 pub mod registry;
+#[cfg(test)]
+mod replies;
+mod rules;
 pub mod schema;
 pub mod secret;
 pub mod settings;

@@ -9,7 +9,7 @@ use crate::{
     exchange::{Cut, Reply},
     message::Redactor,
     observed::Observed,
-    wait_hint,
+    rules, wait_hint,
 };
 
 /// What an error's text and classification need besides the reply.
@@ -92,8 +92,11 @@ impl<'a> Context<'a> {
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
         let hint = wait_hint::read(&reply.headers, envelope, wait_hint::clock(&reply.headers));
         let by_type = || self.classifier.by_type(status, envelope);
+        let rule = rules::find(status, envelope, hint);
         let kind = if self.is_configured_to_retry(status, envelope) {
             Kind::Transient
+        } else if let Some((kind, _)) = rule {
+            kind
         } else {
             self.classifier.by_code(status, envelope).unwrap_or_else(|| {
                 obey_should_retry(
@@ -104,6 +107,8 @@ impl<'a> Context<'a> {
                 )
             })
         };
+        let named = rule.filter(|(known, _)| *known == kind).and_then(|(_, span)| span);
+        let span = named.or_else(|| rules::span(kind, status, envelope));
         let retry_after = hint.filter(|_| kind.is_retryable() || kind == Kind::QuotaExhausted);
         let name = envelope
             .codes
@@ -112,13 +117,9 @@ impl<'a> Context<'a> {
             .map_or_else(String::new, |name| format!(" {name}"));
         let said =
             envelope.messages.first().map_or_else(String::new, |message| format!(": {message}"));
-        self.error(
-            reply,
-            kind,
-            &format!("status {status}{name}{said}"),
-            retry_after,
-            charged(kind, status),
-        )
+        let text = format!("status {status}{name}{said}");
+        let error = self.error(reply, kind, &text, retry_after, charged(kind, status));
+        Error { span, ..error }
     }
 
     fn is_configured_to_retry(&self, status: u16, envelope: &Envelope) -> bool {

@@ -9,11 +9,12 @@
 //! | `retry-after` | decimal number, seconds; or an HTTP date |
 //! | `RetryInfo.retryDelay` in the body | protobuf duration: "26s", "45.578569677s" |
 //! | `x-amz-retry-after` | decimal number, milliseconds |
-//! | message | "try again in 41.724s", "retry in 6m0s", "retry after 7 seconds" |
+//! | message | "try again in 41.724s", "retry in 6m0s", "after 7 seconds", "wait 7 seconds" |
 //! | message | "regain access on 2026-12-01 at 00:00 UTC" |
+//! | `x-ratelimit-reset`, as a header or within the body | seconds or milliseconds since 1970 |
 //!
-//! Reset headers are no hints: they tell the time until a limit is full again, which is much longer
-//! than the time until the next call fits.
+//! Other reset headers are no hints: they tell the time until a limit is full again, which is much
+//! longer than the time until the next call fits.
 
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ pub(crate) fn read(
         .or_else(|| decimal(envelope.retry_delay.as_deref()?.strip_suffix('s')?, 1.0))
         .or_else(|| decimal(header("x-amz-retry-after")?, 0.001))
         .or_else(|| envelope.messages.iter().find_map(|message| in_message(message, now)))
+        .or_else(|| until(epoch(header("x-ratelimit-reset").or(envelope.reset.as_deref())?)?, now))
 }
 
 /// The provider's clock, as its `date` header tells it; ours without one. Differences of its times
@@ -62,6 +64,16 @@ fn believable(wait: Duration) -> Option<Duration> {
 
 fn http_date(text: &str) -> Option<DateTime<Utc>> {
     httpdate::parse_http_date(text).ok().map(DateTime::from)
+}
+
+/// A time since 1970, in seconds or milliseconds: smaller numbers are no such time.
+fn epoch(text: &str) -> Option<DateTime<Utc>> {
+    let number: i64 = text.split('.').next()?.parse().ok()?;
+    match number {
+        1_000_000_000..100_000_000_000 => DateTime::from_timestamp(number, 0),
+        1_000_000_000_000.. => DateTime::from_timestamp_millis(number),
+        _ => None,
+    }
 }
 
 /// A plain decimal number of `unit` seconds; no sign, no exponent.
@@ -99,7 +111,7 @@ pub(crate) fn units(text: &str) -> Option<Duration> {
 fn in_message(message: &str, now: DateTime<Utc>) -> Option<Duration> {
     // ASCII only, so that positions stay those of the message.
     let lower = message.to_ascii_lowercase();
-    let wait = ["try again in ", "retry in ", "retry after "]
+    let wait = ["try again in ", "retry in ", "after ", "wait "]
         .iter()
         .find_map(|phrase| units(&lower[lower.find(phrase)? + phrase.len()..]))
         .and_then(believable);

@@ -67,7 +67,7 @@ async fn what_never_reached_the_provider_is_not_charged() {
     let error = call(&providers(APIS[0], &url)).await.unwrap_err();
     assert_eq!(
         (error.kind, error.charged, error.status),
-        (Kind::Transient, Charged::No, None),
+        (Kind::Unreachable, Charged::No, None),
         "{error}"
     );
     assert!(

@@ -162,7 +162,7 @@ impl Recent {
 
 /// Whether the provider said nothing of use: it is down, short of capacity, or not there.
 pub(crate) fn is_no_answer(kind: Kind) -> bool {
-    matches!(kind, Kind::Overloaded | Kind::Transient | Kind::Timeout)
+    matches!(kind, Kind::Overloaded | Kind::Transient | Kind::Timeout | Kind::Unreachable)
 }
 
 fn is_of_document(kind: Kind) -> bool {

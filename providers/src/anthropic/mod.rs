@@ -5,7 +5,7 @@ mod errors;
 mod model;
 pub(crate) mod parameters;
 mod request;
-mod response;
+pub(crate) mod response;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 

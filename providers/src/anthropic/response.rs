@@ -17,7 +17,7 @@ const STOP_REASONS: &str =
     "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
 
 /// `stop_reason`.
-pub(super) const ENDINGS: &[Row] = &[
+pub(crate) const ENDINGS: &[Row] = &[
     ("end_turn", Ending::Complete, STOP_REASONS),
     ("stop_sequence", Ending::Sequence, STOP_REASONS),
     ("max_tokens", Ending::Cut, STOP_REASONS),

@@ -5,7 +5,7 @@ mod embeddings;
 mod errors;
 pub(crate) mod parameters;
 mod request;
-mod response;
+pub(crate) mod response;
 
 use http::HeaderMap;
 

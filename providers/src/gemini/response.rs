@@ -18,7 +18,7 @@ const VERTEX: &str = "https://cloud.google.com/vertex-ai/generative-ai/docs/refe
 const SDK: &str = "https://github.com/googleapis/python-genai/blob/main/google/genai/types.py";
 
 /// `finishReason`.
-pub(super) const ENDINGS: &[Row] = &[
+pub(crate) const ENDINGS: &[Row] = &[
     ("STOP", Ending::Complete, GEMINI),
     ("MAX_TOKENS", Ending::Cut, GEMINI),
     ("SAFETY", Ending::Refused, GEMINI),

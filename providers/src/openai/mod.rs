@@ -7,7 +7,7 @@ mod errors;
 mod model;
 pub(crate) mod parameters;
 mod request;
-mod response;
+pub(crate) mod response;
 mod responses;
 
 use http::HeaderMap;

@@ -23,7 +23,7 @@ const TGI: &str =
     "https://github.com/huggingface/text-generation-inference/blob/main/docs/openapi.json";
 
 /// `finish_reason`: OpenAI's own, then those of APIs that are compatible.
-pub(super) const ENDINGS: &[Row] = &[
+pub(crate) const ENDINGS: &[Row] = &[
     ("stop", Ending::Complete, OPENAI),
     ("length", Ending::Cut, OPENAI),
     ("content_filter", Ending::Refused, OPENAI),

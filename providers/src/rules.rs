@@ -1,0 +1,240 @@
+//! What refusals mean in every dialect: codes, types and wording that vendors, servers and gateways
+//! share, in one table. The first row that fits decides, before a vendor's own names do.
+//!
+//! Gateways and compatible servers pass each other's errors on, so that a row belongs to no vendor.
+//! Sources: the vendors' pages of errors (OpenAI, Anthropic, Google, AWS, Zhipu, `DashScope`, `MiniMax`,
+//! xAI, Cohere, Cloudflare, GitHub Models, Azure API Management) and the sources of the servers
+//! (vLLM, `SGLang`, llama.cpp, LM Studio, TGI, Ollama, `LiteLLM`).
+
+use std::time::Duration;
+
+use crate::{
+    envelope::Envelope,
+    error::{Kind, Span},
+};
+
+/// A wait of this length is for no limit of a minute, whatever the reply is called.
+const LONG_WAIT: Duration = Duration::from_secs(3_600);
+
+/// Which replies a row is about, beside what they say.
+#[derive(Debug, Clone, Copy)]
+enum Statuses {
+    /// Whatever the status.
+    Any,
+    /// Refusals of a request: 400, 404, 405, 422.
+    Request,
+    /// Refusals that may be about a limit: 400, 401, 402, 403, 412, 429.
+    Limit,
+    /// 429 alone.
+    TooMany,
+}
+
+impl Statuses {
+    fn hold(self, status: u16) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Request => matches!(status, 400 | 404 | 405 | 422),
+            Self::Limit => matches!(status, 400..=403 | 412 | 429),
+            Self::TooMany => status == 429,
+        }
+    }
+}
+
+/// What a reply says.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    /// A code or type of exactly this name, in any case.
+    Name(&'static str),
+    /// A message that holds all of these, in small letters.
+    Says(&'static [&'static str]),
+}
+
+impl Sign {
+    fn is_in(self, envelope: &Envelope) -> bool {
+        match self {
+            Self::Name(name) => {
+                let is = |given: &String| given.eq_ignore_ascii_case(name);
+                // A code is exact; a type beside it says less.
+                let has_type = envelope.codes.is_empty() && envelope.types.iter().any(is);
+                has_type || envelope.codes.iter().any(is) || envelope.numbers.iter().any(is)
+            }
+            Self::Says(parts) => envelope.says(parts),
+        }
+    }
+}
+
+/// A row: on these statuses, this sign is that kind of failure, of a limit of that span.
+type Row = (Statuses, Sign, Kind, Option<Span>);
+
+const fn spent(span: Span, sign: Sign) -> Row {
+    (Statuses::Limit, sign, Kind::QuotaExhausted, Some(span))
+}
+
+const fn row(statuses: Statuses, sign: Sign, kind: Kind) -> Row {
+    (statuses, sign, kind, None)
+}
+
+use Sign::{Name, Says};
+
+const ROWS: &[Row] = &[
+    // Money: nothing refills it.
+    spent(Span::Credit, Name("billing_not_active")),
+    spent(Span::Credit, Name("account_deactivated")),
+    spent(Span::Credit, Name("insufficient_quota")),
+    spent(Span::Credit, Name("insufficient_user_quota")),
+    spent(Span::Credit, Name("billing_hard_limit_reached")),
+    spent(Span::Credit, Name("credit_limit")),
+    spent(Span::Credit, Name("CreditsError")),
+    spent(Span::Credit, Name("budget_exceeded")),
+    spent(Span::Credit, Name("Arrearage")),
+    spent(Span::Credit, Name("AllocationQuota.FreeTierOnly")),
+    // Zhipu: no balance; MiniMax the same as 1008.
+    spent(Span::Credit, Name("1113")),
+    spent(Span::Credit, Name("1008")),
+    spent(Span::Credit, Says(&["insufficient balance"])),
+    spent(Span::Credit, Says(&["insufficient credit"])),
+    spent(Span::Credit, Says(&["insufficient fund"])),
+    spent(Span::Credit, Says(&["余额不足"])),
+    spent(Span::Credit, Says(&["欠费"])),
+    spent(Span::Credit, Says(&["overdue", "payment"])),
+    spent(Span::Credit, Says(&["credit balance", "too low"])),
+    spent(Span::Credit, Says(&["credit", "depleted"])),
+    spent(Span::Credit, Says(&["credits", "expired"])),
+    spent(Span::Credit, Says(&["requires more credits"])),
+    spent(Span::Credit, Says(&["can only afford"])),
+    spent(Span::Credit, Says(&["credit limit exceeded"])),
+    spent(Span::Credit, Says(&["out of credits"])),
+    spent(Span::Credit, Says(&["any credits"])),
+    spent(Span::Credit, Says(&["used all available credits"])),
+    spent(Span::Credit, Says(&["budget has been exceeded"])),
+    spent(Span::Credit, Says(&["free tier", "exhausted"])),
+    spent(Span::Credit, Says(&["suspended", "balance"])),
+    spent(Span::Credit, Says(&["suspended", "invoice"])),
+    spent(Span::Key, Says(&["key limit exceeded"])),
+    spent(Span::Key, Says(&["key", "total limit"])),
+    // What must not be taken for a context that is too small: the bound on the answer.
+    row(Statuses::Request, Says(&["max_tokens", "is too large"]), Kind::OutputCapTooLarge),
+    row(
+        Statuses::Request,
+        Says(&["max_completion_tokens", "is too large"]),
+        Kind::OutputCapTooLarge,
+    ),
+    row(Statuses::Request, Says(&["max_tokens", "maximum allowed"]), Kind::OutputCapTooLarge),
+    row(Statuses::Request, Says(&["range of max_tokens"]), Kind::OutputCapTooLarge),
+    row(Statuses::Request, Says(&["maximum tokens you requested exceed"]), Kind::OutputCapTooLarge),
+    // The document does not fit.
+    row(Statuses::Any, Name("context_length_exceeded"), Kind::TooLarge),
+    row(Statuses::Any, Name("exceed_context_size_error"), Kind::TooLarge),
+    row(Statuses::Any, Name("tokens_limit_reached"), Kind::TooLarge),
+    row(Statuses::Request, Name("1261"), Kind::TooLarge),
+    row(Statuses::Any, Says(&["contextwindowexceeded"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["context length"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["context size"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["context window"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["exceed", "context limit"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["n_keep", "n_ctx"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["maximum prompt length"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["prompt is too long"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["input is too long"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["too large to process"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["range of input length"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["inputs", "max_new_tokens", "must be <="]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["inputs", "must have less than", "tokens"]), Kind::TooLarge),
+    row(Statuses::Any, Says(&["超长"]), Kind::TooLarge),
+    // Longer limits. After money, which says "monthly" as well.
+    spent(Span::Hours, Name("1308")),
+    spent(Span::Hours, Says(&["hour usage limit"])),
+    spent(Span::Hours, Says(&["hour limit"])),
+    spent(Span::Day, Name("1304")),
+    (Statuses::TooMany, Says(&["per day"]), Kind::QuotaExhausted, Some(Span::Day)),
+    (Statuses::TooMany, Says(&["per-day"]), Kind::QuotaExhausted, Some(Span::Day)),
+    (Statuses::TooMany, Says(&["daily"]), Kind::QuotaExhausted, Some(Span::Day)),
+    (Statuses::TooMany, Says(&["/ day"]), Kind::QuotaExhausted, Some(Span::Day)),
+    (Statuses::TooMany, Says(&["per 86400s"]), Kind::QuotaExhausted, Some(Span::Day)),
+    (Statuses::TooMany, Says(&["24 hours"]), Kind::QuotaExhausted, Some(Span::Day)),
+    spent(Span::Month, Says(&["out of call volume quota"])),
+    spent(Span::Month, Says(&["specified", "usage limits"])),
+    spent(Span::Month, Says(&["monthly", "limit"])),
+    (Statuses::TooMany, Says(&["/ month"]), Kind::QuotaExhausted, Some(Span::Month)),
+    (Statuses::TooMany, Says(&["per month"]), Kind::QuotaExhausted, Some(Span::Month)),
+    // Withheld.
+    row(Statuses::Any, Name("content_filter"), Kind::ContentRefused),
+    row(Statuses::Any, Name("data_inspection_failed"), Kind::ContentRefused),
+    row(Statuses::Any, Name("DataInspectionFailed"), Kind::ContentRefused),
+    row(Statuses::Any, Name("ResponsibleAIPolicyViolation"), Kind::ContentRefused),
+    row(Statuses::Request, Name("1301"), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["content exists risk"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["content filter"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["content management policy"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["inappropriate content"]), Kind::ContentRefused),
+    row(Statuses::Any, Says(&["flagged by moderation"]), Kind::ContentRefused),
+    row(Statuses::Request, Says(&["敏感"]), Kind::ContentRefused),
+    // The model wrote no JSON: another attempt may.
+    row(Statuses::Any, Name("json_validate_failed"), Kind::Transient),
+    // What every document of the batch shares: the model's name, …
+    row(Statuses::Request, Name("DeploymentNotFound"), Kind::UnknownModel),
+    row(Statuses::Request, Name("model_not_available"), Kind::UnknownModel),
+    row(Statuses::Request, Name("1211"), Kind::UnknownModel),
+    row(Statuses::Request, Says(&["模型不存在"]), Kind::UnknownModel),
+    row(Statuses::Request, Says(&["non-serverless model"]), Kind::UnknownModel),
+    // … and what is asked of it.
+    row(Statuses::Request, Name("unsupported_parameter"), Kind::Unsupported),
+    row(Statuses::Request, Name("unsupported_value"), Kind::Unsupported),
+    row(Statuses::Request, Says(&["unsupported parameter"]), Kind::Unsupported),
+    row(Statuses::Request, Says(&["is deprecated for this model"]), Kind::Unsupported),
+    row(Statuses::Request, Says(&["not supported", "this model"]), Kind::Unsupported),
+    row(Statuses::Request, Says(&["unrecognized request argument"]), Kind::Unsupported),
+    row(Statuses::Request, Says(&["on-demand throughput"]), Kind::Unsupported),
+    row(Statuses::Request, Says(&["invalid schema for response_format"]), Kind::Unsupported),
+    row(Statuses::Request, Says(&["method not allowed"]), Kind::Unsupported),
+];
+
+/// What the table says of a refusal; `None` where no row fits. `wait` is what the provider asks for.
+pub(crate) fn find(
+    status: u16,
+    envelope: &Envelope,
+    wait: Option<Duration>,
+) -> Option<(Kind, Option<Span>)> {
+    let fits = |(statuses, sign, ..): &&Row| statuses.hold(status) && sign.is_in(envelope);
+    if let Some((.., kind, span)) = ROWS.iter().find(fits) {
+        return Some((*kind, *span));
+    }
+    let is_long = wait.is_some_and(|wait| wait >= LONG_WAIT);
+    (status == 429 && is_long).then(|| (Kind::QuotaExhausted, wait.map(span_of)))
+}
+
+/// The span of a limit by the time until it refills.
+pub(crate) fn span_of(wait: Duration) -> Span {
+    match wait.as_secs() {
+        0..3_600 => Span::Minute,
+        3_600..21_600 => Span::Hours,
+        21_600..172_800 => Span::Day,
+        _ => Span::Month,
+    }
+}
+
+/// The span of a limit that no row names.
+pub(crate) fn span(kind: Kind, status: u16, envelope: &Envelope) -> Option<Span> {
+    match kind {
+        Kind::RateLimited => {
+            let at_once = envelope.says(&["concurren"])
+                || envelope.says(&["too many connections"])
+                || envelope.says(&["parallel requests"])
+                || envelope.says(&["in flight"]);
+            Some(if at_once { Span::Concurrency } else { Span::Minute })
+        }
+        Kind::QuotaExhausted if status == 402 || status == 412 => Some(Span::Credit),
+        Kind::QuotaExhausted => {
+            let names = || envelope.codes.iter().chain(&envelope.types);
+            let holds = |part: &str| names().any(|name| name.contains(part));
+            if holds("PerDay") || envelope.says(&["per day"]) {
+                Some(Span::Day)
+            } else if holds("spend_limit") || holds("usage_limit") {
+                Some(Span::Month)
+            } else {
+                Some(Span::Credit)
+            }
+        }
+        _ => None,
+    }
+}
