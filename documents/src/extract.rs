@@ -124,6 +124,10 @@ pub(crate) fn extract_within(
             (Cow::Owned(archive::extract(bytes, name, context)?), None)
         }
     };
+    // What lies in another document is counted there.
+    if depth == 0 {
+        tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
+    }
     if text.len() > limits.text_bytes {
         return Err(Unreadable::TooLarge {
             what: "text".into(),

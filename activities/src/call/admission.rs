@@ -94,8 +94,10 @@ impl Sent<'_> {
             attempt.discard(Taken { spend, ..Taken::default() });
         }
         let failure = match error.kind {
-            Kind::Unauthorized => guard.keys.refused(&request.model, &attempt.run, error, key),
-            Kind::UnknownModel => {
+            Kind::Unauthorized => {
+                guard.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
+            }
+            Kind::UnknownModel | Kind::Unsupported => {
                 guard.unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
             }
             _ => Failure::from_provider(error, &attempt.counts()),

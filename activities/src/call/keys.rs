@@ -3,7 +3,8 @@
 //! A 401 condemns a provider's key, a 403 the key for that model. The worker then reads its key
 //! again. If it is still the same, documents that need it are handed back without a call until it
 //! is mended, because another worker may have a good one; they fail for good when no live worker
-//! has, for some time, and one call that was made since their batch had begun was refused too: a
+//! has, for some time, three calls in a row were refused with seconds between them (a passing
+//! fault costs seconds), and one call that was made since their batch had begun was refused too: a
 //! batch that begins after a bad spell is not answered with what others have met. Which keys are refused the workers tell each other through Redis: the
 //! provider, the model and the status, and never anything of a key. A worker that has nobody to
 //! ask decides alone.
@@ -25,9 +26,10 @@ use crate::{
     call::{
         card::{About, Card, RefusedKey, kept, read, tell_apart},
         differences::{Difference, differences},
+        evidence::Evidence,
         health::Health,
     },
-    failure::{Failure, KEY_REFUSED, KEYS_GONE},
+    failure::{Failure, KEY_ELSEWHERE, KEY_REFUSED, KEYS_GONE},
     metrics,
 };
 
@@ -50,6 +52,8 @@ pub struct Keys {
 
 #[derive(Debug, Default)]
 struct State {
+    /// Whether a refusal may be a passing fault.
+    evidence: Evidence<Scope>,
     refused: BTreeMap<Scope, Refusal>,
     /// The other live workers of this queue, as last heard; `None` where nobody can be asked.
     others: Option<Vec<Card>>,
@@ -71,6 +75,8 @@ struct Refusal {
     since: SystemTime,
     /// Then one call finds out again.
     probe_at: Instant,
+    /// Three calls in a row have said so: it is no passing fault.
+    is_confirmed: bool,
     /// Runs of batches that wait for that call, and those that know what one has come to.
     waiting: HashSet<String>,
     told: HashSet<String>,
@@ -130,14 +136,19 @@ impl State {
         if now >= refusal.probe_at {
             return Ok(());
         }
-        let (words, is_told) = (refusal.words.clone(), refusal.is_told(run));
+        let (words, left) =
+            (refusal.words.clone(), refusal.probe_at.saturating_duration_since(now));
+        let (is_confirmed, is_told) = (refusal.is_confirmed, refusal.is_told(run));
         let another = self.others.as_ref().map(|all| all.iter().any(|it| it.can_ask(model)));
         if another == Some(true) {
             self.gone.remove(model);
             return Err(Failure::handed_back(model, &words));
         }
+        if !is_confirmed {
+            return Err(Failure::key_is_tried(model, &words, left));
+        }
         if !is_told {
-            return Err(Failure::key_is_tried(model, &words));
+            return Err(Failure::key_is_tried(model, &words, KEY_ELSEWHERE));
         }
         let until = *self.gone.entry(model.clone()).or_insert(now) + KEYS_GONE;
         // A good key may lie there already: it is read once more before documents are given up.
@@ -161,6 +172,7 @@ impl Keys {
         run: &str,
         error: &Error,
         key: KeyNow<'_>,
+        now: Instant,
     ) -> Failure {
         let KeyNow::TheSame(key) = key else { return Failure::key_refused(&error.message) };
         let model_alone = (error.status == Some(403)).then(|| model.clone());
@@ -171,9 +183,12 @@ impl Keys {
             "" => error.message.clone(),
             place => format!("the key of {} ({place}): {}", model.provider(), error.message),
         };
-        let (since, probe_at) = (SystemTime::now(), Instant::now() + KEY_REFUSED);
+        let pause = state.evidence.refused(scope.clone(), now);
+        let (is_confirmed, pause) = (pause.is_none(), pause.unwrap_or(KEY_REFUSED));
+        let (since, probe_at) = (SystemTime::now(), now + pause);
         if let Some(known) = state.refused.get_mut(&scope) {
             (known.words, known.place, known.probe_at) = (words.clone(), place, probe_at);
+            known.is_confirmed = is_confirmed;
             known.tells(run);
         } else {
             let status_text = status.map_or_else(String::new, |status| format!(" ({status})"));
@@ -183,12 +198,16 @@ impl Keys {
             );
             let words = words.clone();
             let (waiting, told) = (HashSet::new(), [run.to_owned()].into());
-            let refusal = Refusal { words, place, status, since, probe_at, waiting, told };
+            let refusal =
+                Refusal { words, place, status, since, probe_at, is_confirmed, waiting, told };
             state.refused.insert(scope, refusal);
             // How long nobody has a good key is counted from here.
             state.gone.retain(|of, _| of.provider() != model.provider());
             state.show(model.provider());
             self.changed.notify_one();
+        }
+        if !is_confirmed {
+            return Failure::key_may_pass(&words, pause);
         }
         if state.others.is_none() {
             return Failure::never(FailureType::Unauthorized, words);
@@ -203,8 +222,11 @@ impl Keys {
             return;
         }
         let before = state.refused.len();
-        state.refused.remove(&(model.provider().to_owned(), None));
-        state.refused.remove(&(model.provider().to_owned(), Some(model.clone())));
+        for of in [None, Some(model.clone())] {
+            let scope = (model.provider().to_owned(), of);
+            state.evidence.accepted(&scope);
+            state.refused.remove(&scope);
+        }
         if state.refused.len() < before {
             info!(%model, "the key is accepted again");
             state.show(model.provider());
@@ -217,6 +239,7 @@ impl Keys {
         info!(provider, "another key was read");
         let mut state = self.state.lock();
         state.refused.retain(|(of, _), _| of != provider);
+        state.evidence = Evidence::default();
         state.show(provider);
         self.changed.notify_one();
     }
@@ -420,6 +443,22 @@ mod tests {
         (worker.to_owned(), serde_json::to_string(&card).unwrap())
     }
 
+    /// Three calls in a row are refused, with the seconds between them; what that means for the last.
+    fn condemned(
+        keys: &Keys,
+        model: &ModelId,
+        run: &str,
+        error: &Error,
+        start: Instant,
+    ) -> Failure {
+        let mut last = None;
+        for seconds in [0, 2, 12] {
+            let now = start + Duration::from_secs(seconds);
+            last = Some(keys.refused(model, run, error, SAME, now));
+        }
+        last.unwrap()
+    }
+
     /// Its key files were read so much later than `start`.
     fn read_later(keys: &Keys, start: Instant, after: Duration) {
         keys.state.lock().read_at = Some(start + after);
@@ -428,12 +467,12 @@ mod tests {
     #[test]
     fn a_401_condemns_the_key_and_a_403_the_key_for_that_model() {
         let (keys, now) = (Keys::default(), Instant::now());
-        let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME);
+        let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME, now);
         assert!(
             keys.check(&model("a:b"), RUN, now).is_err()
                 && keys.check(&model("a:d"), RUN, now).is_ok()
         );
-        let _ = keys.refused(&model("a:b"), RUN, &error(401), SAME);
+        let _ = keys.refused(&model("a:b"), RUN, &error(401), SAME, now);
         assert!(
             keys.check(&model("a:d"), RUN, now).is_err()
                 && keys.check(&model("c:d"), RUN, now).is_ok()
@@ -449,7 +488,7 @@ mod tests {
     fn documents_are_handed_back_while_another_worker_could_and_then_fail() {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", read(vec![said("other", "q", &[]), said("me", "q", &["a"])]));
-        let first = keys.refused(&model, RUN, &error(401), SAME);
+        let first = condemned(&keys, &model, RUN, &error(401), start);
         assert!(first.is_retried() && !first.benign, "{first:?}");
         let later = |after: Duration| keys.check(&model, RUN, start + after).unwrap_err();
         let behind = later(KEYS_GONE);
@@ -477,14 +516,14 @@ mod tests {
         keys.heard("me", "q", Vec::new());
         read_later(&keys, start, 4 * KEYS_GONE);
         let final_at = |now| keys.check(&model, RUN, now).unwrap_err().retry == Retry::Never;
-        let _ = keys.refused(&model, RUN, &error(401), SAME);
+        let _ = condemned(&keys, &model, RUN, &error(401), start);
         assert!(!final_at(start) && final_at(start + KEYS_GONE));
         keys.accepted(&model);
-        let _ = keys.refused(&model, RUN, &error(401), SAME);
+        let _ = condemned(&keys, &model, RUN, &error(401), start);
         assert!(!final_at(start + 2 * KEYS_GONE));
         assert!(final_at(start + 3 * KEYS_GONE));
         // And those behind one that finds out wait for it.
-        let later = Instant::now() + KEY_REFUSED;
+        let later = start + 2 * KEY_REFUSED;
         keys.enter(&model, RUN, later).unwrap();
         assert!(!final_at(later));
     }
@@ -495,7 +534,7 @@ mod tests {
         let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
         keys.heard("me", "q", Vec::new());
         read_later(&keys, start, 4 * KEYS_GONE);
-        let _ = keys.refused(&model, RUN, &error(401), SAME);
+        let _ = condemned(&keys, &model, RUN, &error(401), start);
         let seen = |run, now| keys.check(&model, run, now).unwrap_err();
         let soon = start + KEYS_GONE + Duration::from_secs(1);
         assert!(seen(RUN, start).is_retried());
@@ -506,14 +545,14 @@ mod tests {
         // That call is refused in other words, which are those that count.
         keys.enter(&model, "new", start + KEY_REFUSED + KEY_REFUSED).unwrap();
         let newer = Error { message: "it has expired".to_owned(), ..error(401) };
-        let _ = keys.refused(&model, "new", &newer, SAME);
+        let _ = condemned(&keys, &model, "new", &newer, start);
         assert!(seen("new", start).is_retried(), "another worker may be about to start");
         let failed = seen("new", start + KEYS_GONE);
         assert_eq!(failed.retry, Retry::Never);
         assert!(failed.message.contains("expired") && !failed.message.contains("no such key"));
         // A 403 is newer still.
         let newest = Error { message: "not this model".to_owned(), ..error(403) };
-        let _ = keys.refused(&model, "new", &newest, SAME);
+        let _ = condemned(&keys, &model, "new", &newest, start + 3 * KEY_REFUSED);
         assert!(seen("new", start + KEYS_GONE).message.contains("not this model"));
     }
 
@@ -526,7 +565,11 @@ mod tests {
         let providers = Providers::new([("a".to_owned(), settings)]).unwrap();
         let (keys, model) = (Keys::default(), model("a:b"));
         let key = KeyNow::TheSame(providers.key("a"));
-        let failure = keys.refused(&model, RUN, &error(401), key);
+        let now = Instant::now();
+        for seconds in [0, 2] {
+            let _ = keys.refused(&model, RUN, &error(401), key, now + Duration::from_secs(seconds));
+        }
+        let failure = keys.refused(&model, RUN, &error(401), key, now + Duration::from_secs(12));
         assert!(failure.message.contains("the key of a (MY_KEY is not set"), "{failure}");
         let behind = keys.check(&model, RUN, Instant::now()).unwrap_err();
         assert!(behind.message.contains("accepted for a:b: the key of a (MY_KEY"), "{behind}");
@@ -548,17 +591,23 @@ mod tests {
     }
 
     #[test]
-    fn alone_a_worker_decides_at_once() {
-        let (keys, model) = (Keys::default(), model("a:b"));
-        assert_eq!(keys.refused(&model, RUN, &error(401), SAME).retry, Retry::Never);
-        assert_eq!(keys.check(&model, RUN, Instant::now()).unwrap_err().retry, Retry::Never);
+    fn alone_a_worker_decides_after_three_calls() {
+        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let first = keys.refused(&model, RUN, &error(401), SAME, start);
+        assert!(first.is_retried(), "it may be a passing fault: {first:?}");
+        assert!(keys.check(&model, RUN, start).unwrap_err().is_retried());
+        keys.check(&model, RUN, start + Duration::from_secs(2)).unwrap();
+        keys.accepted(&model);
+        keys.check(&model, RUN, start).unwrap();
+        assert_eq!(condemned(&keys, &model, RUN, &error(401), start).retry, Retry::Never);
+        assert_eq!(keys.check(&model, RUN, start).unwrap_err().retry, Retry::Never);
     }
 
     #[test]
     fn of_those_that_come_after_half_a_minute_one_finds_out() {
-        let (keys, model) = (Keys::default(), model("a:b"));
-        let _ = keys.refused(&model, RUN, &error(401), SAME);
-        let later = Instant::now() + KEY_REFUSED;
+        let (keys, model, start) = (Keys::default(), model("a:b"), Instant::now());
+        let _ = condemned(&keys, &model, RUN, &error(401), start);
+        let later = start + 2 * KEY_REFUSED;
         keys.check(&model, RUN, later).unwrap();
         keys.enter(&model, RUN, later).unwrap();
         keys.check(&model, RUN, later).unwrap_err();
@@ -570,14 +619,16 @@ mod tests {
     #[test]
     fn a_key_that_was_replaced_is_not_condemned_for_the_old_one() {
         let (keys, model) = (Keys::default(), model("a:b"));
-        assert!(keys.refused(&model, RUN, &error(401), KeyNow::Replaced).is_retried());
+        assert!(
+            keys.refused(&model, RUN, &error(401), KeyNow::Replaced, Instant::now()).is_retried()
+        );
         keys.check(&model, RUN, Instant::now()).unwrap();
     }
 
     #[test]
     fn what_is_said_of_a_key_holds_no_words_about_it() {
         let keys = Keys::default();
-        let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME);
+        let _ = keys.refused(&model("a:b"), RUN, &error(403), SAME, Instant::now());
         let text = serde_json::to_string(&keys.card("q", &Providers::default())).unwrap();
         assert!(text.contains("\"a:b\"") && text.contains("403"), "{text}");
         assert!(!text.contains("no such key"), "{text}");

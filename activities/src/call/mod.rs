@@ -25,6 +25,7 @@ pub mod card;
 mod checkpoints;
 pub mod cuts;
 pub mod differences;
+pub(crate) mod evidence;
 pub mod guard;
 pub mod health;
 pub mod keys;

@@ -1,4 +1,4 @@
-//! Models that their provider does not know.
+//! Models that their provider does not know, or that do not take what a batch asks of them.
 //!
 //! Every document of a batch is asked about under the same name, so that who is told a few times that
 //! there is no such model need not ask for each of the others. It is remembered for each run of a
@@ -11,7 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tidegate_providers::Error;
+use tidegate_providers::{Error, Kind};
 use tidegate_types::ModelId;
 use tracing::warn;
 
@@ -39,10 +39,19 @@ struct State {
 struct Unknown {
     /// Answers in a row that there is no such model.
     answers: u32,
+    /// What the last of them was.
+    kind: Option<Kind>,
     /// What the last of them said.
     words: String,
     /// No call is made before.
     until: Option<Instant>,
+}
+
+fn failure(kind: Option<Kind>, model: &ModelId, words: &str) -> Failure {
+    match kind {
+        Some(Kind::Unsupported) => Failure::unsupported(model, words),
+        _ => Failure::unknown_model(model, words),
+    }
 }
 
 impl UnknownModels {
@@ -53,8 +62,8 @@ impl UnknownModels {
     pub(crate) fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
         let state = self.0.lock();
         match state.unknown.get(&(model.clone(), run.to_owned())) {
-            Some(Unknown { until: Some(until), words, .. }) if now < *until => {
-                Err(Failure::unknown_model(model, words))
+            Some(Unknown { until: Some(until), words, kind, .. }) if now < *until => {
+                Err(failure(*kind, model, words))
             }
             _ => Ok(()),
         }
@@ -78,17 +87,18 @@ impl UnknownModels {
             let unknown = state.unknown.entry((model.clone(), run.to_owned())).or_default();
             unknown.answers += 1;
             unknown.words.clone_from(&error.message);
+            unknown.kind = Some(error.kind);
             if unknown.answers >= UNKNOWN_MODEL_ANSWERS {
                 if unknown.until.is_none() {
                     warn!(
                         %model, words = error.message,
-                        "the provider does not know this model; this run of the batch does not ask it again for {UNKNOWN_MODEL:?}: correct its name, or base-url"
+                        "the provider does not know this model, or does not take what the batch asks of it; this run of the batch does not ask it again for {UNKNOWN_MODEL:?}"
                     );
                 }
                 unknown.until = Some(now + UNKNOWN_MODEL);
             }
         }
-        Failure::unknown_model(model, &error.message)
+        failure(Some(error.kind), model, &error.message)
     }
 
     /// The model has answered.
@@ -102,7 +112,7 @@ impl UnknownModels {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
-    use tidegate_providers::{Charged, Kind};
+    use tidegate_providers::Charged;
     use tidegate_workflows::contract::FailureType;
 
     use super::*;

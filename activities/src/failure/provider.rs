@@ -43,6 +43,12 @@ impl Failure {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(KEY_ELSEWHERE))
     }
 
+    /// A key was refused, and may be good in a moment: the document comes back after so long.
+    #[must_use]
+    pub fn key_may_pass(words: &str, after: Duration) -> Self {
+        Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(after.max(KEY_ELSEWHERE)))
+    }
+
     /// The same, of a key that was refused before: no call was made.
     #[must_use]
     pub fn handed_back(model: &ModelId, words: &str) -> Self {
@@ -54,11 +60,11 @@ impl Failure {
     /// The same, before a run of a batch has seen a call refused: what is known is of others' calls,
     /// and the key may be good by now.
     #[must_use]
-    pub fn key_is_tried(model: &ModelId, words: &str) -> Self {
+    pub fn key_is_tried(model: &ModelId, words: &str, after: Duration) -> Self {
         let message = format!(
             "the key for {model} was refused before; one call finds out within {KEY_REFUSED:?} whether it still is: {words}"
         );
-        Self { benign: true, ..Self::key_refused(&message) }
+        Self { benign: true, ..Self::key_may_pass(&message, after) }
     }
 
     /// A provider does not know the model, in these words.
@@ -67,6 +73,16 @@ impl Failure {
         let (provider, name) = (model.provider(), model.model());
         let message = format!(
             "{provider} does not know the model {name}: correct its name in the batch or its route, and in [models.\"{model}\"], or base-url of {provider} (`tidegate doctor` compares names with the provider's list); it said: {words}"
+        );
+        let failure = Self::never(FailureType::InvalidRequest, message);
+        Self { concerns: Concerns::TheModel, ..failure }
+    }
+
+    /// The model does not take what every document asks of it, in these words.
+    #[must_use]
+    pub fn unsupported(model: &ModelId, words: &str) -> Self {
+        let message = format!(
+            "{model} does not take what this batch asks of it: change the batch (its parameters, its schema) or the model; it said: {words}"
         );
         let failure = Self::never(FailureType::InvalidRequest, message);
         Self { concerns: Concerns::TheModel, ..failure }

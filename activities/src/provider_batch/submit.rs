@@ -214,7 +214,7 @@ async fn try_to(
                 } else {
                     KeyNow::TheSame(services.providers.key(provider))
                 };
-                let failure = keys.refused(model, &task.job, &error, now);
+                let failure = keys.refused(model, &task.job, &error, now, Instant::now());
                 return if failure.is_retried() { Err(failure) } else { Ok(nothing(task.to)) };
             }
             let meant = refused(&shard, model, task, &error, attempt)?;
