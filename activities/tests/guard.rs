@@ -216,11 +216,12 @@ async fn a_document_without_quota_keeps_its_turn_and_makes_no_call() {
 }
 
 #[tokio::test]
-async fn credit_that_is_gone_is_asked_for_once() {
+async fn credit_that_is_gone_is_asked_for_by_one_call_at_a_time() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::QuotaExhausted, None, Charged::No)]);
     for _ in 0..5 {
         let failure = rig.call(10, 10).await.unwrap_err();
-        assert_eq!((failure.kind, failure.retry), (FailureType::QuotaExhausted, Retry::Never));
+        assert_eq!(failure.kind, FailureType::QuotaExhausted);
+        assert!(failure.is_retried(), "one refusal is no verdict: {failure:?}");
     }
     assert_eq!(rig.provider_calls(), 1);
 }
@@ -282,11 +283,11 @@ async fn a_call_that_is_dropped_before_it_leaves_is_given_back_and_after_it_stay
 #[tokio::test]
 async fn a_key_that_is_refused_is_not_tried_again_by_the_documents_behind_it() {
     let mut rig = Rig::new(10_000, vec![refused(Kind::Unauthorized, None, Charged::No)]);
-    for message in
-        ["unauthorized", "no worker has a key that is accepted for test:model: unauthorized"]
+    for message in ["unauthorized", "the key for test:model was refused before; one call finds out"]
     {
         let failure = rig.call(10, 10).await.unwrap_err();
-        assert_eq!((failure.kind, failure.message.as_str()), (FailureType::Unauthorized, message));
+        assert_eq!(failure.kind, FailureType::Unauthorized);
+        assert!(failure.is_retried() && failure.message.starts_with(message), "{failure:?}");
     }
     assert_eq!(rig.provider_calls(), 1);
 }

@@ -146,11 +146,11 @@ async fn each_fault_by_itself_strikes_one_call_in_five() {
     fleet.stop().await;
 }
 
-/// The account of the first model is empty: one call finds out, and all documents go to the next
+/// The account of the first model is empty: three calls of one document find out, and all documents go to the next
 /// one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
-    let faults = "[[faults]]\nkind = \"spend-limit\"\ntimes = 1\n";
+    let faults = "[[faults]]\nkind = \"spend-limit\"\ntimes = 3\n";
     let routes = "[routes.both]\nmodels = [\"anthropic:claude\", \"gemini:gemini\"]\n\
         [routes.strict]\nmodels = [\"anthropic:claude\", \"gemini:gemini\"]\ndowngrade = false\n\
         [routes.equal]\nmodels = [\"openai:gpt\", \"newer:gpt-r\"]\nequivalent = [\"newer:gpt-r\"]\n";
@@ -163,7 +163,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     let failure = &fleet.lines("one/failures.jsonl")[0];
     assert_eq!(
         (&failure["error_type"], &failure["provider_calls"]),
-        (&json!("QuotaExhausted"), &json!(1)),
+        (&json!("QuotaExhausted"), &json!(3)),
         "{failure}"
     );
 
@@ -176,7 +176,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     );
     assert_eq!(
         fleet.simulator.account().model("claude").requests,
-        1,
+        3,
         "an empty account is not asked"
     );
 
@@ -185,7 +185,7 @@ async fn a_route_goes_on_to_the_next_model_or_says_why_not() {
     assert_eq!((&result["succeeded"], &result["failed"]), (&json!(0), &json!(12)), "{result}");
     assert_eq!(
         fleet.simulator.account().model("claude").requests,
-        1,
+        3,
         "an empty account is not asked"
     );
     assert!(

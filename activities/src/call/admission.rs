@@ -9,7 +9,7 @@
 //!          given back       stays charged: the provider may have done the work
 //! ```
 
-use std::time::Instant;
+use std::{borrow::Cow, time::Instant};
 
 use tidegate_calls::settle;
 use tidegate_providers::{Charged, Error, Kind, Observed};
@@ -62,6 +62,7 @@ impl Sent<'_> {
         let Admitted { request, permit, holds, breaker, guard, .. } = admitted;
         breaker.succeeded();
         guard.keys.accepted(&request.model);
+        guard.accounts.accepted(&request.model);
         guard.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started().elapsed();
         timer.succeeded(usage);
@@ -93,6 +94,7 @@ impl Sent<'_> {
             let spend = Spend::of_tokens(usage, holds.cost_usd(usage));
             attempt.discard(Taken { spend, ..Taken::default() });
         }
+        let mut settled_as = Cow::Borrowed(error);
         let failure = match error.kind {
             Kind::Unauthorized => {
                 guard.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
@@ -100,13 +102,23 @@ impl Sent<'_> {
             Kind::UnknownModel | Kind::Unsupported => {
                 guard.unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
             }
+            Kind::QuotaExhausted => {
+                match guard.accounts.refused(&request.model, error, Instant::now()) {
+                    Some(failure) => {
+                        // No verdict yet: the call is settled as any that failed.
+                        settled_as.to_mut().kind = Kind::Transient;
+                        failure
+                    }
+                    None => Failure::from_provider(error, &attempt.counts()),
+                }
+            }
             _ => Failure::from_provider(error, &attempt.counts()),
         };
         if lets_in(error) {
             guard.keys.accepted(&request.model);
         }
         // A 429 without a Retry-After closes the gate for that long.
-        settle::failed(permit, error, guard.backoff.base).await;
+        settle::failed(permit, &settled_as, guard.backoff.base).await;
         holds.settle_failure(&error.charged).await;
         failure
     }

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
+    call::accounts::Accounts,
     call::admission::Admitted,
     call::attempt::Attempt,
     call::budget::CallBudget,
@@ -36,6 +37,8 @@ pub struct Guard {
     pub health: Arc<Health>,
     /// Keys that are refused.
     pub keys: Arc<Keys>,
+    /// Accounts that are said to be spent.
+    pub accounts: Arc<Accounts>,
     /// Models that their provider does not know.
     pub unknown_models: Arc<UnknownModels>,
     /// How many attempts may wait in a slot.
@@ -59,6 +62,7 @@ impl Guard {
             backoff,
             health: Arc::default(),
             keys: Arc::default(),
+            accounts: Arc::default(),
             unknown_models: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
@@ -173,6 +177,7 @@ impl Guard {
         // That may have changed while the call waited; what is held is given back.
         self.check(attempt)?;
         self.keys.enter(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
+        self.accounts.enter(&request.model, Instant::now()).map_err(hand_back)?;
         self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
         self.unwritten.enter(attempt, Instant::now())?;
         Ok(Admitted { attempt, request, permit, holds, breaker, guard: self })

@@ -17,6 +17,7 @@
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
 //!   be written now; [`spool`]: the folder for them
 
+pub mod accounts;
 pub mod admission;
 pub(crate) mod ask;
 pub mod attempt;

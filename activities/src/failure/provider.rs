@@ -49,6 +49,13 @@ impl Failure {
         Self::new(FailureType::Unauthorized, words, Retry::AfterSpread(after.max(KEY_ELSEWHERE)))
     }
 
+    /// An account is said to be spent, which may be a passing fault: the document comes back when one
+    /// call has found out.
+    #[must_use]
+    pub fn account_may_pass(words: &str, after: Duration) -> Self {
+        Self::new(FailureType::QuotaExhausted, words, Retry::AfterSpread(after))
+    }
+
     /// The same, of a key that was refused before: no call was made.
     #[must_use]
     pub fn handed_back(model: &ModelId, words: &str) -> Self {
