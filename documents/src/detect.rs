@@ -7,9 +7,10 @@ use zip::ZipArchive;
 use crate::{archive, format::Format, unreadable::Unreadable};
 
 /// First bytes of what cannot be read.
-const FOREIGN: [(&[u8], &str); 12] = [
+const FOREIGN: [(&[u8], &str); 13] = [
     (b"\xd0\xcf\x11\xe0", "an old Office document (DOC, PPT or MSG)"),
     (b"{\\rtf", "rich text (RTF)"),
+    (b"Rar!\x1a\x07", "an archive (RAR)"),
     (b"%!PS", "PostScript"),
     (b"GIF8", "an image (GIF)"),
     (b"RIFF", "a picture, sound or film"),
@@ -76,6 +77,18 @@ impl Format {
         }
         if let Some((_, what)) = FOREIGN.into_iter().find(|(mark, _)| start.starts_with(mark)) {
             return Err(Unreadable::Unsupported { what: what.into() });
+        }
+        if start.starts_with(b"BM") && start.get(6..10) == Some(&[0; 4]) {
+            return Err(Unreadable::Unsupported { what: "an image (BMP)".into() });
+        }
+        if let Some("xls" | "doc" | "xlt" | "dot") = extension.as_deref() {
+            // Programs export pages and messages under these names.
+            if is_markup(start) {
+                return Ok(Self::Html);
+            }
+            if looks_like_mail(start) {
+                return Ok(Self::Eml);
+            }
         }
         Ok(match extension.as_deref() {
             Some("md" | "markdown") => Self::Markdown,
@@ -184,7 +197,24 @@ fn archived(bytes: &[u8], extension: Option<&str>) -> Result<Format, Unreadable>
     match (typed, extension.and_then(office)) {
         (Some(format), _) => Ok(format),
         (None, Some(format)) => Err(Unreadable::damaged(format, "its main part is missing")),
-        (None, None) => Ok(Format::Zip),
+        (None, None) => match foreign_package(&archive) {
+            Some(what) => Err(Unreadable::Unsupported { what: what.into() }),
+            None => Ok(Format::Zip),
+        },
+    }
+}
+
+/// A document of another program, whose parts are no documents.
+fn foreign_package(archive: &ZipArchive<Cursor<&[u8]>>) -> Option<&'static str> {
+    let has = |name: &str| archive.index_for_name(name).is_some();
+    if has("visio/document.xml") {
+        Some("a drawing (Visio)")
+    } else if has("Index/Document.iwa") || has("Index.zip") {
+        Some("a document of Pages, Numbers or Keynote")
+    } else if has("AndroidManifest.xml") || has("META-INF/MANIFEST.MF") {
+        Some("a program (JAR or APK)")
+    } else {
+        None
     }
 }
 
@@ -225,6 +255,16 @@ fn looks_like_html(bytes: &[u8]) -> bool {
     head.starts_with(b"<!doctype html") || head.starts_with(b"<html")
 }
 
+/// Whether a file is a page or a piece of one.
+fn is_markup(bytes: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4 << 10)]).to_ascii_lowercase();
+    let is_sheet =
+        head.contains("urn:schemas-microsoft-com:office:spreadsheet") && !head.contains("<html");
+    head.trim_start().starts_with('<')
+        && !is_sheet
+        && ["<table", "<html", "<div", "<body"].iter().any(|tag| head.contains(tag))
+}
+
 /// A message begins with lines of its header, and says how it is built.
 fn looks_like_mail(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(16 << 10)];
@@ -242,7 +282,16 @@ fn looks_like_mail(bytes: &[u8]) -> bool {
         names.push(line[..end].to_ascii_lowercase());
     }
     let has = |name: &[u8]| names.iter().any(|known| known == name);
-    lines > 2 && has(b"from") && (has(b"mime-version") || has(b"message-id") || has(b"received"))
+    // A page that was saved as a message is from nobody.
+    let is_saved = || {
+        has(b"mime-version")
+            && has(b"content-type")
+            && head.windows(17).any(|window| window.eq_ignore_ascii_case(b"multipart/related"))
+    };
+    (lines > 1 && is_saved())
+        || lines > 2
+            && has(b"from")
+            && (has(b"mime-version") || has(b"message-id") || has(b"received"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::unreadable::Unreadable;
 
@@ -17,6 +17,9 @@ const LOOKED_AT: usize = 64 << 10;
 /// # Errors
 /// [`Unreadable::Binary`] when it is no text in any encoding.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
+    if let Some(text) = utf32(bytes) {
+        return Ok(Cow::Owned(text));
+    }
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return text(encoding, &bytes[mark..]);
     }
@@ -24,7 +27,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     if bytes.contains(&0) {
         return utf16(bytes).map_or(Err(Unreadable::Binary), |encoding| text(encoding, bytes));
     }
+    if is_iso_2022_jp(bytes) {
+        return text(ISO_2022_JP, bytes);
+    }
     if let Ok(text) = std::str::from_utf8(bytes) {
+        if text.contains('\u{8}') {
+            let text = without_overstrikes(text);
+            return if is_binary(&text) { Err(Unreadable::Binary) } else { Ok(Cow::Owned(text)) };
+        }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
     text(of(bytes), bytes)
@@ -67,16 +77,68 @@ pub(crate) fn text<'a>(
     if bad * 50 > text.len() || is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
 }
 
-/// More than one control character in a hundred is no text.
+/// More than one control character in a hundred is no text, but for a log or table whose fields one
+/// of them separates.
 fn is_binary(text: &str) -> bool {
-    let control = text
-        .chars()
-        .filter(|c| {
-            c.is_control()
-                && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{b}' | '\u{1b}' | '\u{85}')
-        })
-        .count();
-    text.contains('\0') || control * 100 > text.len()
+    let is_odd = |c: &char| {
+        c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{c}' | '\u{b}' | '\u{1b}' | '\u{85}')
+    };
+    let control = text.chars().filter(is_odd).count();
+    let first = text.chars().find(is_odd);
+    let separates = || {
+        text.chars()
+            .filter(is_odd)
+            .all(|c| Some(c) == first && matches!(c, '\u{1}' | '\u{1c}'..='\u{1f}'))
+            && control * 3 < text.len()
+    };
+    text.contains('\0') || (control * 100 > text.len() && !separates())
+}
+
+/// Manuals print a letter twice to make it bold, and a line below it: the letter stays.
+fn without_overstrikes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\u{8}' {
+            plain.push(letter);
+            continue;
+        }
+        // What was underlined comes last, or first.
+        let before = plain.pop();
+        if letters.peek() == Some(&'_') && before.is_some_and(|before| before != '_') {
+            letters.next();
+            plain.extend(before);
+        }
+    }
+    plain
+}
+
+/// Japanese mail and pages of old: ASCII, with escapes between alphabets.
+fn is_iso_2022_jp(bytes: &[u8]) -> bool {
+    let has = |mark: &[u8]| bytes.windows(mark.len()).any(|window| window == mark);
+    bytes.contains(&0x1b) && bytes.is_ascii() && (has(b"\x1b$B") || has(b"\x1b$@")) && has(b"\x1b(")
+}
+
+/// UTF-32 with a mark or without one.
+fn utf32(bytes: &[u8]) -> Option<String> {
+    let (units, []) = bytes.as_chunks::<4>() else { return None };
+    let [first, ..] = units else { return None };
+    let is_letter = |unit: &[u8; 4], read: fn([u8; 4]) -> u32| {
+        char::from_u32(read(*unit)).is_some_and(|c| c != '\0')
+    };
+    let head = &units[..units.len().min(LOOKED_AT / 4)];
+    let read = match first {
+        [0xff, 0xfe, 0, 0] => u32::from_le_bytes,
+        [0, 0, 0xfe, 0xff] => u32::from_be_bytes,
+        _ if head.len() < 2 => return None,
+        _ if head.iter().all(|unit| is_letter(unit, u32::from_le_bytes)) => u32::from_le_bytes,
+        _ if head.iter().all(|unit| is_letter(unit, u32::from_be_bytes)) => u32::from_be_bytes,
+        _ => return None,
+    };
+    let text: String =
+        units.iter().map(|unit| char::from_u32(read(*unit)).unwrap_or('\u{fffd}')).collect();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    (!is_binary(text)).then(|| text.to_owned())
 }
 
 /// UTF-16 without a mark: every other byte of Western text is zero.
@@ -147,6 +209,17 @@ mod tests {
             (0..4_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for bytes in [&noise[..], b"abc\0def", &[1, 2, 3, 4, 5, 6, 7, 8]] {
             assert_eq!(decode(bytes), Err(Unreadable::Binary));
+        }
+        assert_eq!(
+            decode(b"8=FIX\x0135=D\x0149=BUYER\x01").unwrap(),
+            "8=FIX\u{1}35=D\u{1}49=BUYER\u{1}"
+        );
+        assert_eq!(decode(b"N\x08NA\x08A _\x08lx\x08_").unwrap(), "NA lx");
+        assert_eq!(decode(b"\x1b$B$\"\x1b(B!").unwrap(), "あ!");
+        for units in [u32::to_le_bytes, u32::to_be_bytes] {
+            let plain: Vec<u8> = "Ebbe 潮".chars().flat_map(|c| units(c as u32)).collect();
+            assert_eq!(decode(&plain).unwrap(), "Ebbe 潮");
+            assert_eq!(decode(&[&units(0xfeff)[..], &plain].concat()).unwrap(), "Ebbe 潮");
         }
         assert_eq!(decode(b"\x1b[31mred\x1b[0m\n").unwrap(), "\x1b[31mred\x1b[0m\n");
     }

@@ -110,6 +110,8 @@ pub(crate) fn extract_xhtml(bytes: &[u8]) -> Result<String, Unreadable> {
 /// A page's text, in the encoding that it says.
 pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     Ok(match declared(bytes) {
+        // Whose bytes are ASCII.
+        Some(encoding) if encoding == encoding_rs::ISO_2022_JP => encoding::text(encoding, bytes)?,
         Some(encoding)
             if !bytes.starts_with(b"\xef\xbb\xbf") && std::str::from_utf8(bytes).is_err() =>
         {
@@ -199,9 +201,20 @@ fn is_silent(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
     WITHOUT_TEXT.contains(&element.name())
         || element.attr("hidden").is_some()
-        || element.attr("aria-hidden") == Some("true")
+        || is_drawn_formula(node, element)
         || (element.name() == "dialog" && element.attr("open").is_none())
         || (element.name() == "option" && !is_chosen(node, element))
+}
+
+/// Of a formula that is there twice, the form that is drawn of it: what `aria-hidden` hides from those
+/// who hear the page is seen otherwise.
+fn is_drawn_formula(node: NodeRef<'_, Node>, element: &Element) -> bool {
+    let is_formula = |node: NodeRef<'_, Node>| {
+        node.descendants().take(50).any(
+            |below| matches!(below.value(), Node::Element(element) if element.name() == "math"),
+        )
+    };
+    element.attr("aria-hidden") == Some("true") && node.prev_siblings().take(2).any(is_formula)
 }
 
 /// Of a menu's options, a page shows the one that is chosen, or the first.
@@ -284,6 +297,7 @@ impl Writer {
                 let level = name.as_bytes().get(1).map_or(1, |digit| usize::from(digit - b'0'));
                 self.word(&format!("{} ", "#".repeat(level)));
             }
+            "del" | "s" | "strike" => self.word("~~"),
             "pre" => self.kept += 1,
             "sup" => self.raised += 1,
             "ul" | "menu" => self.lists.push(List::bullets()),
@@ -309,6 +323,11 @@ impl Writer {
             }
             "input" => {
                 let kind = element.attr("type").unwrap_or("text").to_ascii_lowercase();
+                if matches!(kind.as_str(), "checkbox" | "radio") {
+                    let ticked = element.attr("checked").is_some();
+                    self.word(if ticked { "[x]" } else { "[ ]" });
+                    self.space = true;
+                }
                 let shown = !matches!(
                     kind.as_str(),
                     "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color"
@@ -327,6 +346,11 @@ impl Writer {
         self.block(name);
         self.after_link = name == "a";
         match name {
+            "del" | "s" | "strike" => match self.text.strip_suffix("~~") {
+                // There was nothing in it.
+                Some(before) => self.text.truncate(before.len()),
+                None => self.text.push_str("~~"),
+            },
             "pre" => self.kept = self.kept.saturating_sub(1),
             "sup" => self.raised = self.raised.saturating_sub(1),
             "ul" | "ol" | "menu" => drop(self.lists.pop()),

@@ -174,6 +174,11 @@ impl Tally {
         self.0.borrow_mut().add(kind, count as u64, Some(Place::part(part)));
     }
 
+    /// Whether anything of a kind was left out.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.0.borrow().count(kind) > 0
+    }
+
     /// All that an attached document leaves out.
     pub(crate) fn merge(&self, other: &LeftOut) {
         self.0.borrow_mut().merge(other);

@@ -3,6 +3,7 @@
 use crate::{
     extract::Context,
     format::Format,
+    left_out::{Kind, Tally},
     math,
     package::Package,
     symbols::Fonts,
@@ -18,21 +19,42 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
     let mut slides = Vec::new();
-    for (number, slide) in (1..).zip(show.all("sldId")) {
+    // Sections, in an extension further down, have lists of the same name that refer to the slides.
+    let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
+    let listed = list.into_iter().flat_map(|list| list.elements());
+    for (number, slide) in (1..).zip(listed.filter(|slide| &*slide.name == "sldId")) {
         // Beside it there is an attribute `id` of another kind.
         let part = slide.reference().and_then(|id| parts.get(&id));
-        let Some(part) = part else { return Err(damaged(&format!("slide {number} is missing"))) };
-        slides.push(slide_text(&mut package, &part.target, number)?);
+        match part.map(|part| slide_text(&mut package, &part.target, number, context.tally)) {
+            Some(Ok(text)) => slides.extend(text),
+            Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
+            // It costs itself alone.
+            Some(Err(_)) | None => context.tally.on_page(Kind::UnreadPages, 1, number),
+        }
+    }
+    if slides.is_empty() && context.tally.has(Kind::UnreadPages) {
+        return Err(damaged("none of its slides can be read"));
     }
     Ok(slides.join("\n\n"))
 }
 
-fn slide_text(package: &mut Package<'_>, name: &str, number: usize) -> Result<String, Unreadable> {
+/// `None` of a slide that is not shown.
+fn slide_text(
+    package: &mut Package<'_>,
+    name: &str,
+    number: usize,
+    tally: &Tally,
+) -> Result<Option<String>, Unreadable> {
     let slide = package
         .xml(name)?
         .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
     let (mut title, mut text) = (String::new(), String::new());
     shapes(&slide, &mut title, &mut text);
+    let shows = slide.all("sld").first().and_then(|slide| slide.attribute("show"));
+    if matches!(shows.as_deref(), Some("0" | "false")) {
+        tally.on_page(Kind::HiddenText, title.chars().count() + text.chars().count(), number);
+        return Ok(None);
+    }
     let mut related: Vec<_> = package.relations(name)?.into_values().collect();
     related.sort_by(|a, b| a.target.cmp(&b.target));
     let mut notes = String::new();
@@ -63,7 +85,7 @@ fn slide_text(package: &mut Package<'_>, name: &str, number: usize) -> Result<St
     if !notes.trim().is_empty() {
         all.push(format!("Notes: {}", notes.trim()));
     }
-    Ok(all.join("\n\n"))
+    Ok(Some(all.join("\n\n")))
 }
 
 /// The text of a diagram or a chart; of a chart, its figures.
