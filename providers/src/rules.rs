@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A wait of this length is for no limit of a minute, whatever the reply is called.
-const LONG_WAIT: Duration = Duration::from_secs(3_600);
+const LONG_WAIT: Duration = Duration::from_hours(2);
 
 /// Which replies a row is about, beside what they say.
 #[derive(Debug, Clone, Copy)]
