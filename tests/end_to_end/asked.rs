@@ -114,7 +114,8 @@ async fn what_is_sent_past_the_tables_the_vendors_refuse() {
         };
         let error = providers.get(&id).unwrap().complete(&request).await.unwrap_err();
         assert!(
-            matches!(error.kind, Kind::InvalidRequest | Kind::Unsupported) && error.message.contains(field),
+            matches!(error.kind, Kind::InvalidRequest | Kind::Unsupported)
+                && error.message.contains(field),
             "{vendor}: {error}"
         );
     }
