@@ -109,8 +109,9 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn parts_may_stand_side_by_side_and_a_failed_one_is_all_that_is_done_again() {
-    // Four parts are asked about at once, so that one of them is answered before the fifth fails.
-    let faults = "[[faults]]\nkind = \"spend-limit\"\nmatching = \"Part 5 of\"\ntimes = 3\n";
+    // The fifth part is refused when the others are answered: an answer between two refusals would say that the account is well.
+    let faults =
+        "[[faults]]\nkind = \"spend-limit\"\nmatching = \"Part 5 of\"\ntimes = 3\ndelay = \"3s\"\n";
     let Some(mut fleet) = fleet(faults, &settings()).await else { return };
     std::fs::write(fleet.path("in/long.txt"), long_text(40_000)).unwrap();
     fleet.worker();
