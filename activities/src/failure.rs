@@ -141,7 +141,8 @@ impl Failure {
         backoff: Backoff,
         attempt: u32,
     ) -> ApplicationFailure {
-        let message: String = self.message.chars().take(MAX_MESSAGE_CHARS).collect();
+        let message: String =
+            self.message.chars().flat_map(printable).take(MAX_MESSAGE_CHARS).collect();
         let delay = self.retry.delay(backoff, attempt);
         ApplicationFailure::builder(Message(message))
             .type_name(self.kind.as_str().to_owned())
@@ -160,6 +161,15 @@ impl Failure {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Message(String);
+
+/// As a terminal may show it: a provider's words and documents' names may hold what moves a cursor.
+fn printable(c: char) -> impl Iterator<Item = char> {
+    let (kept, escaped) = match c.is_control() && c != '\n' && c != '\t' {
+        true => (None, Some(c.escape_debug())),
+        false => (Some(c), None),
+    };
+    kept.into_iter().chain(escaped.into_iter().flatten())
+}
 
 #[cfg(test)]
 mod tests;

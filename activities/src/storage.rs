@@ -15,7 +15,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use object_store::{
     ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
     path::{Path, PathPart},
@@ -342,6 +342,32 @@ impl Location {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed("remove", &error)),
         }
+    }
+
+    /// Removes everything below this place, and on a file system the folder itself; what is not there
+    /// is removed already.
+    ///
+    /// # Errors
+    /// one of the store's when it cannot list or remove something.
+    pub async fn clear(&self) -> Result<(), Error> {
+        if let Some(folder) = self.file_path() {
+            return match tokio::fs::remove_dir_all(&folder).await {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(Error::Failed(format!("cannot remove {}: {error}", self.uri())))
+                }
+                _ => Ok(()),
+            };
+        }
+        let store = self.store();
+        let listed = store.list(Some(&self.path)).map_ok(|meta| meta.location).boxed();
+        let mut removed = store.delete_stream(listed);
+        while let Some(one) = removed.next().await {
+            match one {
+                Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => return Err(self.failed("remove", &error)),
+            }
+        }
+        Ok(())
     }
 
     /// Writes the whole object, whatever was there.

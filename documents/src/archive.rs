@@ -20,7 +20,7 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 
-use self::entry::{Budget, Entry};
+use self::entry::{Budget, Entry, shown};
 pub(crate) use self::{frames::Frames, mailbox::is_mailbox};
 use crate::{
     extract::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
@@ -28,6 +28,9 @@ use crate::{
 
 /// Archives within archives.
 const MAX_DEPTH: usize = 3;
+
+/// No file system has longer paths (`PATH_MAX` of Linux).
+const MAX_PATH_BYTES: usize = 4_096;
 
 /// Behind the number of a member whose path others before it have. It stands before the path, so that
 /// the name's ending stays.
@@ -104,7 +107,7 @@ pub fn read(
     })?;
     let found = found.filter(|_| seen >= number);
     let missing = || Unreadable::NoMember {
-        what: format!("there is no {wanted} in {archive} any more").into(),
+        what: format!("there is no {} in {archive} any more", shown(&wanted)).into(),
     };
     let bytes = found.ok_or_else(missing)??;
     let name = wanted.rsplit('/').next().unwrap_or(&wanted).to_owned();
@@ -163,10 +166,11 @@ pub(crate) fn extract(
             context.text_of(&bytes, name, depth + 1)
         });
         text.push_str(if text.is_empty() { "" } else { "\n\n" });
+        let path = shown(path);
         match read {
             Ok(read) => text.push_str(&format!("## {path}\n\n{}", read.trim())),
             Err(error) => {
-                tally.in_part(Kind::UnreadParts, 1, path);
+                tally.in_part(Kind::UnreadParts, 1, &path);
                 text.push_str(&format!("[{path}: {error}]"));
             }
         }
@@ -287,6 +291,13 @@ fn each(
     mut visit: impl FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable>,
 ) -> Result<(), Unreadable> {
     let budget = Budget::of(bytes, limits);
+    let mut visit = |path: &str, entry: Result<Entry<'_>, Unreadable>| {
+        if path.len() > MAX_PATH_BYTES {
+            let (size, most) = (path.len() as u64, MAX_PATH_BYTES as u64);
+            return Err(Unreadable::TooLarge { what: "name of a member".into(), size, most });
+        }
+        visit(path, entry)
+    };
     match format {
         Format::Zip => zipped::each(bytes, &budget, &mut visit),
         Format::Tar => tarred::each(&mut budget.bound(bytes), format, &budget, &mut visit),

@@ -5,7 +5,7 @@
 //! memory and time, and none of the worker's environment but what programs commonly need:
 //! credentials are not its business.
 
-use std::{collections::BTreeMap, os::unix::process::CommandExt, process::Stdio};
+use std::{collections::BTreeMap, ffi::OsString, os::unix::process::CommandExt, process::Stdio};
 
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -51,19 +51,23 @@ impl Commands {
     }
 }
 
+/// What a process that reads documents is told of the worker's environment.
+pub(crate) fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(name, _)| {
+        name.to_str()
+            .is_some_and(|name| ENVIRONMENT.contains(&name) || name.starts_with("DOCUMENTS_"))
+    })
+}
+
 /// Becomes the program, which finds the document on standard input.
 pub(crate) fn become_program(command: &[String], name: &str) -> std::io::Error {
     let Some((program, arguments)) = command.split_first() else {
         return std::io::ErrorKind::InvalidInput.into();
     };
-    let kept = std::env::vars_os().filter(|(name, _)| {
-        name.to_str()
-            .is_some_and(|name| ENVIRONMENT.contains(&name) || name.starts_with("DOCUMENTS_"))
-    });
     let error = std::process::Command::new(program)
         .args(arguments)
         .env_clear()
-        .envs(kept)
+        .envs(environment())
         .env("DOCUMENT_NAME", name)
         .exec();
     if error.kind() == std::io::ErrorKind::NotFound {

@@ -22,6 +22,9 @@ use crate::{
     unreadable::Unreadable,
 };
 
+/// A reader ends itself so long after its time.
+const SPARE_SECONDS: u64 = 2;
+
 /// How documents are read. Cheap to clone; clones share the bound on children at once.
 #[derive(Debug, Clone)]
 pub struct Reader {
@@ -158,6 +161,9 @@ impl Helper {
     ) -> std::io::Result<Option<Result<Extracted, Unreadable>>> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
+            // It reads what strangers have written: credentials are not its business.
+            .env_clear()
+            .envs(command::environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -198,9 +204,13 @@ pub fn serve() -> std::io::Result<()> {
     let task: Task = serde_json::from_slice(&first_line()?)?;
     // Whatever a parser is made to ask for.
     rlimit::Resource::AS.set(task.limits.memory, task.limits.memory)?;
+    rlimit::Resource::CORE.set(0, 0)?;
     if let Some(command) = &task.command {
         return Err(command::become_program(command, &task.name));
     }
+    // Where the parent is killed, nobody looks at the clock.
+    let seconds = task.limits.time.as_secs() + SPARE_SECONDS;
+    rlimit::Resource::CPU.set(seconds, seconds)?;
     let mut bytes = Vec::new();
     stdin.by_ref().take(task.limits.bytes + 1).read_to_end(&mut bytes)?;
     let result = extract(&bytes, &task.name, &task.limits);

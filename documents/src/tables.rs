@@ -27,6 +27,12 @@ use crate::{
     unreadable::Unreadable,
 };
 
+/// Rows may take so many times the bytes of their file: a dictionary writes a value once.
+const MAX_RATIO: u64 = 1_000;
+
+/// Rows may take so many bytes, however small their file is.
+const HARMLESS: u64 = 1 << 30;
+
 /// Hands the rows behind the first `before` to `each`, until that says that it takes no more. `open`
 /// opens the file, which has `size` bytes, at a byte.
 ///
@@ -50,7 +56,8 @@ pub fn rows<R: Read + 'static>(
             return Err(invalid(format!("it has no column \"{wanted}\"; its columns are {names}")));
         }
     }
-    let mut number = 0;
+    let (mut number, mut taken) = (0, 0_u64);
+    let most = size.saturating_mul(MAX_RATIO).max(HARMLESS);
     for group in metadata.row_groups() {
         let rows = u64::try_from(group.num_rows()).unwrap_or_default();
         if number + rows <= before {
@@ -64,6 +71,13 @@ pub fn rows<R: Read + 'static>(
         for row in RowIter::from_row_group(None, &group).map_err(broken)? {
             let row = row.map_err(broken)?;
             number += 1;
+            taken = taken.saturating_add(weight(&row));
+            if taken > most {
+                let (rows, most) = (number - 1, most >> 20);
+                return Err(invalid(format!(
+                    "its first {rows} rows alone take {most} MiB, and the file has {size} bytes; split it"
+                )));
+            }
             if number > before && !each(record::of_value(object(&row), number, number, fields)) {
                 return Ok(());
             }
@@ -125,6 +139,16 @@ fn broken(error: ParquetError) -> Broken {
 
 fn invalid(why: String) -> Broken {
     Broken::Io(io::Error::new(io::ErrorKind::InvalidData, why))
+}
+
+/// How many bytes a row takes, about.
+fn weight(row: &Row) -> u64 {
+    let of_field = |field: &Field| match field {
+        Field::Str(text) => text.len() as u64,
+        Field::Bytes(bytes) => bytes.len() as u64,
+        _ => 8,
+    };
+    row.get_column_iter().map(|(_, field)| of_field(field)).sum()
 }
 
 fn object(row: &Row) -> Value {

@@ -301,3 +301,33 @@ fn damaged_archives() {
         assert!((1..500).contains(&listed), "{name}: {listed}");
     }
 }
+
+#[test]
+fn a_members_name_is_bounded_and_escaped_where_it_is_told() {
+    let long = "n".repeat(5_000);
+    let refused =
+        archives::members(&tar(&[("a.txt", b"a"), (&long, b"b")]), "x.tar", &Limits::default());
+    let Err(Unreadable::TooLarge { what, size, most }) = refused else { panic!("{refused:?}") };
+    assert_eq!((what.as_ref(), size, most), ("name of a member", 5_000, 4_096));
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut link = tar::Header::new_gnu();
+    link.set_entry_type(tar::EntryType::Symlink);
+    link.set_size(0);
+    builder.append_link(&mut link, "a\u{1b}[2Jb", "/etc/passwd").unwrap();
+    let listed = listed(&builder.into_inner().unwrap(), "x.tar");
+    let fault = listed[0].1.as_ref().unwrap();
+    assert!(fault.contains("a\\u{1b}[2Jb") && !fault.contains('\u{1b}'), "{fault}");
+}
+
+/// Two entries of the directory lead to the same bytes.
+#[test]
+fn members_that_lie_over_each_other_are_refused() {
+    let mut bytes = stored(&[("one.txt", b"some text here"), ("two.txt", b"some text here")]);
+    let directory: Vec<usize> =
+        (0..bytes.len() - 4).filter(|at| bytes[*at..].starts_with(b"PK\x01\x02")).collect();
+    // Where a member begins stands at byte 42 of its entry.
+    let first: Vec<u8> = bytes[directory[0] + 42..directory[0] + 46].to_vec();
+    bytes[directory[1] + 42..directory[1] + 46].copy_from_slice(&first);
+    let refused = archives::members(&bytes, "x.zip", &Limits::default()).unwrap_err();
+    assert!(refused.to_string().contains("over each other"), "{refused}");
+}

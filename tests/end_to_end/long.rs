@@ -73,6 +73,9 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
     }
     assert!(parts() >= 15, "parts are answered one by one");
     fleet.kill_worker(0).await;
+    // What a store leaves where a process is killed while it writes.
+    let steps = std::fs::read_dir(fleet.path("out/_tidegate/parts")).unwrap().next().unwrap();
+    std::fs::write(steps.unwrap().path().join("0-17.json#1"), "{").unwrap();
     fleet.worker();
     let result = fleet.result("long").await.unwrap();
     assert_eq!((&result["succeeded"], &result["failed"]), (&json!(2), &json!(0)), "{result}");
@@ -100,10 +103,8 @@ async fn a_long_document_is_read_in_parts_and_survives_a_kill() {
             + results["short.md"]["input_tokens"].as_u64().unwrap(),
         result["input_tokens"]
     );
-    let left = std::fs::read_dir(fleet.path("out/_tidegate/parts"))
-        .unwrap()
-        .map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap().count());
-    assert_eq!(left.sum::<usize>(), 0, "the steps are removed when the result is there");
+    let left = std::fs::read_dir(fleet.path("out/_tidegate/parts")).unwrap().count();
+    assert_eq!(left, 0, "the folder of the steps is removed when the result is there");
     fleet.stop().await;
 }
 

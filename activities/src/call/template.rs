@@ -18,6 +18,12 @@ const FUEL: u64 = 50_000;
 /// Texts take fuel by their length: one for 64 bytes, and more where they are filtered.
 const BYTES_OF_FUEL: usize = 16;
 
+/// Longest text. What it nests is read by recursion: some kilobytes of stack for each byte at worst.
+const MAX_TEXT: usize = 64 << 10;
+
+/// Enough for what such a text can nest; only what is used of it takes memory.
+const STACK: usize = 512 << 20;
+
 /// What a text may be longer than all that it can name together.
 const SPARE_BYTES: usize = 1 << 20;
 
@@ -38,6 +44,10 @@ impl Text<'_> {
     /// # Errors
     /// A sentence that says where it cannot be read as a template.
     pub(crate) fn names(self) -> Result<BTreeSet<String>, String> {
+        self.deep(|| self.names_here())
+    }
+
+    fn names_here(&self) -> Result<BTreeSet<String>, String> {
         let engine = engine(0);
         let template = self.read(&engine)?;
         let mut names: BTreeSet<String> =
@@ -53,6 +63,27 @@ impl Text<'_> {
     /// # Errors
     /// A sentence that says what is wrong, and in which line.
     pub(crate) fn filled(self, with: &Variables<'_>) -> Result<String, String> {
+        self.deep(|| self.filled_here(with))
+    }
+
+    /// On a thread with room for what the text may nest.
+    fn deep<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+        let place = self.place;
+        if self.text.len() > MAX_TEXT {
+            let (size, most) = (self.text.len(), MAX_TEXT);
+            return Err(format!("{place}: a template of {size} bytes; at most {most} are read"));
+        }
+        if !self.text.contains('{') {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+            let thread = thread.map_err(|error| format!("{place}: no thread for it: {error}"))?;
+            thread.join().unwrap_or_else(|_| Err(format!("{place}: it cannot be read")))
+        })
+    }
+
+    fn filled_here(&self, with: &Variables<'_>) -> Result<String, String> {
         let texts = with.values().filter_map(|value| value.as_str()).map(str::len);
         let room = self.text.len() + 2 * texts.sum::<usize>() + SPARE_BYTES;
         let engine = engine(room);
@@ -93,6 +124,8 @@ fn engine<'t>(bytes: usize) -> Environment<'t> {
     syntax.keep_trailing_newline(true);
     let mut engine = Environment::new();
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
+    // The one thing that can hold itself, and is endless where it is put out.
+    engine.remove_global("namespace");
     engine.set_fuel(Some(FUEL + (bytes / BYTES_OF_FUEL) as u64));
     if let Ok(syntax) = syntax.build() {
         engine.set_syntax(syntax);
@@ -147,6 +180,27 @@ mod tests {
         assert_eq!(unknown, "instructions, line 2: a name is not known; known: amount, id");
         let syntax = filled("{{ id").unwrap_err();
         assert!(syntax.starts_with("instructions, line 1: syntax error"), "{syntax}");
+    }
+
+    #[test]
+    fn what_nests_deeply_or_holds_itself_is_put_out_or_refused() {
+        let itself = filled("{% set n = namespace() %}{% set n.x = n %}{{ n }}").unwrap_err();
+        assert!(itself.contains("namespace"), "{itself}");
+        for (before, link, behind) in [
+            ("{{ id", ".x", " }}"),
+            ("{{ ", "not ", "id }}"),
+            ("{{ id", "~'a'", " }}"),
+            ("{{ 1", "|string", " }}"),
+            ("{{ ", "(", "id }}"),
+        ] {
+            // A quarter of what is read: a build without optimisation takes seconds for more.
+            let most = MAX_TEXT / 4 - before.len() - behind.len();
+            let chain = format!("{before}{}{behind}", link.repeat(most / link.len()));
+            let outcome = filled(&chain);
+            assert_eq!(outcome.is_err(), matches!(link, ".x" | "("), "{link}: {outcome:?}");
+            let longer = filled(&format!("{chain}{}", " ".repeat(MAX_TEXT))).unwrap_err();
+            assert!(longer.contains("at most 65536"), "{longer}");
+        }
     }
 
     #[test]

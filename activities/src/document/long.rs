@@ -14,7 +14,7 @@ use tidegate_documents::{Split, split};
 use tidegate_providers::Finish;
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
-    DocumentOutcome, FAN_IN, FailureType, Long, LongHow, PartTask, Parts, Step,
+    DocumentOutcome, FAN_IN, FailureType, Long, PartTask, Parts, Step,
 };
 
 use crate::{
@@ -159,7 +159,9 @@ pub async fn process(
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
-        clean(&folder, &task.parts).await;
+        clean(&folder).await;
+    } else {
+        clean_late(&folder).await;
     }
     Ok(outcome)
 }
@@ -314,20 +316,21 @@ async fn join(
     })
 }
 
-/// Removes the steps once the result is there. What stays behind does no harm.
-async fn clean(folder: &Location, parts: &Parts) {
-    let mut names: Vec<String> = ["text", "parts.json", VERSION].map(str::to_owned).into();
-    let (mut of, mut level) = (parts.count, 0);
-    loop {
-        names.extend((0..of).map(|number| format!("{level}-{number}.json")));
-        if of <= 1 || parts.how == LongHow::PerChunk {
-            break;
-        }
-        (of, level) = (of.div_ceil(FAN_IN), level + 1);
+/// Removes the steps once the result is there, with whatever else lies in their folder. The version
+/// goes first: it says that the steps are needed.
+async fn clean(folder: &Location) {
+    let removed = async {
+        folder.child(VERSION).delete().await?;
+        folder.clear().await
+    };
+    if let Err(error) = removed.await {
+        tracing::debug!(%error, "the steps of a long document stay behind");
     }
-    for name in names {
-        if let Err(error) = folder.child(&name).delete().await {
-            tracing::debug!(%error, "a part stays behind");
-        }
+}
+
+/// Removes a step that was written after the result was there: nobody reads it.
+async fn clean_late(folder: &Location) {
+    if matches!(folder.child(VERSION).stamp().await, Ok(None)) {
+        clean(folder).await;
     }
 }

@@ -6,13 +6,14 @@
 //! * `embed`: its text as a vector
 //! * `readings`: texts of documents that come back
 //! * [`archived`]: documents in archives
-//! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for
+//! * [`answers`]: those that batches share; [`result`]: the object that is written; [`schema`]: whether an answer is what was asked for; `expansion`: by how many schemas
 
 pub mod answers;
 pub mod archived;
 pub mod content;
 pub(crate) mod done;
 pub(crate) mod embed;
+mod expansion;
 pub mod long;
 pub mod pack;
 pub mod process;

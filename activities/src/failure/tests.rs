@@ -229,6 +229,13 @@ fn waiting_for_quota_is_benign_ends_in_time_and_says_for_what() {
 }
 
 #[test]
+fn what_moves_a_cursor_is_escaped() {
+    let failure = Failure::invalid_input("a\u{1b}]0;title\u{7}b\nc\rd");
+    let told = failure.into_application_failure(counts(0, 0), Backoff::default(), 1);
+    assert_eq!(told.to_string(), "a\\u{1b}]0;title\\u{7}b\nc\\rd");
+}
+
+#[test]
 fn messages_are_cut() {
     let long = Failure::never(FailureType::Transient, "ä".repeat(5_000));
     let long = long.into_application_failure(CallCounts::default(), Backoff::default(), 1);

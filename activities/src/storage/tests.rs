@@ -171,3 +171,20 @@ async fn an_id_is_an_objects_name_as_it_is() {
     assert!(root.join("results/a.md~2.json").exists());
     assert_eq!(storage(&root).resolve(&object.uri()).unwrap().uri(), object.uri());
 }
+
+#[tokio::test]
+async fn a_folder_is_removed_with_whatever_lies_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let kept = root.join("kept");
+    for file in ["gone/a.json", "gone/a.json#1", "gone/deep/b", "gone-too", "kept/c"] {
+        std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+        std::fs::write(root.join(file), "x").unwrap();
+    }
+    std::os::unix::fs::symlink(&kept, root.join("gone/link")).unwrap();
+    let gone = storage(&root).resolve(&uri(&root, "gone")).unwrap();
+    gone.clear().await.unwrap();
+    gone.clear().await.unwrap();
+    assert!(!root.join("gone").exists());
+    assert!(root.join("gone-too").exists() && kept.join("c").exists());
+}

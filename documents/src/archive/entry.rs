@@ -10,6 +10,9 @@ const MAX_RATIO: u64 = 1_000;
 /// Less than this is no bomb, whatever it was made of.
 const HARMLESS: u64 = 16 << 20;
 
+/// Characters of a path that a message quotes.
+const MAX_SHOWN: usize = 200;
+
 /// A member that can be read.
 pub(super) struct Entry<'a> {
     pub(super) format: Format,
@@ -35,7 +38,25 @@ pub(super) type Visit<'v> =
     dyn FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable> + 'v;
 
 pub(super) fn no_file(path: &str) -> Unreadable {
+    let path = shown(path);
     Unreadable::NoMember { what: format!("{path} is a link or a device, and no file").into() }
+}
+
+/// A path as messages quote it: with control characters escaped, and cut.
+pub(super) fn shown(path: &str) -> String {
+    let mut shown = String::new();
+    for (place, c) in path.chars().enumerate() {
+        if place == MAX_SHOWN {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() {
+            shown.extend(c.escape_debug());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// How much more an archive may unpack to.

@@ -20,6 +20,12 @@ use crate::{format::Format, unreadable::Unreadable};
 pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
     let damaged = |error| Unreadable::damaged(Format::Zip, error);
     let mut contents = Cursor::new(bytes);
+    // A few kilobytes that are the contents of thousands of members are a bomb (CVE-2019-9674).
+    let overlaps =
+        ZipArchive::new(contents.clone()).and_then(|mut zip| zip.has_overlapping_files());
+    if matches!(overlaps, Ok(true)) {
+        return Err(Unreadable::damaged(Format::Zip, "members of it lie over each other"));
+    }
     // The usual reader knows the last member of each name alone, but this one wants a directory
     // whose size is stated rightly.
     let Ok(mut every) = ZipIterable::try_new(contents.clone(), Config::default()) else {

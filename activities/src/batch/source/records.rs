@@ -37,6 +37,9 @@ const WHOLE: u64 = 16 << 20;
 /// at once.
 const MAX_BOUND: u64 = 64 << 20;
 
+/// Rows of such a file are had at once as long as they take no more: those of a table are packed.
+const MOST_AT_ONCE: usize = 256 << 20;
+
 /// So much is asked for at once of a file that is not read whole.
 const BLOCK: u64 = 4 << 20;
 
@@ -131,19 +134,27 @@ pub(super) async fn rows(
         }
         None => (None, stamp.size),
     };
-    let binds = size <= WHOLE || size <= MAX_BOUND && known.knows(&within.id);
+    let mut binds = size <= WHOLE || size <= MAX_BOUND && known.knows(&within.id);
     let (id, uri) = (within.id.clone(), within.uri.clone());
     let is_beginning = within.at == Position::default();
-    let job = Reading {
+    let reading = Reading {
         location: location.clone(),
         runtime: Handle::current(),
         fields: fields.clone(),
         within: Within { stamp: Some(stamp), ..within },
         whole,
         size,
-        room: if binds { Room::endless() } else { room.clone() },
+        room: room.clone(),
     };
-    let read = tokio::task::spawn_blocking(move || job.read()).await;
+    let begun = |room| {
+        let reading = Reading { room, ..reading.clone() };
+        tokio::task::spawn_blocking(move || reading.read())
+    };
+    let mut read = begun(if binds { Room::whole(MOST_AT_ONCE) } else { room.clone() }).await;
+    if binds && matches!(&read, Ok(Ok((_, Some(_))))) {
+        binds = false;
+        read = begun(room.clone()).await;
+    }
     let name = member.map_or_else(|| location.to_string(), |member| format!("{location}#{member}"));
     let read = read.map_err(|error| match error.is_panic() {
         // A table that is damaged in a way that its reader does not expect.
@@ -199,6 +210,7 @@ fn refused(name: &str, broken: Broken) -> Failure {
 type Rows = (Vec<(Document, IsNumbered)>, Option<Within>);
 
 /// What happens on a thread of its own.
+#[derive(Clone)]
 struct Reading {
     location: Location,
     runtime: Handle,

@@ -42,8 +42,9 @@ impl Room {
         Self { documents, time: Duration::ZERO, ..Self::page() }
     }
 
-    pub(super) fn endless() -> Self {
-        Self { documents: usize::MAX, bytes: usize::MAX, time: Duration::ZERO, ..Self::page() }
+    /// A file at once, if its rows take no more bytes than this.
+    pub(super) fn whole(bytes: usize) -> Self {
+        Self { documents: usize::MAX, bytes, time: Duration::ZERO, ..Self::page() }
     }
 
     pub(super) fn take(&mut self, document: &Document) {
