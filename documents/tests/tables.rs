@@ -86,3 +86,43 @@ fn damaged_tables_are_read_or_refused() {
     }
     assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
 }
+
+/// One text of a megabyte, which two thousand rows have.
+#[test]
+fn a_file_whose_rows_are_far_larger_than_itself_is_refused() {
+    use std::sync::Arc;
+
+    use parquet::{
+        data_type::{ByteArray, ByteArrayType},
+        file::{properties::WriterProperties, writer::SerializedFileWriter},
+        schema::parser::parse_message_type,
+    };
+
+    let schema =
+        Arc::new(parse_message_type("message m { required binary text (UTF8); }").unwrap());
+    let properties = WriterProperties::builder().set_dictionary_page_size_limit(8 << 20).build();
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties)).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let text = ByteArray::from(vec![b'x'; 1 << 20]);
+    let texts = vec![text; 2_000];
+    column.typed::<ByteArrayType>().write_batch(&texts, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    let file = writer.into_inner().unwrap();
+    let size = file.len() as u64;
+    assert!(size < 2 << 20, "{size} bytes: the text is written once");
+    let file = Bytes::from(file);
+    let open = move |from: u64| {
+        let from = usize::try_from(from).unwrap_or(usize::MAX).min(file.len());
+        Ok(Cursor::new(file.slice(from..)))
+    };
+    let mut seen = 0_u64;
+    let each = |_: Result<tidegate_documents::Record, _>| {
+        seen += 1;
+        true
+    };
+    let refused = tables::rows(open, size, RecordFields::default(), 0, each).unwrap_err();
+    assert!(refused.to_string().contains("MiB, and the file has"), "{refused}");
+    assert!(seen < 1_100, "{seen} rows of a megabyte");
+}
