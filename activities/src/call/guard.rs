@@ -8,7 +8,7 @@ use tidegate_providers::{
 };
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
@@ -49,8 +49,6 @@ pub struct Guard {
     pub cuts: Arc<Cuts>,
     /// Answers that cannot be written now.
     pub unwritten: Arc<Unwritten>,
-    /// Settlements of answered calls that Redis has not heard of yet.
-    pub settling: TaskTracker,
     /// Cancelled when this worker stops: from then on no call leaves.
     pub stopping: CancellationToken,
 }
@@ -70,7 +68,6 @@ impl Guard {
             call_stats: Arc::default(),
             cuts: Arc::default(),
             unwritten: Arc::default(),
-            settling: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
     }
@@ -126,7 +123,7 @@ impl Guard {
                 let (usage, observed) = answered.told();
                 spans::answered(&span, usage, answered.stopped());
                 drop(span);
-                drop(sent.settled(usage, observed));
+                sent.settled(usage, observed).await;
                 Ok(answered)
             }
             Err(error) => {
