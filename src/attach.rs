@@ -15,7 +15,7 @@
 
 use std::process::exit;
 
-use tidegate_activities::own;
+use tidegate_activities::{own, sandbox};
 use tidegate_types::ModelId;
 
 use crate::{
@@ -85,10 +85,13 @@ impl Attached {
 }
 
 /// Reads one document and ends, if that is what this process was started for. Documents are read in
-/// processes of the same program, so that a hostile one harms none but itself: call this first in
+/// processes of the same program, so that a hostile one harms none but itself, and so are templates
+/// and schemas of the kinds that could: call this first in
 /// `main`. Without it, this program would be started as a whole for each document.
 pub fn read_documents_here() {
     if std::env::args_os().nth(1).is_some_and(|command| command == worker::READ_DOCUMENT) {
-        exit(i32::from(tidegate_documents::serve().is_err()));
+        let is_work = std::env::args_os().nth(2).is_some_and(|it| it == sandbox::ARGUMENT);
+        let served = if is_work { sandbox::serve() } else { tidegate_documents::serve() };
+        exit(i32::from(served.is_err()));
     }
 }

@@ -108,6 +108,12 @@ impl Failure {
         Self::never(FailureType::InvalidInput, message)
     }
 
+    /// The same, of a template: it says which document it was filled for.
+    #[must_use]
+    pub fn asked_of(self, uri: &str) -> Self {
+        Self { message: format!("{}; this is asked of {uri}", self.message), ..self }
+    }
+
     /// A fault of this worker or of what it works with, and not of the document.
     #[must_use]
     pub fn transient(message: impl Into<String>) -> Self {

@@ -15,6 +15,7 @@
 //! * [`own`]: a program's own activities behind the same quota
 //! * [`fingerprint`]: names of what was asked, and of what it was asked about
 //! * [`storage`]: roots and objects; [`host_rates`]: how often a host is read from
+//! * [`sandbox`]: what may take all memory or never end, in a process of its own
 //! * [`metrics`]: every metric of this crate, by name; `spans`: what a trace tells of a document
 //! * [`services`]: what all of them work with
 
@@ -31,6 +32,7 @@ pub mod memory;
 pub mod metrics;
 pub mod own;
 pub mod provider_batch;
+pub mod sandbox;
 pub mod services;
 mod spans;
 pub mod storage;

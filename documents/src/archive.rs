@@ -23,7 +23,7 @@ use flate2::read::MultiGzDecoder;
 use self::entry::{Budget, Entry, shown};
 pub(crate) use self::{frames::Frames, mailbox::is_mailbox};
 use crate::{
-    extract::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
+    context::Context, format::Format, left_out::Kind, limits::Limits, unreadable::Unreadable,
 };
 
 /// Archives within archives.

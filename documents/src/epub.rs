@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    extract::Context,
+    context::Context,
     format::Format,
     html,
     left_out::Kind,

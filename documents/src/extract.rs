@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    archive, detect, docx, encoding, epub,
+    archive,
+    context::Context,
+    detect, docx, encoding, epub,
     format::Format,
     html,
     left_out::{self, LeftOut, Tally},
@@ -33,35 +35,6 @@ pub struct Extracted {
     pub left_out: LeftOut,
 }
 
-/// What every reader of a format is given beside the bytes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Context<'a> {
-    pub(crate) limits: &'a Limits,
-    pub(crate) deadline: Deadline,
-    /// The documents around this one.
-    pub(crate) depth: usize,
-    /// Takes what is left out of the text.
-    pub(crate) tally: &'a Tally,
-}
-
-impl Context<'_> {
-    /// The text of a document that lies in this one, `depth` documents deep. What it leaves out is
-    /// counted as this document's.
-    ///
-    /// # Errors
-    /// As [`extract`].
-    pub(crate) fn text_of(
-        &self,
-        bytes: &[u8],
-        name: &str,
-        depth: usize,
-    ) -> Result<String, Unreadable> {
-        let read = extract_within(bytes, name, self.limits, depth)?;
-        self.tally.merge(&read.left_out);
-        Ok(read.text)
-    }
-}
-
 /// Reads a document. `name` is its file name, for its extension.
 ///
 /// A parser may crash at hostile bytes or never end: use a [`Reader`](crate::Reader) where that
@@ -74,7 +47,7 @@ pub fn extract(bytes: &[u8], name: &str, limits: &Limits) -> Result<Extracted, U
 }
 
 /// The same for a document that is attached to another one; `depth` counts those around it.
-pub(crate) fn extract_within(
+fn extract_within(
     bytes: &[u8],
     name: &str,
     limits: &Limits,
@@ -95,7 +68,7 @@ pub(crate) fn extract_within(
         return picture(bytes, format, limits, depth);
     }
     let tally = Tally::default();
-    let context = &Context { limits, deadline, depth, tally: &tally };
+    let context = &Context { limits, deadline, depth, tally: &tally, read_within };
     let mut pictures = Vec::new();
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
@@ -140,6 +113,16 @@ pub(crate) fn extract_within(
     }
     let text = text.into_owned();
     Ok(Extracted { text, pictures, format, pages, left_out: tally.into_left_out() })
+}
+
+/// The text alone, for the document around it.
+fn read_within(
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+    depth: usize,
+) -> Result<(String, LeftOut), Unreadable> {
+    extract_within(bytes, name, limits, depth).map(|read| (read.text, read.left_out))
 }
 
 /// A picture as it is sent. In a text there is no place for one.

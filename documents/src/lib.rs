@@ -21,7 +21,7 @@
 //!   `slides`, `open_document`, `epub` and `mail`; `encoding` for all that is text; `numerals` for numbered items,
 //!   `math` for formulas; `package` and `xml` for what is an archive of parts, `compound` for
 //!   what is older
-//! * [`reader`]: the same in a process of its own, with bounded time and memory
+//! * [`reader`]: the same in a process of its own, [`confined`] to bounded time and memory
 //! * [`command`]: a program of the user's own for some formats
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
 //! * `tables`: the rows of a Parquet file, each a document (the feature `parquet`)
@@ -40,6 +40,8 @@
 pub mod archive;
 pub mod command;
 mod compound;
+pub mod confined;
+mod context;
 mod detect;
 mod docx;
 mod encoding;

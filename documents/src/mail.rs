@@ -11,7 +11,7 @@ use mail_parser::{
     Address, Message, MessageParser, MessagePart, MessagePartId, MimeHeaders as _, PartType,
 };
 
-use crate::{extract::Context, format::Format, html, unreadable::Unreadable};
+use crate::{context::Context, format::Format, html, unreadable::Unreadable};
 use words::{contents, raw, words};
 
 /// Messages within messages.

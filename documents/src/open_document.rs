@@ -5,7 +5,7 @@ mod styles;
 use std::collections::HashMap;
 
 use crate::{
-    extract::Context,
+    context::Context,
     format::Format,
     math,
     numerals::{letters, roman},

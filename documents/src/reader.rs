@@ -1,46 +1,32 @@
 //! Reading documents in a process of their own.
 //!
-//! A parser of a large format can be made to overflow its stack, to take all memory, or never to
-//! end, and none of these can be caught where it runs. So it runs in a child process that may
-//! crash, has bounded memory, and is killed when its time is over.
+//! A parser of a large format may crash or never end: it runs [confined](crate::confined).
 
-use std::{path::PathBuf, process::Stdio, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::Command,
-    sync::Semaphore,
-};
+use tokio::sync::Semaphore;
 
 use crate::{
     command::{self, Commands},
+    confined::{self, Bounds, Confined, Ended},
     extract::{Extracted, extract},
     format::Format,
     limits::Limits,
     unreadable::Unreadable,
 };
 
-/// A reader ends itself so long after its time.
-const SPARE_SECONDS: u64 = 2;
-
 /// How documents are read. Cheap to clone; clones share the bound on children at once.
 #[derive(Debug, Clone)]
 pub struct Reader {
     limits: Limits,
-    helper: Helper,
+    /// The program that reads, in its own process: it calls [`serve`].
+    helper: Confined,
     /// Programs of the user's own.
     commands: Arc<Commands>,
     /// Reading takes a whole core: more children than cores would only wait for each other.
     children: Arc<Semaphore>,
-}
-
-/// The program that reads, in its own process: it calls [`serve`].
-#[derive(Debug, Clone)]
-struct Helper {
-    program: PathBuf,
-    arguments: Vec<String>,
 }
 
 /// What the child reads before the document's bytes: one line of JSON.
@@ -63,7 +49,7 @@ impl Reader {
         limits: Limits,
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let helper = Helper { program: program.into(), arguments: arguments.into_iter().collect() };
+        let helper = Confined::new(program, arguments);
         let (commands, children) = (Arc::default(), Arc::new(Semaphore::new(cores)));
         Self { limits, helper, commands, children }
     }
@@ -79,6 +65,21 @@ impl Reader {
     pub fn at_once(self, most: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self { children: Arc::new(Semaphore::new(most.clamp(1, cores))), ..self }
+    }
+
+    /// Runs the program that reads with one argument more, for other work of its kind: processes
+    /// for both are bounded together.
+    ///
+    /// # Errors
+    /// When there could be no process.
+    pub async fn run(
+        &self,
+        argument: &str,
+        input: &[&[u8]],
+        bounds: Bounds,
+    ) -> std::io::Result<Ended> {
+        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        self.helper.clone().with_argument(argument).run(input, bounds).await
     }
 
     /// How much is read of a document.
@@ -120,12 +121,13 @@ impl Reader {
         };
         // The semaphore is never closed.
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
-        match tokio::time::timeout(limits.time, self.helper.read(bytes, name, limits)).await {
-            Ok(Ok(Some(result))) => Ok(result),
-            Ok(Ok(None)) => Ok(Err(Unreadable::damaged(format, "its parser crashed"))),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Ok(Err(Unreadable::TooSlow(limits.time))),
-        }
+        let task = task(name, limits, None)?;
+        let crashed = || Err(Unreadable::damaged(format, "its parser crashed"));
+        Ok(match self.helper.run(&[&task, &bytes], bounds(&limits)).await? {
+            Ended::Said(said) => serde_json::from_slice(&said).unwrap_or_else(|_| crashed()),
+            Ended::Crashed => crashed(),
+            Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
+        })
     }
 
     async fn read_with(
@@ -140,58 +142,21 @@ impl Reader {
             return Ok(Err(Unreadable::TooLarge { what: "file".into(), size, most }));
         }
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
-        let mut helper = Command::new(&self.helper.program);
-        helper.args(&self.helper.arguments);
-        let (name, command) = (name.to_owned(), command.to_vec());
         let program = command.first().cloned().unwrap_or_default();
-        let task = Task { name: name.clone(), limits: *limits, command: Some(command) };
-        let mut task = serde_json::to_vec(&task)?;
-        task.push(b'\n');
-        command::run(helper, &program, &task, &bytes, &name, limits).await
+        let task = task(name, *limits, Some(command.to_vec()))?;
+        command::run(self.helper.command(), &program, &task, &bytes, name, limits).await
     }
 }
 
-impl Helper {
-    /// What the child says; nothing if it crashed.
-    async fn read(
-        &self,
-        bytes: Bytes,
-        name: &str,
-        limits: Limits,
-    ) -> std::io::Result<Option<Result<Extracted, Unreadable>>> {
-        let mut child = Command::new(&self.program)
-            .args(&self.arguments)
-            // It reads what strangers have written: credentials are not its business.
-            .env_clear()
-            .envs(command::environment())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            // Time that runs out drops this future.
-            .kill_on_drop(true)
-            .spawn()?;
-        let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, command: None })?;
-        task.push(b'\n');
-        let (mut stdin, mut stdout) = (child.stdin.take(), child.stdout.take());
-        let write = async {
-            if let Some(stdin) = &mut stdin {
-                // A child that is gone reads no more; what it said, or did not say, tells.
-                let _ = stdin.write_all(&task).await;
-                let _ = stdin.write_all(&bytes).await;
-            }
-            drop(stdin.take());
-        };
-        let read = async {
-            let mut said = Vec::new();
-            if let Some(stdout) = &mut stdout {
-                stdout.read_to_end(&mut said).await?;
-            }
-            std::io::Result::Ok(said)
-        };
-        let ((), said) = tokio::join!(write, read);
-        let (said, status) = (said?, child.wait().await?);
-        Ok(if status.success() { serde_json::from_slice(&said).ok() } else { None })
-    }
+fn bounds(limits: &Limits) -> Bounds {
+    Bounds { memory: limits.memory, time: limits.time }
+}
+
+/// The line for the child.
+fn task(name: &str, limits: Limits, command: Option<Vec<String>>) -> std::io::Result<Vec<u8>> {
+    let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, command })?;
+    task.push(b'\n');
+    Ok(task)
 }
 
 /// The child's side: reads one document from standard input, writes the result to standard output.
@@ -202,15 +167,11 @@ pub fn serve() -> std::io::Result<()> {
     use std::io::{Read, Write};
     let mut stdin = std::io::stdin().lock();
     let task: Task = serde_json::from_slice(&first_line()?)?;
-    // Whatever a parser is made to ask for.
-    rlimit::Resource::AS.set(task.limits.memory, task.limits.memory)?;
-    rlimit::Resource::CORE.set(0, 0)?;
     if let Some(command) = &task.command {
+        confined::enter_memory(task.limits.memory)?;
         return Err(command::become_program(command, &task.name));
     }
-    // Where the parent is killed, nobody looks at the clock.
-    let seconds = task.limits.time.as_secs() + SPARE_SECONDS;
-    rlimit::Resource::CPU.set(seconds, seconds)?;
+    confined::enter(bounds(&task.limits))?;
     let mut bytes = Vec::new();
     stdin.by_ref().take(task.limits.bytes + 1).read_to_end(&mut bytes)?;
     let result = extract(&bytes, &task.name, &task.limits);

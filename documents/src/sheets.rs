@@ -9,7 +9,7 @@ use calamine::{Data, Ods, Reader as _, Sheets, Xls, Xlsb, Xlsx};
 
 use crate::{
     compound,
-    extract::Context,
+    context::Context,
     format::Format,
     limits::{Deadline, Limits},
     package::Package,

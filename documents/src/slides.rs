@@ -1,7 +1,7 @@
 //! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of showing.
 
 use crate::{
-    extract::Context,
+    context::Context,
     format::Format,
     left_out::{Kind, Tally},
     math,

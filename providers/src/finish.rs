@@ -1,56 +1,23 @@
-//! How an answer ended: each vendor's own words, in one table a vendor, made into what they mean.
+//! How an answer ended, by the vendor's [word](crate::endings) for it.
 //!
-//! A vendor's table stands in its `response.rs`, and each row names its source. Gateways pass the
-//! words of other vendors on, so that a word is looked for in all tables. A word that is in no table is kept as it is ([`StopReason::Other`]): it says nothing about the answer.
+//! Gateways pass the words of other vendors on, so that a word is looked for in all tables. A word
+//! that is in no table is kept as it is ([`StopReason::Other`]): it says nothing about the answer.
 
 use crate::{
-    anthropic::response as anthropic,
     call::StopReason,
+    endings::{self, Ending, Row},
     error::{Charged, Error, Kind},
     exchange::Reply,
-    gemini::response as gemini,
-    openai::response as openai,
     refusal::Context,
 };
-
-/// What a vendor's word for the end of an answer means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// The answer is whole.
-    Complete,
-    /// The same, because a stop sequence was met.
-    Sequence,
-    /// The answer ends where `max_output_tokens` does.
-    Cut,
-    /// The model or the provider withheld it.
-    Refused,
-    /// The model asked for a tool, and no request of ours offers one.
-    ToolUse,
-    /// There is no answer, for another reason; a retry would bring this.
-    Failed(Kind),
-}
-
-/// A vendor's word, what it means, and where the vendor says so.
-pub(crate) type Row = (&'static str, Ending, &'static str);
 
 fn ending(table: &[Row], word: &str) -> Option<Ending> {
     table.iter().find_map(|(known, ending, _)| (*known == word).then_some(*ending))
 }
 
-/// Zhipu's words, and those of gateways that put their own into OpenAI's field.
-const ELSEWHERE: &[Row] = &[
-    ("sensitive", Ending::Refused, "https://docs.bigmodel.cn/api-reference"),
-    ("network_error", Ending::Failed(Kind::Transient), "https://docs.bigmodel.cn/api-reference"),
-    (
-        "content_filtered",
-        Ending::Refused,
-        "https://docs.aws.amazon.com/bedrock/latest/APIReference",
-    ),
-];
-
 /// A word of another dialect, which a gateway has passed on, in any case of its letters.
 fn shared(word: &str) -> Option<Ending> {
-    let tables = [ELSEWHERE, openai::ENDINGS, anthropic::ENDINGS, gemini::ENDINGS];
+    let tables = [endings::ELSEWHERE, endings::OPENAI, endings::ANTHROPIC, endings::GEMINI];
     let is = |known: &str| known.eq_ignore_ascii_case(word);
     tables.into_iter().flatten().find_map(|(known, ending, _)| is(known).then_some(*ending))
 }

@@ -38,7 +38,7 @@
 //! credentials that the latter takes.
 //!
 //! Shared and private: `client` (what all but Bedrock are), `batch_endpoint` (what batch APIs have
-//! in common), `exchange` (one HTTP exchange), `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
+//! in common), `exchange` (one HTTP exchange), `endings` and `finish` (how an answer ended), `endpoint` (base URLs), `body` (how parameters come in), `envelope` (error bodies, gateways' wrappings included), `classify` (name or status to
 //! kind), `wait_hint` (how long to wait), `refusal` (all of these made into an [`Error`]),
 //! `message` (text that is safe to show), `json`.
 //!
@@ -84,6 +84,7 @@ mod body;
 mod classify;
 mod client;
 mod clouds;
+mod endings;
 mod endpoint;
 mod envelope;
 mod exchange;

@@ -24,13 +24,13 @@ use crate::{
         attempt::Attempt,
         prompt::{self, Content},
         route::Route,
-        wording::Wording,
     },
     document::{
         content::{self, Care},
         embed, pack,
     },
     failure::Failure,
+    sandbox,
     services::Services,
 };
 
@@ -114,7 +114,7 @@ pub async fn forecast(
     while let Some(read) = read.next().await {
         match read {
             Ok((document, content)) => {
-                if let Some(input) = input_tokens(job, &document, &content)? {
+                if let Some(input) = input_tokens(services, job, &document, &content).await? {
                     tokens.push(float(input));
                 }
             }
@@ -156,16 +156,20 @@ pub async fn forecast(
 }
 
 /// Estimated input tokens of a document; `None` where it has nothing that could be sent.
-fn input_tokens(job: &Job, document: &Document, content: &Content) -> Result<Option<u64>, Failure> {
+async fn input_tokens(
+    Services { reader, .. }: &Services,
+    job: &Job,
+    document: &Document,
+    content: &Content,
+) -> Result<Option<u64>, Failure> {
     if job.task == Task::Embed {
-        return match embed::text(job, document, content) {
+        return match embed::text(reader, job, document, content).await {
             Ok(text) => Ok(Some(tokens::estimate(&text))),
             Err(failure) if failure.kind == FailureType::UnreadableDocument => Ok(None),
             Err(failure) => Err(failure),
         };
     }
-    let wording = Wording::of(job, &document.about(content.text()));
-    let wording = wording.map_err(Failure::invalid_input)?;
+    let wording = sandbox::wording(reader, job, &document.about(content.text())).await?;
     Ok(Some(prompt::input_tokens(&wording, content, "", job.schema.as_ref())))
 }
 

@@ -99,9 +99,12 @@ pub(super) fn check<'a>(
         let Some((name, place)) = names.iter().find(|(name, _)| !fields.contains_key(name)) else {
             continue;
         };
-        // It may be asked for where it is known alone.
+        // It may be asked for where it is known alone. A template that is not plain tells when the
+        // document's turn comes.
         let text = document.text.as_deref().unwrap_or_default();
-        if !fields.is_empty() && Wording::of(job, &document.about(text)).is_ok() {
+        if !fields.is_empty()
+            && (!wording::is_plain(job) || Wording::of(job, &document.about(text)).is_ok())
+        {
             continue;
         }
         let known = OF_ALL.into_iter().chain(fields.keys().map(String::as_str));

@@ -7,11 +7,11 @@
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use jsonschema::Validator;
 use parking_lot::Mutex;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
+use tidegate_documents::Reader;
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::{DocumentTask, Job};
 
@@ -25,12 +25,13 @@ use crate::{
         prompt::{Content, Question},
         retries::RetryBudget,
         route::Route,
-        wording::{About, Wording},
+        wording::About,
     },
-    document::{schema, version::Version},
+    document::{schema::Judge, version::Version},
     failure::{Failure, RETRIES_PER_DOCUMENT},
     fingerprint::Fingerprint,
     hash::hash,
+    sandbox,
     storage::{Location, Storage},
 };
 
@@ -202,7 +203,7 @@ pub struct Shard {
     /// Provider calls beyond the first of each document.
     pub retries: Option<RetryBudget>,
     /// What each answer must satisfy.
-    pub validator: Option<Validator>,
+    pub judge: Option<Judge>,
     /// Hash of what the prompts share: calls with the same template learn from each other.
     pub template: u64,
     /// What is asked about each document: results of the same question carry the same.
@@ -222,15 +223,14 @@ impl Shard {
     ///
     /// # Errors
     /// `InvalidInput` where a template cannot be filled.
-    pub(crate) fn question<'a>(
+    pub(crate) async fn question<'a>(
         &'a self,
+        reader: &Reader,
         document: &Document,
         content: &'a Content,
     ) -> Result<Question<'a>, Failure> {
-        let wording = Wording::of(&self.job, &document.about(content.text()));
-        let wording = wording.map_err(|why| {
-            Failure::invalid_input(format!("{why}; this is asked of {}", document.uri))
-        })?;
+        let wording = sandbox::wording(reader, &self.job, &document.about(content.text())).await;
+        let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
         let question = Question::of(&self.job, self.template, wording, content);
         let asked_once = self.documents.len() == 1 && self.job.long.is_none();
         Ok(if asked_once { question.uncached() } else { question })
@@ -309,7 +309,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
             .collect();
     }
     let output = resolve(storage, "output", &job.output)?;
-    let validator = job.schema.as_ref().map(schema::compile).transpose()?;
+    let judge = job.schema.as_ref().map(Judge::of).transpose()?;
     let retries = job.retry_budget.map(|calls| RetryBudget {
         run: folder.name().to_owned(),
         calls,
@@ -326,7 +326,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         first_part,
         job,
         route,
-        validator,
+        judge,
         output,
         documents,
     })

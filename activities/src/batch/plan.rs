@@ -26,7 +26,7 @@ use crate::{
         tables,
     },
     call::{attempt::Attempt, output_cap, route::Route},
-    document::{embed, pack, schema},
+    document::{embed, pack, schema::Judge},
     failure::Failure,
     provider_batch,
     services::Services,
@@ -263,7 +263,7 @@ async fn expected(
 fn survey(services: &Services, job: &Job, batch: &str) -> Result<(Route, Location), Failure> {
     let route = Route::of(&job.target, &services.routes)?;
     route.models.iter().try_for_each(|model| check_model(services, job, model))?;
-    job.schema.as_ref().map(schema::compile).transpose()?;
+    job.schema.as_ref().map(Judge::of).transpose()?;
     pack::check(job)?;
     embed::check(services, job, &route)?;
     tables::check(job)?;

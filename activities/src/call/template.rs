@@ -1,7 +1,8 @@
 //! Templates: texts in which `{{ … }}` stands for what is known of a document.
 //!
 //! They are strict: a name that nothing is known of is a fault, and no empty text. Their work is
-//! bounded (fuel), and so is what they put out.
+//! bounded (fuel), and so is what they put out; what a value may grow to is not, unless the text
+//! [is plain](is_plain).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +27,28 @@ const STACK: usize = 512 << 20;
 
 /// What a text may be longer than all that it can name together.
 const SPARE_BYTES: usize = 1 << 20;
+
+/// A plain text has no more than so many bytes in its tags.
+const MAX_PLAIN: usize = 4 << 10;
+
+/// Words that a plain text's statements begin with.
+const PLAIN_STATEMENTS: [&str; 4] = ["if", "elif", "else", "endif"];
+
+/// Filters whose value is no longer than what they are given, or than what stands in the text.
+const PLAIN_FILTERS: [&str; 12] = [
+    "abs",
+    "capitalize",
+    "d",
+    "default",
+    "float",
+    "int",
+    "length",
+    "lower",
+    "round",
+    "title",
+    "trim",
+    "upper",
+];
 
 /// Values by their names.
 pub(crate) type Variables<'a> = BTreeMap<&'a str, Value>;
@@ -118,6 +141,61 @@ impl Text<'_> {
     }
 }
 
+/// Whether no value of a text can be much longer than those that it is filled with: there are only
+/// names, their fields, comparisons, `if`, and filters that make nothing longer.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let (mut rest, mut bytes) = (text, 0);
+    while let Some(begin) = ["{{", "{%", "{#"].iter().filter_map(|tag| rest.find(tag)).min() {
+        let Some((tag, behind)) = tag(&rest[begin..]) else { return false };
+        bytes += tag.len();
+        if bytes > MAX_PLAIN || !is_plain_tag(tag) {
+            return false;
+        }
+        rest = behind;
+    }
+    true
+}
+
+/// What stands in a tag, its first sign included, and what stands behind it.
+fn tag(text: &str) -> Option<(&str, &str)> {
+    let (mut quote, mut before) = (None, ' ');
+    for (at, sign) in text.char_indices().skip(2) {
+        match quote {
+            Some(mark) if sign == mark => quote = None,
+            Some(_) if sign == '\\' => return None,
+            Some(_) => {}
+            None if sign == '}' && matches!(before, '}' | '%' | '#') => {
+                return Some((&text[1..at - 1], &text[at + 1..]));
+            }
+            None if matches!(sign, '"' | '\'') => quote = Some(sign),
+            None => {}
+        }
+        before = sign;
+    }
+    None
+}
+
+fn is_plain_tag(tag: &str) -> bool {
+    let (kind, inside) = tag.split_at(1);
+    let inside = inside.trim_matches(['-', '+']).trim();
+    // Words in quotes are values.
+    let words = inside.split(['"', '\'']).step_by(2);
+    let statement = inside.split_whitespace().next().unwrap_or_default();
+    let is_known = kind == "{" || kind == "%" && PLAIN_STATEMENTS.contains(&statement);
+    let signs = |words: &str| {
+        words.chars().all(|sign| {
+            sign.is_alphanumeric() || sign.is_whitespace() || "_.()|=!<>".contains(sign)
+        })
+    };
+    let mut filters = inside.split('|').skip(1).map(|filter| {
+        let filter = filter.trim_start();
+        filter.split(|sign: char| !sign.is_alphanumeric() && sign != '_').next()
+    });
+    is_known
+        && words.into_iter().all(signs)
+        && filters.all(|filter| filter.is_some_and(|it| PLAIN_FILTERS.contains(&it)))
+}
+
 /// For a text of so many bytes.
 fn engine<'t>(bytes: usize) -> Environment<'t> {
     let mut syntax = SyntaxConfig::builder();
@@ -197,9 +275,42 @@ mod tests {
             let most = MAX_TEXT / 4 - before.len() - behind.len();
             let chain = format!("{before}{}{behind}", link.repeat(most / link.len()));
             let outcome = filled(&chain);
-            assert_eq!(outcome.is_err(), matches!(link, ".x" | "("), "{link}: {outcome:?}");
+            assert_eq!(
+                outcome.is_err(),
+                matches!(link, ".x" | "~'a'" | "("),
+                "{link}: {outcome:?}"
+            );
             let longer = filled(&format!("{chain}{}", " ".repeat(MAX_TEXT))).unwrap_err();
             assert!(longer.contains("at most 65536"), "{longer}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_grow_is_plain() {
+        for plain in [
+            "no tag { at } all",
+            "{{ id }}, {{- name -}} {{ city.name|trim|upper }}",
+            "{% if total is defined and total > 3 %}{{ total }}{% else %}none{% endif %}",
+            "{{ title|default('}} ~ %}') }}",
+        ] {
+            assert!(is_plain(plain), "{plain}");
+            Text { place: "x", text: plain }.names().unwrap();
+        }
+        for other in [
+            "{% set x = [id, id] %}",
+            "{% for a in b %}{{ a }}{% endfor %}",
+            "{{ id ~ id }}",
+            "{{ id * 9 }}",
+            "{{ id|replace('a', id) }}",
+            "{{ (id, id) }}",
+            "{{ [id] }}",
+            "{{ '\"' ~ '}}' ~ id ~ \"'\" }}",
+            "{{ \"\\\"}}\" ~ id }}",
+            "{{ id",
+            "{# nothing #}",
+            &"{{ id|trim }}".repeat(500),
+        ] {
+            assert!(!is_plain(other), "{other}");
         }
     }
 

@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 
 use minijinja::{Value, value::Serde};
+use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use tidegate_documents::tokens;
 use tidegate_providers::{Role, Said, Turn, prompt};
 use tidegate_workflows::contract::{self, Job};
 
-use super::template::{Text, Variables};
+use super::template::{self, Text, Variables};
 
 /// What templates know of every document.
 pub(crate) const OF_ALL: [&str; 3] = ["document", "id", "name"];
@@ -39,7 +40,7 @@ impl<'a> About<'a> {
 }
 
 /// The words of one call.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Wording<'a> {
     pub(crate) system: Cow<'a, str>,
     pub(crate) turns: Vec<Turn>,
@@ -51,7 +52,7 @@ pub(crate) struct Wording<'a> {
 }
 
 /// Where the instructions stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Place {
     /// They are the system prompt.
     System,
@@ -120,6 +121,12 @@ impl<'a> Wording<'a> {
         let system = if self.system.is_empty() { 0 } else { tokens::estimate(&self.system) };
         (turns + own + system, self.place == Place::Around)
     }
+}
+
+/// Whether nothing that the author says can take more than a little longer or larger than what is
+/// known of a document.
+pub(crate) fn is_plain(job: &Job) -> bool {
+    !job.template || texts(job).into_iter().all(|(_, text)| template::is_plain(text))
 }
 
 /// Everything that a batch's author says in words, with the place where it is written.

@@ -6,16 +6,17 @@
 
 use std::borrow::Cow;
 
-use tidegate_documents::tokens;
+use tidegate_documents::{Reader, tokens};
 use tidegate_providers::embedding::Input;
 use tidegate_types::{ModelId, Spend};
 use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
     batch::job::{Document, Shard},
-    call::{attempt::Attempt, prompt::Content, route::Route, template::Text, wording::Wording},
+    call::{attempt::Attempt, prompt::Content, route::Route, template::Text},
     document::{result::DocumentResult, version::Version},
     failure::Failure,
+    sandbox,
     services::Services,
 };
 
@@ -67,7 +68,8 @@ pub(crate) fn check(services: &Services, job: &Job, route: &Route) -> Result<(),
 ///
 /// # Errors
 /// `UnreadableDocument` where there is none; `InvalidInput` where a template cannot be filled.
-pub(crate) fn text<'a>(
+pub(crate) async fn text<'a>(
+    reader: &Reader,
     job: &Job,
     document: &Document,
     content: &'a Content,
@@ -82,10 +84,8 @@ pub(crate) fn text<'a>(
     if !job.template {
         return Ok(own.as_str().into());
     }
-    let wording = Wording::of(job, &document.about(own));
-    let wording = wording.map_err(|why| {
-        Failure::invalid_input(format!("{why}; this is asked of {}", document.uri))
-    })?;
+    let wording = sandbox::wording(reader, job, &document.about(own)).await;
+    let wording = wording.map_err(|failure| failure.asked_of(&document.uri))?;
     Ok(wording.instructions.into_owned().into())
 }
 
@@ -113,7 +113,7 @@ pub(super) async fn one(
     content: &Content,
     version: Version,
 ) -> Result<DocumentResult, Failure> {
-    let text = text(&shard.job, &document, content)?;
+    let text = text(&services.reader, &shard.job, &document, content).await?;
     let tokens = tokens::estimate(&text);
     let known = input(services, &shard.route);
     let most = known.and_then(|(_, input)| input.tokens).map(u64::from);

@@ -12,7 +12,7 @@ mod members;
 use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
-use tidegate_documents::tokens;
+use tidegate_documents::{Reader, tokens};
 use tidegate_providers::{Finish, StopReason};
 use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{FailureType, Job, PackOutcome, PackTask, Task};
@@ -26,13 +26,12 @@ use crate::{
         embed,
         process::{bought_before, offer},
         result::DocumentResult,
-        schema,
         version::Version,
     },
     failure::Failure,
     fingerprint::Fingerprint,
     hash::hash,
-    metrics,
+    metrics, sandbox,
     services::Services,
     storage::Location,
 };
@@ -218,7 +217,8 @@ async fn answers<'a>(
     let first = members.first().ok_or_else(|| Failure::transient("a call has no document"))?;
     // All are asked in the same words.
     let question = shard
-        .question(&first.document, &content)?
+        .question(&services.reader, &first.document, &content)
+        .await?
         .with_note(TOGETHER)
         .answered_as(members::form(shard.job.schema.as_ref()), output);
     let (model, completion) = services
@@ -226,9 +226,14 @@ async fn answers<'a>(
         .ask(attempt, &shard.job, shard.retries.as_ref(), &shard.route, &question)
         .await?;
     let mut answers =
-        members::matched(&completion.answer, salt, members.len(), shard.validator.is_some());
-    if let Some(validator) = &shard.validator {
-        answers.retain(|_, answer| schema::valid(validator, answer).is_ok());
+        members::matched(&completion.answer, salt, members.len(), shard.judge.is_some());
+    if let Some(judge) = &shard.judge {
+        for (place, answer) in std::mem::take(&mut answers) {
+            // What is refused is asked for alone.
+            if let Ok(Ok(())) = sandbox::judged(&services.reader, judge, &answer).await {
+                answers.insert(place, answer);
+            }
+        }
     }
     let given = members
         .iter()
@@ -258,9 +263,15 @@ async fn vectors<'a>(
 }
 
 /// What of a document can stand beside others in a call, if anything can.
-fn shared(job: &Job, document: &Document, content: Content) -> Option<String> {
+async fn shared(
+    reader: &Reader,
+    job: &Job,
+    document: &Document,
+    content: Content,
+) -> Option<String> {
     if job.task == Task::Embed {
-        return embed::text(job, document, &content).ok().map(Cow::into_owned);
+        let text = embed::text(reader, job, document, &content).await;
+        return text.ok().map(Cow::into_owned);
     }
     let Content::Text(text) = content else { return None };
     job.in_parts(tokens::estimate(&text)).is_none().then_some(text)
@@ -314,7 +325,7 @@ async fn gather(
         let care = Care::of_several(Some(attempt));
         match content::extract(services, raw, &shard.job, &shard.route, care).await {
             Ok(Read { content, version, .. }) => {
-                let shared = shared(&shard.job, document, content);
+                let shared = shared(&services.reader, &shard.job, document, content).await;
                 let sized = shared.map(|text| (tokens::estimate(&text), text));
                 let fits = sized.filter(|(tokens, _)| *tokens <= small && sum + tokens <= most);
                 if let Some((tokens, text)) = fits {

@@ -15,11 +15,10 @@ use crate::{
         done::{self, Before, Open},
         embed, long, readings,
         result::DocumentResult,
-        schema,
         version::Version,
     },
     failure::Failure,
-    metrics,
+    metrics, sandbox,
     services::Services,
     spans,
     storage::Location,
@@ -169,7 +168,7 @@ pub(crate) async fn answer(
     kept: &Location,
 ) -> Result<DocumentResult, Failure> {
     let (job, cuts) = (&shard.job, &services.guard.cuts);
-    let mut question = shard.question(&document, content)?;
+    let mut question = shard.question(&services.reader, &document, content).await?;
     if let Some(beside) = beside {
         question = question.with_note(beside).uncached();
     }
@@ -210,7 +209,7 @@ pub(crate) async fn answer(
         cuts.answered(template, job.max_output_tokens, result.is_cut());
     }
     let has_more = question.raised_room(cap) > room;
-    if let Err(failure) = judge(attempt, shard, &result, room, has_more) {
+    if let Err(failure) = judge(services, attempt, shard, &result, room, has_more).await {
         let raised = u64::from(attempt.state().raises > before.raises);
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
         let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
@@ -239,7 +238,8 @@ pub(crate) fn way_out(job: &Job) -> Cow<'static, str> {
 
 /// Whether an answer is a result: whole, or wanted all the same, and what the schema says. The
 /// model is told what was wrong once; it may keep to the schema then.
-fn judge(
+async fn judge(
+    services: &Services,
     attempt: &Attempt,
     shard: &Shard,
     result: &DocumentResult,
@@ -255,11 +255,11 @@ fn judge(
         OnCut::Raise | OnCut::Fail if result.is_cut() => return Err(Failure::truncated(short)),
         _ => {}
     }
-    let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
-    match valid {
-        Some(Err(wrong)) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
-        Some(Err(wrong)) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
-        Some(Ok(())) | None => Ok(()),
+    let Some(judge) = &shard.judge else { return Ok(()) };
+    match sandbox::judged(&services.reader, judge, &result.answer).await? {
+        Err(wrong) if result.is_cut() => Err(Failure::truncated_json(short, &wrong)),
+        Err(wrong) => Err(Failure::invalid_output(&wrong, attempt.invalid_output(&wrong))),
+        Ok(()) => Ok(()),
     }
 }
 

@@ -18,10 +18,9 @@ use crate::{
     document::{
         process::{offer, way_out},
         result::DocumentResult,
-        schema,
     },
     failure::{Failure, MAX_BATCH_COLLECTS},
-    metrics,
+    metrics, sandbox,
     services::Services,
 };
 
@@ -202,13 +201,23 @@ async fn disposition(
         .answering(shard.asks, sent.version)
         .taking(1, completion.usage, cost_usd);
     let (cut, short) = (result.is_cut(), result.shortfall(shard.job.max_output_tokens));
-    let valid = shard.validator.as_ref().map(|validator| schema::valid(validator, &result.answer));
+    let valid = match &shard.judge {
+        Some(judge) => Some(sandbox::judged(&services.reader, judge, &result.answer).await),
+        None => None,
+    };
+    let valid = match valid {
+        Some(Err(failure)) if failure.is_retried() => return Err(failure),
+        Some(Err(failure)) => Err(failure),
+        Some(Ok(valid)) => Ok(Some(valid)),
+        None => Ok(None),
+    };
     let failure = match (shard.job.on_cut, valid) {
+        (_, Err(failure)) => Some(failure),
         (OnCut::Raise, _) if cut => None,
         (OnCut::Fail, _) if cut => Some(Failure::truncated(short)),
-        (OnCut::Keep, Some(Err(wrong))) if cut => Some(Failure::truncated_json(short, &wrong)),
-        (_, Some(Err(_))) => return Ok(Disposition::Open),
-        (_, Some(Ok(())) | None) => {
+        (OnCut::Keep, Ok(Some(Err(wrong)))) if cut => Some(Failure::truncated_json(short, &wrong)),
+        (_, Ok(Some(Err(_)))) => return Ok(Disposition::Open),
+        (_, Ok(Some(Ok(())) | None)) => {
             offer(services, &result).await;
             let location = DocumentResult::location(&shard.output, &result.id);
             result.bought(&location, sent.instead_of)?.write().await?;

@@ -350,7 +350,8 @@ async fn gather(
         let Some((content, sent)) = content? else { continue };
         let Some(document) = shard.documents.get(index as usize) else { continue };
         // What cannot be asked is refused by name on the direct path.
-        let Ok(question) = shard.question(document, &content) else { continue };
+        let question = shard.question(&services.reader, document, &content).await;
+        let Ok(question) = question else { continue };
         let call = question.call(model, question.room(None));
         // A request that cannot be written is refused by name on the direct path.
         let Ok(json) = batches.line(&submission::custom_id(key, index), &call) else {

@@ -9,7 +9,7 @@ mod styles;
 use std::collections::BTreeSet;
 
 use crate::{
-    extract::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
+    context::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
 };
 use body::{Body, Notes};
 use embedded::{Embedded, TextOf};
@@ -88,11 +88,7 @@ fn edges(body: &mut Body<'_>, parts: &[Element]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        left_out::Tally,
-        limits::{Deadline, Limits},
-        xml,
-    };
+    use crate::{limits::Limits, xml};
 
     pub(super) fn read(parts: &[(&str, &str)]) -> Result<String, Unreadable> {
         use std::io::Write;
@@ -102,9 +98,7 @@ mod tests {
             archive.write_all(text.as_bytes()).unwrap();
         }
         let bytes = archive.finish().unwrap().into_inner();
-        let (limits, tally) = (Limits::default(), Tally::default());
-        let deadline = Deadline::of(&limits);
-        extract(&bytes, &Context { limits: &limits, deadline, depth: 0, tally: &tally })
+        crate::extract(&bytes, "a.docx", &Limits::default()).map(|read| read.text)
     }
 
     fn body(xml: &str) -> String {
@@ -234,6 +228,7 @@ mod tests {
         };
         let note = |text: &str| format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>");
         let text = read(&[
+            ("[Content_Types].xml", "<Types><Override ContentType='wordprocessingml.document.main'/></Types>"),
             ("_rels/.rels", &format!("<Relationships>{}</Relationships>", relation("r", "officeDocument", "/word/document2.xml"))),
             ("word/_rels/document2.xml.rels", &format!(
                 "<Relationships>{}{}{}{}{}{}</Relationships>",

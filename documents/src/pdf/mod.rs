@@ -19,7 +19,7 @@ use hayro_interpret::{
 };
 
 use crate::{
-    extract::Context, format::Format, left_out::Kind, limits::Limits, pictures::Picture,
+    context::Context, format::Format, left_out::Kind, limits::Limits, pictures::Picture,
     unreadable::Unreadable,
 };
 

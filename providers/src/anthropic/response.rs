@@ -5,29 +5,14 @@ use tidegate_types::Usage;
 
 use crate::{
     call::Completion,
+    endings,
     error::{Charged, Error, Kind},
     exchange::Reply,
-    finish::{self, Ending, Row},
+    finish,
     json::count,
     refusal::Context,
     schema::TOOL_NAME,
 };
-
-const STOP_REASONS: &str =
-    "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
-
-/// `stop_reason`.
-pub(crate) const ENDINGS: &[Row] = &[
-    ("end_turn", Ending::Complete, STOP_REASONS),
-    ("stop_sequence", Ending::Sequence, STOP_REASONS),
-    ("max_tokens", Ending::Cut, STOP_REASONS),
-    ("refusal", Ending::Refused, STOP_REASONS),
-    ("tool_use", Ending::ToolUse, STOP_REASONS),
-    // A server tool's loop has reached its limit, and wants to be continued.
-    ("pause_turn", Ending::ToolUse, STOP_REASONS),
-    // More room would not help: the context is full.
-    ("model_context_window_exceeded", Ending::Failed(Kind::TooLarge), STOP_REASONS),
-];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let Some(blocks) = body.get("content").and_then(Value::as_array) else {
@@ -55,7 +40,8 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
     let form =
         of("tool_use").find(|call| call.get("name").and_then(Value::as_str) == Some(TOOL_NAME));
     let word = if form.is_some() && word == Some("tool_use") { Some("end_turn") } else { word };
-    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
+    let (stop_reason, context) =
+        finish::read(endings::ANTHROPIC, word, reply, context, Charged::from(usage))?;
     let answer = match form.and_then(|call| call.get("input")) {
         Some(input) => input.to_string(),
         None => of("text").filter_map(|block| block.get("text").and_then(Value::as_str)).collect(),

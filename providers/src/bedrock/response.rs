@@ -13,31 +13,13 @@ use tidegate_types::Usage;
 
 use crate::{
     call::Completion,
+    endings,
     error::{Charged, Error, Kind},
     exchange::{Cut, Reply},
-    finish::{self, Ending, Row},
+    finish,
     refusal::Context,
     schema::TOOL_NAME,
 };
-
-const CONVERSE: &str =
-    "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html";
-const CLAUDE: &str = "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
-
-/// `stopReason`.
-pub(super) const ENDINGS: &[Row] = &[
-    ("end_turn", Ending::Complete, CONVERSE),
-    ("stop_sequence", Ending::Sequence, CONVERSE),
-    ("max_tokens", Ending::Cut, CONVERSE),
-    ("guardrail_intervened", Ending::Refused, CONVERSE),
-    ("content_filtered", Ending::Refused, CONVERSE),
-    ("tool_use", Ending::ToolUse, CONVERSE),
-    ("malformed_tool_use", Ending::ToolUse, CONVERSE),
-    ("malformed_model_output", Ending::Failed(Kind::Transient), CONVERSE),
-    ("model_context_window_exceeded", Ending::Failed(Kind::TooLarge), CONVERSE),
-    // Not a value of the vendor's own, but what Claude says elsewhere.
-    ("refusal", Ending::Refused, CLAUDE),
-];
 
 pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Completion, Error> {
     // The SDK has read a whole success; only the status is left of it.
@@ -57,7 +39,7 @@ pub(super) fn read(output: &ConverseOutput, context: Context<'_>) -> Result<Comp
         word => word,
     };
     let (stop_reason, context) =
-        finish::read(ENDINGS, Some(word), &reply, context, Charged::from(usage))?;
+        finish::read(endings::BEDROCK, Some(word), &reply, context, Charged::from(usage))?;
     let text = message.content().iter().filter_map(|block| match block {
         ContentBlock::Text(text) => Some(text.as_str()),
         _ => None,

@@ -11,7 +11,7 @@ use tokio::{
     sync::Mutex,
 };
 
-use super::{client::Client, response::ENDINGS};
+use super::client::Client;
 use crate::{
     call::{Completion, Document, Request},
     error::{Charged, Error, Kind},
@@ -131,7 +131,7 @@ const USAGE: Usage = Usage { uncached_input: 10, cache_read: 4, cache_write: 3, 
 #[tokio::test]
 async fn answers_and_successes_that_are_none() {
     let mut came = HashMap::new();
-    for word in ENDINGS.iter().map(|row| row.0).chain(["tide_out"]) {
+    for word in crate::endings::BEDROCK.iter().map(|row| row.0).chain(["tide_out"]) {
         let answer = call(200, "", &success(word)).await;
         match &answer {
             Ok(answer) => {
@@ -141,7 +141,7 @@ async fn answers_and_successes_that_are_none() {
         }
         came.insert(word, answer);
     }
-    finish::check_table(ENDINGS, |word| came[word].clone());
+    finish::check_table(crate::endings::BEDROCK, |word| came[word].clone());
     let error = call(200, "", &json!("text")).await.unwrap_err();
     assert_eq!((error.kind, error.charged), (Kind::Transient, Charged::Unknown), "{error}");
 }

@@ -5,46 +5,13 @@ use tidegate_types::Usage;
 
 use crate::{
     call::Completion,
+    endings,
     error::{Charged, Error, Kind},
     exchange::Reply,
-    finish::{self, Ending, Row},
+    finish,
     json::{count, text},
     refusal::Context,
 };
-
-const GEMINI: &str = "https://ai.google.dev/api/generate-content#FinishReason";
-const VERTEX: &str = "https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentResponse";
-
-const SDK: &str = "https://github.com/googleapis/python-genai/blob/main/google/genai/types.py";
-
-/// `finishReason`.
-pub(crate) const ENDINGS: &[Row] = &[
-    ("STOP", Ending::Complete, GEMINI),
-    ("MAX_TOKENS", Ending::Cut, GEMINI),
-    ("SAFETY", Ending::Refused, GEMINI),
-    ("RECITATION", Ending::Refused, GEMINI),
-    ("LANGUAGE", Ending::Refused, GEMINI),
-    ("BLOCKLIST", Ending::Refused, GEMINI),
-    ("PROHIBITED_CONTENT", Ending::Refused, GEMINI),
-    ("SPII", Ending::Refused, GEMINI),
-    ("ESCALATION", Ending::Refused, GEMINI),
-    ("PUP_LIMITED_DISABLED", Ending::Refused, GEMINI),
-    ("MODEL_ARMOR", Ending::Refused, VERTEX),
-    ("IMAGE_SAFETY", Ending::Refused, GEMINI),
-    ("IMAGE_PROHIBITED_CONTENT", Ending::Refused, GEMINI),
-    ("IMAGE_RECITATION", Ending::Refused, GEMINI),
-    ("MALFORMED_FUNCTION_CALL", Ending::ToolUse, GEMINI),
-    ("UNEXPECTED_TOOL_CALL", Ending::ToolUse, GEMINI),
-    ("TOO_MANY_TOOL_CALLS", Ending::ToolUse, GEMINI),
-    ("OTHER", Ending::Failed(Kind::Transient), GEMINI),
-    ("MALFORMED_RESPONSE", Ending::Failed(Kind::Transient), GEMINI),
-    ("MISSING_THOUGHT_SIGNATURE", Ending::Failed(Kind::Transient), GEMINI),
-    ("IMAGE_OTHER", Ending::Failed(Kind::Transient), GEMINI),
-    ("NO_IMAGE", Ending::Failed(Kind::Transient), GEMINI),
-    // The SDK names it and explains nothing: by its name, there is more to come.
-    ("CONTINUATION", Ending::Cut, SDK),
-    ("FINISH_REASON_UNSPECIFIED", Ending::Failed(Kind::Transient), GEMINI),
-];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let usage = usage(body);
@@ -59,7 +26,8 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
         );
     };
     let word = candidate.get("finishReason").and_then(Value::as_str);
-    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
+    let (stop_reason, context) =
+        finish::read(endings::GEMINI, word, reply, context, Charged::from(usage))?;
     Ok(Completion { answer: answer(candidate), stop_reason, usage, observed: context.observed })
 }
 

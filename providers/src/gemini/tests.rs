@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
-use super::{response::ENDINGS, *};
+use super::*;
 use crate::{
     call::StopReason,
     error::{Charged, Kind},
@@ -133,7 +133,7 @@ fn answers() {
 
 #[test]
 fn every_way_in_which_an_answer_ends() {
-    finish::check_table(ENDINGS, |word| {
+    finish::check_table(crate::endings::GEMINI, |word| {
         let body = success(word, json!([{"text":"Yes"}]));
         client().read(&REQUEST, &testing::json(200, &body))
     });

@@ -5,40 +5,13 @@ use tidegate_types::Usage;
 
 use crate::{
     call::Completion,
+    endings,
     error::{Charged, Error, Kind},
     exchange::Reply,
-    finish::{self, Ending, Row},
+    finish,
     json::count,
     refusal::Context,
 };
-
-const OPENAI: &str = "https://platform.openai.com/docs/api-reference/chat/object";
-const OPENROUTER: &str = "https://openrouter.ai/docs/api/reference/overview";
-const MISTRAL: &str = "https://docs.mistral.ai/api/";
-const DEEPSEEK: &str = "https://api-docs.deepseek.com/api/create-chat-completion";
-const TOGETHER: &str = "https://github.com/togethercomputer/openapi/blob/main/openapi.yaml";
-/// `FINISH_REASON_STRINGS`, "part of the external API".
-const VLLM: &str = "https://github.com/vllm-project/vllm/blob/main/vllm/v1/engine/__init__.py";
-const TGI: &str =
-    "https://github.com/huggingface/text-generation-inference/blob/main/docs/openapi.json";
-
-/// `finish_reason`: OpenAI's own, then those of APIs that are compatible.
-pub(crate) const ENDINGS: &[Row] = &[
-    ("stop", Ending::Complete, OPENAI),
-    ("length", Ending::Cut, OPENAI),
-    ("content_filter", Ending::Refused, OPENAI),
-    ("tool_calls", Ending::ToolUse, OPENAI),
-    ("function_call", Ending::ToolUse, OPENAI),
-    ("error", Ending::Failed(Kind::Transient), OPENROUTER),
-    ("model_length", Ending::Failed(Kind::TooLarge), MISTRAL),
-    ("insufficient_system_resource", Ending::Failed(Kind::Overloaded), DEEPSEEK),
-    ("abort", Ending::Failed(Kind::Transient), VLLM),
-    // The same words again and again: broken off by the server, and no answer.
-    ("repetition", Ending::Failed(Kind::Transient), VLLM),
-    ("eos", Ending::Complete, TOGETHER),
-    ("eos_token", Ending::Complete, TGI),
-    ("stop_sequence", Ending::Sequence, TGI),
-];
 
 pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<Completion, Error> {
     let choice = body.pointer("/choices/0");
@@ -56,7 +29,8 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
         return Err(context.no_answer(reply, kind, "the model refused", charged));
     }
     let word = choice.get("finish_reason").and_then(Value::as_str);
-    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
+    let (stop_reason, context) =
+        finish::read(endings::OPENAI, word, reply, context, Charged::from(usage))?;
     Ok(Completion { answer: text(message), stop_reason, usage, observed: context.observed })
 }
 

@@ -114,7 +114,7 @@ fn entries(answer: &str) -> Vec<Map<String, Value>> {
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use super::*;
-    use crate::document::schema;
+    use crate::document::schema::Judge;
 
     #[test]
     fn answers_are_matched_by_ids_that_are_known() {
@@ -158,10 +158,8 @@ mod tests {
         let schema = json!({"type":"object","properties":{"who":{"$ref":"#/$defs/person"}},"$defs":{"person":{"type":"string"}}});
         let form = form(Some(&schema));
         assert_eq!(form["$defs"]["person"]["type"], "string");
-        let validator = schema::compile(&form).unwrap();
-        schema::valid(&validator, r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
-        assert!(
-            schema::valid(&validator, r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err()
-        );
+        let judge = Judge::of(&form).unwrap();
+        judge.valid(r#"{"answers":[{"id":"1","answer":{"who":"me"}}]}"#).unwrap();
+        assert!(judge.valid(r#"{"answers":[{"id":"1","answer":{"who":7}}]}"#).is_err());
     }
 }

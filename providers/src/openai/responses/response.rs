@@ -6,28 +6,13 @@ use tidegate_types::Usage;
 use super::super::response::{Fields, normalised};
 use crate::{
     call::Completion,
+    endings,
     error::{Charged, Error, Kind},
     exchange::Reply,
-    finish::{self, Ending, Row},
+    finish,
     json::text,
     refusal::Context,
 };
-
-const RESPONSE: &str = "https://platform.openai.com/docs/api-reference/responses/object";
-
-/// `incomplete_details.reason` where there is one, else `status`.
-pub(super) const ENDINGS: &[Row] = &[
-    ("completed", Ending::Complete, RESPONSE),
-    ("max_output_tokens", Ending::Cut, RESPONSE),
-    ("content_filter", Ending::Refused, RESPONSE),
-    ("failed", Ending::Failed(Kind::Transient), RESPONSE),
-    // Cancelled, or still at work: not what a request without `background` leads to.
-    ("cancelled", Ending::Failed(Kind::Transient), RESPONSE),
-    ("in_progress", Ending::Failed(Kind::Transient), RESPONSE),
-    ("queued", Ending::Failed(Kind::Transient), RESPONSE),
-    // Without a reason: the answer is not whole, and nothing says what would make it so.
-    ("incomplete", Ending::Failed(Kind::Transient), RESPONSE),
-];
 
 /// Items of the output that call for somebody else's turn.
 const TOOLS: [&str; 2] = ["function_call", "custom_tool_call"];
@@ -49,7 +34,8 @@ pub(super) fn read(body: &Value, reply: &Reply, context: Context<'_>) -> Result<
     }
     let (status, reason) = (text(body, "/status"), text(body, "/incomplete_details/reason"));
     let word = if status == Some("completed") { status } else { reason.or(status) };
-    let (stop_reason, context) = finish::read(ENDINGS, word, reply, context, Charged::from(usage))?;
+    let (stop_reason, context) =
+        finish::read(endings::OPENAI_RESPONSES, word, reply, context, Charged::from(usage))?;
     Ok(Completion {
         answer: parts(output).filter_map(|part| part.get("text").and_then(Value::as_str)).collect(),
         stop_reason,

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidegate_types::Usage;
 
-use super::response::ENDINGS;
 use crate::{
     call::StopReason,
     client::Client,
@@ -49,7 +48,7 @@ fn answers() {
 #[test]
 fn every_way_in_which_an_answer_ends() {
     let text = json!([{"type":"output_text","text":"Yes"}]);
-    finish::check_table(ENDINGS, |word| {
+    finish::check_table(crate::endings::OPENAI_RESPONSES, |word| {
         let as_status = success(word, None, text.clone());
         let as_reason = success("incomplete", Some(word), text.clone());
         let reasons = ["max_output_tokens", "content_filter"];
