@@ -64,6 +64,9 @@ const STICKY: Duration = Duration::from_secs(2);
 /// activities' own beat: what they tell between two must not wait for the next.
 const BEAT: Duration = Duration::from_secs(1);
 
+/// Settlements of answered calls that are under way when the worker stops have this long.
+const SETTLE: Duration = Duration::from_secs(5);
+
 /// Workflow tasks are short: they only decide.
 const WORKFLOW_SLOTS: usize = 50;
 
@@ -175,6 +178,9 @@ pub(crate) async fn run_process(
         }
     };
     let (result, alive, (), (), (), ()) = tokio::join!(work, alive, keys, money, settings, batches);
+    services.guard.settling.close();
+    // Redis may be away: what was reserved then stays charged until it passes.
+    let _ = tokio::time::timeout(SETTLE, services.guard.settling.wait()).await;
     info!("stopped");
     result?;
     Ok(alive?)

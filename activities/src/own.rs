@@ -27,6 +27,7 @@ use temporalio_sdk::activities::{ActivityContext, ActivityError};
 pub use tidegate_calls::Ask;
 use tidegate_providers::{Error, Heard, Prices, Vendor};
 use tidegate_types::{ModelId, Usage};
+use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use crate::{
@@ -134,19 +135,25 @@ impl Quota {
         drop(span);
         match result {
             Ok(value) => {
-                sent.settled(usage.as_ref(), &observed).await;
+                settled(sent.settled(usage.as_ref(), &observed)).await;
                 Ok(value)
             }
             Err(Fault::Provider(error)) => Err(Ended::Call(sent.refused(&error).await)),
             Err(Fault::Own(error)) => {
                 // Without a word on it, what was reserved stays charged.
                 if usage.is_some() {
-                    sent.settled(usage.as_ref(), &observed).await;
+                    settled(sent.settled(usage.as_ref(), &observed)).await;
                 }
                 Err(Ended::Work(error))
             }
         }
     }
+}
+
+/// The limiter knows what the call has used.
+async fn settled(settlement: JoinHandle<()>) {
+    // It is never cancelled.
+    let _ = settlement.await;
 }
 
 /// Tells what a call came to. Clones tell of the same one.

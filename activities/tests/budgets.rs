@@ -146,7 +146,12 @@ impl Rig {
             parameters: Parameters::default(),
         };
         let call_budget = self.budgets.call_budget(&attempt, &request, self.batch_usd)?;
-        self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await
+        let came = self.guard.call(&attempt, &self.provider, &request, &call, &call_budget).await;
+        // The settlement goes on beside the answer.
+        self.guard.settling.close();
+        self.guard.settling.wait().await;
+        self.guard.settling.reopen();
+        came
     }
 
     /// As the plan does it.

@@ -131,7 +131,13 @@ impl Rig {
         };
         let budgets = Budgets::default();
         let call_budget = budgets.call_budget(&self.attempt, &request, None)?;
-        self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await
+        let came =
+            self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await;
+        // The settlement goes on beside the answer.
+        self.guard.settling.close();
+        self.guard.settling.wait().await;
+        self.guard.settling.reopen();
+        came
     }
 
     async fn used(&self) -> u64 {

@@ -26,6 +26,7 @@ mod embeddings;
 mod finish;
 mod fleet;
 mod followed;
+mod hostile;
 mod idle;
 mod keys;
 mod labels;

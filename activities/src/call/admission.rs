@@ -16,6 +16,7 @@ use tidegate_providers::{Charged, Error, Kind, Observed};
 use tidegate_quota::{Permit, Request};
 use tidegate_types::{Spend, Usage};
 use tidegate_workflows::contract::Taken;
+use tokio::task::JoinHandle;
 
 use crate::{
     call::attempt::Attempt, call::budget::BudgetHolds, call::guard::Guard,
@@ -56,8 +57,10 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// The provider answered. Unknown use stays charged with what was reserved.
-    pub async fn settled(self, usage: Option<&Usage>, observed: &Observed) {
+    /// The provider answered. Unknown use stays charged with what was reserved. Redis is told beside
+    /// the caller, who has an answer to write: until that is done a crash would buy it twice. The task
+    /// ends when Redis knows.
+    pub fn settled(self, usage: Option<&Usage>, observed: &Observed) -> JoinHandle<()> {
         let Self { admitted, timer } = self;
         let Admitted { request, permit, holds, breaker, guard, .. } = admitted;
         breaker.succeeded();
@@ -70,8 +73,12 @@ impl Sent<'_> {
         if let Some(used) = usage.and_then(|usage| guard.quota.used(model, usage, bound)) {
             guard.call_stats.ended(&request.model, took, used, Instant::now());
         }
-        settle::answered(permit, usage, observed).await;
-        holds.settle(usage).await;
+        let (usage, observed) = (usage.cloned(), observed.clone());
+        let holds = holds.settle(usage.as_ref());
+        guard.settling.spawn(async move {
+            settle::answered(permit, usage.as_ref(), &observed).await;
+            holds.await;
+        })
     }
 
     /// The provider refused or failed. What that has cost, and what it means for the fleet, is

@@ -284,10 +284,13 @@ impl BudgetHolds<'_> {
 
     /// The call is over and used this much; unknown use is charged with what was held, and nobody
     /// waits for it to come back.
-    pub async fn settle(self, usage: Option<&Usage>) {
+    pub fn settle(self, usage: Option<&Usage>) -> impl Future<Output = ()> + use<> {
         let cost_usd = usage.and_then(|usage| self.cost_usd(usage));
         let cost_usd = cost_usd.unwrap_or(self.call_budget.bound_usd);
-        join_all(self.holds.into_iter().map(|hold| hold.settle(cost_usd))).await;
+        let settlements = join_all(self.holds.into_iter().map(move |hold| hold.settle(cost_usd)));
+        async move {
+            settlements.await;
+        }
     }
 
     /// The call failed.

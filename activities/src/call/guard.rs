@@ -8,7 +8,7 @@ use tidegate_providers::{
 };
 use tidegate_quota::{Permit, Quota, Refused, Request, call_stats::CallStats};
 use tidegate_types::{ModelId, Usage};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use crate::{
@@ -49,6 +49,8 @@ pub struct Guard {
     pub cuts: Arc<Cuts>,
     /// Answers that cannot be written now.
     pub unwritten: Arc<Unwritten>,
+    /// Settlements of answered calls that Redis has not heard of yet.
+    pub settling: TaskTracker,
     /// Cancelled when this worker stops: from then on no call leaves.
     pub stopping: CancellationToken,
 }
@@ -68,6 +70,7 @@ impl Guard {
             call_stats: Arc::default(),
             cuts: Arc::default(),
             unwritten: Arc::default(),
+            settling: TaskTracker::new(),
             stopping: CancellationToken::new(),
         }
     }
@@ -123,7 +126,7 @@ impl Guard {
                 let (usage, observed) = answered.told();
                 spans::answered(&span, usage, answered.stopped());
                 drop(span);
-                sent.settled(usage, observed).await;
+                drop(sent.settled(usage, observed));
                 Ok(answered)
             }
             Err(error) => {
