@@ -12,8 +12,8 @@ use temporalio_macros::activities;
 use temporalio_sdk::activities::{ActivityContext, ActivityError};
 use tidegate_workflows::contract::{
     self, BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-    OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch, SealShard,
-    SubmitBatch, SubmittedBatch,
+    MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, Progress, ProviderBatch,
+    SealShard, SubmitBatch, SubmittedBatch,
 };
 
 use tracing::{info, warn};
@@ -27,11 +27,11 @@ use crate::{
     batch::plan,
     batch::seal,
     batch::source::Room,
-    call::attempt::{Attempt, batch},
+    call::attempt::Attempt,
     document::long,
     document::pack,
     document::process,
-    failure::{Failure, PLAN_DEADLINE, STORE_DEADLINE},
+    failure::{Failure, MAX_DEAD_STEPS, PLAN_DEADLINE, STORE_DEADLINE},
     heartbeat, metrics, provider_batch,
     services::Services,
 };
@@ -74,6 +74,11 @@ impl DocumentActivities {
         let work = Box::pin(work);
         let counted = async {
             let failure = |failure: Failure| failure.counting(attempt, deadline);
+            if attempt.deaths() >= MAX_DEAD_STEPS {
+                let failure = Failure::kills_its_worker(attempt.deaths());
+                fails(ctx, &failure);
+                return Err(failure);
+            }
             work.await.map_err(failure).inspect_err(|failure| fails(ctx, failure))
         };
         heartbeat::beating(ctx, attempt, &self.services.guard, STEP, counted).await
@@ -170,6 +175,7 @@ impl DocumentActivities {
     ) -> Result<PackOutcome, ActivityError> {
         let first = DocumentTask {
             job: task.job.clone(),
+            workflow: task.workflow.clone(),
             shard: task.shard,
             index: task.from,
             raised: false,
@@ -187,8 +193,8 @@ impl DocumentActivities {
         ctx: ActivityContext,
         task: SubmitBatch,
     ) -> Result<SubmittedBatch, ActivityError> {
-        let (attempt, batch, number) = (Attempt::of(&ctx, "step"), batch(&ctx), ctx.info().attempt);
-        let work = provider_batch::submit_in(&self.services, Some(&attempt), &batch, &task, number);
+        let (attempt, number) = (Attempt::of(&ctx, "step"), ctx.info().attempt);
+        let work = provider_batch::submit_in(&self.services, Some(&attempt), &task, number);
         self.step_in(&ctx, &attempt, STORE_DEADLINE, work).await
     }
 
@@ -198,8 +204,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         open: OpenBatches,
     ) -> Result<Vec<BatchState>, ActivityError> {
-        self.step(&ctx, STORE_DEADLINE, provider_batch::check(&self.services, &batch(&ctx), &open))
-            .await
+        self.step(&ctx, STORE_DEADLINE, provider_batch::check(&self.services, &open)).await
     }
 
     #[activity(definition = contract::markers::CancelBatch)]
@@ -225,7 +230,7 @@ impl DocumentActivities {
         self.step(
             &ctx,
             STORE_DEADLINE,
-            provider_batch::collect(&self.services, &batch(&ctx), &task, ctx.info().attempt),
+            provider_batch::collect(&self.services, &task, ctx.info().attempt),
         )
         .await
     }
@@ -234,15 +239,14 @@ impl DocumentActivities {
     pub async fn mark_paused(
         self: Arc<Self>,
         ctx: ActivityContext,
-        paused: bool,
+        MarkPaused { job, paused }: MarkPaused,
     ) -> Result<(), ActivityError> {
-        let batch = batch(&ctx);
         let mark = async {
-            let marked = self.services.guard.quota.hold_batch(&batch, paused).await;
+            let marked = self.services.guard.quota.hold_batch(&job, paused).await;
             marked.map_err(|error| Failure::transient(format!("a pause is not told yet: {error}")))
         };
         self.step(&ctx, STORE_DEADLINE, mark).await?;
-        info!(batch, paused, "a batch was paused, or goes on");
+        info!(batch = workflow(&ctx), paused, "a batch was paused, or goes on");
         Ok(())
     }
 
@@ -263,7 +267,7 @@ impl DocumentActivities {
     ) -> Result<Option<Finished>, ActivityError> {
         let work = Box::pin(finish::finish(&self.services.storage, &finish));
         let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
-        ended(&batch(&ctx), &finish.progress, &finished);
+        ended(workflow(&ctx), &finish.progress, &finished);
         if finished.cancelled > 0 {
             leave::leave(&self.services.storage, &self.services.guard.quota, &finish.plan.job)
                 .await;
@@ -275,7 +279,7 @@ impl DocumentActivities {
 
 /// A line of the log where a batch cannot go on, and ever more seldom while it cannot for now.
 fn fails(ctx: &ActivityContext, failure: &Failure) {
-    let (batch, info) = (batch(ctx), ctx.info());
+    let (batch, info) = (workflow(ctx), ctx.info());
     let (step, tries) = (info.activity_type.as_str(), info.attempt);
     if !failure.is_retried() {
         warn!(batch, step, %failure, "the batch cannot go on");
@@ -312,8 +316,14 @@ fn whole(outcome: &DocumentOutcome) -> Option<&'static str> {
     outcome.parts.is_none().then_some(ended)
 }
 
+/// The workflow that an activity belongs to.
+fn workflow(ctx: &ActivityContext) -> &str {
+    ctx.info().workflow_id.as_deref().unwrap_or_default()
+}
+
 /// The attempt at a step of a document.
 fn attempt(ctx: &ActivityContext, task: &DocumentTask, step: &str) -> Attempt {
     let step: String = step.chars().filter(char::is_ascii_alphanumeric).collect();
-    Attempt::of(ctx, &format!("{}.{}{step}", task.shard, task.index)).of_run(&task.job)
+    let work = format!("{}.{}{step}", task.shard, task.index);
+    Attempt::of(ctx, &work).of_batch(&task.workflow, &task.job)
 }

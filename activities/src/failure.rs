@@ -11,6 +11,7 @@
 //! | a model's circuit is open | `Overloaded` | yes | when it is tried again, and a little later |
 //! | the batch is paused | `QuotaWait`, benign | yes | half of the time that it has been paused, within [`PAUSED`] |
 //! | this worker stops before the call has left | `QuotaWait`, benign | yes | at once, or the turn |
+//! | workers die while they have a step of a batch | Temporal's own, then `InvalidInput` | until [`MAX_DEAD_STEPS`] have died | |
 //! | workers die while they read a document | Temporal's own, then `UnreadableDocument` | until [`MAX_DEAD_READERS`] have died | |
 //! | a document's reader cannot be started | `Transient` | yes | grows with the attempts |
 //! | a store is busy or away | `Transient` | for [`STORE_DEADLINE`]; a plan for [`PLAN_DEADLINE`] | grows with the faults |

@@ -217,7 +217,13 @@ impl Rig {
             let documents = plan.shard_documents(shard).min(most);
             let mut alone: Vec<u32> = (0..documents).collect();
             if plan.pack > 1 {
-                let task = PackTask { job: plan.job.clone(), shard, from: 0, to: documents };
+                let task = PackTask {
+                    job: plan.job.clone(),
+                    workflow: "w".into(),
+                    shard,
+                    from: 0,
+                    to: documents,
+                };
                 let packed =
                     pack::process(&self.services, &self.attempt(now), &task).await.unwrap();
                 totals.succeeded += u64::from(packed.succeeded);
@@ -228,6 +234,7 @@ impl Rig {
             for index in alone {
                 let task = DocumentTask {
                     job: plan.job.clone(),
+                    workflow: "w".into(),
                     shard,
                     index,
                     raised: false,
@@ -609,7 +616,14 @@ async fn a_batch_that_an_earlier_version_planned_ends_by_its_own_rules() {
     let now = chrono::Utc::now();
     let mut skipped = 0;
     for index in 0..4 {
-        let task = DocumentTask { job: job.clone(), shard: 0, index, raised: false, asked: false };
+        let task = DocumentTask {
+            job: job.clone(),
+            workflow: "w".into(),
+            shard: 0,
+            index,
+            raised: false,
+            asked: false,
+        };
         skipped += u32::from(rig.document_ends(&task, now).await.unwrap().skipped);
     }
     assert_eq!((skipped, rig.provider.asked.lock().unwrap().len()), (3, 1));

@@ -311,7 +311,7 @@ async fn a_model_that_its_provider_does_not_know_is_asked_a_few_times() {
         assert!(failure.message.starts_with(words) && failure.message.ends_with("unknown_model"));
     }
     assert_eq!(rig.provider_calls(), UNKNOWN_MODEL_ANSWERS);
-    rig.attempt = rig.attempt.clone().of_run("another run");
+    rig.attempt = rig.attempt.clone().of_batch("batch", "another run");
     let _ = rig.call(10, 10).await.unwrap_err();
     assert_eq!(rig.provider_calls(), UNKNOWN_MODEL_ANSWERS + 1);
 }

@@ -270,6 +270,7 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         let document = Attempt::new("r".to_owned(), "b".to_owned(), 0, AttemptState::default());
         let task = DocumentTask {
             job: format!("{root}/job"),
+            workflow: "w".into(),
             shard: 0,
             index,
             raised: false,

@@ -95,7 +95,7 @@ impl Format {
             Some("html" | "htm" | "xhtml") => Self::Html,
             Some("csv" | "tsv") => Self::Csv,
             Some("jsonl" | "ndjson") => Self::Jsonl,
-            Some("eml" | "mht" | "mhtml") => Self::Eml,
+            Some("eml" | "emlx" | "mht" | "mhtml") => Self::Eml,
             Some("txt" | "text" | "log" | "rst" | "xml" | "json" | "yaml" | "toml") => Self::Text,
             _ if archive::is_mailbox(start) => Self::Mbox,
             _ if looks_like_html(start) => Self::Html,

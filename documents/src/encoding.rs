@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE};
 
-use crate::unreadable::Unreadable;
+use crate::{code_page::CodePage, unreadable::Unreadable};
 
 /// So much of a file is looked at to tell UTF-16 from other bytes, and before the first letter
 /// outside of ASCII; after that, sixteen times as much.
@@ -37,7 +37,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
         }
         return if is_binary(text) { Err(Unreadable::Binary) } else { Ok(Cow::Borrowed(text)) };
     }
-    text(of(bytes), bytes)
+    match CodePage::of(bytes) {
+        CodePage::Known(encoding) => text(encoding, bytes),
+        page => {
+            let text = page.decoded(bytes);
+            if is_binary(&text) { Err(Unreadable::Binary) } else { Ok(text) }
+        }
+    }
 }
 
 /// The encoding of bytes that are not in ASCII, have no mark, and a byte for each letter of the

@@ -49,7 +49,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         }
         let bytes = match name.map(|name| package.read(&name)) {
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
-            Some(Ok(Some(bytes))) => html::extract_xhtml(&bytes).ok(),
+            Some(Ok(Some(bytes))) => html::extract_xhtml(&bytes, tally).ok(),
             _ => None,
         };
         match bytes {

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     archive,
     context::Context,
-    detect, docx, encoding, epub,
+    data_uris, detect, docx, encoding, epub,
     format::Format,
     html,
     left_out::{self, LeftOut, Tally},
     limits::{Deadline, Limits},
-    mail, open_document, pdf,
+    mail, notebook, open_document, pdf,
     pictures::{self, Picture},
     sheets, slides,
     unreadable::Unreadable,
@@ -72,10 +72,14 @@ fn extract_within(
     let mut pictures = Vec::new();
     let (text, pages) = match format {
         Format::Text | Format::Markdown | Format::Csv | Format::Jsonl => {
-            (encoding::decode(bytes)?, None)
+            let text = encoding::decode(bytes)?;
+            let notebook = text.contains("\"nbformat\"").then(|| notebook::extract(&text, &tally));
+            (notebook.flatten().map_or_else(|| data_uris::named(text, &tally), Cow::Owned), None)
         }
-        Format::Html if detect::is_xhtml(name) => (Cow::Owned(html::extract_xhtml(bytes)?), None),
-        Format::Html => (Cow::Owned(html::extract(bytes)?), None),
+        Format::Html if detect::is_xhtml(name) => {
+            (Cow::Owned(html::extract_xhtml(bytes, &tally)?), None)
+        }
+        Format::Html => (Cow::Owned(html::extract(bytes, &tally)?), None),
         Format::Docx => (Cow::Owned(docx::extract(bytes, context)?), None),
         Format::Pdf => {
             let read = pdf::extract(bytes, context)?;

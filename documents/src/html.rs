@@ -1,5 +1,6 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
+mod links;
 mod lists;
 mod styles;
 mod xhtml;
@@ -7,32 +8,29 @@ mod xhtml;
 use std::{borrow::Cow, collections::HashSet};
 
 use ego_tree::{NodeId, NodeRef, iter::Edge};
-use scraper::{Html, Node, node::Element};
+use scraper::{ElementRef, Html, Node, node::Element};
 
-use crate::{encoding, format::Format, math, unreadable::Unreadable};
+use crate::{
+    encoding,
+    format::Format,
+    left_out::{Kind, Tally},
+    math,
+    unreadable::Unreadable,
+    xml,
+};
+use links::Link;
 use lists::List;
 
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
 const MAX_DEPTH: usize = 2_000;
 
+/// Pages within pages.
+const MAX_FRAMES: usize = 3;
+
 /// What holds no text of the page.
-const WITHOUT_TEXT: [&str; 16] = [
-    "script",
-    "style",
-    "noscript",
-    "template",
-    "head",
-    "nav",
-    "svg",
-    "iframe",
-    "object",
-    "canvas",
-    "audio",
-    "video",
-    "datalist",
-    "annotation",
-    "annotation-xml",
-    "rp",
+const WITHOUT_TEXT: [&str; 19] = [
+    "script", "style", "noscript", "noframes", "head", "nav", "iframe", "object", "canvas",
+    "audio", "video", "datalist", "math", "rp", "defs", "desc", "metadata", "symbol", "title",
 ];
 
 /// What begins on a line of its own.
@@ -79,7 +77,7 @@ const BLOCKS: [&str; 38] = [
 
 /// What stands in a line and apart from its neighbours.
 const APART: [&str; 8] =
-    ["button", "input", "select", "textarea", "label", "img", "math", "option"];
+    ["button", "input", "select", "textarea", "label", "img", "text", "option"];
 
 /// Blocks that follow the line before without a blank one.
 const CLOSE: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
@@ -97,14 +95,15 @@ const UNCLOSED: [&str; 30] = [
 ];
 
 /// Reads a page, as XHTML where it says that it is.
-pub(crate) fn extract(bytes: &[u8]) -> Result<String, Unreadable> {
+pub(crate) fn extract(bytes: &[u8], tally: &Tally) -> Result<String, Unreadable> {
     let page = decoded(bytes)?;
-    if xhtml::is_declared(&page) { read(&xhtml::as_html(&page)) } else { read(&page) }
+    let xhtml = xhtml::is_declared(&page).then(|| xhtml::as_html(&page));
+    read(xhtml.as_deref().unwrap_or(&page), tally, 0)
 }
 
 /// Reads a page that is XHTML even where it does not say so, such as a book's chapter.
-pub(crate) fn extract_xhtml(bytes: &[u8]) -> Result<String, Unreadable> {
-    read(&xhtml::as_html(&decoded(bytes)?))
+pub(crate) fn extract_xhtml(bytes: &[u8], tally: &Tally) -> Result<String, Unreadable> {
+    read(&xhtml::as_html(&decoded(bytes)?), tally, 0)
 }
 
 /// A page's text, in the encoding that it says.
@@ -121,22 +120,47 @@ pub(crate) fn decoded(bytes: &[u8]) -> Result<Cow<'_, str>, Unreadable> {
     })
 }
 
-fn read(text: &str) -> Result<String, Unreadable> {
+/// `frames` is how many pages lie around this one.
+fn read(text: &str, tally: &Tally, frames: usize) -> Result<String, Unreadable> {
     if depth(text) > MAX_DEPTH {
         return Err(Unreadable::damaged(
             Format::Html,
             format!("its elements are nested more than {MAX_DEPTH} deep"),
         ));
     }
-    let page = Html::parse_document(text);
+    let mut page = Html::parse_document(text);
+    feet_last(&mut page);
     let but = |hidden: &HashSet<NodeId>| {
-        let mut writer = Writer::default();
-        walk(&page, hidden, &mut writer);
-        writer.finish()
+        let mut writer = Writer { frames, ..Writer::default() };
+        let inner = Tally::default();
+        let unseen = walk(&page, hidden, &mut writer, &inner);
+        inner.add(Kind::HiddenText, unseen);
+        (writer.finish(), inner.into_left_out())
     };
-    let shown = but(&styles::hidden(&page));
-    // A page that hides all of itself waits for a script that shows it.
-    Ok(if shown.trim().is_empty() { but(&HashSet::new()) } else { shown })
+    let (mut shown, mut left_out) = but(&styles::hidden(&page));
+    if shown.trim().is_empty() {
+        // A page that hides all of itself waits for a script that shows it.
+        (shown, left_out) = but(&HashSet::new());
+    }
+    tally.merge(&left_out);
+    Ok(shown)
+}
+
+/// The foot of a table is its last part, wherever it is written.
+fn feet_last(page: &mut Html) {
+    let is = |node: NodeRef<'_, Node>, name: &str| matches!(node.value(), Node::Element(element) if element.name() == name);
+    let feet: Vec<(NodeId, NodeId)> = page
+        .tree
+        .root()
+        .descendants()
+        .filter(|node| is(*node, "tfoot") && node.next_siblings().any(|next| is(next, "tbody")))
+        .filter_map(|foot| Some((foot.parent()?.id(), foot.id())))
+        .collect();
+    for (table, foot) in feet {
+        if let Some(mut table) = page.tree.get_mut(table) {
+            table.append_id(foot);
+        }
+    }
 }
 
 /// `<meta charset="…">` and its older form, as far as the first kilobyte says.
@@ -169,14 +193,20 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Over the tree without recursion.
-fn walk(page: &Html, hidden: &HashSet<NodeId>, writer: &mut Writer) {
-    let is_silent = |node: NodeRef<'_, Node>| hidden.contains(&node.id()) || is_silent(node);
-    let mut silent = 0_usize;
+/// Over the tree without recursion. How many characters nobody sees.
+fn walk(page: &Html, hidden: &HashSet<NodeId>, writer: &mut Writer, tally: &Tally) -> usize {
+    let is_unseen = |node: NodeRef<'_, Node>| hidden.contains(&node.id()) || is_hidden(node);
+    let (mut silent, mut unseen, mut count) = (0_usize, 0_usize, 0);
     for edge in page.tree.root().traverse() {
         match edge {
             Edge::Open(node) => match node.value() {
-                Node::Element(_) if is_silent(node) => silent += 1,
+                Node::Element(_) if is_unseen(node) => (silent, unseen) = (silent + 1, unseen + 1),
+                Node::Element(element) if is_silent(node) => {
+                    if silent == 0 {
+                        writer.inner(node, element, tally);
+                    }
+                    silent += 1;
+                }
                 Node::Element(element) if silent == 0 => {
                     if element.name() == "ol" {
                         let items = node.children().filter(|item| is_item(*item)).count();
@@ -185,25 +215,37 @@ fn walk(page: &Html, hidden: &HashSet<NodeId>, writer: &mut Writer) {
                     writer.open(element, is_laid_out(node));
                 }
                 Node::Text(text) if silent == 0 => writer.text(text),
+                Node::Text(text) if silent == unseen => {
+                    count += text.chars().filter(|c| !c.is_whitespace()).count();
+                }
                 _ => {}
             },
             Edge::Close(node) => match node.value() {
+                Node::Element(_) if is_unseen(node) => (silent, unseen) = (silent - 1, unseen - 1),
                 Node::Element(_) if is_silent(node) => silent -= 1,
                 Node::Element(element) if silent == 0 => writer.close(element),
                 _ => {}
             },
         }
     }
+    count
 }
 
 /// What nobody sees is no text of the page: it may be meant for a model alone.
+fn is_hidden(node: NodeRef<'_, Node>) -> bool {
+    let Node::Element(element) = node.value() else { return false };
+    element.attr("hidden").is_some()
+        || (element.name() == "dialog" && element.attr("open").is_none())
+}
+
+/// What holds no text of the page, or holds it in another way.
 fn is_silent(node: NodeRef<'_, Node>) -> bool {
     let Node::Element(element) = node.value() else { return false };
-    WITHOUT_TEXT.contains(&element.name())
-        || element.attr("hidden").is_some()
+    let name = element.name();
+    WITHOUT_TEXT.contains(&name)
         || is_drawn_formula(node, element)
-        || (element.name() == "dialog" && element.attr("open").is_none())
-        || (element.name() == "option" && !is_chosen(node, element))
+        || (name == "template" && element.attr("shadowrootmode").is_none())
+        || (name == "option" && !is_chosen(node, element))
 }
 
 /// Of a formula that is there twice, the form that is drawn of it: what `aria-hidden` hides from those
@@ -267,8 +309,12 @@ struct Writer {
     tables: Vec<Table>,
     /// Open cells of tables: whether each is a cell of data, in which a block is but a word.
     cells: Vec<bool>,
+    /// The open link.
+    link: Option<Link>,
     /// A link has just been closed, which the next one must not touch.
     after_link: bool,
+    /// Pages around this one.
+    frames: usize,
 }
 
 /// An open table.
@@ -298,6 +344,10 @@ impl Writer {
                 self.word(&format!("{} ", "#".repeat(level)));
             }
             "del" | "s" | "strike" => self.word("~~"),
+            "a" => self.link = Link::of(element),
+            "q" => self.word("\""),
+            // What it means beside the word, as `rp` has it where it is written.
+            "rt" => self.word("("),
             "pre" => self.kept += 1,
             "sup" => self.raised += 1,
             "ul" | "menu" => self.lists.push(List::bullets()),
@@ -351,6 +401,13 @@ impl Writer {
                 Some(before) => self.text.truncate(before.len()),
                 None => self.text.push_str("~~"),
             },
+            "a" => {
+                if let Some(link) = self.link.take() {
+                    link.end(&mut self.text);
+                }
+            }
+            "q" => self.text.push('"'),
+            "rt" => self.text.push(')'),
             "pre" => self.kept = self.kept.saturating_sub(1),
             "sup" => self.raised = self.raised.saturating_sub(1),
             "ul" | "ol" | "menu" => drop(self.lists.pop()),
@@ -359,6 +416,45 @@ impl Writer {
             "tr" => self.row_ends(),
             name if APART.contains(&name) => self.space = true,
             _ => {}
+        }
+    }
+
+    /// What an element holds in another way than as text: a formula, a page within the page.
+    fn inner(&mut self, node: NodeRef<'_, Node>, element: &Element, tally: &Tally) {
+        match element.name() {
+            "math" => {
+                let formula = ElementRef::wrap(node).map(|it| it.html()).unwrap_or_default();
+                let formula = xml::parse(formula.as_bytes(), Format::Html);
+                self.space = true;
+                let text = formula.map(|formula| math::text(&formula)).unwrap_or_default();
+                if !text.is_empty() {
+                    self.word(&text);
+                }
+                self.space = true;
+            }
+            "iframe" => self.page(element.attr("srcdoc").unwrap_or_default(), tally),
+            // Its content is text to a parser of HTML.
+            "noframes" => {
+                let text: String = node
+                    .descendants()
+                    .filter_map(|below| below.value().as_text().map(|text| &**text))
+                    .collect();
+                self.page(&text, tally);
+            }
+            _ => {}
+        }
+    }
+
+    fn page(&mut self, page: &str, tally: &Tally) {
+        if page.trim().is_empty() || self.frames >= MAX_FRAMES {
+            return;
+        }
+        if let Ok(text) = read(page, tally, self.frames + 1)
+            && !text.is_empty()
+        {
+            self.breaks = 2;
+            self.word(&text);
+            self.breaks = 2;
         }
     }
 
@@ -449,6 +545,9 @@ impl Writer {
             self.text.push(' ');
         }
         (self.breaks, self.space, self.after_link) = (0, false, false);
+        if let Some(link) = &mut self.link {
+            link.begin(&mut self.text);
+        }
         self.text.push_str(word);
     }
 
@@ -467,11 +566,11 @@ mod tests {
             <p>High at <b>six</b>,\n  low at&nbsp;noon.<br>Mind the gap.</p><ul><li>one<li>two<ol><li>deep</ol></ul>\
             <table><tr><th>Port<th>Metres<tr><td>Brest<td>7</table><pre>\n a\n  b</pre><script>evil()</script><p hidden>no</p></body>";
         let expected = "## Tides today\n\nHigh at six, low at noon.\nMind the gap.\n\n- one\n- two\n\n  1. deep\n\nPort | Metres\nBrest | 7\n\n a\n  b";
-        assert_eq!(extract(page.as_bytes()).unwrap(), expected);
+        assert_eq!(read(page), expected);
     }
 
     fn read(page: &str) -> String {
-        extract(page.as_bytes()).unwrap()
+        extract(page.as_bytes(), &Tally::default()).unwrap()
     }
 
     #[test]
@@ -482,7 +581,64 @@ mod tests {
     }
 
     #[test]
+    fn what_a_browser_puts_together_is_read_so() {
+        for (page, expected) in [
+            (
+                "<x-a><template shadowrootmode=open><b>shadow</b> </template>light</x-a>",
+                "shadow light",
+            ),
+            ("<p>a<template><p>inert</template>b", "ab"),
+            ("<table><tfoot><tr><td>sum</tfoot><tbody><tr><td>1<tr><td>2</table>", "1\n2\nsum"),
+            (
+                "<frameset><frame src=a><noframes><p>No <b>frames</b></noframes></frameset>",
+                "No frames",
+            ),
+            ("a<iframe srcdoc='&lt;h1&gt;In&lt;/h1&gt;side'></iframe>b", "a\n\n# In\n\nside\n\nb"),
+            (
+                "<svg><title>t</title><defs><text>d</text></defs><g><text>x</text><text>y</text></g></svg>",
+                "x y",
+            ),
+            ("<ruby>東<rt>ひがし</ruby>口", "東(ひがし)口"),
+            ("<q>Ebb</q>, he said", "\"Ebb\", he said"),
+            ("<math><mfrac><mn>3</mn><mi>n</mi></mfrac></math> of", "3/n of"),
+        ] {
+            assert_eq!(read(page), expected, "{page}");
+        }
+        let nested = (0..9).fold("deep".to_owned(), |page, _| {
+            format!(
+                "<iframe srcdoc=\"{}\"></iframe>x",
+                page.replace('&', "&amp;").replace('"', "&quot;")
+            )
+        });
+        assert!(!read(&nested).contains("deep"));
+    }
+
+    #[test]
+    fn links_are_named_where_they_lead_out() {
+        for (link, expected) in [
+            (
+                "<a href='https://a.org/b?c=1'>the <b>page</b></a>.",
+                "the [the page](https://a.org/b?c=1).",
+            ),
+            ("<a href='#b'>x</a> <a href='b.html'>y</a>", "the x y"),
+            (
+                "<a href='https://a.org/'>a.org</a>, <a href=mailto:b@c.d>b@c.d</a>",
+                "the a.org, b@c.d",
+            ),
+            ("<a href=https://a.org></a>x", "the x"),
+            ("<a href=https://a.org><div>a</div>b</a>", "the\n\na\n\nb (https://a.org)"),
+        ] {
+            assert_eq!(read(&format!("the {link}")), expected, "{link}");
+        }
+    }
+
+    #[test]
     fn what_nobody_sees_is_left_out() {
+        let tally = Tally::default();
+        let page =
+            "<p>seen<p hidden>ab <b>c</b><script>no()</script></p><p style='display:none'>de";
+        assert_eq!(extract(page.as_bytes(), &tally).unwrap(), "seen");
+        assert_eq!(tally.into_left_out().count(Kind::HiddenText), 5);
         let hidden = [
             "style='display: none'",
             "style='color:red;VISIBILITY:hidden !important'",
@@ -556,14 +712,15 @@ mod tests {
     #[test]
     fn a_declared_encoding_is_believed() {
         let page = b"<meta charset='windows-1251'><p>\xcf\xf0\xe8\xeb\xe8\xe2</p>";
-        assert_eq!(extract(page).unwrap(), "Прилив");
+        assert_eq!(extract(page, &Tally::default()).unwrap(), "Прилив");
     }
 
     #[test]
     fn nesting_has_an_end() {
         let deep = format!("{}x", "<div>".repeat(100_000));
-        assert!(extract(deep.as_bytes()).unwrap_err().to_string().contains("nested"));
+        let tally = Tally::default();
+        assert!(extract(deep.as_bytes(), &tally).unwrap_err().to_string().contains("nested"));
         let flat = "<li>item<p>text".repeat(20_000);
-        assert!(extract(format!("<ul>{flat}").as_bytes()).is_ok());
+        assert!(extract(format!("<ul>{flat}").as_bytes(), &tally).is_ok());
     }
 }

@@ -38,10 +38,12 @@
 )]
 
 pub mod archive;
+mod code_page;
 pub mod command;
 mod compound;
 pub mod confined;
 mod context;
+mod data_uris;
 mod detect;
 mod docx;
 mod encoding;
@@ -53,6 +55,7 @@ pub mod left_out;
 pub mod limits;
 mod mail;
 mod math;
+mod notebook;
 mod numerals;
 mod open_document;
 mod package;

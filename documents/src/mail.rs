@@ -2,6 +2,7 @@
 
 mod base64;
 mod boundaries;
+mod flowed;
 mod uuencode;
 mod words;
 
@@ -11,7 +12,9 @@ use mail_parser::{
     Address, Message, MessageParser, MessagePart, MessagePartId, MimeHeaders as _, PartType,
 };
 
-use crate::{context::Context, format::Format, html, unreadable::Unreadable};
+use crate::{
+    context::Context, encoding, format::Format, html, left_out::Tally, unreadable::Unreadable,
+};
 use words::{contents, raw, words};
 
 /// Messages within messages.
@@ -23,14 +26,29 @@ type TextOf<'t> = dyn Fn(&[u8], &str, usize) -> Result<String, Unreadable> + 't;
 /// A message's header, its text and the texts of what is attached to it.
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
-    let bytes = boundaries::unmistakable(bytes);
+    let whole = wide(bytes)?;
+    let bytes = boundaries::unmistakable(message_in(whole.as_deref().unwrap_or(bytes)));
     let message = MessageParser::default()
         .parse(&*bytes)
         .ok_or_else(|| Unreadable::damaged(Format::Eml, "it has no header"))?;
-    Ok(text(&message, context.depth, text_of))
+    Ok(text(&message, context.depth, context.tally, text_of))
 }
 
-fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {
+/// A message that a program has saved in UTF-16.
+fn wide(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unreadable> {
+    let is_wide = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    is_wide.then(|| Ok(encoding::decode(bytes)?.into_owned().into_bytes())).transpose()
+}
+
+/// Apple's programs write the message's length before it, and what they know of it behind it.
+pub(crate) fn message_in(bytes: &[u8]) -> &[u8] {
+    let Some(end) = bytes.iter().take(20).position(|byte| *byte == b'\n') else { return bytes };
+    let length = std::str::from_utf8(&bytes[..end]).ok().and_then(|it| it.trim().parse().ok());
+    let message = length.and_then(|length: usize| bytes[end + 1..].get(..length));
+    message.unwrap_or(bytes)
+}
+
+fn text(message: &Message<'_>, depth: usize, tally: &Tally, text_of: &TextOf<'_>) -> String {
     let header = [
         ("From", message.from().map(people)),
         ("To", message.to().map(people)),
@@ -45,7 +63,7 @@ fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {
         .join("\n");
     let mut parts = vec![header];
     let (bodies, attachments) = parts_of(message);
-    parts.extend(bodies.into_iter().filter_map(|body| said(message, body)));
+    parts.extend(bodies.into_iter().filter_map(|body| said(message, body, tally)));
     // Of a page that was saved as a message, how it looks and what computes.
     let is_text = |part: &&MessagePart<'_>| {
         let kind = part.content_type().and_then(|kind| kind.subtype()).unwrap_or_default();
@@ -53,7 +71,7 @@ fn text(message: &Message<'_>, depth: usize, text_of: &TextOf<'_>) -> String {
             || part.attachment_name().is_some()
     };
     for attachment in attachments.into_iter().filter(is_text) {
-        parts.push(attached(message, attachment, depth, text_of));
+        parts.push(attached(message, attachment, depth, tally, text_of));
     }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
@@ -76,13 +94,14 @@ fn parts_of<'m>(message: &'m Message<'m>) -> (Vec<&'m MessagePart<'m>>, Vec<&'m 
 }
 
 /// What a part of the message says.
-fn said(message: &Message<'_>, part: &MessagePart<'_>) -> Option<String> {
+fn said(message: &Message<'_>, part: &MessagePart<'_>, tally: &Tally) -> Option<String> {
     let (PartType::Html(parsed) | PartType::Text(parsed)) = &part.body else { return None };
     let text = words(message, part, parsed);
     if matches!(part.body, PartType::Html(_)) || part.is_content_type("text", "html") {
-        return html::extract(text.as_bytes()).ok();
+        return html::extract(text.as_bytes(), tally).ok();
     }
-    Some(text.replace("\r\n", "\n").trim().to_owned())
+    let text = flowed::unbroken(part, text.replace("\r\n", "\n"));
+    Some(text.trim().to_owned())
 }
 
 /// The parts that are the message. Where a message is said in several ways and its plain text is
@@ -145,6 +164,7 @@ fn attached(
     message: &Message<'_>,
     part: &MessagePart<'_>,
     depth: usize,
+    tally: &Tally,
     text_of: &TextOf<'_>,
 ) -> String {
     let name = part.attachment_name().unwrap_or("without a name");
@@ -152,7 +172,7 @@ fn attached(
         return format!("[Attachment {name}: it is attached too deeply]");
     }
     let read = match &part.body {
-        PartType::Message(message) => Ok(text(message, depth + 1, text_of)),
+        PartType::Message(message) => Ok(text(message, depth + 1, tally, text_of)),
         _ => text_of(&contents(message, part), name, depth + 1),
     };
     let is_empty = match &read {

@@ -24,6 +24,7 @@ pub(crate) type Row = (&'static str, Ending, &'static str);
 
 const STOP_REASONS: &str =
     "https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons";
+#[cfg(feature = "bedrock")]
 const CONVERSE: &str =
     "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html";
 const GEMINI_API: &str = "https://ai.google.dev/api/generate-content#FinishReason";
@@ -55,6 +56,7 @@ pub(crate) const ANTHROPIC: &[Row] = &[
 ];
 
 /// `stopReason`.
+#[cfg(feature = "bedrock")]
 pub(crate) const BEDROCK: &[Row] = &[
     ("end_turn", Ending::Complete, CONVERSE),
     ("stop_sequence", Ending::Sequence, CONVERSE),

@@ -21,8 +21,8 @@ const LIVES: Duration = Duration::from_secs(30 * 86_400);
 const QUICK: Duration = Duration::from_secs(30);
 
 impl Quota {
-    /// Holds a batch back, by its workflow's id, or lets it go on: no worker begins a call of it from
-    /// [`EVERY`] and a moment later on. Without a Redis it is this process that does not.
+    /// Holds a run of a batch back, or lets it go on: no worker begins a call of it from [`EVERY`] and
+    /// a moment later on. `batch` names it, in words that no other run has. Without a Redis it is this process that does not.
     ///
     /// # Errors
     /// [`Error::Away`].

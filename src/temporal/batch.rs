@@ -16,6 +16,7 @@ use temporalio_client::{
     errors::{
         WorkflowGetResultError, WorkflowInteractionError, WorkflowQueryError, WorkflowStartError,
     },
+    tonic::Code,
 };
 use temporalio_common::data_converters::{PayloadConverter, RawValue};
 use tidegate_workflows::{
@@ -216,21 +217,18 @@ impl Temporal {
             .is_ok_and(|seen| matches!(seen, Ok(_) | Err(WorkflowInteractionError::NotFound(_))))
     }
 
-    /// The server says that no poller was seen, or gives up waiting for one.
+    /// The server has seen no poller (`FailedPrecondition`), or gives up waiting for one; what a
+    /// worker answers is no code of these.
     fn no_progress(&self, error: &WorkflowQueryError) -> NoProgress {
-        let text = error.to_string();
-        let none = [
-            "no poller seen",
-            "worker may be down",
-            "deadline",
-            "Deadline",
-            "timed out",
-            "Timeout expired",
-        ];
-        if none.iter().any(|sign| text.contains(sign)) {
-            NoProgress::NoWorker
-        } else {
-            NoProgress::Failed(self.refused(&text))
+        let code = match error {
+            WorkflowQueryError::Rpc(status) => status.code(),
+            _ => Code::Unknown,
+        };
+        match code {
+            Code::FailedPrecondition | Code::DeadlineExceeded | Code::Cancelled => {
+                NoProgress::NoWorker
+            }
+            _ => NoProgress::Failed(self.refused(&error.to_string())),
         }
     }
 

@@ -1,21 +1,18 @@
 //! What a batch's author and a model write harms no other batch, and no worker.
 
-use std::time::Instant;
+use std::{
+    io::Write as _,
+    process::{Command, Stdio},
+    time::Instant,
+};
 
 use serde_json::{Value, json};
 
-use crate::fleet::{Fleet, fleet};
+use crate::fleet::{Fleet, MODEL, fleet};
 
 /// A value whose text has 2⁴⁰ signs.
 fn doubled() -> String {
     format!("{{% set x=[1] %}}{}{{{{ x|string|length }}}}", "{% set x=[x,x] %}".repeat(40))
-}
-
-/// Each level of an answer is judged by all alternatives, each of which judges the next level.
-fn recursive() -> Value {
-    let never = json!({"allOf": [{"type": "integer"}, {"type": "string"}]});
-    let alternative = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": never}, "required": ["b"]});
-    json!({"anyOf": vec![alternative; 300]})
 }
 
 fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
@@ -25,17 +22,16 @@ fn batch(fleet: &Fleet, output: &str, more: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn templates_and_schemas_that_take_everything_end_their_own_batch() {
-    let Some(mut fleet) = fleet("", "").await else { return };
+async fn a_template_that_takes_everything_ends_its_own_batch() {
+    let settings = format!("[models.\"{MODEL}\"]\nrpm = 3_000\n");
+    let Some(mut fleet) = fleet("", &settings).await else { return };
     fleet.documents(1, 60);
     fleet.worker();
     fleet.working().await;
     let template = json!({"template": true, "instructions": doubled()});
     fleet.start("template", &batch(&fleet, "template", template)).await;
-    let schema = batch(&fleet, "schema", json!({"schema": recursive()}));
-    fleet.start("schema", &schema).await;
 
-    // Beside them: one that is well, and whose template is filled in the same kind of process.
+    // Beside it: one that is well, and whose template is filled in the same kind of process.
     let listed = json!({"template": true,
         "instructions": "{% for word in ['Sum', 'up'] %}{{ word }} {% endfor %}{{ name }}: {{ document }}"});
     let began = Instant::now();
@@ -46,16 +42,39 @@ async fn templates_and_schemas_that_take_everything_end_their_own_batch() {
 
     let refused = fleet.result("template").await.unwrap_err().to_string();
     assert!(refused.contains("InvalidInput") && refused.contains("to be filled"), "{refused}");
-    let judged = fleet.result("schema").await.unwrap();
-    assert_eq!(judged["failed"], 1, "{judged}");
-    let failures = fleet.lines("schema/failures.jsonl");
-    assert_eq!(failures[0]["error_type"], "InvalidOutput", "{failures:?}");
-    let message = failures[0]["message"].as_str().unwrap();
-    assert!(message.contains("to judge the answer"), "{message}");
-
-    assert_eq!(fleet.account().requests, 2, "no answer was bought twice");
+    assert_eq!(fleet.account().requests, 1, "of the one that is well");
     println!("the batch that is well took {took:?}; the worker's peak: {} MB", fleet.peak_memory());
     assert!(took.as_secs() < 20, "it waited {took:?} for the others");
     assert!(fleet.peak_memory() < 500, "{} MB", fleet.peak_memory());
     fleet.stop().await;
+}
+
+/// The process in which answers are judged: each level of this answer is judged by all
+/// alternatives, each of which judges the next level.
+#[test]
+fn a_schema_that_takes_everything_ends_the_process_that_judges() {
+    let judge = |depth: u32| {
+        let link = json!({"properties": {"a": {"$ref": "#"}}, "required": ["zz"]});
+        let answer = (0..depth).fold(json!({}), |inner, _| json!({"a": inner}));
+        json!({"judge": {"schema": {"anyOf": vec![link; 8]}, "answer": answer.to_string()}})
+    };
+    let done = |work: &Value| {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(["read-document", "work"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        process.stdin.take().unwrap().write_all(work.to_string().as_bytes()).unwrap();
+        process.wait_with_output().unwrap()
+    };
+    let small = done(&judge(1));
+    assert!(small.status.success());
+    let said: Result<(), String> = serde_json::from_slice(&small.stdout).unwrap();
+    assert!(said.unwrap_err().starts_with("at its top"));
+    let (began, large) = (Instant::now(), done(&judge(20)));
+    assert!(!large.status.success() && large.stdout.is_empty(), "{large:?}");
+    // It counts its processor's time, of which others may leave it little.
+    println!("ended after {:?}: {}", began.elapsed(), large.status);
 }

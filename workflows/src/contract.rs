@@ -16,7 +16,7 @@ mod progress;
 mod provider_batch;
 
 pub use batch::{
-    Finish, Finished, GroupInput, Labels, Live, LiveChild, Plan, SealShard, ShardInput,
+    Finish, Finished, GroupInput, Labels, Live, LiveChild, MarkPaused, Plan, SealShard, ShardInput,
     ShardProgress, ShardReport,
 };
 pub use document::{
@@ -59,8 +59,8 @@ mod definitions {
 
     use super::{
         BatchState, CollectedBatch, DocumentOutcome, DocumentTask, Finish, Finished, Job,
-        OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard, SubmitBatch,
-        SubmittedBatch,
+        MarkPaused, OpenBatches, PackOutcome, PackTask, PartTask, Plan, ProviderBatch, SealShard,
+        SubmitBatch, SubmittedBatch,
     };
 
     /// The activities that the workflows call. `tidegate-activities` implements them.
@@ -115,7 +115,7 @@ mod definitions {
         }
 
         #[activity(name = "tidegate.mark_paused")]
-        pub fn mark_paused(paused: bool) -> () {
+        pub fn mark_paused(mark: MarkPaused) -> () {
             unimplemented!()
         }
 

@@ -4,21 +4,29 @@
 
 use temporalio_workflow::{WorkflowCancellationToken, WorkflowContext};
 
-use crate::{contract::Activities, policy};
+use crate::{
+    contract::{Activities, MarkPaused},
+    policy,
+};
 
 /// The patch's name: it is written into the histories of batches that are paused.
 const PATCH: &str = "pause-reaches-documents";
 
-/// Keeps the flag as `paused` says until the run is `over`, and lowers it then: another run of the
-/// same batch begins without. A history that was paused before there was a flag goes on without.
+/// Keeps the flag of a job as `paused` says until the run is `over`, and lowers it then. While the
+/// batch is planned it has no job, and hands out nothing. A history that was paused before there was
+/// a flag goes on without.
 pub(crate) async fn keep<W>(
     ctx: WorkflowContext<W>,
-    paused: impl Fn(&W) -> bool,
+    paused: impl Fn(&W) -> (bool, String),
     over: impl Fn(&W) -> bool,
 ) {
     let mut raised = false;
     loop {
-        let due = ctx.wait_condition(|batch| over(batch) || paused(batch) != raised).await;
+        let is_due = |batch: &W| {
+            let (paused, job) = paused(batch);
+            over(batch) || !job.is_empty() && paused != raised
+        };
+        let due = ctx.wait_condition(is_due).await;
         if due.is_err() || ctx.state(&over) {
             break;
         }
@@ -26,11 +34,13 @@ pub(crate) async fn keep<W>(
             return;
         }
         raised = !raised;
+        let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: raised };
         // Where the flag cannot be written for now, this waits, and no document is lost by it.
-        let _ = ctx.execute_activity(Activities::mark_paused, raised, policy::batch(None)).await;
+        let _ = ctx.execute_activity(Activities::mark_paused, mark, policy::batch(None)).await;
     }
     if raised {
         let shielded = policy::batch(Some(WorkflowCancellationToken::new()));
-        let _ = ctx.execute_activity(Activities::mark_paused, false, shielded).await;
+        let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: false };
+        let _ = ctx.execute_activity(Activities::mark_paused, mark, shielded).await;
     }
 }

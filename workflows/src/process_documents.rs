@@ -175,7 +175,11 @@ impl ProcessDocuments {
             ctx.state_mut(|batch| batch.over = true);
             worked
         };
-        let flag = pause_flag::keep(ctx.clone(), |batch| batch.children.paused, |batch| batch.over);
+        let flag = pause_flag::keep(
+            ctx.clone(),
+            |batch| (batch.children.paused, batch.children.shard.job.clone()),
+            |batch| batch.over,
+        );
         let (worked, ()) = workflows::join!(work, flag);
         worked?;
 
@@ -243,6 +247,7 @@ impl ProcessDocuments {
             shard: ShardInput {
                 lane: state.job.lane.clone(),
                 tenant: state.job.tenant.clone(),
+                workflow: id.to_owned(),
                 parent: id.to_owned(),
                 ..ShardInput::default()
             },

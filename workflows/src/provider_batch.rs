@@ -298,6 +298,7 @@ fn everything<W: Holds<Shard> + 'static>(
         let input = &shard.input;
         SubmitBatch {
             job: input.job.clone(),
+            workflow: input.workflow.clone(),
             shard: input.shard,
             from: 0,
             to: input.documents,

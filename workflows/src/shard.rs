@@ -165,8 +165,13 @@ async fn pack<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
     taken: Range<u32>,
 ) -> Option<Vec<u32>> {
-    let (job, shard) = ctx.look(|shard| (shard.input.job.clone(), shard.input.shard));
-    let task = PackTask { job, shard, from: taken.start, to: taken.end };
+    let task = ctx.look(|shard| PackTask {
+        job: shard.input.job.clone(),
+        workflow: shard.input.workflow.clone(),
+        shard: shard.input.shard,
+        from: taken.start,
+        to: taken.end,
+    });
     let ended = ctx.execute_activity(Activities::process_pack, task, options(ctx)).await;
     let queue = ended.as_ref().ok().map(|packed| packed.queue);
     let left = ctx.change(|shard| shard.record_pack(taken, ended));
@@ -178,6 +183,7 @@ async fn pack<W: Holds<Shard> + 'static>(
 async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u32) -> bool {
     let task = ctx.look(|shard| DocumentTask {
         job: shard.input.job.clone(),
+        workflow: shard.input.workflow.clone(),
         shard: shard.input.shard,
         index,
         raised: shard.input.raise.binary_search(&index).is_ok(),

@@ -80,6 +80,9 @@ pub struct AttemptState {
     /// Attempts whose process died before it told of a call, which it may have made.
     #[serde(skip_serializing_if = "is_zero")]
     pub lost: u32,
+    /// Attempts in a row, up to this one, whose process died.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub deaths: u32,
     /// Its text lies beside its shard.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub has_text: bool,
@@ -96,8 +99,17 @@ impl AttemptState {
     /// word.
     fn resumed_by(self, number: u32) -> Self {
         let lost = self.has_died(number) && !(self.is_of_the_last(number) && self.has_sent);
-        let lost = self.lost + u32::from(lost);
-        Self { by: number, has_ended: false, has_sent: false, lost, ..self.resumed() }
+        let (lost, deaths) = (self.lost + u32::from(lost), self.deaths_before(number));
+        Self { by: number, has_ended: false, has_sent: false, lost, deaths, ..self.resumed() }
+    }
+
+    /// An attempt that fails tells so; those since the last that told died before they could.
+    fn deaths_before(&self, number: u32) -> u32 {
+        let silent = number.saturating_sub(1).saturating_sub(self.by);
+        match (self.by, self.has_ended) {
+            (0, _) | (_, true) => silent,
+            _ => self.deaths + 1 + silent,
+        }
     }
 
     fn is_of_the_last(&self, number: u32) -> bool {
@@ -222,17 +234,17 @@ impl Attempt {
         let is_suspect = state.has_died(number) && !state.is_of_the_last(number);
         let attempt = Self::new(
             reservation(run, work, number, millis(info.started_time)),
-            batch(ctx),
+            info.workflow_id.clone().unwrap_or_default(),
             millis(info.scheduled_time),
             state.resumed_by(number),
         );
         Self { is_suspect, run: run.to_owned(), ..attempt }
     }
 
-    /// Of this run of a batch, by the folder of its job.
+    /// Of a batch, by its workflow's id, and of this run of it, by the folder of its job.
     #[must_use]
-    pub fn of_run(self, job: &str) -> Self {
-        Self { run: job.to_owned(), ..self }
+    pub fn of_batch(self, workflow: &str, job: &str) -> Self {
+        Self { batch: workflow.to_owned(), run: job.to_owned(), ..self }
     }
 
     /// At a document that comes back from a provider's batch or a pack, in which it was asked.
@@ -379,6 +391,12 @@ impl Attempt {
         suspected
     }
 
+    /// How many workers in a row have died while they had this activity.
+    #[must_use]
+    pub fn deaths(&self) -> u32 {
+        self.state.lock().deaths
+    }
+
     /// How many workers in a row have died while they read.
     #[must_use]
     pub fn dead_readers(&self) -> u32 {
@@ -503,12 +521,6 @@ impl Attempt {
     }
 }
 
-/// The workflow id of the batch that an activity belongs to, or its shard.
-pub(crate) fn batch(ctx: &ActivityContext) -> String {
-    let workflow = ctx.info().workflow_id.as_deref().unwrap_or_default();
-    workflow.rsplit_once("/shard-").map_or(workflow, |(batch, _)| batch).to_owned()
-}
-
 fn millis(time: Option<SystemTime>) -> i64 {
     let since =
         time.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
@@ -551,6 +563,17 @@ mod tests {
         second.paid_for_retry();
         assert!(!second.must_pay_for_retry());
         assert_eq!(second.counts().provider_calls, 0, "what is reported is what is known");
+    }
+
+    #[test]
+    fn deaths_are_counted_in_a_row() {
+        let deaths = |state: AttemptState, number| state.resumed_by(number).deaths;
+        assert_eq!(deaths(AttemptState::default(), 1), 0);
+        assert_eq!(deaths(AttemptState::default(), 3), 2, "nobody told anything");
+        assert_eq!(deaths(told(3, |state| state.deaths = 2), 4), 3, "it told, and died");
+        let ended = told(3, |state| (state.deaths, state.has_ended) = (2, true));
+        assert_eq!(deaths(ended.clone(), 4), 0, "it failed, and its process goes on");
+        assert_eq!(deaths(ended, 6), 2);
     }
 
     /// The server hears of a reading only once a worker may have died of it.

@@ -209,7 +209,7 @@ impl Guard {
             let Some(watch) = &watch else { return Err(refused) };
             let goes_on = tokio::select! {
                 () = self.stopping.cancelled() => false,
-                goes_on = watch.rest(wait) => goes_on && self.quota.batch_held_for(&attempt.batch).is_none(),
+                goes_on = watch.rest(wait) => goes_on && self.quota.batch_held_for(&attempt.run).is_none(),
             };
             if !goes_on {
                 return Err(refused);
@@ -240,7 +240,7 @@ impl Guard {
         if self.stopping.is_cancelled() {
             return Err(Failure::worker_stops());
         }
-        if let Some(since) = self.quota.batch_held_for(&attempt.batch) {
+        if let Some(since) = self.quota.batch_held_for(&attempt.run) {
             attempt.deferred(attempt.state().ticket);
             return Err(Failure::batch_paused(since));
         }

@@ -50,6 +50,10 @@ pub const UNWRITABLE: Duration = Duration::from_secs(5);
 /// Workers that die one after the other while they read a document, until it is not read any more.
 pub const MAX_DEAD_READERS: u32 = 2;
 
+/// Workers in a row that die while they have the same step of a batch. A step goes on where the one
+/// before it stopped, so that workers which are killed for another reason come through.
+pub const MAX_DEAD_STEPS: u32 = 5;
+
 /// How often a worker tries to write what lies in its spool.
 pub const DRAIN_SPOOL: Duration = Duration::from_secs(15);
 

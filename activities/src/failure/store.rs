@@ -81,6 +81,14 @@ impl Failure {
         Self::never(FailureType::UnreadableDocument, message)
     }
 
+    /// So many workers have died while they had this step of a batch.
+    #[must_use]
+    pub fn kills_its_worker(dead: u32) -> Self {
+        Self::invalid_input(format!(
+            "{dead} workers in a row died while they had this step of the batch, which is not tried again; their logs, or those of their machines, say of what; give the workers more memory, or leave out what is too large"
+        ))
+    }
+
     /// Results of the batch cannot be written for now, and an answer could not be kept: no call was
     /// made.
     #[must_use]

@@ -24,23 +24,16 @@ const SETTLED: TimeDelta = TimeDelta::minutes(10);
 ///
 /// # Errors
 /// A [`Failure`] that says when to ask again.
-pub async fn check(
-    services: &Services,
-    workflow: &str,
-    open: &OpenBatches,
-) -> Result<Vec<BatchState>, Failure> {
+pub async fn check(services: &Services, open: &OpenBatches) -> Result<Vec<BatchState>, Failure> {
     let mut states = Vec::with_capacity(open.batches.len());
     for batch in &open.batches {
-        states.push(state(services, workflow, batch).await?);
+        states.push(state(services, batch).await?);
     }
     Ok(states)
 }
 
-async fn state(
-    services: &Services,
-    workflow: &str,
-    batch: &ProviderBatch,
-) -> Result<BatchState, Failure> {
+async fn state(services: &Services, batch: &ProviderBatch) -> Result<BatchState, Failure> {
+    let workflow = &batch.submitted.workflow;
     let shard =
         services.shards.get(&services.storage, &batch.submitted.job, batch.submitted.shard).await?;
     let (model, batches) = batch_api(services, &shard)?;

@@ -44,11 +44,11 @@ enum Disposition {
 /// A [`Failure`] that says when to try again.
 pub async fn collect(
     services: &Services,
-    workflow: &str,
     batch: &ProviderBatch,
     attempt: u32,
 ) -> Result<CollectedBatch, Failure> {
     let task = &batch.submitted;
+    let workflow = &task.workflow;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (model, batches) = batch_api(services, &shard)?;
     let (key, mut collected, mut counted) =

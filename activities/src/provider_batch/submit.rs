@@ -58,11 +58,10 @@ struct Line {
 /// A [`Failure`] that says whether and when to try again.
 pub async fn submit(
     services: &Services,
-    workflow: &str,
     task: &SubmitBatch,
     attempt: u32,
 ) -> Result<SubmittedBatch, Failure> {
-    submit_in(services, None, workflow, task, attempt).await
+    submit_in(services, None, task, attempt).await
 }
 
 /// The same in an activity, whose attempts before this one may have died of what they read.
@@ -72,12 +71,11 @@ pub async fn submit(
 pub async fn submit_in(
     services: &Services,
     carried: Option<&Attempt>,
-    workflow: &str,
     task: &SubmitBatch,
     attempt: u32,
 ) -> Result<SubmittedBatch, Failure> {
     let care = Care::of_several(carried);
-    match try_to(services, workflow, task, attempt, care).await {
+    match try_to(services, task, attempt, care).await {
         // The workflow waits better than an activity does: it knows of pauses, of deadlines and of
         // cancellation.
         Err(failure) if failure.is_retried() && attempt >= MAX_BATCH_SUBMITS => {
@@ -105,11 +103,11 @@ async fn waits_no_longer(services: &Services, task: &SubmitBatch) {
 
 async fn try_to(
     services: &Services,
-    workflow: &str,
     task: &SubmitBatch,
     attempt: u32,
     care: Care<'_>,
 ) -> Result<SubmittedBatch, Failure> {
+    let workflow = &task.workflow;
     let shard = services.shards.get(&services.storage, &task.job, task.shard).await?;
     let (folder, key) = (resolve(&services.storage, "job", &task.job)?, submission::key(task));
     let (model, batches) = batch_api(services, &shard)?;

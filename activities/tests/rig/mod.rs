@@ -197,8 +197,14 @@ impl Rig {
         job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let job = serde_json::from_value(job).unwrap();
         let plan = plan::plan(&services, &job, "w", "run-1").await.unwrap();
-        let task =
-            DocumentTask { job: plan.job.clone(), shard: 0, index: 0, raised: false, asked: false };
+        let task = DocumentTask {
+            job: plan.job.clone(),
+            workflow: "w".into(),
+            shard: 0,
+            index: 0,
+            raised: false,
+            asked: false,
+        };
         Self { services, provider, folder, plan, task, attempts: 0, state: json!({}) }
     }
 

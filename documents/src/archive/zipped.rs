@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    cell::OnceCell,
     io::{Cursor, Read},
     ops::ControlFlow,
 };
@@ -14,12 +15,13 @@ use zip::{
 };
 
 use super::entry::{Budget, Entry, Visit, no_file};
-use crate::{format::Format, unreadable::Unreadable};
+use crate::{code_page::CodePage, format::Format, unreadable::Unreadable};
 
 /// Gives each file to `visit`, also several of one name.
 pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Result<(), Unreadable> {
     let damaged = |error| Unreadable::damaged(Format::Zip, error);
     let mut contents = Cursor::new(bytes);
+    let names = &Names { bytes, page: OnceCell::new() };
     // A few kilobytes that are the contents of thousands of members are a bomb (CVE-2019-9674).
     let overlaps =
         ZipArchive::new(contents.clone()).and_then(|mut zip| zip.has_overlapping_files());
@@ -32,7 +34,7 @@ pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Resu
         let mut archive = ZipArchive::new(contents).map_err(damaged)?;
         for place in 0..archive.len() {
             let path = archive.name_for_index(place).and_then(Result::ok).map(Cow::into_owned);
-            if give(path, place, archive.by_index(place), budget, visit)?.is_break() {
+            if give(names, path, place, archive.by_index(place), budget, visit)?.is_break() {
                 break;
             }
         }
@@ -42,15 +44,45 @@ pub(super) fn each(bytes: &[u8], budget: &Budget, visit: &mut Visit<'_>) -> Resu
         let entry = entry.map_err(damaged)?;
         let path = entry.name().ok().map(Cow::into_owned);
         let opened = entry.with_reader(&mut contents, ZipReadOptions::new());
-        if give(path, place, opened, budget, visit)?.is_break() {
+        if give(names, path, place, opened, budget, visit)?.is_break() {
             break;
         }
     }
     Ok(())
 }
 
+/// A name as those who packed the archive saw it: in UTF-8, else in the encoding of their system,
+/// which is that of all names.
+fn named(name: &[u8], names: &Names<'_>) -> Option<String> {
+    if name.is_ascii() {
+        return None;
+    }
+    let page = || {
+        let mut archive = ZipArchive::new(Cursor::new(names.bytes)).ok()?;
+        let mut all = Vec::new();
+        for place in 0..archive.len() {
+            if let Ok(file) = archive.by_index_raw(place) {
+                all.extend_from_slice(file.name_raw());
+                all.push(b'\n');
+            }
+        }
+        Some(CodePage::of(&all))
+    };
+    match std::str::from_utf8(name) {
+        Ok(name) => Some(name.to_owned()),
+        Err(_) => names.page.get_or_init(page).map(|page| page.decoded(name).into_owned()),
+    }
+}
+
+/// The names of an archive.
+struct Names<'a> {
+    bytes: &'a [u8],
+    page: OnceCell<Option<CodePage>>,
+}
+
 /// Gives one, under its path if it has one.
 fn give<R: Read>(
+    names: &Names<'_>,
     path: Option<String>,
     place: usize,
     opened: ZipResult<ZipFile<'_, R>>,
@@ -65,6 +97,7 @@ fn give<R: Read>(
     match opened {
         Ok(file) if file.is_symlink() => visit(&path, Err(no_file(&path))),
         Ok(file) => {
+            let path = named(file.name_raw(), names).unwrap_or(path);
             let mut reader = budget.bound(file);
             visit(&path, Ok(Entry { format, reader: &mut reader, budget: budget.clone() }))
         }

@@ -96,7 +96,7 @@ fn number(element: &Element, attribute: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     fn read(page: &str) -> String {
-        super::super::extract(page.as_bytes()).unwrap()
+        super::super::extract(page.as_bytes(), &crate::left_out::Tally::default()).unwrap()
     }
 
     #[test]

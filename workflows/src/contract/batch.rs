@@ -97,6 +97,8 @@ impl Plan {
 pub struct ShardInput {
     /// [`Plan::job`].
     pub job: String,
+    /// The batch's workflow id. Budgets and retries are counted by it.
+    pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
     /// How many documents it holds.
@@ -113,7 +115,7 @@ pub struct ShardInput {
     pub lane: Lane,
     /// Whose budget pays.
     pub tenant: Tenant,
-    /// The batch's workflow id: the shard's reports go there.
+    /// The workflow id of the batch or its group: the shard's reports go there.
     pub parent: String,
     /// The next document, counted from 0.
     pub next: u32,
@@ -297,4 +299,13 @@ fn nothing(value: &u64) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(super) fn is_zero(value: &u32) -> bool {
     *value == 0
+}
+
+/// Whether the documents of a run wait, those that are handed out too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarkPaused {
+    /// [`Plan::job`]: it names this run, and no other of the same workflow id.
+    pub job: String,
+    /// They wait, or go on.
+    pub paused: bool,
 }

@@ -12,6 +12,9 @@ use super::long::Parts;
 pub struct DocumentTask {
     /// [`crate::contract::Plan::job`].
     pub job: String,
+    /// The batch's workflow id.
+    #[serde(default)]
+    pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
     /// The document's line in the shard's manifest, counted from 0.
@@ -195,6 +198,9 @@ pub struct FailedDocument {
 pub struct PackTask {
     /// [`crate::contract::Plan::job`](super::Plan::job).
     pub job: String,
+    /// The batch's workflow id.
+    #[serde(default)]
+    pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
     /// The first document, counted from 0.

@@ -19,6 +19,9 @@ pub struct ProviderBatching {
 pub struct SubmitBatch {
     /// [`Plan::job`](super::Plan::job).
     pub job: String,
+    /// The batch's workflow id.
+    #[serde(default)]
+    pub workflow: String,
     /// The shard, counted from 0.
     pub shard: u32,
     /// The first document, counted from 0.

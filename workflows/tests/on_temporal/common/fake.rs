@@ -12,9 +12,9 @@ use temporalio_sdk::{
 use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
-    FailureDetails, FailureType, Finish, Finished, Job, Labels, OpenBatches, PackOutcome, PackTask,
-    PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SealShard, Step, SubmitBatch,
-    SubmittedBatch, markers,
+    FailureDetails, FailureType, Finish, Finished, Job, Labels, MarkPaused, OpenBatches,
+    PackOutcome, PackTask, PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SealShard, Step,
+    SubmitBatch, SubmittedBatch, markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -464,9 +464,9 @@ impl Fake {
     async fn mark_paused(
         self: Arc<Self>,
         _ctx: ActivityContext,
-        paused: bool,
+        mark: MarkPaused,
     ) -> Result<(), ActivityError> {
-        self.note(|calls| calls.marks.push(paused));
+        self.note(|calls| calls.marks.push(mark.paused));
         Ok(())
     }
 

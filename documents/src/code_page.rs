@@ -1,0 +1,105 @@
+//! Which of the encodings with a byte a letter: those that detectors know, or that of DOS or of old
+//! Macs, which they do not.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, MACINTOSH, UTF_8};
+
+use crate::encoding;
+
+/// What the bytes from 128 on mean in code page 437.
+const CP437: &str = "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{a0}";
+
+/// An encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CodePage {
+    /// One of the Web's.
+    Known(&'static Encoding),
+    /// That of DOS.
+    Dos,
+}
+
+impl CodePage {
+    /// The likeliest of bytes that are not in UTF-8. What detectors find stands unless it puts signs,
+    /// or letters of another alphabet, between letters.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let known = encoding::of(bytes);
+        if known == UTF_8 {
+            return Self::Known(known);
+        }
+        let first = bytes.iter().position(|byte| !byte.is_ascii()).unwrap_or(0);
+        let from = first.saturating_sub(64);
+        let telling = &bytes[from..bytes.len().min(from + (64 << 10))];
+        let pages = [Self::Known(known), Self::Dos, Self::Known(MACINTOSH)];
+        let fitting = pages.into_iter().find(|page| fits(&page.decoded(telling)));
+        fitting.unwrap_or(Self::Known(known))
+    }
+
+    /// Bytes as text.
+    pub(crate) fn decoded(self, bytes: &[u8]) -> Cow<'_, str> {
+        match self {
+            Self::Known(encoding) => encoding.decode_without_bom_handling(bytes).0,
+            Self::Dos => {
+                let letters: Vec<char> = CP437.chars().collect();
+                let letter = |byte: &u8| match byte.checked_sub(128) {
+                    Some(place) => letters.get(usize::from(place)).copied().unwrap_or('\u{fffd}'),
+                    None => char::from(*byte),
+                };
+                bytes.iter().map(letter).collect::<String>().into()
+            }
+        }
+    }
+}
+
+/// Whether each letter outside of ASCII stands as letters do, and no sign stands in a word.
+fn fits(text: &str) -> bool {
+    let letters: Vec<char> = text.chars().collect();
+    let is_ascii_letter = |c: Option<&char>| c.is_some_and(char::is_ascii_alphabetic);
+    letters.iter().enumerate().all(|(at, c)| {
+        let (before, after) =
+            (at.checked_sub(1).and_then(|at| letters.get(at)), letters.get(at + 1));
+        let touches = is_ascii_letter(before) || is_ascii_letter(after);
+        match c {
+            c if c.is_ascii() || !touches => !matches!(c, '\u{80}'..='\u{9f}' | '\u{fffd}'),
+            c if c.is_alphabetic() => {
+                // Within a word capitals follow capitals.
+                let follows_small = before.is_some_and(|before| before.is_lowercase());
+                is_latin(*c) && !(c.is_uppercase() && follows_small)
+            }
+            '’' | '‘' | '·' | '\u{ad}' | '–' | '—' => true,
+            _ => {
+                !(before.is_some_and(|c| c.is_alphabetic())
+                    && after.is_some_and(|c| c.is_alphabetic()))
+            }
+        }
+    })
+}
+
+/// Letters of the alphabet that ASCII is of.
+fn is_latin(c: char) -> bool {
+    matches!(c, 'ª' | 'º' | 'À'..='\u{24f}' | '\u{1e00}'..='\u{1eff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_detectors_do_not_know_is_told_by_its_words() {
+        let read = |bytes: &[u8]| CodePage::of(bytes).decoded(bytes).into_owned();
+        assert_eq!(
+            read(b"M\x81he f\x81r Stra\xe1e und \x99l, 20 m\xfd"),
+            "Mühe für Straße und Öl, 20 m²"
+        );
+        assert_eq!(read(b"Se\x96or, \x87a va? \x8et\x8e, for\x90t"), "Señor, áa va? été, forêt");
+        assert_eq!(
+            read(b"Caf\xe9 cr\xe8me \x96 l\x92\xe9t\xe9, na\xefve \x80 5"),
+            "Café crème – l’été, naïve € 5"
+        );
+        let cyrillic =
+            b"\xcf\xf0\xe8\xeb\xe8\xe2 \xe8 \xee\xf2\xeb\xe8\xe2 \xe2 \xef\xee\xf0\xf2\xf3";
+        assert_eq!(read(cyrillic), "Прилив и отлив в порту");
+        let (japanese, ..) = encoding_rs::SHIFT_JIS.encode("潮は一日に二度満ちて、誰も待たない。");
+        assert_eq!(read(&japanese), "潮は一日に二度満ちて、誰も待たない。");
+    }
+}

@@ -1,0 +1,53 @@
+//! Where a page's links lead.
+
+use scraper::node::Element;
+
+/// Longer addresses are for machines.
+const MAX_ADDRESS: usize = 200;
+
+/// An open link out of the page.
+#[derive(Debug)]
+pub(super) struct Link {
+    address: String,
+    /// Where its text begins, when there is some.
+    begins: Option<usize>,
+}
+
+impl Link {
+    /// What an element leads to; nothing where that is a part of the same page or site.
+    pub(super) fn of(element: &Element) -> Option<Self> {
+        let address = element.attr("href")?.trim();
+        let leads_out = ["http://", "https://", "mailto:"].iter().any(|scheme| {
+            address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        });
+        (leads_out && address.len() <= MAX_ADDRESS)
+            .then(|| Self { address: address.to_owned(), begins: None })
+    }
+
+    /// Its first word comes.
+    pub(super) fn begin(&mut self, text: &mut String) {
+        if self.begins.is_none() {
+            self.begins = Some(text.len());
+            text.push('[');
+        }
+    }
+
+    /// Its last word has come.
+    pub(super) fn end(self, text: &mut String) {
+        let Some(begins) = self.begins else { return };
+        let words = text.get(begins + 1..).unwrap_or_default().trim();
+        let bare = |address: &str| {
+            let address = address.trim_end_matches('/');
+            address.split_once("://").map_or(address, |(_, rest)| rest).to_owned()
+        };
+        let address = self.address.strip_prefix("mailto:").unwrap_or(&self.address);
+        if words.is_empty() || bare(words) == bare(address) {
+            text.remove(begins);
+        } else if words.contains('\n') || words.starts_with('#') {
+            text.remove(begins);
+            text.push_str(&format!(" ({})", self.address));
+        } else {
+            text.push_str(&format!("]({})", self.address));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Notebooks (`.ipynb`, nbformat 3 and 4): the cells, and the text of what code put out.
+
+use serde_json::Value;
+
+use crate::left_out::{Kind, Tally};
+
+/// A notebook's text; `None` for JSON that is no notebook.
+pub(crate) fn extract(text: &str, tally: &Tally) -> Option<String> {
+    let notebook: Value = serde_json::from_str(text).ok()?;
+    notebook.get("nbformat")?;
+    // Version 3 has them in worksheets.
+    let sheets = notebook.get("worksheets").and_then(Value::as_array).into_iter().flatten();
+    let lists = std::iter::once(&notebook).chain(sheets);
+    let cells = lists.filter_map(|list| list.get("cells")?.as_array()).flatten();
+    let language = ["/metadata/kernelspec/language", "/metadata/language_info/name"]
+        .into_iter()
+        .find_map(|place| notebook.pointer(place)?.as_str())
+        .unwrap_or_default();
+    let mut parts = Vec::new();
+    for cell in cells {
+        let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or_default();
+        let source = lines(cell.get("source").or_else(|| cell.get("input")));
+        match kind {
+            "code" if !source.is_empty() => parts.push(format!("```{language}\n{source}\n```")),
+            _ => parts.push(source),
+        }
+        let outputs = cell.get("outputs").and_then(Value::as_array).into_iter().flatten();
+        parts.extend(outputs.map(|output| put_out(output, tally)));
+    }
+    parts.retain(|part| !part.is_empty());
+    Some(parts.join("\n\n"))
+}
+
+/// What code put out, as far as it is text.
+fn put_out(output: &Value, tally: &Tally) -> String {
+    let kind = output.get("output_type").and_then(Value::as_str).unwrap_or_default();
+    if matches!(kind, "error" | "pyerr") {
+        let part = |name: &str| output.get(name).and_then(Value::as_str).unwrap_or_default();
+        return format!("{}: {}", part("ename"), part("evalue"));
+    }
+    let data = output.get("data").unwrap_or(output);
+    let is_picture =
+        |name: &String| name.starts_with("image/") || matches!(&**name, "png" | "jpeg");
+    let has_picture = data.as_object().is_some_and(|data| data.keys().any(is_picture));
+    let text = ["text/markdown", "text/plain", "text"]
+        .into_iter()
+        .map(|name| lines(data.get(name)))
+        .find(|text| !text.is_empty())
+        .unwrap_or_default();
+    if !has_picture {
+        return text;
+    }
+    tally.add(Kind::Pictures, 1);
+    // What stands beside a picture is the name of an object.
+    if text.is_empty() || text.starts_with('<') {
+        "[image]".to_owned()
+    } else {
+        format!("{text}\n[image]")
+    }
+}
+
+/// Text in one piece or in lines.
+fn lines(text: Option<&Value>) -> String {
+    let text = match text {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(lines)) => lines.iter().filter_map(Value::as_str).collect(),
+        _ => String::new(),
+    };
+    text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_and_their_text_are_read() {
+        let tally = Tally::default();
+        let notebook = serde_json::json!({"nbformat": 4, "metadata": {"language_info": {"name": "julia"}}, "cells": [
+            {"cell_type": "markdown", "source": ["# Tides\n", "twice"]},
+            {"cell_type": "code", "source": "plot(x)", "outputs": [
+                {"output_type": "stream", "text": ["ebb\n"]},
+                {"output_type": "display_data", "data": {"image/png": "AAAA", "text/plain": "<Figure>"}},
+                {"output_type": "error", "ename": "Flood", "evalue": "too high", "traceback": []},
+            ]},
+            {"cell_type": "raw", "source": ""},
+        ]});
+        let text = extract(&notebook.to_string(), &tally).unwrap();
+        assert_eq!(
+            text,
+            "# Tides\ntwice\n\n```julia\nplot(x)\n```\n\nebb\n\n[image]\n\nFlood: too high"
+        );
+        assert_eq!(tally.into_left_out().count(Kind::Pictures), 1);
+        assert_eq!(extract("{\"cells\": []}", &Tally::default()), None);
+    }
+}
