@@ -4,7 +4,7 @@ use std::io::{Cursor, Read};
 
 use zip::ZipArchive;
 
-use crate::{archive, format::Format, unreadable::Unreadable};
+use crate::{archive, format::Format, sheets::xml_2003, unreadable::Unreadable};
 
 /// First bytes of what cannot be read.
 const FOREIGN: [(&[u8], &str); 13] = [
@@ -80,6 +80,9 @@ impl Format {
         }
         if start.starts_with(b"BM") && start.get(6..10) == Some(&[0; 4]) {
             return Err(Unreadable::Unsupported { what: "an image (BMP)".into() });
+        }
+        if xml_2003::is(start) {
+            return Ok(Self::Xls);
         }
         if let Some("xls" | "doc" | "xlt" | "dot") = extension.as_deref() {
             // Programs export pages and messages under these names.

@@ -1,5 +1,7 @@
 //! XML as a small tree: names without their prefixes, text with its entities resolved.
 
+use std::borrow::Cow;
+
 use quick_xml::{
     Reader, XmlVersion,
     events::{BytesStart, Event, attributes::Attributes},
@@ -56,12 +58,9 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
                     add(&mut open, Node::Element(closed));
                 }
             }
-            Event::Text(text) => add_text(&mut open, &text.xml10_content()),
-            Event::CData(text) => add_text(&mut open, &text.xml10_content()),
-            Event::GeneralRef(name) => match name.resolve_char_ref() {
-                Ok(Some(letter)) => add_text(&mut open, letter.encode_utf8(&mut [0; 4])),
-                _ => add_text(&mut open, entity(&name)),
-            },
+            event @ (Event::Text(_) | Event::CData(_) | Event::GeneralRef(_)) => {
+                add_text(&mut open, &words(&event));
+            }
             // Half a document is not passed off as a whole one.
             Event::Eof if open.len() > 1 => return Err(damaged(&"it breaks off")),
             Event::Eof => return open.pop().ok_or_else(|| damaged(&"it is empty")),
@@ -70,25 +69,21 @@ pub(crate) fn parse(bytes: &[u8], format: Format) -> Result<Element, Unreadable>
     }
 }
 
-/// Goes through a document and keeps nothing of it: for those whose reader waits for ever for the
-/// end of what breaks off.
-pub(crate) fn check(bytes: &[u8], format: Format) -> Result<(), Unreadable> {
-    let damaged = |reason: &dyn std::fmt::Display| Unreadable::damaged(format, reason.to_string());
-    let xml = encoding::decode(bytes).map_err(|_| damaged(&"a part of it is no text"))?;
-    let mut reader = Reader::from_str(&xml);
-    let mut depth = 0_usize;
-    loop {
-        match reader.read_event().map_err(|error| damaged(&error))? {
-            Event::Start(_) => depth += 1,
-            Event::End(_) => depth = depth.saturating_sub(1),
-            Event::Eof if depth > 0 => return Err(damaged(&"it breaks off")),
-            Event::Eof => return Ok(()),
-            _ => {}
-        }
+/// What an event of a reader adds to the text around it.
+pub(crate) fn words<'e>(event: &'e Event<'_>) -> Cow<'e, str> {
+    match event {
+        Event::Text(text) => text.xml10_content(),
+        Event::CData(text) => text.xml10_content(),
+        Event::GeneralRef(name) => match name.resolve_char_ref() {
+            Ok(Some(letter)) => letter.to_string().into(),
+            _ => entity(name).into(),
+        },
+        _ => Cow::Borrowed(""),
     }
 }
 
-fn element(tag: &BytesStart<'_>) -> Element {
+/// An element without what it holds.
+pub(crate) fn element(tag: &BytesStart<'_>) -> Element {
     Element {
         name: tag.local_name().as_ref().into(),
         attributes: tag.attributes_raw().into(),

@@ -1,0 +1,165 @@
+//! The cells of a sheet, and how their values are written.
+
+use calamine::Data;
+
+use crate::{
+    limits::{Deadline, Limits},
+    unreadable::Unreadable,
+};
+
+/// Between the cells of a row.
+const SEPARATOR: &str = " | ";
+
+/// The cells of a sheet that hold something: an empty one costs nothing, wherever the last one is.
+pub(super) struct Cells<'a> {
+    limits: &'a Limits,
+    deadline: Deadline,
+    /// Bytes of the text before, and of the cells.
+    bytes: usize,
+    /// Row, column, value.
+    cells: Vec<(u32, u32, String)>,
+}
+
+/// What went wrong: with the whole document, or with one sheet of it.
+pub(super) enum Fault {
+    Document(Unreadable),
+    Sheet(String),
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn new(limits: &'a Limits, deadline: Deadline, bytes: usize) -> Self {
+        Self { limits, deadline, bytes, cells: Vec::new() }
+    }
+
+    pub(super) fn add_text(
+        &mut self,
+        (row, column): (u32, u32),
+        value: String,
+    ) -> Result<(), Fault> {
+        if value.is_empty() {
+            return Ok(());
+        }
+        self.bytes += value.len() + SEPARATOR.len();
+        self.check(self.bytes).map_err(Fault::Document)?;
+        self.cells.push((row, column, value));
+        Ok(())
+    }
+
+    fn check(&self, bytes: usize) -> Result<(), Unreadable> {
+        if bytes > self.limits.text_bytes {
+            return Err(Unreadable::TooLarge {
+                what: "text".into(),
+                size: bytes as u64,
+                most: self.limits.text_bytes as u64,
+            });
+        }
+        if self.deadline.has_passed() {
+            return Err(Unreadable::TooSlow(self.limits.time));
+        }
+        Ok(())
+    }
+
+    /// Characters of all cells, spaces aside.
+    pub(super) fn characters(&self) -> usize {
+        let words = self.cells.iter().flat_map(|(_, _, value)| value.chars());
+        words.filter(|c| !c.is_whitespace()).count()
+    }
+
+    /// A line for each row that holds something, with a place for each such column; then what lies
+    /// `beside` the cells.
+    pub(super) fn write(
+        mut self,
+        name: &str,
+        beside: &[String],
+        text: &mut String,
+    ) -> Result<(), Unreadable> {
+        if self.cells.is_empty() && beside.is_empty() {
+            return Ok(());
+        }
+        self.cells.sort_by_key(|(row, column, _)| (*row, *column));
+        let mut columns: Vec<u32> = self.cells.iter().map(|(_, column, _)| *column).collect();
+        columns.sort_unstable();
+        columns.dedup();
+        text.push_str(if text.is_empty() { "" } else { "\n" });
+        text.push_str(&format!("## {name}\n\n"));
+        for row in self.cells.chunk_by(|one, next| one.0 == next.0) {
+            let mut at = 0;
+            for (_, column, value) in row {
+                let place = columns.binary_search(column).unwrap_or_default();
+                while at < place {
+                    text.push_str(SEPARATOR);
+                    at += 1;
+                }
+                text.push_str(value);
+            }
+            text.push('\n');
+            self.check(text.len())?;
+        }
+        for words in beside {
+            text.push_str(&format!("\n{words}\n"));
+        }
+        self.check(text.len())
+    }
+}
+
+/// A value as a person would write it, on one line.
+pub(super) fn shown(value: &Data) -> String {
+    match value {
+        Data::DateTime(moment) if moment.is_duration() => duration(moment.as_f64()),
+        Data::DateTime(moment) => {
+            let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
+            let time = format!("{hour:02}:{minute:02}:{second:02}");
+            // Days are counted from 1: before that, there is a time of day and no date.
+            if (0.0..1.0).contains(&moment.as_f64()) {
+                return time;
+            }
+            let date = format!("{year:04}-{month:02}-{day:02}");
+            if (hour, minute, second) == (0, 0, 0) { date } else { format!("{date} {time}") }
+        }
+        Data::DateTimeIso(moment) => {
+            let moment = moment.replacen('T', " ", 1);
+            moment.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(moment)
+        }
+        Data::DurationIso(time) => iso_duration(time).unwrap_or_else(|| time.clone()),
+        Data::Bool(value) => if *value { "TRUE" } else { "FALSE" }.to_owned(),
+        other => other.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// The same of one that is written as ISO 8601 has it, as open documents do: `PT08H05M00S`, which is a
+/// time of day, too.
+fn iso_duration(time: &str) -> Option<String> {
+    let (sign, time) = time.strip_prefix('-').map_or((1.0, time), |time| (-1.0, time));
+    let (mut seconds, mut rest) = (0.0, time.strip_prefix('P')?);
+    let mut is_time = false;
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('T') {
+            (rest, is_time) = (after, true);
+            continue;
+        }
+        let (number, after) = rest.split_at(rest.find(|c: char| c.is_ascii_alphabetic())?);
+        let unit = match (after.as_bytes().first()?, is_time) {
+            (b'D', false) => 86_400.0,
+            (b'H', true) => 3_600.0,
+            (b'M', true) => 60.0,
+            (b'S', true) => 1.0,
+            // Months and years have no length of their own.
+            _ => return None,
+        };
+        seconds += number.replace(',', ".").parse::<f64>().ok()? * unit;
+        rest = after.get(1..)?;
+    }
+    Some(duration(sign * seconds / 86_400.0))
+}
+
+/// A time that something takes, in hours, minutes and seconds.
+fn duration(days: f64) -> String {
+    let seconds = (days.abs() * 86_400.0).round();
+    if !(0.0..1e15).contains(&seconds) {
+        return days.to_string();
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    let seconds = seconds as u64;
+    let sign = if days < 0.0 && seconds > 0 { "-" } else { "" };
+    format!("{sign}{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}

@@ -1,0 +1,521 @@
+//! Numbers as a sheet shows them, by their format code: `0.0%`, `#,##0.00;(#,##0.00)`, `00000`
+//! (ECMA-376 part 1, 18.8.31).
+
+/// Digits of a number that are shown at most.
+const DIGITS: usize = 15;
+
+/// Longer formats are taken for none.
+const MAX_CODE: usize = 500;
+
+/// How the cells of a style show a number.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum NumberFormat {
+    /// As it is.
+    General,
+    /// A day, a time of day, or both.
+    Date,
+    /// A time that something takes.
+    Duration,
+    /// By sections.
+    Code(Vec<Section>),
+}
+
+/// One section of a code.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Section {
+    condition: Option<(String, f64)>,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    Literal(String),
+    /// `0`, `#` or `?`.
+    Digit(char),
+    Point,
+    Comma,
+    Percent,
+    /// `E+` writes the sign of a positive exponent too.
+    Exponent(bool),
+    Slash,
+    Text,
+    General,
+}
+
+impl NumberFormat {
+    /// The format of a number that every program knows; they have no code in the file.
+    pub(super) fn built_in(id: u32) -> Self {
+        let code = match id {
+            1 => "0",
+            2 => "0.00",
+            3 => "#,##0",
+            4 => "#,##0.00",
+            5 | 6 => "$#,##0;-$#,##0",
+            7 | 8 => "$#,##0.00;-$#,##0.00",
+            9 => "0%",
+            10 => "0.00%",
+            11 => "0.00E+00",
+            12 => "# ?/?",
+            13 => "# ??/??",
+            14..=22 | 27..=36 | 45 | 47 | 50..=58 => return Self::Date,
+            37 | 38 => "#,##0;(#,##0)",
+            39 | 40 => "#,##0.00;(#,##0.00)",
+            41 | 42 => "#,##0;-#,##0;\"-\"",
+            43 | 44 => "#,##0.00;-#,##0.00;\"-\"",
+            46 => return Self::Duration,
+            48 => "##0.0E+0",
+            _ => return Self::General,
+        };
+        Self::of(code)
+    }
+
+    /// A code of the file.
+    pub(super) fn of(code: &str) -> Self {
+        if code.len() > MAX_CODE || code.trim().eq_ignore_ascii_case("general") || code == "@" {
+            return Self::General;
+        }
+        match time(code) {
+            Some(true) => return Self::Duration,
+            Some(false) => return Self::Date,
+            None => {}
+        }
+        Self::Code(sections(code))
+    }
+
+    /// A number by its sections; `None` where it is shown as it is.
+    pub(super) fn shown(&self, value: f64) -> Option<String> {
+        let Self::Code(sections) = self else { return None };
+        if !value.is_finite() {
+            return None;
+        }
+        let numbers: Vec<&Section> =
+            sections.iter().filter(|it| !it.pieces.contains(&Piece::Text)).collect();
+        let is_met = |section: &Section| match &section.condition {
+            Some((sign, bound)) => match &**sign {
+                "<" => value < *bound,
+                "<=" => value <= *bound,
+                ">" => value > *bound,
+                ">=" => value >= *bound,
+                "<>" => value != *bound,
+                _ => value == *bound,
+            },
+            None => true,
+        };
+        let has_conditions = numbers.iter().any(|section| section.condition.is_some());
+        let (section, says_sign) = match &numbers[..] {
+            [] => return None,
+            many if has_conditions => (*many.iter().find(|it| is_met(it)).or(many.last())?, false),
+            [only] => (*only, false),
+            [_, negative, ..] if value < 0.0 => (*negative, true),
+            [_, _, zero, ..] if value == 0.0 => (*zero, false),
+            [positive, ..] => (*positive, false),
+        };
+        let text = section.shown(value.abs());
+        let is_zero = !text.chars().any(|c| ('1'..='9').contains(&c));
+        let sign = if value < 0.0 && !says_sign && !is_zero { "-" } else { "" };
+        Some(format!("{sign}{}", text.trim()))
+    }
+}
+
+/// Whether a code is one of dates (`false`) or of what takes a time (`true`).
+fn time(code: &str) -> Option<bool> {
+    let mut letters = code.chars();
+    let mut found = None;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => drop(letters.find(|c| *c == '"')),
+            '\\' | '_' | '*' => drop(letters.next()),
+            '[' => {
+                let inner: String = letters.by_ref().take_while(|c| *c != ']').collect();
+                let inner = inner.to_ascii_lowercase();
+                if !inner.is_empty()
+                    && ['h', 'm', 's'].iter().any(|c| inner.chars().all(|it| it == *c))
+                {
+                    return Some(true);
+                }
+            }
+            'y' | 'Y' | 'd' | 'D' | 'h' | 'H' | 'm' | 'M' | 's' | 'S' => found = Some(false),
+            // General has an n, an e and an r, and nothing of dates.
+            ';' if found.is_none() => return None,
+            _ => {}
+        }
+    }
+    found
+}
+
+fn sections(code: &str) -> Vec<Section> {
+    let (mut all, mut section) = (Vec::new(), Section::default());
+    let mut letters = code.chars().peekable();
+    let literal = |section: &mut Section, text: &str| match section.pieces.last_mut() {
+        Some(Piece::Literal(before)) => before.push_str(text),
+        _ => section.pieces.push(Piece::Literal(text.to_owned())),
+    };
+    while let Some(letter) = letters.next() {
+        match letter {
+            ';' => all.push(std::mem::take(&mut section)),
+            '"' => {
+                let text: String = letters.by_ref().take_while(|c| *c != '"').collect();
+                literal(&mut section, &text);
+            }
+            '\\' => {
+                if let Some(next) = letters.next() {
+                    literal(&mut section, next.encode_utf8(&mut [0; 4]));
+                }
+            }
+            // As wide as the next sign; filled up with it.
+            '_' | '*' => drop(letters.next()),
+            '[' => {
+                let inner: String = letters.by_ref().take_while(|c| *c != ']').collect();
+                if let Some(currency) = inner.strip_prefix('$') {
+                    literal(&mut section, currency.split('-').next().unwrap_or_default());
+                } else if inner.starts_with(['<', '>', '=']) {
+                    let bound = inner.trim_start_matches(['<', '>', '=']);
+                    let sign = &inner[..inner.len() - bound.len()];
+                    section.condition = bound.parse().ok().map(|bound| (sign.to_owned(), bound));
+                }
+            }
+            '0' | '#' | '?' => section.pieces.push(Piece::Digit(letter)),
+            '.' => section.pieces.push(Piece::Point),
+            ',' => section.pieces.push(Piece::Comma),
+            '%' => section.pieces.push(Piece::Percent),
+            '/' => section.pieces.push(Piece::Slash),
+            '@' => section.pieces.push(Piece::Text),
+            'E' | 'e' if letters.peek().is_some_and(|c| matches!(c, '+' | '-')) => {
+                section.pieces.push(Piece::Exponent(letters.next() == Some('+')));
+            }
+            'G' | 'g'
+                if "eneral".chars().eq(letters.clone().take(6).map(|c| c.to_ascii_lowercase())) =>
+            {
+                letters.by_ref().take(6).for_each(drop);
+                section.pieces.push(Piece::General);
+            }
+            other => literal(&mut section, other.encode_utf8(&mut [0; 4])),
+        }
+    }
+    all.push(section);
+    all
+}
+
+impl Section {
+    /// A number without its sign.
+    fn shown(&self, value: f64) -> String {
+        let mut value = value;
+        for piece in &self.pieces {
+            if *piece == Piece::Percent {
+                value *= 100.0;
+            }
+        }
+        if self.pieces.contains(&Piece::Slash) {
+            return self.fraction(value);
+        }
+        let is_digit = |piece: &Piece| matches!(piece, Piece::Digit(_));
+        let exponent_at = self.pieces.iter().position(|it| matches!(it, Piece::Exponent(_)));
+        let end = exponent_at.unwrap_or(self.pieces.len());
+        let point = self.pieces[..end].iter().position(|it| *it == Piece::Point).unwrap_or(end);
+        let whole: Vec<char> = digits(&self.pieces[..point]);
+        let decimals: Vec<char> = digits(&self.pieces[point..end]);
+        let last = self.pieces[..end].iter().rposition(is_digit);
+        let is_grouped = self.pieces[..point].iter().enumerate().any(|(at, piece)| {
+            *piece == Piece::Comma
+                && self.pieces[..at].iter().any(is_digit)
+                && self.pieces[at..point].iter().any(is_digit)
+        });
+        // Commas behind the last digit divide by a thousand each.
+        let last_whole = self.pieces[..point].iter().rposition(is_digit);
+        let scale = [last_whole.map(|at| (at, point)), last.map(|at| (at, end))];
+        let mut commas = 0;
+        for (from, to) in scale.into_iter().flatten().collect::<std::collections::BTreeSet<_>>() {
+            commas += self.pieces[from..to].iter().filter(|it| **it == Piece::Comma).count();
+        }
+        if last_whole == last && commas > 0 {
+            commas = self.pieces[last.unwrap_or(0)..end]
+                .iter()
+                .filter(|it| **it == Piece::Comma)
+                .count();
+        }
+        for _ in 0..commas {
+            value /= 1_000.0;
+        }
+        let mut exponent = 0_i32;
+        if exponent_at.is_some() && value > 0.0 {
+            exponent = magnitude(value, whole.len().max(1));
+            value /= 10_f64.powi(exponent);
+            let (integer, _) = rounded(value, decimals.len());
+            if integer.len() > whole.len().max(1) {
+                (value, exponent) = (value / 10.0, exponent + 1);
+            }
+        }
+        let (integer, fraction) = rounded(value, decimals.len());
+        let integer = if integer == "0" && !whole.contains(&'0') { String::new() } else { integer };
+        self.written(&integer, &fraction, (whole.len(), is_grouped), exponent)
+    }
+
+    /// The pieces with the digits in their places.
+    fn written(
+        &self,
+        integer: &str,
+        fraction: &str,
+        (places, is_grouped): (usize, bool),
+        exponent: i32,
+    ) -> String {
+        let digits: Vec<char> = integer.chars().collect();
+        let mut text = String::new();
+        let (mut place, mut decimal, mut behind, mut in_exponent) = (0, 0, false, false);
+        let kept = kept_decimals(&self.pieces, fraction);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(words) => text.push_str(words),
+                Piece::Percent => text.push('%'),
+                Piece::Point if !in_exponent => {
+                    behind = true;
+                    if kept > 0 {
+                        text.push('.');
+                    }
+                }
+                Piece::General => text.push_str(
+                    &format!("{integer}.{fraction}").trim_end_matches(['0', '.']).to_owned(),
+                ),
+                Piece::Exponent(plus) => {
+                    in_exponent = true;
+                    let sign = if exponent < 0 {
+                        "-"
+                    } else if *plus {
+                        "+"
+                    } else {
+                        ""
+                    };
+                    text.push_str(&format!("E{sign}"));
+                    let width = self
+                        .pieces
+                        .iter()
+                        .rev()
+                        .take_while(|it| matches!(it, Piece::Digit(_)))
+                        .count();
+                    text.push_str(&format!("{:0width$}", exponent.abs()));
+                }
+                Piece::Digit(_) if in_exponent => {}
+                Piece::Digit(kind) if !behind => {
+                    let from_right = places - place;
+                    // The first place takes what is more.
+                    let more = if place == 0 { digits.len().saturating_sub(places) } else { 0 };
+                    let at = digits.len() as isize - from_right as isize;
+                    let first = at - more as isize;
+                    for at in first..=at {
+                        let right = digits.len() as isize - at;
+                        match usize::try_from(at).ok().and_then(|at| digits.get(at)) {
+                            Some(digit) => text.push(*digit),
+                            None if *kind == '0' => text.push('0'),
+                            None if *kind == '?' => text.push(' '),
+                            None => continue,
+                        }
+                        if is_grouped && right > 1 && (right - 1) % 3 == 0 {
+                            text.push(',');
+                        }
+                    }
+                    place += 1;
+                }
+                Piece::Digit(_) => {
+                    if decimal < kept {
+                        text.push(fraction.chars().nth(decimal).unwrap_or('0'));
+                    }
+                    decimal += 1;
+                }
+                Piece::Comma | Piece::Point | Piece::Slash | Piece::Text => {}
+            }
+        }
+        text
+    }
+
+    /// As a whole number and a fraction.
+    fn fraction(&self, value: f64) -> String {
+        let slash = self.pieces.iter().position(|it| *it == Piece::Slash).unwrap_or(0);
+        let after: String = self.pieces[slash..]
+            .iter()
+            .filter_map(|piece| match piece {
+                Piece::Digit(digit) => Some(digit.to_string()),
+                Piece::Literal(words) => Some(words.clone()),
+                _ => None,
+            })
+            .collect();
+        let has_whole = digits(&self.pieces[..slash]).len() > 1
+            && self.pieces[..slash]
+                .iter()
+                .any(|it| matches!(it, Piece::Literal(words) if words.contains(' ')));
+        let fixed: Option<u64> = after.trim().parse().ok().filter(|it| *it > 0);
+        let most = 10_u64
+            .pow(u32::try_from(digits(&self.pieces[slash..]).len().clamp(1, 4)).unwrap_or(1))
+            - 1;
+        let (whole, rest) = if has_whole { (value.trunc(), value.fract()) } else { (0.0, value) };
+        let near = |below: u64| ((rest * below as f64).round(), below);
+        let error = |(above, below): (f64, u64)| (rest - above / below as f64).abs();
+        let best = match fixed {
+            Some(below) => near(below),
+            None => (1..=most).map(near).fold((rest.round(), 1), |best, next| {
+                if error(next) + 1e-12 < error(best) { next } else { best }
+            }),
+        };
+        let (above, below) = best;
+        let (whole, above) =
+            if has_whole && above >= below as f64 { (whole + 1.0, 0.0) } else { (whole, above) };
+        match (has_whole, above == 0.0, whole == 0.0) {
+            (true, true, _) => format!("{whole}"),
+            (true, false, false) => format!("{whole} {above}/{below}"),
+            _ => format!("{above}/{below}"),
+        }
+    }
+}
+
+fn digits(pieces: &[Piece]) -> Vec<char> {
+    let digit = |piece: &Piece| match piece {
+        Piece::Digit(kind) => Some(*kind),
+        _ => None,
+    };
+    pieces.iter().filter_map(digit).collect()
+}
+
+/// Decimals that are written: those that must be, and those up to the last that is not zero.
+fn kept_decimals(pieces: &[Piece], fraction: &str) -> usize {
+    let point = pieces.iter().position(|it| *it == Piece::Point).unwrap_or(pieces.len());
+    let end = pieces.iter().position(|it| matches!(it, Piece::Exponent(_))).unwrap_or(pieces.len());
+    let kinds = digits(pieces.get(point..end).unwrap_or_default());
+    let must = kinds.iter().rposition(|kind| *kind == '0').map_or(0, |at| at + 1);
+    must.max(fraction.trim_end_matches('0').len()).min(kinds.len())
+}
+
+/// The power of ten that leaves so many digits before the point, or a multiple of it.
+fn magnitude(value: f64, digits: usize) -> i32 {
+    #[expect(clippy::cast_possible_truncation, reason = "at most 308")]
+    let exponent = value.log10().floor() as i32;
+    let digits = i32::try_from(digits).unwrap_or(1);
+    if digits > 1 { exponent.div_euclid(digits) * digits } else { exponent }
+}
+
+/// The digits before and behind the point, rounded half up as people do: by what the number is in
+/// fifteen digits, and not by what it is in binary.
+fn rounded(value: f64, decimals: usize) -> (String, String) {
+    let written = format!("{:.*e}", DIGITS - 1, value);
+    let (mantissa, exponent) = written.split_once('e').unwrap_or((&written, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let mut digits: Vec<u8> =
+        mantissa.bytes().filter(u8::is_ascii_digit).map(|it| it - b'0').collect();
+    // Where the point stands among the digits.
+    let mut point = exponent + 1;
+    while point < 1 {
+        digits.insert(0, 0);
+        point += 1;
+    }
+    let point = usize::try_from(point).unwrap_or(1);
+    digits.resize(digits.len().max(point), 0);
+    let kept = point + decimals;
+    if kept < digits.len() {
+        let up = digits[kept] >= 5;
+        digits.truncate(kept);
+        if up {
+            let mut at = kept;
+            loop {
+                if at == 0 {
+                    digits.insert(0, 1);
+                    return split(&digits, point + 1, decimals);
+                }
+                at -= 1;
+                if digits[at] < 9 {
+                    digits[at] += 1;
+                    break;
+                }
+                digits[at] = 0;
+            }
+        }
+    }
+    split(&digits, point, decimals)
+}
+
+fn split(digits: &[u8], point: usize, decimals: usize) -> (String, String) {
+    let text = |digits: &[u8]| digits.iter().map(|it| char::from(b'0' + it)).collect::<String>();
+    let whole = text(&digits[..point.min(digits.len())]);
+    let whole = whole.trim_start_matches('0');
+    let mut fraction = text(digits.get(point..).unwrap_or_default());
+    while fraction.len() < decimals {
+        fraction.push('0');
+    }
+    (if whole.is_empty() { "0" } else { whole }.to_owned(), fraction)
+}
+
+/// A number as it is, without what binary adds to it.
+pub(super) fn general(value: f64) -> String {
+    let short: f64 = format!("{:.*e}", DIGITS - 1, value).parse().unwrap_or(value);
+    let size = short.abs();
+    if size != 0.0 && !(1e-9..1e21).contains(&size) {
+        format!("{short:e}")
+    } else {
+        short.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_shown_by_their_codes() {
+        for (code, value, expected) in [
+            ("0.0%", 0.075, "7.5%"),
+            ("0%", -0.126, "-13%"),
+            ("\"$\"#,##0.00", 1_234.5, "$1,234.50"),
+            ("#,##0", 1_234_567.5, "1,234,568"),
+            ("#,##0", 12.0, "12"),
+            ("00000", 1_234.0, "01234"),
+            ("#,##0.0,,\" M\"", 12_500_000.0, "12.5 M"),
+            ("0,", 12_345.0, "12"),
+            ("#,##0.00;(#,##0.00)", -42.5, "(42.50)"),
+            ("#,##0.00_);[Red](#,##0.00)", -1_042.5, "(1,042.50)"),
+            ("0;-0;\"none\"", 0.0, "none"),
+            ("0\" kg\"", 75.0, "75 kg"),
+            ("0.00E+00", 0.000_012, "1.20E-05"),
+            ("##0.0E+0", 12_345.0, "12.3E+3"),
+            ("# ?/?", 0.5, "1/2"),
+            ("# ?/?", 2.25, "2 1/4"),
+            ("# ??/16", 0.5, "8/16"),
+            ("[$€-407] #,##0.00", 3.0, "€ 3.00"),
+            ("#,##0.00 [$zł-415]", 3.5, "3.50 zł"),
+            ("000\\-00\\-0000", 123_456_789.0, "123-45-6789"),
+            ("(000) 000-0000", 5_551_234_567.0, "(555) 123-4567"),
+            ("[<1]0.00;0", 0.25, "0.25"),
+            ("[<1]0.00;0", 7.25, "7"),
+            ("0.##", 1.5, "1.5"),
+            ("0.00", 2.675, "2.68"),
+            ("0.00", 9.999, "10.00"),
+            ("#.0", 0.5, ".5"),
+            ("0.00", -0.001, "0.00"),
+            ("\"No. \"0", 7.0, "No. 7"),
+            (";;;", 5.0, ""),
+        ] {
+            assert_eq!(NumberFormat::of(code).shown(value).as_deref(), Some(expected), "{code}");
+        }
+        assert_eq!(NumberFormat::built_in(10).shown(0.125).as_deref(), Some("12.50%"));
+    }
+
+    #[test]
+    fn dates_are_told_from_numbers() {
+        for (code, is_date) in [
+            ("yyyy-mm-dd", true),
+            ("[$-407]d. mmmm yyyy;@", true),
+            ("h:mm AM/PM", true),
+            ("0\" days\"", false),
+            ("[Red]0.00", false),
+            ("General", false),
+        ] {
+            assert_eq!(NumberFormat::of(code) == NumberFormat::Date, is_date, "{code}");
+        }
+        assert_eq!(NumberFormat::of("[h]:mm:ss"), NumberFormat::Duration);
+        assert_eq!(NumberFormat::of("@"), NumberFormat::General);
+    }
+
+    #[test]
+    fn binary_adds_nothing() {
+        assert_eq!(general(0.1 + 0.2), "0.3");
+        assert_eq!(
+            (general(75.0), general(1e25), general(0.0)),
+            ("75".into(), "1e25".into(), "0".into())
+        );
+    }
+}

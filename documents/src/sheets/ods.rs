@@ -1,0 +1,194 @@
+//! Sheets of `OpenDocument`, as they are shown.
+
+use std::collections::HashSet;
+
+use calamine::Data;
+
+use super::{
+    cells::{Cells, Fault, shown},
+    number_format::general,
+};
+use crate::{
+    context::Context,
+    format::Format,
+    left_out::Kind,
+    package::Package,
+    unreadable::Unreadable,
+    xml::{Element, Node},
+};
+
+/// Cells that are repeated more often are there to fill the sheet.
+const MAX_REPEATED: u32 = 1_000;
+
+/// A book's text.
+pub(super) fn read(package: &mut Package<'_>, context: &Context<'_>) -> Result<String, Unreadable> {
+    if is_encrypted(package)? {
+        return Err(Unreadable::Encrypted { format: Format::Ods });
+    }
+    let content = package.xml("content.xml")?;
+    let content =
+        content.ok_or_else(|| Unreadable::damaged(Format::Ods, "its content is missing"))?;
+    let hidden: HashSet<String> = content
+        .all("style")
+        .into_iter()
+        .filter(|style| {
+            let properties = style.child("table-properties");
+            properties.and_then(|it| it.attribute("display")).as_deref() == Some("false")
+        })
+        .filter_map(|style| style.attribute("name"))
+        .collect();
+    let mut text = String::new();
+    for (number, table) in (1..).zip(content.all("table")) {
+        let mut cells = Cells::new(context.limits, context.deadline, text.len());
+        let mut sheet =
+            Sheet { cells: &mut cells, beside: Vec::new(), hidden: 0, formulas: 0, row: 0 };
+        match sheet.rows(table) {
+            Ok(()) => {}
+            Err(Fault::Document(unreadable)) => return Err(unreadable),
+            Err(Fault::Sheet(why)) => return Err(Unreadable::damaged(Format::Ods, why)),
+        }
+        let place = format!("sheet {number}");
+        let Sheet { beside, hidden: in_rows, formulas, .. } = sheet;
+        context.tally.in_part(Kind::HiddenText, in_rows, &place);
+        context.tally.in_part(Kind::FormulasWithoutValue, formulas, &place);
+        if table.attribute("style-name").is_some_and(|style| hidden.contains(&style)) {
+            context.tally.in_part(Kind::HiddenText, cells.characters(), &place);
+            continue;
+        }
+        cells.write(&table.attribute("name").unwrap_or_default(), &beside, &mut text)?;
+    }
+    Ok(text.trim_end().to_owned())
+}
+
+/// The directory of the file says so of each part.
+fn is_encrypted(package: &mut Package<'_>) -> Result<bool, Unreadable> {
+    let manifest = package.xml("META-INF/manifest.xml")?;
+    Ok(manifest.is_some_and(|it| !it.all("encryption-data").is_empty()))
+}
+
+struct Sheet<'s, 'c> {
+    cells: &'s mut Cells<'c>,
+    /// Text boxes and comments.
+    beside: Vec<String>,
+    hidden: usize,
+    formulas: usize,
+    row: u32,
+}
+
+impl Sheet<'_, '_> {
+    /// Rows may lie in groups.
+    fn rows(&mut self, parent: &Element) -> Result<(), Fault> {
+        for child in parent.elements() {
+            match &*child.name {
+                "table-row" => self.row(child)?,
+                "table-rows" | "table-row-group" | "table-header-rows" => self.rows(child)?,
+                "shapes" => self.boxes(child),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, row: &Element) -> Result<(), Fault> {
+        let count = repeated(row, "number-rows-repeated");
+        let is_hidden = row.attribute("visibility").is_some_and(|it| it != "visible");
+        let mut shown = Vec::new();
+        let mut column = 0_u32;
+        for cell in row.elements() {
+            let columns = repeated(cell, "number-columns-repeated");
+            if &*cell.name == "table-cell" {
+                let value = self.value(cell);
+                if is_hidden {
+                    self.hidden += value.chars().filter(|c| !c.is_whitespace()).count();
+                } else if !value.is_empty() {
+                    shown.extend(
+                        (0..columns.min(MAX_REPEATED)).map(|at| (column + at, value.clone())),
+                    );
+                }
+                self.boxes(cell);
+            }
+            column = column.saturating_add(columns);
+        }
+        // What is empty takes no place.
+        for _ in 0..if shown.is_empty() { 0 } else { count.min(MAX_REPEATED) } {
+            for (column, value) in &shown {
+                self.cells.add_text((self.row, *column), value.clone())?;
+            }
+            self.row = self.row.saturating_add(1);
+        }
+        if shown.is_empty() {
+            self.row = self.row.saturating_add(count);
+        }
+        Ok(())
+    }
+
+    /// As it is shown; dates and times as they are stored, which says more.
+    fn value(&mut self, cell: &Element) -> String {
+        let kind = cell.attribute("value-type").unwrap_or_default();
+        let stored = match &*kind {
+            "date" => cell.attribute("date-value").map(Data::DateTimeIso),
+            "time" => cell.attribute("time-value").map(Data::DurationIso),
+            "boolean" => cell.attribute("boolean-value").map(|it| Data::Bool(it == "true")),
+            _ => None,
+        };
+        if let Some(stored) = stored {
+            return shown(&stored);
+        }
+        let paragraphs: Vec<String> =
+            cell.elements().filter(|child| matches!(&*child.name, "p" | "h")).map(words).collect();
+        let text = paragraphs.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        if !text.is_empty() {
+            return text;
+        }
+        let number = cell.attribute("value").and_then(|value| value.parse().ok()).map(general);
+        let number = number.or_else(|| cell.attribute("string-value"));
+        match (number, cell.attribute("formula")) {
+            (Some(number), _) => number,
+            (None, Some(formula)) if kind.is_empty() => {
+                self.formulas += 1;
+                // Behind the name of its grammar.
+                let formula = formula.split_once(":=").map_or(&*formula, |(_, formula)| formula);
+                format!("={}", formula.trim_start_matches('='))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Comments of a cell, and text boxes.
+    fn boxes(&mut self, parent: &Element) {
+        for child in parent.elements() {
+            let words = || {
+                let lines = child.all("p").into_iter().map(words);
+                lines.filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n")
+            };
+            let text = match &*child.name {
+                "annotation" => format!("[Comment: {}]", words().replace('\n', " ")),
+                "frame" | "custom-shape" | "g" | "rect" => words(),
+                _ => continue,
+            };
+            if !text.is_empty() {
+                self.beside.push(text);
+            }
+        }
+    }
+}
+
+/// The text of a paragraph; a note in it is no part of it.
+fn words(paragraph: &Element) -> String {
+    let mut text = String::new();
+    for node in &paragraph.children {
+        match node {
+            Node::Text(words) => text.push_str(words),
+            Node::Element(element) => match &*element.name {
+                "annotation" | "frame" => {}
+                "s" | "tab" | "line-break" => text.push(' '),
+                _ => text.push_str(&words(element)),
+            },
+        }
+    }
+    text
+}
+
+fn repeated(element: &Element, name: &str) -> u32 {
+    element.attribute(name).and_then(|it| it.parse().ok()).unwrap_or(1).max(1)
+}
