@@ -1,6 +1,5 @@
 //! HTML to readable text: headings, paragraphs, lists and tables; no scripts, no navigation.
 
-mod links;
 mod lists;
 mod styles;
 mod xhtml;
@@ -14,11 +13,11 @@ use crate::{
     encoding,
     format::Format,
     left_out::{Kind, Tally},
+    links::Link,
     math,
     unreadable::Unreadable,
     xml,
 };
-use links::Link;
 use lists::List;
 
 /// Deeper nesting is refused: building the tree takes time with the square of the depth.
@@ -344,7 +343,7 @@ impl Writer {
                 self.word(&format!("{} ", "#".repeat(level)));
             }
             "del" | "s" | "strike" => self.word("~~"),
-            "a" => self.link = Link::of(element),
+            "a" => self.link = element.attr("href").and_then(Link::to),
             "q" => self.word("\""),
             // What it means beside the word, as `rp` has it where it is written.
             "rt" => self.word("("),

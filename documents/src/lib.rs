@@ -53,6 +53,7 @@ pub mod format;
 mod html;
 pub mod left_out;
 pub mod limits;
+mod links;
 mod mail;
 mod math;
 mod notebook;

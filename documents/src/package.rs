@@ -124,6 +124,19 @@ impl<'a> Package<'a> {
         Ok(relations.collect())
     }
 
+    /// Addresses outside of the archive that a part refers to, by their ids.
+    pub(crate) fn links(&mut self, part: &str) -> Result<HashMap<String, String>, Unreadable> {
+        let (folder, file) = part.rsplit_once('/').unwrap_or(("", part));
+        let Some(tree) = self.xml(&resolved(folder, &format!("_rels/{file}.rels")))? else {
+            return Ok(HashMap::new());
+        };
+        let links = tree.all("Relationship").into_iter().filter_map(|relation| {
+            let is_outside = relation.attribute("TargetMode").as_deref() == Some("External");
+            is_outside.then(|| Some((relation.attribute("Id")?, relation.attribute("Target")?)))?
+        });
+        Ok(links.collect())
+    }
+
     /// The part that the archive is about.
     pub(crate) fn main(&mut self, usual: &str) -> Result<String, Unreadable> {
         let relations = self.relations("")?;

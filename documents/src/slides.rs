@@ -1,15 +1,24 @@
 //! PPTX: each slide with its title, text, tables, diagrams and notes, in the order of showing.
 
+mod diagram;
+mod paragraphs;
+
+use std::collections::BTreeSet;
+
+pub(crate) use diagram::drawn;
+use paragraphs::paragraphs;
+
 use crate::{
-    context::Context,
-    format::Format,
-    left_out::{Kind, Tally},
-    math,
-    package::Package,
-    symbols::Fonts,
-    unreadable::Unreadable,
-    xml::{Element, Node},
+    context::Context, format::Format, left_out::Kind, package::Package, unreadable::Unreadable,
+    xml::Element,
 };
+
+/// Documents within documents.
+const MAX_DEPTH: usize = 4;
+
+/// Shapes whose upper edges are no further apart stand beside each other: a quarter of an inch in
+/// `DrawingML`'s units.
+const SAME_ROW: i64 = 228_600;
 
 pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unreadable> {
     let limits = context.limits;
@@ -18,14 +27,18 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let main = package.main("ppt/presentation.xml")?;
     let show = package.xml(&main)?.ok_or_else(|| damaged("its main part is missing"))?;
     let parts = package.relations(&main)?;
-    let mut slides = Vec::new();
+    let (mut slides, mut layouts) = (Vec::new(), BTreeSet::new());
     // Sections, in an extension further down, have lists of the same name that refer to the slides.
     let list = show.all("presentation").first().and_then(|show| show.child("sldIdLst"));
     let listed = list.into_iter().flat_map(|list| list.elements());
     for (number, slide) in (1..).zip(listed.filter(|slide| &*slide.name == "sldId")) {
         // Beside it there is an attribute `id` of another kind.
         let part = slide.reference().and_then(|id| parts.get(&id));
-        match part.map(|part| slide_text(&mut package, &part.target, number, context.tally)) {
+        let read = part.map(|part| {
+            layouts.extend(related(&mut package, &part.target, "slideLayout"));
+            slide_text(&mut package, &part.target, number, context)
+        });
+        match read {
             Some(Ok(text)) => slides.extend(text),
             Some(Err(error @ Unreadable::TooLarge { .. })) => return Err(error),
             // It costs itself alone.
@@ -35,7 +48,33 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     if slides.is_empty() && context.tally.has(Kind::UnreadPages) {
         return Err(damaged("none of its slides can be read"));
     }
+    slides.extend(on_every_slide(&mut package, layouts));
     Ok(slides.join("\n\n"))
+}
+
+/// The parts of a kind that a part refers to.
+fn related(package: &mut Package<'_>, part: &str, kind: &str) -> Vec<String> {
+    let relations = package.relations(part).unwrap_or_default();
+    relations.into_values().filter(|it| it.kind == kind).map(|it| it.target).collect()
+}
+
+/// What layouts and masters show on each of their slides: a notice, a name; each text once.
+fn on_every_slide(package: &mut Package<'_>, layouts: BTreeSet<String>) -> Option<String> {
+    let masters: BTreeSet<String> =
+        layouts.iter().flat_map(|it| related(package, it, "slideMaster")).collect();
+    let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
+    for part in masters.into_iter().chain(layouts) {
+        let Ok(Some(tree)) = package.xml(&part) else { continue };
+        for shape in tree.all("sp").into_iter().filter(|shape| placeholder(shape).is_none()) {
+            let mut text = String::new();
+            paragraphs(shape, &mut text);
+            let text = text.trim().to_owned();
+            if !text.is_empty() && seen.insert(text.clone()) {
+                lines.push(text);
+            }
+        }
+    }
+    (!lines.is_empty()).then(|| format!("On each slide: {}", lines.join("\n")))
 }
 
 /// `None` of a slide that is not shown.
@@ -43,8 +82,9 @@ fn slide_text(
     package: &mut Package<'_>,
     name: &str,
     number: usize,
-    tally: &Tally,
+    context: &Context<'_>,
 ) -> Result<Option<String>, Unreadable> {
+    let tally = context.tally;
     let slide = package
         .xml(name)?
         .ok_or_else(|| Unreadable::damaged(Format::Pptx, format!("slide {number} is missing")))?;
@@ -57,9 +97,33 @@ fn slide_text(
     }
     let mut related: Vec<_> = package.relations(name)?.into_values().collect();
     related.sort_by(|a, b| a.target.cmp(&b.target));
-    let mut notes = String::new();
+    let (mut notes, mut comments) = (String::new(), Vec::new());
     for part in related {
         match part.kind.as_str() {
+            // A book that is shown by a picture of it.
+            "package" => match package.read(&part.target)? {
+                Some(bytes) if context.depth < MAX_DEPTH => {
+                    let name = part.target.rsplit('/').next().unwrap_or_default();
+                    match context.text_of(&bytes, name, context.depth + 1) {
+                        Ok(book) => text.push_str(&format!("{}\n", book.trim())),
+                        Err(_) => tally.in_part(Kind::UnreadParts, 1, &part.target),
+                    }
+                }
+                _ => tally.in_part(Kind::UnreadParts, 1, &part.target),
+            },
+            "oleObject" => tally.in_part(Kind::UnreadParts, 1, &part.target),
+            "comments" | "comment" => {
+                if let Some(tree) = package.xml(&part.target)? {
+                    // Those of today have paragraphs.
+                    for body in tree.all("text").into_iter().chain(tree.all("txBody")) {
+                        let words = match body.all("t") {
+                            texts if texts.is_empty() => body.text(),
+                            texts => texts.iter().map(|it| it.text()).collect::<Vec<_>>().join(" "),
+                        };
+                        comments.push(format!("[Comment: {}]", words.trim()));
+                    }
+                }
+            }
             "chart" | "diagramData" => {
                 if let Some(drawing) = package.xml(&part.target)? {
                     text.push_str(&drawn(&drawing, &part.kind));
@@ -85,22 +149,48 @@ fn slide_text(
     if !notes.trim().is_empty() {
         all.push(format!("Notes: {}", notes.trim()));
     }
+    all.extend(comments);
     Ok(Some(all.join("\n\n")))
 }
 
-/// The text of a diagram or a chart; of a chart, its figures.
-pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
-    let mut text = String::new();
-    paragraphs(drawing, &mut text);
-    if kind == "chart" {
-        series(drawing, &mut text);
+/// Where a shape lies: from the upper edge, and from the left one.
+fn place(shape: &Element) -> Option<(i64, i64)> {
+    let inner = match &*shape.name {
+        "AlternateContent" => shape.child("Choice")?.elements().next()?,
+        _ => shape,
+    };
+    let properties = ["spPr", "grpSpPr"].iter().find_map(|name| inner.child(name));
+    let frame = properties.unwrap_or(inner).child("xfrm")?.child("off")?;
+    let number = |name: &str| frame.attribute(name)?.parse().ok();
+    Some((number("y")?, number("x")?))
+}
+
+/// Shapes as one reads them: from above, and from the left; what has no place of its own, as its
+/// layout has it, stays before what follows it.
+fn in_order(parent: &Element) -> Vec<&Element> {
+    let mut placed: Vec<((i64, i64), &Element)> = Vec::new();
+    let mut last = (i64::MIN, i64::MIN);
+    for element in parent.elements() {
+        last = place(element).unwrap_or(last);
+        placed.push((last, element));
     }
-    text
+    placed.sort_by_key(|((y, _), _)| *y);
+    let mut row = i64::MIN;
+    for ((y, _), _) in &mut placed {
+        if row == i64::MIN || y.saturating_sub(row) > SAME_ROW {
+            row = *y;
+        }
+        *y = row;
+    }
+    placed.sort_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, element)| element).collect()
 }
 
 /// Shapes in the order of the slide, groups included.
 fn shapes(parent: &Element, title: &mut String, text: &mut String) {
-    for element in parent.elements() {
+    let is_drawn = matches!(&*parent.name, "spTree" | "grpSp");
+    let elements = if is_drawn { in_order(parent) } else { parent.elements().collect() };
+    for element in elements {
         match &*element.name {
             "sp" => match placeholder(element).as_deref() {
                 Some("title" | "ctrTitle") => paragraphs(element, title),
@@ -130,56 +220,6 @@ fn placeholder(shape: &Element) -> Option<String> {
     Some(place.attribute("type").unwrap_or_default())
 }
 
-fn paragraphs(parent: &Element, text: &mut String) {
-    for paragraph in parent.all("p") {
-        let mut line = String::new();
-        words(paragraph, &mut line);
-        if line.trim().is_empty() {
-            continue;
-        }
-        let level = paragraph
-            .child("pPr")
-            .and_then(|properties| properties.attribute("lvl")?.parse::<usize>().ok())
-            .unwrap_or(0)
-            .min(8);
-        if level > 0 {
-            text.push_str(&format!("{}- ", "  ".repeat(level - 1)));
-        }
-        text.push_str(line.trim());
-        text.push('\n');
-    }
-}
-
-fn words(parent: &Element, line: &mut String) {
-    for node in &parent.children {
-        let Node::Element(element) = node else { continue };
-        match &*element.name {
-            "t" => {
-                let text = fonts(parent).read(element.text());
-                let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
-                line.push_str(&raised.unwrap_or(text));
-            }
-            "br" => line.push('\n'),
-            "tab" => line.push('\t'),
-            "pPr" | "rPr" | "Fallback" => {}
-            _ => words(element, line),
-        }
-    }
-}
-
-/// The fonts that a run names; letters are of the first one.
-fn fonts(run: &Element) -> Fonts {
-    let Some(properties) = run.child("rPr") else { return Fonts::default() };
-    let named = |kind: &str| properties.child(kind)?.attribute("typeface");
-    let others: Vec<String> = ["sym", "cs", "ea"].into_iter().filter_map(named).collect();
-    Fonts::named(named("latin").as_deref(), &others)
-}
-
-fn is_raised(run: &Element) -> bool {
-    let height = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
-    height.and_then(|height| height.parse().ok()).is_some_and(|height: i64| height > 0)
-}
-
 fn table(table: &Element, text: &mut String) {
     for row in table.elements().filter(|element| &*element.name == "tr") {
         let cells = row.elements().filter(|element| &*element.name == "tc").map(|cell| {
@@ -189,24 +229,6 @@ fn table(table: &Element, text: &mut String) {
         });
         let line = cells.collect::<Vec<_>>().join(" | ");
         text.push_str(line.trim_end());
-        text.push('\n');
-    }
-}
-
-/// A chart's rows of figures, as they were when it was drawn.
-fn series(chart: &Element, text: &mut String) {
-    for row in chart.all("ser") {
-        let values = |name: &str| {
-            let parts = row.child(name).map(|part| part.all("v")).unwrap_or_default();
-            parts.iter().map(|value| value.text()).collect::<Vec<_>>()
-        };
-        let (name, names, figures) = (values("tx"), values("cat"), values("val"));
-        let figures = figures.iter().enumerate().map(|(place, figure)| match names.get(place) {
-            Some(name) => format!("{name}: {figure}"),
-            None => figure.clone(),
-        });
-        let line = name.into_iter().chain(figures).collect::<Vec<_>>().join(" | ");
-        text.push_str(&line);
         text.push('\n');
     }
 }

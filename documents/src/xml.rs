@@ -119,6 +119,12 @@ fn add_text(open: &mut [Element], text: &str) {
 }
 
 impl Element {
+    /// One that holds a text alone.
+    pub(crate) fn of_text(name: &str, text: &str) -> Self {
+        let children = vec![Node::Text(text.to_owned())];
+        Self { name: name.into(), children, ..Self::default() }
+    }
+
     /// An attribute by its name, with or without a prefix.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         Attributes::new(&self.attributes, 0).with_checks(false).flatten().find_map(|attribute| {

@@ -1,7 +1,13 @@
 //! From the tree of a part to its text.
 
-use super::{lists::Lists, look::Look, styles::Styles};
+use super::{
+    embedded,
+    lists::Lists,
+    look::{Look, STRUCK},
+    styles::Styles,
+};
 use crate::{
+    links::Link,
     math,
     symbols::Symbols,
     xml::{Element, Node},
@@ -16,6 +22,8 @@ pub(super) struct Body<'a> {
     lists: Lists,
     /// Ids of foot- and endnotes in the order in which they are referred to: in it they are numbered.
     notes: [Vec<String>; 2],
+    /// Characters of hidden text so far.
+    pub(super) hidden: usize,
 }
 
 /// Notes of one kind, which are numbered among themselves.
@@ -31,12 +39,14 @@ struct Blocks {
     text: String,
     /// Text of boxes that are anchored in the open paragraph.
     boxes: Vec<String>,
+    /// Words of a paragraph whose end was deleted: the next one goes on with them.
+    joined: String,
     in_cell: bool,
 }
 
 impl<'a> Body<'a> {
     pub(super) fn new(styles: &'a Styles, lists: Lists) -> Self {
-        Self { styles, lists, notes: Default::default() }
+        Self { styles, lists, notes: Default::default(), hidden: 0 }
     }
 
     /// What stands for a note, and its number, which it has from now on.
@@ -60,6 +70,15 @@ impl<'a> Body<'a> {
     }
 
     fn blocks(&mut self, parent: &Element, out: &mut Blocks) {
+        self.blocks_of(parent, out);
+        if !out.joined.is_empty() {
+            let words = std::mem::take(&mut out.joined);
+            out.text.push_str(words.trim_end());
+            out.text.push('\n');
+        }
+    }
+
+    fn blocks_of(&mut self, parent: &Element, out: &mut Blocks) {
         for element in parent.elements() {
             match &*element.name {
                 "p" => self.paragraph(element, out),
@@ -70,7 +89,7 @@ impl<'a> Body<'a> {
                 }
                 // What was deleted or moved away, and what stands in for what is read already.
                 "del" | "moveFrom" | "Fallback" => {}
-                _ => self.blocks(element, out),
+                _ => self.blocks_of(element, out),
             }
         }
     }
@@ -82,6 +101,14 @@ impl<'a> Body<'a> {
         let look = self.styles.paragraph_look(properties);
         self.inline(paragraph, look, &mut words, &mut boxes);
         out.boxes.append(&mut boxes);
+        // Neighbours that are struck out are struck out in one.
+        let words = words.replace(&STRUCK.repeat(2), "");
+        let words = std::mem::take(&mut out.joined) + &words;
+        let end = properties.and_then(|it| it.child("rPr"));
+        if end.is_some_and(|end| end.child("del").or_else(|| end.child("moveFrom")).is_some()) {
+            out.joined = words;
+            return;
+        }
         let list = self.styles.list(properties);
         if !words.trim().is_empty() {
             let heading = self.styles.heading(properties).filter(|_| !out.in_cell);
@@ -135,11 +162,26 @@ impl<'a> Body<'a> {
                 "docPr" => words.push_str(&described(element)),
                 "r" => {
                     let look = self.styles.run_look(look, element.child("rPr"));
-                    if !look.is_hidden() {
+                    if look.is_hidden() {
+                        let texts = element.all("t");
+                        let texts = texts.iter().map(|it| it.text());
+                        self.hidden += texts.map(|it| it.trim().chars().count()).sum::<usize>();
+                    } else {
                         self.inline(element, look, words, boxes);
                     }
                 }
-                "txbxContent" | "relIds" | "chart" => {
+                "hyperlink" => {
+                    let address = element.child(embedded::ADDRESS).map(Element::text);
+                    let mut link = address.and_then(|address| Link::to(&address));
+                    if let Some(link) = &mut link {
+                        link.begin(words);
+                    }
+                    self.inline(element, look, words, boxes);
+                    if let Some(link) = link {
+                        link.end(words);
+                    }
+                }
+                "txbxContent" | "relIds" | "chart" | "OLEObject" => {
                     let text = match &*element.name {
                         "txbxContent" => self.text(element),
                         _ => element.text().trim().to_owned(),
@@ -157,9 +199,13 @@ impl<'a> Body<'a> {
     /// A row a line; cells that are spanned stay empty, so that columns stand below each other.
     fn table(&mut self, table: &Element, out: &mut Blocks) {
         let mut rows = Vec::new();
-        for row in below(table, "tr") {
+        let was = |element: &Element, properties: &str, change: &str| {
+            element.child(properties).is_some_and(|it| it.child(change).is_some())
+        };
+        for row in below(table, "tr").into_iter().filter(|row| !was(row, "trPr", "del")) {
             let mut cells = Vec::new();
-            for cell in below(row, "tc") {
+            let kept = below(row, "tc").into_iter().filter(|cell| !was(cell, "tcPr", "cellDel"));
+            for cell in kept {
                 let mut blocks = Blocks { in_cell: true, ..Blocks::default() };
                 self.blocks(cell, &mut blocks);
                 let lines: Vec<&str> =

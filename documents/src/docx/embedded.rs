@@ -4,12 +4,16 @@
 use std::collections::HashMap;
 
 use crate::{
+    left_out::{Kind, Tally},
     limits::Limits,
     package::{Package, Relation},
     slides,
     unreadable::Unreadable,
     xml::{Element, Node},
 };
+
+/// The element that a link's address is put into: where it leads to stands in another part.
+pub(super) const ADDRESS: &str = "tidegate-address";
 
 /// Documents within documents.
 const MAX_DEPTH: usize = 4;
@@ -23,6 +27,7 @@ pub(super) struct Embedded<'t> {
     /// Documents around this one.
     pub(super) depth: usize,
     pub(super) text_of: &'t TextOf<'t>,
+    pub(super) tally: &'t Tally,
     /// Bytes of text so far.
     pub(super) read: usize,
 }
@@ -40,11 +45,17 @@ impl Embedded<'_> {
         if places.is_empty() {
             return Ok(());
         }
-        let relations = package.relations(part)?;
+        let (relations, links) = (package.relations(part)?, package.links(part)?);
         // What several refer to is read once.
         let mut texts: HashMap<&str, String> = HashMap::new();
         for place in places {
             let id = match &*place.name {
+                "hyperlink" => {
+                    if let Some(link) = place.reference().and_then(|id| links.get(&id)) {
+                        place.children.push(Node::Element(Element::of_text(ADDRESS, link)));
+                    }
+                    continue;
+                }
                 "relIds" => place.attribute("dm"),
                 _ => place.reference(),
             };
@@ -79,12 +90,17 @@ impl Embedded<'_> {
         let name = &relation.target;
         let missing = || Unreadable::NoMember { what: "it is missing from the archive".into() };
         match relation.kind.as_str() {
-            "aFChunk" if self.depth >= MAX_DEPTH => {
+            "aFChunk" | "package" if self.depth >= MAX_DEPTH => {
                 Err(Unreadable::NoMember { what: "it lies too deep in other documents".into() })
             }
-            "aFChunk" => {
+            "aFChunk" | "package" => {
                 let bytes = package.read(name)?.ok_or_else(missing)?;
                 (self.text_of)(&bytes, name, self.depth + 1)
+            }
+            // Of a program that is not known here; a picture of it is shown.
+            "oleObject" | "control" | "image" => {
+                self.tally.in_part(Kind::UnreadParts, 1, name);
+                Ok(String::new())
             }
             kind => Ok(slides::drawn(&package.xml(name)?.ok_or_else(missing)?, kind)),
         }
@@ -96,7 +112,11 @@ fn references<'e>(parent: &'e mut Element, found: &mut Vec<&'e mut Element>) {
     for node in &mut parent.children {
         let Node::Element(element) = node else { continue };
         match &*element.name {
-            "altChunk" | "relIds" | "chart" => found.push(element),
+            "altChunk" | "relIds" | "chart" | "OLEObject" => found.push(element),
+            "hyperlink" => {
+                // What lies in it is read with it.
+                found.push(element);
+            }
             // It stands in for what is read already.
             "Fallback" => {}
             _ => references(element, found),

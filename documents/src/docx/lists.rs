@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    numerals::{letters, roman},
+    numerals::{cardinal_words, chinese, circled, letters, ordinal, ordinal_words, roman},
     xml::Element,
 };
 
@@ -14,6 +14,8 @@ struct Level {
     /// `%1.%2` and the like.
     text: String,
     start: usize,
+    /// Numbers of other levels are written in digits here (`isLgl`).
+    in_digits: bool,
 }
 
 #[derive(Debug, Default)]
@@ -43,6 +45,9 @@ impl Lists {
                         format: value("numFmt").unwrap_or_default(),
                         text: value("lvlText").unwrap_or_default(),
                         start,
+                        in_digits: level.child("isLgl").is_some_and(|it| {
+                            !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off"))
+                        }),
                     },
                 );
             }
@@ -85,7 +90,10 @@ impl Lists {
         for (place, count) in counts.iter().enumerate() {
             let other = self.levels.get(&(kind.clone(), place));
             let count = count.unwrap_or_else(|| other.map_or(1, |level| level.start));
-            let format = other.map_or("decimal", |level| level.format.as_str());
+            let format = match other {
+                Some(level) if !how.in_digits || level.format == "decimalZero" => &*level.format,
+                _ => "decimal",
+            };
             text = text.replace(&format!("%{}", place + 1), &number(count, format));
         }
         format!("{text} ")
@@ -98,6 +106,42 @@ fn number(count: usize, format: &str) -> String {
         "upperLetter" => letters(count).to_ascii_uppercase(),
         "lowerRoman" => roman(count),
         "upperRoman" => roman(count).to_ascii_uppercase(),
+        "decimalZero" => format!("{count:02}"),
+        "ordinal" => ordinal(count),
+        "ordinalText" => ordinal_words(count),
+        "cardinalText" => cardinal_words(count),
+        "numberInDash" => format!("- {count} -"),
+        "decimalEnclosedCircle" | "decimalEnclosedCircleChinese" => circled(count),
+        "chineseCounting"
+        | "chineseCountingThousand"
+        | "taiwaneseCounting"
+        | "taiwaneseCountingThousand"
+        | "japaneseCounting"
+        | "ideographDigital" => chinese(count),
+        "decimalFullWidth" | "decimalFullWidth2" => {
+            let wide = |c: char| char::from_u32(u32::from(c) + 0xfee0).unwrap_or(c);
+            count.to_string().chars().map(wide).collect()
+        }
+        "russianLower" => one_of("абвгдежзиклмнопрстуфхцчшщыэюя", count),
+        "russianUpper" => one_of("АБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЫЭЮЯ", count),
+        "ideographTraditional" => one_of("甲乙丙丁戊己庚辛壬癸", count),
+        "ideographZodiac" => one_of("子丑寅卯辰巳午未申酉戌亥", count),
+        "aiueo" | "aiueoFullWidth" => one_of(
+            "アイウエオカキクケコサシスセソタチツテトナニヌネノハヒフヘホマミムメモヤユヨラリルレロワヲン",
+            count,
+        ),
+        "iroha" | "irohaFullWidth" => one_of(
+            "イロハニホヘトチリヌルヲワカヨタレソツネナラムウヰノオクヤマケフコエテアサキユメミシヱヒモセスン",
+            count,
+        ),
+        "ganada" => one_of("가나다라마바사아자차카타파하", count),
+        "chosung" => one_of("ㄱㄴㄷㄹㅁㅂㅅㅇㅈㅊㅋㅌㅍㅎ", count),
         _ => count.to_string(),
     }
+}
+
+/// A letter of an alphabet that is not Latin; digits behind its end.
+fn one_of(letters: &str, count: usize) -> String {
+    let letter = count.checked_sub(1).and_then(|place| letters.chars().nth(place));
+    letter.map_or_else(|| count.to_string(), String::from)
 }

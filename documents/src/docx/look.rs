@@ -8,7 +8,11 @@ pub(super) struct Look {
     hidden: Option<bool>,
     fonts: Option<Fonts>,
     raised: Option<bool>,
+    struck: Option<bool>,
 }
+
+/// Around text that is struck out.
+pub(super) const STRUCK: &str = "~~";
 
 /// Fonts that a run may name, for letters of different scripts.
 const SCRIPTS: [&str; 4] = ["ascii", "hAnsi", "cs", "eastAsia"];
@@ -17,12 +21,16 @@ impl Look {
     /// What `rPr` says.
     pub(super) fn of(properties: Option<&Element>) -> Self {
         let child = |name: &str| properties.and_then(|properties| properties.child(name));
-        let hidden = child("vanish").map(|vanish| {
-            !matches!(vanish.attribute("val").as_deref(), Some("0" | "false" | "off"))
-        });
+        let is_on = |name: &str| {
+            child(name)
+                .map(|it| !matches!(it.attribute("val").as_deref(), Some("0" | "false" | "off")))
+        };
+        let hidden = is_on("vanish");
+        let struck =
+            [is_on("strike"), is_on("dstrike")].into_iter().flatten().reduce(|a, b| a || b);
         let place = child("vertAlign").and_then(|place| place.attribute("val"));
         let raised = place.map(|place| place == "superscript");
-        Self { hidden, fonts: child("rFonts").and_then(fonts), raised }
+        Self { hidden, fonts: child("rFonts").and_then(fonts), raised, struck }
     }
 
     /// With what another one says of all that this one leaves open.
@@ -31,6 +39,7 @@ impl Look {
             hidden: self.hidden.or(other.hidden),
             fonts: self.fonts.or(other.fonts),
             raised: self.raised.or(other.raised),
+            struck: self.struck.or(other.struck),
         }
     }
 
@@ -53,7 +62,10 @@ impl Look {
     pub(super) fn read(self, text: String) -> String {
         let text = self.fonts.unwrap_or_default().read(text);
         let raised = self.raised.unwrap_or(false).then(|| math::exponent(&text)).flatten();
-        raised.unwrap_or(text)
+        let text = raised.unwrap_or(text);
+        // Runs of the same look are joined later.
+        let is_struck = self.struck == Some(true) && !text.trim().is_empty();
+        if is_struck { format!("{STRUCK}{text}{STRUCK}") } else { text }
     }
 }
 

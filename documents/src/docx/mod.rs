@@ -9,7 +9,8 @@ mod styles;
 use std::collections::BTreeSet;
 
 use crate::{
-    context::Context, format::Format, package::Package, unreadable::Unreadable, xml::Element,
+    context::Context, format::Format, left_out::Kind, package::Package, unreadable::Unreadable,
+    xml::Element,
 };
 use body::{Body, Notes};
 use embedded::{Embedded, TextOf};
@@ -22,7 +23,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
     let (limits, depth) = (context.limits, context.depth);
     let text_of: &TextOf<'_> = &|bytes, name, depth| context.text_of(bytes, name, depth);
     let mut package = Package::open(bytes, Format::Docx, limits)?;
-    let mut embedded = Embedded { limits, depth, text_of, read: 0 };
+    let mut embedded = Embedded { limits, depth, text_of, tally: context.tally, read: 0 };
     let main = package.main(MAIN)?;
     let mut document = package
         .xml(&main)?
@@ -76,6 +77,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<String, Unr
         }
     }
     all.extend(edges(&mut body, &part("footer")?));
+    context.tally.add(Kind::HiddenText, body.hidden);
     all.retain(|part| !part.trim().is_empty());
     Ok(all.join("\n\n"))
 }

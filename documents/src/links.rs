@@ -1,22 +1,20 @@
-//! Where a page's links lead.
-
-use scraper::node::Element;
+//! Links: where they lead stands behind their words, as in Markdown.
 
 /// Longer addresses are for machines.
 const MAX_ADDRESS: usize = 200;
 
-/// An open link out of the page.
+/// An open link out of the document.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     address: String,
     /// Where its text begins, when there is some.
     begins: Option<usize>,
 }
 
 impl Link {
-    /// What an element leads to; nothing where that is a part of the same page or site.
-    pub(super) fn of(element: &Element) -> Option<Self> {
-        let address = element.attr("href")?.trim();
+    /// To an address; nothing where that is a part of the same document or site.
+    pub(crate) fn to(address: &str) -> Option<Self> {
+        let address = address.trim();
         let leads_out = ["http://", "https://", "mailto:"].iter().any(|scheme| {
             address.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         });
@@ -25,7 +23,7 @@ impl Link {
     }
 
     /// Its first word comes.
-    pub(super) fn begin(&mut self, text: &mut String) {
+    pub(crate) fn begin(&mut self, text: &mut String) {
         if self.begins.is_none() {
             self.begins = Some(text.len());
             text.push('[');
@@ -33,7 +31,7 @@ impl Link {
     }
 
     /// Its last word has come.
-    pub(super) fn end(self, text: &mut String) {
+    pub(crate) fn end(self, text: &mut String) {
         let Some(begins) = self.begins else { return };
         let words = text.get(begins + 1..).unwrap_or_default().trim();
         let bare = |address: &str| {

@@ -1,0 +1,84 @@
+//! Diagrams and charts, which lie in parts of their own.
+
+use std::collections::{HashMap, HashSet};
+
+use super::paragraphs::paragraphs;
+use crate::xml::Element;
+
+/// The text of a diagram or a chart; of a chart, its figures.
+pub(crate) fn drawn(drawing: &Element, kind: &str) -> String {
+    let mut text = String::new();
+    if kind == "diagramData" && nodes(drawing, &mut text) {
+        return text;
+    }
+    paragraphs(drawing, &mut text);
+    if kind == "chart" {
+        series(drawing, &mut text);
+    }
+    text
+}
+
+/// The nodes of a diagram in the order in which they are drawn: each with those below it. Whether it
+/// says so.
+fn nodes(drawing: &Element, text: &mut String) -> bool {
+    let points: HashMap<String, &Element> = drawing
+        .all("pt")
+        .into_iter()
+        .filter_map(|point| Some((point.attribute("modelId")?, point)))
+        .collect();
+    let mut below: HashMap<String, Vec<(i64, String)>> = HashMap::new();
+    for link in drawing.all("cxn") {
+        // Others lead from what is drawn to what it is drawn of.
+        if link.attribute("type").is_some_and(|kind| kind != "parOf") {
+            continue;
+        }
+        let order = link.attribute("srcOrd").and_then(|order| order.parse().ok()).unwrap_or(0);
+        if let (Some(from), Some(to)) = (link.attribute("srcId"), link.attribute("destId")) {
+            below.entry(from).or_default().push((order, to));
+        }
+    }
+    let root =
+        drawing.all("pt").into_iter().find(|it| it.attribute("type").as_deref() == Some("doc"));
+    let Some(root) = root.and_then(|root| root.attribute("modelId")) else { return false };
+    if below.is_empty() {
+        return false;
+    }
+    let (mut open, mut seen) = (vec![root], HashSet::new());
+    while let Some(id) = open.pop() {
+        if !seen.insert(id.clone()) {
+            continue;
+        }
+        if let Some(point) = points.get(&id) {
+            paragraphs(point, text);
+        }
+        let mut next = below.remove(&id).unwrap_or_default();
+        next.sort();
+        open.extend(next.into_iter().rev().map(|(_, id)| id));
+    }
+    // What no link leads to.
+    for point in drawing.all("pt") {
+        let is_node = point.attribute("type").is_none_or(|kind| matches!(&*kind, "node" | "asst"));
+        if is_node && point.attribute("modelId").is_some_and(|id| !seen.contains(&id)) {
+            paragraphs(point, text);
+        }
+    }
+    true
+}
+
+/// A chart's rows of figures, as they were when it was drawn.
+fn series(chart: &Element, text: &mut String) {
+    for row in chart.all("ser") {
+        let values = |name: &str| {
+            let parts = row.child(name).map(|part| part.all("v")).unwrap_or_default();
+            parts.iter().map(|value| value.text()).collect::<Vec<_>>()
+        };
+        let (name, names, figures) = (values("tx"), values("cat"), values("val"));
+        let figures = figures.iter().enumerate().map(|(place, figure)| match names.get(place) {
+            Some(name) => format!("{name}: {figure}"),
+            None => figure.clone(),
+        });
+        let line = name.into_iter().chain(figures).collect::<Vec<_>>().join(" | ");
+        text.push_str(&line);
+        text.push('\n');
+    }
+}

@@ -1,0 +1,111 @@
+//! Paragraphs of a slide: words, levels, and numbers that are counted where they are shown.
+
+use crate::{
+    math,
+    numerals::{letters, roman},
+    symbols::Fonts,
+    xml::{Element, Node},
+};
+
+pub(super) fn paragraphs(parent: &Element, text: &mut String) {
+    let mut numbers = Numbers::default();
+    for paragraph in parent.all("p") {
+        let mut line = String::new();
+        words(paragraph, &mut line);
+        if line.trim().is_empty() {
+            continue;
+        }
+        let level = paragraph
+            .child("pPr")
+            .and_then(|properties| properties.attribute("lvl")?.parse::<usize>().ok())
+            .unwrap_or(0)
+            .min(8);
+        let mark = numbers.mark(paragraph.child("pPr"), level);
+        match mark {
+            Some(mark) => text.push_str(&format!("{}{mark} ", "  ".repeat(level))),
+            None if level > 0 => text.push_str(&format!("{}- ", "  ".repeat(level - 1))),
+            None => {}
+        }
+        text.push_str(line.trim());
+        text.push('\n');
+    }
+}
+
+fn words(parent: &Element, line: &mut String) {
+    for node in &parent.children {
+        let Node::Element(element) = node else { continue };
+        match &*element.name {
+            "t" => {
+                let text = fonts(parent).read(element.text());
+                let raised = is_raised(parent).then(|| math::exponent(&text)).flatten();
+                line.push_str(&raised.unwrap_or(text));
+            }
+            "br" => line.push('\n'),
+            "tab" => line.push('\t'),
+            "oMath" => line.push_str(&math::text(element)),
+            "pPr" | "rPr" | "Fallback" => {}
+            _ => words(element, line),
+        }
+    }
+}
+
+/// The fonts that a run names; letters are of the first one.
+fn fonts(run: &Element) -> Fonts {
+    let Some(properties) = run.child("rPr") else { return Fonts::default() };
+    let named = |kind: &str| properties.child(kind)?.attribute("typeface");
+    let others: Vec<String> = ["sym", "cs", "ea"].into_iter().filter_map(named).collect();
+    Fonts::named(named("latin").as_deref(), &others)
+}
+
+fn is_raised(run: &Element) -> bool {
+    let height = run.child("rPr").and_then(|properties| properties.attribute("baseline"));
+    height.and_then(|height| height.parse().ok()).is_some_and(|height: i64| height > 0)
+}
+
+/// Numbers of paragraphs that have no number in the file.
+#[derive(Default)]
+struct Numbers {
+    /// By level: the kind, and the last number.
+    counts: [Option<(String, usize)>; 9],
+}
+
+impl Numbers {
+    /// What stands before the next paragraph.
+    fn mark(&mut self, properties: Option<&Element>, level: usize) -> Option<String> {
+        let numbered = properties.and_then(|it| it.child("buAutoNum"));
+        // A list goes on behind what lies deeper, and not behind what does not.
+        self.counts.iter_mut().skip(level + 1).for_each(|count| *count = None);
+        let Some(numbered) = numbered else {
+            self.counts[level] = None;
+            return None;
+        };
+        let kind = numbered.attribute("type").unwrap_or_default();
+        let start = numbered.attribute("startAt").and_then(|it| it.parse().ok()).unwrap_or(1);
+        let count = match &self.counts[level] {
+            Some((known, count)) if *known == kind => count.saturating_add(1),
+            _ => start,
+        };
+        self.counts[level] = Some((kind.clone(), count));
+        Some(written(&kind, count))
+    }
+}
+
+/// A number as `ST_TextAutonumberScheme` names it (ECMA-376 part 1, 20.1.10.61).
+fn written(kind: &str, count: usize) -> String {
+    let number = match kind {
+        kind if kind.starts_with("alphaLc") => letters(count),
+        kind if kind.starts_with("alphaUc") => letters(count).to_ascii_uppercase(),
+        kind if kind.starts_with("romanLc") => roman(count),
+        kind if kind.starts_with("romanUc") => roman(count).to_ascii_uppercase(),
+        kind if kind.starts_with("circleNum") => return crate::numerals::circled(count),
+        kind if kind.starts_with("ea1") => crate::numerals::chinese(count),
+        _ => count.to_string(),
+    };
+    match kind {
+        kind if kind.ends_with("ParenBoth") => format!("({number})"),
+        kind if kind.ends_with("ParenR") => format!("{number})"),
+        kind if kind.ends_with("Plain") => number,
+        kind if kind.ends_with("Minus") => format!("{number}-"),
+        _ => format!("{number}."),
+    }
+}
