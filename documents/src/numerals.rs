@@ -112,7 +112,7 @@ const TENS: [&str; 10] =
 pub(crate) fn cardinal_words(count: usize) -> String {
     let words = match count {
         0..20 => ONES[count].to_owned(),
-        20..100 if count % 10 == 0 => TENS[count / 10].to_owned(),
+        20..100 if count.is_multiple_of(10) => TENS[count / 10].to_owned(),
         20..100 => format!("{}-{}", TENS[count / 10], ONES[count % 10]),
         _ => return count.to_string(),
     };

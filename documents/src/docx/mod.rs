@@ -264,6 +264,81 @@ mod tests {
     }
 
     #[test]
+    fn what_was_changed_is_read_as_accepted() {
+        let p = |properties: &str, inner: &str| {
+            format!("<w:p><w:pPr>{properties}</w:pPr>{inner}</w:p>")
+        };
+        let run = |properties: &str, text: &str| {
+            format!("<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>")
+        };
+        let deleted = "<w:rPr><w:del w:id='1'/></w:rPr>";
+        let cell = |more: &str, text: &str| format!("<w:tc>{more}{}</w:tc>", p("", &run("", text)));
+        let table = format!(
+            "<w:tbl><w:tr>{}{}</w:tr><w:tr><w:trPr><w:del/></w:trPr>{}</w:tr></w:tbl>",
+            cell("", "kept"),
+            cell("<w:tcPr><w:cellDel/></w:tcPr>", "gone"),
+            cell("", "gone"),
+        );
+        let text = body(
+            &[
+                p(deleted, &run("", "High ")),
+                p(deleted, &run("", "and ")),
+                p("", &run("", "low.")),
+                table,
+                p(
+                    "",
+                    &(run("<w:strike/>", "EUR ")
+                        + &run("<w:dstrike/>", "5")
+                        + &run("<w:strike w:val='0'/>", " 6")),
+                ),
+                p(deleted, &run("", "last")),
+            ]
+            .concat(),
+        );
+        assert_eq!(text, "High and low.\nkept\n~~EUR 5~~ 6\nlast");
+    }
+
+    #[test]
+    fn links_and_legal_numbers_are_shown() {
+        let item = |level: usize, text: &str| {
+            format!(
+                "<w:p><w:pPr><w:numPr><w:ilvl w:val='{level}'/><w:numId w:val='1'/></w:numPr></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+            )
+        };
+        let link = "<w:p><w:hyperlink r:id='l'><w:r><w:t>the </w:t></w:r><w:r><w:t>terms</w:t></w:r></w:hyperlink><w:hyperlink w:anchor='x'><w:r><w:t> below</w:t></w:r></w:hyperlink></w:p>";
+        let relations = format!(
+            "<Relationships>{}<Relationship Id='l' Type='http://x/hyperlink' Target='https://a.org/t' TargetMode='External'/></Relationships>",
+            relation("n", "numbering", "numbering.xml"),
+        );
+        let level = |at: usize, format: &str, text: &str, more: &str| {
+            format!(
+                "<w:lvl w:ilvl='{at}'><w:start w:val='4'/><w:numFmt w:val='{format}'/>{more}<w:lvlText w:val='{text}'/></w:lvl>"
+            )
+        };
+        let numbering = format!(
+            "<w:numbering><w:abstractNum w:abstractNumId='0'>{}{}{}</w:abstractNum><w:num w:numId='1'><w:abstractNumId w:val='0'/></w:num></w:numbering>",
+            level(0, "upperRoman", "%1.", ""),
+            level(1, "decimalZero", "%1.%2", "<w:isLgl/>"),
+            level(2, "chineseCounting", "%3、", ""),
+        );
+        let text = read(&[
+            ("word/_rels/document.xml.rels", &relations),
+            ("word/numbering.xml", &numbering),
+            (
+                MAIN,
+                &format!(
+                    "<w:document><w:body>{link}{}{}{}</w:body></w:document>",
+                    item(0, "a"),
+                    item(1, "b"),
+                    item(2, "c")
+                ),
+            ),
+        ])
+        .unwrap();
+        assert_eq!(text, "[the terms](https://a.org/t) below\nIV. a\n  4.04 b\n    四、 c");
+    }
+
+    #[test]
     fn entities_do_not_grow_and_nesting_has_an_end() {
         let tree = xml::parse(b"<a>&lol;x</a>", Format::Docx).unwrap();
         assert_eq!(tree.text(), "x");

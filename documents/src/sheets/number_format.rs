@@ -104,7 +104,9 @@ impl NumberFormat {
         let has_conditions = numbers.iter().any(|section| section.condition.is_some());
         let (section, says_sign) = match &numbers[..] {
             [] => return None,
-            many if has_conditions => (*many.iter().find(|it| is_met(it)).or(many.last())?, false),
+            many if has_conditions => {
+                (*many.iter().find(|it| is_met(it)).or_else(|| many.last())?, false)
+            }
             [only] => (*only, false),
             [_, negative, ..] if value < 0.0 => (*negative, true),
             [_, _, zero, ..] if value == 0.0 => (*zero, false),
@@ -205,6 +207,15 @@ impl Section {
                 value *= 100.0;
             }
         }
+        if self.pieces.contains(&Piece::General) {
+            let piece = |piece: &Piece| match piece {
+                Piece::Literal(words) => words.clone(),
+                Piece::General => general(value),
+                Piece::Percent => "%".to_owned(),
+                _ => String::new(),
+            };
+            return self.pieces.iter().map(piece).collect();
+        }
         if self.pieces.contains(&Piece::Slash) {
             return self.fraction(value);
         }
@@ -272,9 +283,6 @@ impl Section {
                         text.push('.');
                     }
                 }
-                Piece::General => text.push_str(
-                    &format!("{integer}.{fraction}").trim_end_matches(['0', '.']).to_owned(),
-                ),
                 Piece::Exponent(plus) => {
                     in_exponent = true;
                     let sign = if exponent < 0 {
@@ -320,7 +328,7 @@ impl Section {
                     }
                     decimal += 1;
                 }
-                Piece::Comma | Piece::Point | Piece::Slash | Piece::Text => {}
+                Piece::Comma | Piece::Point | Piece::Slash | Piece::Text | Piece::General => {}
             }
         }
         text
@@ -487,6 +495,7 @@ mod tests {
             ("#.0", 0.5, ".5"),
             ("0.00", -0.001, "0.00"),
             ("\"No. \"0", 7.0, "No. 7"),
+            ("General\" EUR\"", 100.0, "100 EUR"),
             (";;;", 5.0, ""),
         ] {
             assert_eq!(NumberFormat::of(code).shown(value).as_deref(), Some(expected), "{code}");

@@ -30,11 +30,11 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
         let mut cells = Cells::new(context.limits, context.deadline, text.len());
         let (mut at, mut beside, mut hidden) = (0_u32, Vec::new(), 0);
         for row in sheet.all("Row") {
-            at = index(row).unwrap_or(at.saturating_add(1));
+            at = index(row).unwrap_or_else(|| at.saturating_add(1));
             let is_hidden = row.attribute("Hidden").as_deref() == Some("1");
             let mut column = 0_u32;
             for cell in row.elements().filter(|cell| &*cell.name == "Cell") {
-                column = index(cell).unwrap_or(column.saturating_add(1));
+                column = index(cell).unwrap_or_else(|| column.saturating_add(1));
                 let value = cell.child("Data").map(shown).unwrap_or_default();
                 if is_hidden {
                     hidden += value.chars().filter(|c| !c.is_whitespace()).count();

@@ -84,12 +84,12 @@ pub(crate) fn package(parts: &Parts) -> Vec<u8> {
 }
 
 /// Parts that are text.
-fn texts(parts: Vec<(&'static str, String)>) -> Parts {
+pub(crate) fn texts(parts: Vec<(&'static str, String)>) -> Parts {
     parts.into_iter().map(|(name, text)| (name, text.into_bytes())).collect()
 }
 
 /// The part that says what a part refers to.
-fn relations(all: &[(&str, &str, &str)]) -> String {
+pub(crate) fn relations(all: &[(&str, &str, &str)]) -> String {
     let all: String = all
         .iter()
         .map(|(id, kind, target)| {
