@@ -101,8 +101,8 @@ fn extract_within(
             (Cow::Owned(archive::extract(bytes, name, context)?), None)
         }
     };
-    // What lies in another document is counted there.
-    if depth == 0 {
+    // What lies in another document is counted there; a PDF has letters, and no encoding.
+    if depth == 0 && format != Format::Pdf {
         tally.add(left_out::Kind::UndecodedCharacters, text.matches('\u{fffd}').count());
     }
     if text.len() > limits.text_bytes {

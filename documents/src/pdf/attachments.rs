@@ -1,30 +1,66 @@
-//! The names of files that are attached to a document, which are not read.
+//! Files that are attached to a document: those of a portfolio, which is nothing else, are read; of
+//! others the names are.
 
 use std::collections::HashSet;
 
 use hayro_interpret::hayro_syntax::{
     Pdf,
-    object::{Array, Dict, ObjectIdentifier, String as PdfString},
+    object::{Array, Dict, ObjectIdentifier, Stream, String as PdfString},
 };
 
 use super::forms::{decoded, dictionaries};
+use crate::{context::Context, left_out::Kind};
 
 /// Names at most.
 const MAX_NAMES: usize = 200;
 
-/// A line that names what is attached; nothing where nothing is.
-pub(super) fn named(file: &Pdf) -> Option<String> {
+/// Documents within documents.
+const MAX_DEPTH: usize = 4;
+
+/// What is attached; nothing where nothing is.
+pub(super) fn of(file: &Pdf, context: &Context<'_>) -> Option<String> {
     let xref = file.xref();
-    let tree = xref.get::<Dict<'_>>(xref.root_id())?.get::<Dict<'_>>("Names")?;
+    let root = xref.get::<Dict<'_>>(xref.root_id())?;
+    let is_portfolio = root.contains_key("Collection") && context.depth < MAX_DEPTH;
+    let files = files(file, &root)?;
+    if !is_portfolio {
+        let names: Vec<String> = files.iter().filter_map(name).collect();
+        context.tally.add(Kind::Attachments, names.len());
+        return (!names.is_empty()).then(|| format!("[Attached, not read: {}]", names.join(", ")));
+    }
+    let texts = files.iter().map(|file| {
+        let name = name(file).unwrap_or_else(|| "without a name".to_owned());
+        let content = file.get::<Dict<'_>>("EF").and_then(|it| it.get::<Stream<'_>>("F"));
+        let bytes = content.and_then(|content| content.decoded_data().ok());
+        let read = bytes.map(|bytes| context.text_of(&bytes, &name, context.depth + 1));
+        match read {
+            Some(Ok(text)) => format!("## Attachment: {name}\n\n{}", text.trim()),
+            Some(Err(error)) => {
+                context.tally.add(Kind::Attachments, 1);
+                format!("[Attachment {name}: {error}]")
+            }
+            None => {
+                context.tally.add(Kind::Attachments, 1);
+                format!("[Attachment {name}: it is damaged]")
+            }
+        }
+    });
+    let texts: Vec<String> = texts.collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// The files that the document's directory names.
+fn files<'a>(file: &'a Pdf, root: &Dict<'a>) -> Option<Vec<Dict<'a>>> {
+    let xref = file.xref();
+    let tree = root.get::<Dict<'_>>("Names")?;
     let mut branches: Vec<Dict<'_>> = vec![tree.get("EmbeddedFiles")?];
-    let (mut names, mut seen) = (Vec::new(), HashSet::<ObjectIdentifier>::new());
+    let (mut found, mut seen) = (Vec::new(), HashSet::<ObjectIdentifier>::new());
     while let Some(branch) = branches.pop() {
-        if branch.obj_id().is_some_and(|id| !seen.insert(id)) || names.len() >= MAX_NAMES {
+        if branch.obj_id().is_some_and(|id| !seen.insert(id)) || found.len() >= MAX_NAMES {
             continue;
         }
         if let Some(files) = branch.get::<Array<'_>>("Names") {
-            let files = dictionaries(&files, xref).take(MAX_NAMES);
-            names.extend(files.filter_map(|file| name(&file)));
+            found.extend(dictionaries(&files, xref).take(MAX_NAMES));
         }
         let kids = branch.get::<Array<'_>>("Kids");
         // A branch that is written where it is named has no number that could be met again.
@@ -33,8 +69,8 @@ pub(super) fn named(file: &Pdf) -> Option<String> {
         kids.reverse();
         branches.extend(kids);
     }
-    names.truncate(MAX_NAMES);
-    (!names.is_empty()).then(|| format!("[Attached, not read: {}]", names.join(", ")))
+    found.truncate(MAX_NAMES);
+    Some(found)
 }
 
 fn name(file: &Dict<'_>) -> Option<String> {

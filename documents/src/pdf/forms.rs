@@ -3,6 +3,7 @@
 use hayro_interpret::{
     RectExt as _,
     hayro_syntax::{
+        Pdf,
         object::{
             Array, Dict, MaybeRef, Name, Object, ObjectIdentifier, Rect as PdfRect,
             String as PdfString,
@@ -32,10 +33,30 @@ pub(super) fn values(page: &Page<'_>, xref: &XRef) -> Vec<(Rect, String)> {
             field.get::<Dict<'_>>("Parent").and_then(|parent| parent.get::<PdfString<'_>>("V"))
         });
         if let Some(value) = value {
-            values.push((place.to_kurbo(), decoded(value.as_bytes()).replace('\r', "\n")));
+            let value = decoded(value.as_bytes());
+            let value = shown(&field, &value).unwrap_or(value);
+            values.push((place.to_kurbo(), value.replace('\r', "\n")));
         }
     }
     values
+}
+
+/// Whether all that is shown is made of the form's data when it is opened, which no reader but
+/// Adobe's does: its pages say so and nothing else.
+pub(super) fn is_dynamic(file: &Pdf) -> bool {
+    let xref = file.xref();
+    let Some(root) = xref.get::<Dict<'_>>(xref.root_id()) else { return false };
+    root.get::<bool>("NeedsRendering") == Some(true)
+        && root.get::<Dict<'_>>("AcroForm").is_some_and(|form| form.contains_key("XFA"))
+}
+
+/// What a menu shows for a value of the file.
+fn shown(field: &Dict<'_>, value: &str) -> Option<String> {
+    let choices = field.get::<Array<'_>>("Opt")?;
+    choices.iter::<Array<'_>>().find_map(|choice| {
+        let mut pair = choice.iter::<PdfString<'_>>().map(|text| decoded(text.as_bytes()));
+        (pair.next()? == value).then(|| pair.next())?
+    })
 }
 
 /// The dictionaries in a list; one that is lost, or something else, does not hide those behind it.

@@ -13,7 +13,7 @@ use std::{
 use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS, UTF_16BE};
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
-    InterpreterCache, InterpreterSettings, InterpreterWarning, SoftMask,
+    InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, SoftMask,
     font::{Glyph as Drawn, GlyphRun},
     hayro_cmap::{BfString, CMap, WritingMode},
     hayro_syntax::{
@@ -22,10 +22,11 @@ use hayro_interpret::{
         xref::XRef,
     },
     interpret_page,
-    kurbo::{Affine, BezPath, Point, Rect},
+    kurbo::{Affine, BezPath, Point, Rect, Shape as _, Vec2},
 };
 
-use super::{arabic, forms, rules::Rules};
+use super::{arabic, forms, rules::Rules, sight::Sight};
+use crate::symbols::Symbols;
 
 /// Letters of one page at most: what draws more is no page to read.
 const MAX_GLYPHS: usize = 2_000_000;
@@ -35,6 +36,10 @@ const EMPTY: u32 = 16;
 
 /// So many signs of no meaning are bullets and rules.
 const FEW_SIGNS: usize = 8;
+
+/// Stands for a letter of no meaning.
+const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
+const UNKNOWN_TEXT: &str = "\u{fffd}";
 
 /// Units of a glyph in an em.
 const EM: f64 = 1_000.0;
@@ -57,9 +62,15 @@ pub(super) struct Glyph {
     pub(super) y: f64,
     /// Its em.
     pub(super) size: f64,
-    /// The direction of reading in quarter turns: 0 from left to right, 1 downwards.
-    pub(super) turn: u8,
+    /// The direction of reading in tenths of a degree: 0 from left to right, 900 downwards.
+    pub(super) turn: u16,
 }
+
+/// What is turned by less from a quarter is not slanted, in degrees: pages are scanned so.
+const SLANT: f64 = 3.0;
+
+/// Smaller letters than this, in points, are not seen beside others.
+const TINY: f64 = 2.0;
 
 /// What a page draws.
 #[derive(Debug, Default)]
@@ -69,18 +80,22 @@ pub(super) struct Letters {
     pub(super) rules: Rules,
     /// It draws a picture.
     pub(super) pictures: bool,
-    /// Letters of which nothing says what they mean.
-    unknown: usize,
+    /// Letters of which nothing says what they mean; U+FFFD stands for each, where they are few.
+    pub(super) unknown: usize,
     /// A font could not be read at all.
     font_lost: bool,
+    /// Letters that nobody sees.
+    pub(super) hidden: usize,
 }
 
 impl Letters {
     /// Whether who looks at the page sees more than its text says.
     pub(super) fn shows_more(&self, words: &str) -> bool {
-        self.font_lost
-            || (words.is_empty() && self.pictures)
-            || (self.unknown > FEW_SIGNS && self.unknown * 20 > self.glyphs.len())
+        self.font_lost || (words.is_empty() && self.pictures) || self.is_mostly_unknown()
+    }
+
+    fn is_mostly_unknown(&self) -> bool {
+        self.unknown > FEW_SIGNS && self.unknown * 20 > self.glyphs.len()
     }
 }
 
@@ -109,8 +124,13 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
         tables: None,
         replaced: Vec::new(),
         drawn: HashMap::new(),
+        sight: Sight::default(),
     };
     interpret_page(page, &mut context, &mut pen);
+    pen.keep_what_is_seen();
+    if pen.page.is_mostly_unknown() {
+        pen.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
+    }
     for (place, value) in forms::values(page, xref) {
         pen.write(&value, turned.transform_rect_bbox(place));
     }
@@ -191,7 +211,9 @@ struct Pen<'a> {
     replaced: Vec<Option<(String, usize)>>,
     /// Where each letter was drawn, to tell one that is drawn again for its weight: by the letter,
     /// its direction, and the band of the page.
-    drawn: HashMap<(u64, u8, i64), Vec<(f64, f64)>>,
+    drawn: HashMap<(u64, u16, i64), Vec<(f64, f64)>>,
+    /// What is seen of what was drawn.
+    sight: Sight,
 }
 
 impl Pen<'_> {
@@ -201,14 +223,38 @@ impl Pen<'_> {
             Some(BfString::String(letters)) => letters,
             None => self.guess(glyph)?,
         };
-        let plain: String = text
-            .chars()
-            .filter_map(|c| {
-                ligature(c)
-                    .map_or_else(|| is_text(c).then(|| c.to_string()), |l| Some(l.to_owned()))
-            })
-            .collect();
+        let mut plain = String::new();
+        for c in text.chars() {
+            match ligature(c).or_else(|| tex_ligature(c, glyph)) {
+                Some(letters) => plain.push_str(letters),
+                None if is_text(c) => plain.push(c),
+                None if Symbols::is_code(c) => {
+                    let symbols = self.symbols_of(glyph);
+                    let sign = symbols.map_or(UNKNOWN, |symbols| symbols.meaning_of_code(c));
+                    self.page.unknown += usize::from(sign == UNKNOWN);
+                    plain.push(sign);
+                }
+                None => {}
+            }
+        }
         (!plain.is_empty()).then_some(plain)
+    }
+
+    /// The font of signs that a glyph is of, or that the page has.
+    fn symbols_of(&self, glyph: &Drawn<'_>) -> Option<Symbols> {
+        let own = match glyph {
+            Drawn::Outline(outline) => outline.font_data().and_then(|font| font.postscript_name),
+            Drawn::Type3(_) => None,
+        };
+        let own = own.and_then(|name| symbol_font(&name));
+        own.or_else(|| {
+            let fonts = self.fonts.as_ref()?;
+            let names = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
+            names.into_iter().find_map(|font| {
+                let name = font.get::<Name<'_>>("BaseFont")?;
+                symbol_font(name.as_str())
+            })
+        })
     }
 
     /// What a code means where the font does not say.
@@ -239,32 +285,62 @@ impl Pen<'_> {
         matches!(glyph, Drawn::Type3(_)).then(|| char::from(ascii).to_string())
     }
 
-    fn add(&mut self, text: Rc<str>, at: Affine, advance: f64, vertical: bool) {
+    /// Letters that nobody sees are counted, and are no text of the page. A scan's words lie under
+    /// its picture, or are drawn in no colour: they are what is seen in it.
+    fn keep_what_is_seen(&mut self) {
+        let sizes = self.page.glyphs.iter().map(|glyph| glyph.size);
+        let has_others = sizes.fold(0.0, f64::max) > 2.0 * TINY;
+        let is_scan = self.page.pictures && self.sight.has_mostly_unpainted();
+        let seen = self.sight.seen(is_scan);
+        let mut seen = seen
+            .into_iter()
+            .zip(&self.page.glyphs)
+            .map(|(seen, glyph)| seen && !(has_others && glyph.size < TINY))
+            .collect::<Vec<_>>()
+            .into_iter();
+        let count = self.page.glyphs.len();
+        let blank = self.page.glyphs.iter().all(|glyph| glyph.text.trim().is_empty());
+        if blank {
+            return;
+        }
+        let mut hidden = 0;
+        self.page.glyphs.retain(|glyph| {
+            let is_seen = seen.next().unwrap_or(true);
+            hidden += usize::from(!is_seen && !glyph.text.trim().is_empty());
+            is_seen
+        });
+        debug_assert!(self.page.glyphs.len() <= count);
+        self.page.hidden = hidden;
+    }
+
+    fn add(
+        &mut self,
+        text: Rc<str>,
+        at: Affine,
+        advance: f64,
+        vertical: bool,
+        paint: Option<[u8; 3]>,
+        is_painted: bool,
+    ) {
         let (start, end) = (at * Point::ZERO, at * Point::new(advance, 0.0));
         let size = (at * Point::new(0.0, EM) - start).hypot();
         if !size.is_finite() || size < 0.01 || !self.bounds.contains(start) {
             return;
         }
         let along = end - start;
-        let turn = if vertical {
-            1
-        } else if along.x.abs() >= along.y.abs() {
-            if along.x < 0.0 { 2 } else { 0 }
-        } else if along.y > 0.0 {
-            1
-        } else {
-            3
-        };
+        let turn = if vertical { 900 } else { turn(at * Point::new(EM, 0.0) - start) };
         let length = if vertical { size } else { along.hypot() };
         let (x, y) = frame(start, turn);
         if !text.trim().is_empty() && self.is_drawn_again(&text, turn, (x, y), 0.12 * size) {
             return;
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
+        let middle = start + (along + (at * Point::new(0.0, 0.6 * EM) - start)) * 0.5;
+        self.sight.letter(middle, size, paint, is_painted);
     }
 
     /// Whether the same letter stands there already; if not, it does from now on.
-    fn is_drawn_again(&mut self, text: &str, turn: u8, at: (f64, f64), near: f64) -> bool {
+    fn is_drawn_again(&mut self, text: &str, turn: u16, at: (f64, f64), near: f64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "a page is some hundreds of points")]
         let band = |y: f64| (y / BAND).floor() as i64;
         let letter = identity(text);
@@ -306,6 +382,16 @@ impl Pen<'_> {
     }
 }
 
+/// The direction of reading, in tenths of a degree.
+fn turn(along: Vec2) -> u16 {
+    let degrees = along.atan2().to_degrees().rem_euclid(360.0);
+    let quarter = (degrees / 90.0).round() * 90.0;
+    let degrees = if (degrees - quarter).abs() < SLANT { quarter } else { degrees };
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "below 3,600")]
+    let tenths = (degrees * 10.0).round() as u16;
+    tenths % 3_600
+}
+
 /// A letter as a number: one alone is its own, several are mixed.
 fn identity(text: &str) -> u64 {
     let mut letters = text.chars();
@@ -320,12 +406,47 @@ fn identity(text: &str) -> u64 {
 }
 
 /// A point in the frame of a direction of reading.
-pub(super) fn frame(at: Point, turn: u8) -> (f64, f64) {
+pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
     match turn {
         0 => (at.x, at.y),
-        1 => (at.y, -at.x),
-        2 => (-at.x, -at.y),
-        _ => (-at.y, at.x),
+        900 => (at.y, -at.x),
+        1800 => (-at.x, -at.y),
+        2700 => (-at.y, at.x),
+        _ => {
+            let (sin, cos) = (f64::from(turn) / 10.0).to_radians().sin_cos();
+            (at.x * cos + at.y * sin, at.y * cos - at.x * sin)
+        }
+    }
+}
+
+/// A font of signs by its name in a PDF: with the mark of a subset before it, and its cut behind.
+fn symbol_font(name: &str) -> Option<Symbols> {
+    let name = name.split_once('+').map_or(name, |(_, name)| name).to_ascii_lowercase();
+    let name = name.split(['-', ',']).next().unwrap_or_default();
+    let name = name.strip_suffix("mt").unwrap_or(name);
+    let spaced = name.replace("dings2", "dings 2").replace("dings3", "dings 3");
+    Symbols::named(name).or_else(|| Symbols::named(&spaced))
+}
+
+/// Ligatures of TeX's fonts (T1 and OT1), whose codes elsewhere are control characters.
+fn tex_ligature(c: char, glyph: &Drawn<'_>) -> Option<&'static str> {
+    Some(match c {
+        '\u{1b}' | '\u{b}' => "ff",
+        '\u{1c}' | '\u{c}' => "fi",
+        '\u{1d}' => "fl",
+        // At a line's end other programs write one that is not seen.
+        '\r' if is_inked(glyph) => "fl",
+        '\u{1e}' | '\u{e}' => "ffi",
+        '\u{1f}' | '\u{f}' => "ffl",
+        _ => return None,
+    })
+}
+
+/// Whether a glyph leaves anything on the page.
+fn is_inked(glyph: &Drawn<'_>) -> bool {
+    match glyph {
+        Drawn::Outline(outline) => !outline.outline().elements().is_empty(),
+        Drawn::Type3(_) => true,
     }
 }
 
@@ -351,7 +472,10 @@ fn ligature(c: char) -> Option<&'static str> {
 }
 
 impl<'a> Device<'a> for Pen<'a> {
-    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, _: &DrawMode) {
+    fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
+        let is_painted = !matches!(mode, DrawMode::Invisible);
+        // What is stroked has another colour.
+        let paint = colour(&props).filter(|_| matches!(mode, DrawMode::Fill(_)));
         let vertical = run.writing_mode() == WritingMode::Vertical;
         // A run has one font: what its codes mean and how wide they are is looked up once.
         let mut kept: Vec<(u32, Option<Rc<str>>, f64)> = Vec::new();
@@ -377,9 +501,15 @@ impl<'a> Device<'a> for Pen<'a> {
             };
             match text {
                 Some(text) => {
-                    self.add(text, props.transform * glyph.transform(), advance, vertical);
+                    let at = props.transform * glyph.transform();
+                    self.add(text, at, advance, vertical, paint, is_painted);
                 }
-                None => self.page.unknown += 1,
+                None if is_inked(glyph) => {
+                    self.page.unknown += 1;
+                    let at = props.transform * glyph.transform();
+                    self.add(UNKNOWN_TEXT.into(), at, advance, vertical, paint, is_painted);
+                }
+                None => {}
             }
         }
     }
@@ -398,8 +528,10 @@ impl<'a> Device<'a> for Pen<'a> {
             return;
         };
         self.page.glyphs.truncate(first + 1);
+        self.sight.truncate(first + 1);
         if words.is_empty() {
             self.page.glyphs.truncate(first);
+            self.sight.truncate(first);
         } else if let Some(glyph) = self.page.glyphs.last_mut() {
             glyph.text = words.into();
             if (last.y - glyph.y).abs() < glyph.size * 0.5 {
@@ -408,17 +540,48 @@ impl<'a> Device<'a> for Pen<'a> {
         }
     }
 
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+    fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
         self.page.pictures = true;
+        let place = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
+        self.sight.picture(props.transform.transform_rect_bbox(place));
     }
 
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         let is_stroked = matches!(mode, DrawMode::Stroke(_) | DrawMode::FillAndStroke(..));
         self.page.rules.draw(path, props.transform, is_stroked);
+        if matches!(mode, DrawMode::Fill(_) | DrawMode::FillAndStroke(..)) {
+            self.sight.fill(path, props.transform, colour(&props));
+        }
     }
 
-    fn push_clip_path(&mut self, _: &ClipPath) {}
-    fn push_transparency_group(&mut self, _: f32, _: Option<SoftMask<'a>>, _: BlendMode) {}
-    fn pop_clip(&mut self) {}
-    fn pop_transparency_group(&mut self) {}
+    fn push_clip_path(&mut self, clip: &ClipPath) {
+        self.sight.clip(clip.path.bounding_box());
+    }
+
+    fn push_transparency_group(
+        &mut self,
+        opacity: f32,
+        mask: Option<SoftMask<'a>>,
+        blend: BlendMode,
+    ) {
+        let is_opaque = opacity > 0.99 && mask.is_none() && blend == BlendMode::Normal;
+        self.sight.group(is_opaque);
+    }
+
+    fn pop_clip(&mut self) {
+        self.sight.pop_clip();
+    }
+
+    fn pop_transparency_group(&mut self) {
+        self.sight.pop_group();
+    }
+}
+
+/// The colour that is drawn with, where it hides what is below it.
+fn colour(props: &DrawProps<'_>) -> Option<[u8; 3]> {
+    let Paint::Color(colour) = &props.paint else { return None };
+    let [red, green, blue, alpha] = colour.to_rgba().to_rgba8();
+    let is_opaque =
+        alpha > 250 && props.soft_mask.is_none() && props.blend_mode == BlendMode::Normal;
+    is_opaque.then_some([red, green, blue])
 }

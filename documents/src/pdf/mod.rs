@@ -9,6 +9,7 @@ mod layout;
 #[cfg(feature = "pages")]
 mod picture;
 mod rules;
+mod sight;
 mod tree;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,6 +53,11 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
             LoadPdfError::Decryption(_) => damaged("its encryption is damaged or unknown"),
             LoadPdfError::Invalid => damaged("it has no pages"),
         })?;
+    if forms::is_dynamic(&file) {
+        let what =
+            "a form that only Adobe's programs fill in (dynamic XFA): print it to a PDF there";
+        return Err(Unreadable::Unsupported { what: what.into() });
+    }
     let mut numbers = tree::present(&file);
     let absent = numbers.missing(file.pages().len());
     let count = file.pages().len() + absent.len();
@@ -86,6 +92,8 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         }));
         match read {
             Ok((words, comments, drawn)) => {
+                tally.on_page(Kind::HiddenText, drawn.hidden, number);
+                tally.on_page(Kind::UnknownGlyphs, drawn.unknown, number);
                 blank += usize::from(words.is_empty() && drawn.pictures);
                 let shows_more = drawn.shows_more(&words);
                 let seen = if shows_more && pictures.len() < limits.page_pictures as usize {
@@ -123,7 +131,7 @@ pub(crate) fn extract(bytes: &[u8], context: &Context<'_>) -> Result<Pages, Unre
         }
     }
     if says {
-        let attached = catch_unwind(AssertUnwindSafe(|| attachments::named(&file)));
+        let attached = catch_unwind(AssertUnwindSafe(|| attachments::of(&file, context)));
         append(&mut text, &attached.ok().flatten().unwrap_or_default());
         return Ok(Pages { text, count, pictures });
     }

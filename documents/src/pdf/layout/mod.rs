@@ -20,6 +20,8 @@ mod ruling;
 mod scripts;
 mod words;
 
+use std::collections::BTreeMap;
+
 use self::{
     aligned::Table,
     gutters::Patience,
@@ -42,12 +44,17 @@ const LINES_ABOVE: usize = 3;
 /// The text of a page. Letters that run in another direction come after the others.
 pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
     let mut text = String::new();
-    for turn in 0..4 {
-        let words = words(glyphs.iter().filter(|glyph| glyph.turn == turn));
+    let mut by_turn: BTreeMap<(bool, u16), Vec<&Glyph>> = BTreeMap::new();
+    for glyph in glyphs {
+        // What is slanted comes last: it lies over the other words.
+        by_turn.entry((glyph.turn % 900 != 0, glyph.turn)).or_default().push(glyph);
+    }
+    for ((is_slanted, turn), glyphs) in by_turn {
+        let words = words(glyphs.into_iter());
         if words.is_empty() {
             continue;
         }
-        let ruling = Ruling::of(rules, turn);
+        let ruling = if is_slanted { Ruling::default() } else { Ruling::of(rules, turn) };
         let words = ruled::tables(words, &ruling);
         // Tables that are drawn have numbers below these.
         let tables = ruling.level.len() + ruling.upright.len();

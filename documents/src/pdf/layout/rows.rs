@@ -5,6 +5,9 @@ use super::words::Word;
 /// A gap that separates cells and columns, in ems.
 const CELL_GAP: f64 = 1.2;
 
+/// So many single letters beside each other are one word or several.
+const SPACED: usize = 6;
+
 /// Words on one baseline, from left to right; never empty.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
@@ -75,8 +78,47 @@ pub(super) fn rows(mut words: Vec<Word>) -> Vec<Row> {
     }
     for row in &mut merged {
         row.words.sort_by(|a, b| a.x.0.total_cmp(&b.x.0));
+        if row.words.len() >= SPACED {
+            row.words = closed_up(std::mem::take(&mut row.words));
+        }
     }
     merged
+}
+
+/// Letters that stand apart from each other for emphasis are words: a row of single letters in even
+/// steps, with wider ones between words.
+fn closed_up(words: Vec<Word>) -> Vec<Word> {
+    let single = |word: &Word| {
+        word.letters == 1 && word.table.is_none() && word.text.chars().all(char::is_alphabetic)
+    };
+    let mut closed: Vec<Word> = Vec::with_capacity(words.len());
+    for run in words.chunk_by(|a, b| {
+        single(a) && single(b) && (a.size - b.size).abs() < 0.1 && b.x.0 - a.x.1 < 1.5 * a.size
+    }) {
+        let has_space = |a: &Word, b: &Word| a.space_after || b.space_before;
+        // Those that are typed with spaces between them are letters of a list.
+        let spaces = run.windows(2).filter(|pair| has_space(&pair[0], &pair[1])).count();
+        if run.len() < SPACED || spaces * 3 > run.len() {
+            closed.extend(run.iter().cloned());
+            continue;
+        }
+        let mut gaps: Vec<f64> = run.windows(2).map(|pair| pair[1].x.0 - pair[0].x.1).collect();
+        gaps.sort_by(f64::total_cmp);
+        let even = gaps.get(gaps.len() / 2).copied().unwrap_or(0.0);
+        // Steps of one line differ by the letters' own edges alone.
+        let within = 1.3 * even + 0.05 * run.first().map_or(0.0, |word| word.size);
+        for word in run.chunk_by(|a, b| b.x.0 - a.x.1 < within && !has_space(a, b)) {
+            let (Some(first), Some(last)) = (word.first(), word.last()) else { continue };
+            closed.push(Word {
+                text: word.iter().map(|letter| &*letter.text).collect(),
+                letters: word.len(),
+                x: (first.x.0, last.x.1),
+                space_after: true,
+                ..first.clone()
+            });
+        }
+    }
+    closed
 }
 
 /// Whether one of two rows is an index, an exponent or a note's mark of the other.

@@ -35,7 +35,7 @@ pub(super) struct Ruling {
 }
 
 impl Ruling {
-    pub(super) fn of(rules: &Rules, turn: u8) -> Self {
+    pub(super) fn of(rules: &Rules, turn: u16) -> Self {
         let (mut level, mut upright) = (Vec::new(), Vec::new());
         for (from, to) in rules.all() {
             let (a, b) = (frame(*from, turn), frame(*to, turn));
