@@ -259,7 +259,7 @@ pub fn services_with(config: &Config, providers: Providers) -> Result<Services> 
 }
 
 /// Reads documents in processes of this very program, so that a hostile file harms none but itself.
-fn reader(config: &Config) -> Result<Reader> {
+pub(crate) fn reader(config: &Config) -> Result<Reader> {
     let program =
         std::env::current_exe().context("finding this program, to read documents with it")?;
     let documents = &config.documents;

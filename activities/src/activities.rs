@@ -242,7 +242,7 @@ impl DocumentActivities {
         MarkPaused { job, paused }: MarkPaused,
     ) -> Result<(), ActivityError> {
         let mark = async {
-            let marked = self.services.guard.quota.hold_batch(&job, paused).await;
+            let marked = self.services.guard.quota.hold_batch(&job, workflow(&ctx), paused).await;
             marked.map_err(|error| Failure::transient(format!("a pause is not told yet: {error}")))
         };
         self.step(&ctx, STORE_DEADLINE, mark).await?;

@@ -8,7 +8,7 @@ use tracing::info;
 use crate::{
     dimension::{Change, PerLimit},
     error::Error,
-    holds::{BATCH, EVERY, Held, LIMITS, MODEL},
+    holds::{BATCH, EVERY, Held, HeldBatch, LIMITS, MODEL},
     key,
     quota::Quota,
     redis_store,
@@ -22,22 +22,23 @@ const QUICK: Duration = Duration::from_secs(30);
 
 impl Quota {
     /// Holds a run of a batch back, or lets it go on: no worker begins a call of it from [`EVERY`] and
-    /// a moment later on. `batch` names it, in words that no other run has. Without a Redis it is this process that does not.
+    /// a moment later on. `run` names it, in words that no other run has. Without a Redis it is this
+    /// process that does not.
     ///
     /// # Errors
     /// [`Error::Away`].
-    pub async fn hold_batch(&self, batch: &str, hold: bool) -> Result<(), Error> {
-        let since = seconds_since_1970();
+    pub async fn hold_batch(&self, run: &str, batch: &str, hold: bool) -> Result<(), Error> {
+        let held = HeldBatch { batch: batch.to_owned(), since: seconds_since_1970() };
+        let value = hold.then(|| held.to_string());
         {
-            let mut held = self.shared.holds.held.lock();
+            let mut all = self.shared.holds.held.lock();
             if hold {
-                held.batches.insert(batch.to_owned(), since);
+                all.batches.insert(run.to_owned(), held);
             } else {
-                held.batches.remove(batch);
+                all.batches.remove(run);
             }
         }
-        let since = hold.then(|| since.to_string());
-        self.write(&format!("{BATCH}{batch}"), since.as_deref()).await
+        self.write(&format!("{BATCH}{run}"), value.as_deref()).await
     }
 
     /// Closes a model's gate for the whole fleet until [`Self::resume`], whoever comes and goes: it
@@ -56,10 +57,10 @@ impl Quota {
         self.write(&format!("{MODEL}{model}"), None).await
     }
 
-    /// For how long a batch has been held, if this process knows it to be.
+    /// For how long a run of a batch has been held, if this process knows it to be.
     #[must_use]
-    pub fn batch_held_for(&self, batch: &str) -> Option<Duration> {
-        let since = *self.shared.holds.held.lock().batches.get(batch)?;
+    pub fn batch_held_for(&self, run: &str) -> Option<Duration> {
+        let since = self.shared.holds.held.lock().batches.get(run)?.since;
         Some(Duration::from_secs(seconds_since_1970().saturating_sub(since)))
     }
 

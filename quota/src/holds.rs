@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -22,12 +23,35 @@ pub(crate) const LIMITS: &str = "limits:";
 /// Everything that is held.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Batches by their workflow's id, and since when, in seconds since 1970.
-    pub batches: BTreeMap<String, u64>,
+    /// Runs of batches, by names that no other run has.
+    pub batches: BTreeMap<String, HeldBatch>,
     /// Models, with the reason that was given.
     pub models: BTreeMap<ModelId, String>,
     /// Models with limits that were set for some time, and until when, in seconds since 1970.
     pub limits: BTreeMap<ModelId, u64>,
+}
+
+/// A run of a batch that is held.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeldBatch {
+    /// The batch's id; another run may have the same.
+    pub batch: String,
+    /// Since when, in seconds since 1970.
+    pub since: u64,
+}
+
+/// As it is written: when, a space, and the id.
+impl fmt::Display for HeldBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.since, self.batch)
+    }
+}
+
+impl HeldBatch {
+    fn read(value: &str) -> Self {
+        let (since, batch) = value.split_once(' ').unwrap_or((value, ""));
+        Self { batch: batch.to_owned(), since: since.parse().unwrap_or_default() }
+    }
 }
 
 /// What this process knows to be held.
@@ -42,8 +66,8 @@ impl Held {
     pub(crate) fn read(fields: BTreeMap<String, String>) -> Self {
         let mut held = Self::default();
         for (name, reason) in fields {
-            if let Some(batch) = name.strip_prefix(BATCH) {
-                held.batches.insert(batch.to_owned(), reason.parse().unwrap_or_default());
+            if let Some(run) = name.strip_prefix(BATCH) {
+                held.batches.insert(run.to_owned(), HeldBatch::read(&reason));
             } else if let Some(Ok(model)) = name.strip_prefix(MODEL).map(str::parse) {
                 held.models.insert(model, reason);
             } else if let Some(Ok(model)) = name.strip_prefix(LIMITS).map(str::parse) {

@@ -37,29 +37,34 @@ async fn what_is_held_is_held_in_every_process_until_it_is_let_go() {
         let worker = worker.clone();
         async move { worker.keep_holds().await }
     });
-    operator.hold_batch("night", true).await.unwrap();
+    operator.hold_batch("night/1", "night", true).await.unwrap();
     operator.hold_model(&model, "holiday").await.unwrap();
     let began = tokio::time::Instant::now();
-    while worker.batch_held_for("night").is_none() {
+    while worker.batch_held_for("night/1").is_none() {
         assert!(began.elapsed() < Duration::from_secs(20), "the worker does not learn of it");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(worker.batch_held_for("day").is_none());
+    assert!(worker.batch_held_for("night/2").is_none());
     // The gate would open by itself after 6 s.
     tokio::time::sleep_until(began + Duration::from_secs(10)).await;
     let seen = operator.inspect(&model).await.unwrap();
     assert!(!seen.pause.is_zero() && seen.reason == "holiday", "{seen:?}");
     let held = operator.held().await.unwrap();
-    assert!(held.batches["night"] > 0 && held.models[&model] == "holiday", "{held:?}");
+    assert!(
+        held.batches["night/1"].since > 0
+            && held.batches["night/1"].batch == "night"
+            && held.models[&model] == "holiday",
+        "{held:?}"
+    );
     let mut connection = redis.connection();
     let ttl: i64 =
         redis::cmd("TTL").arg(format!("{prefix}:v1:holds")).query(&mut connection).unwrap();
     assert!(ttl > 86_400, "{ttl}");
 
-    operator.hold_batch("night", false).await.unwrap();
+    operator.hold_batch("night/1", "night", false).await.unwrap();
     operator.resume(&model).await.unwrap();
     assert!(operator.inspect(&model).await.unwrap().pause.is_zero());
-    while worker.batch_held_for("night").is_some() {
+    while worker.batch_held_for("night/1").is_some() {
         assert!(began.elapsed() < Duration::from_secs(60), "the worker does not learn of it");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

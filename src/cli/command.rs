@@ -15,7 +15,7 @@ use super::top;
 use super::{
     budget, config, dashboard, demo, doctor,
     exit::{self, Outcome},
-    follow, limits, pause, quota, run, serve, shell, status, why, workers,
+    extract, follow, limits, pause, quota, run, serve, shell, status, why, workers,
 };
 
 /// Runs documents through rate-limited LLM APIs on Temporal, at the full speed that the quota
@@ -64,6 +64,7 @@ enum Command {
     Resume(pause::ResumeArgs),
     Dashboard(dashboard::Args),
     Doctor(doctor::Args),
+    Extract(extract::Args),
     Config(config::Args),
     Simulator(serve::SimulatorArgs),
     Completions(shell::CompletionsArgs),
@@ -119,6 +120,7 @@ impl Cli {
             Command::Dashboard(args) => dashboard::run(args, config()?).await,
             // The one command that goes on when the configuration is at fault.
             Command::Doctor(args) => doctor::run(args, config()).await,
+            Command::Extract(args) => extract::run(args, &config()?).await,
             Command::Config(args) => config::run(args, &config()?),
             Command::Simulator(args) => serve::simulator(args).await,
             Command::Completions(args) => shell::completions(&args, Self::command()),

@@ -25,6 +25,7 @@ mod dashboard;
 mod demo;
 mod doctor;
 mod exit;
+mod extract;
 mod failed;
 mod figures;
 mod follow;

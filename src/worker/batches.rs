@@ -81,7 +81,9 @@ async fn counted(
     if of(Status::Running) > 0 {
         let held = quota.held().await?.batches;
         if !held.is_empty() {
-            paused = temporal.running().await?.iter().filter(|id| held.contains_key(*id)).count();
+            let running = temporal.running().await?;
+            let is_held = |id: &&String| held.values().any(|held| held.batch == **id);
+            paused = running.iter().filter(is_held).count();
         }
     }
     let paused = float(paused);
