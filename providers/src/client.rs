@@ -16,6 +16,7 @@ use crate::{
     embedding::{Embedded, EmbeddingRequest, Embeds},
     envelope::Envelope,
     error::{Charged, Error, Kind},
+    error_rule::ErrorRule,
     exchange::{Reply, Wire},
     key::Key,
     message::Redactor,
@@ -53,21 +54,21 @@ pub(crate) struct ReplyReader {
     dialect: Dialect,
     classifier: Classifier,
     pub(crate) key: Key,
-    retry_codes: Vec<String>,
+    errors: Vec<ErrorRule>,
     is_official: bool,
     request_timeout: Duration,
 }
 
 impl ReplyReader {
     pub(crate) fn new(setup: &Setup<'_>, protocol: &'static Protocol) -> Arc<Self> {
-        let Settings { base_url, retry_codes, request_timeout, .. } = setup.settings;
+        let Settings { base_url, errors, request_timeout, .. } = setup.settings;
         Arc::new(Self {
             protocol,
             name: setup.name.to_owned(),
             dialect: Dialect::of(setup.settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
-            retry_codes: retry_codes.clone(),
+            errors: errors.clone(),
             is_official: setup.settings.vendor.is_official(base_url),
             request_timeout: *request_timeout,
         })
@@ -99,7 +100,7 @@ impl ReplyReader {
     }
 
     pub(crate) fn context<'a>(&'a self, redactor: Redactor<'a>, observed: Observed) -> Context<'a> {
-        Context::new(&self.name, &self.classifier, &self.retry_codes, redactor, observed)
+        Context::new(&self.name, &self.classifier, &self.errors, redactor, observed)
     }
 
     /// What the reply to a call means.

@@ -58,6 +58,7 @@ pub mod call;
 pub mod dialect;
 pub mod embedding;
 pub mod error;
+pub mod error_rule;
 pub mod key;
 pub mod observed;
 pub mod overheard;

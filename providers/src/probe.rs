@@ -72,8 +72,8 @@ pub async fn models(name: &str, settings: &Settings) -> Result<Probed, ProbeErro
     }
     let redactor = Redactor::of_key(&setup.key);
     let observed = Observed::default();
-    let codes = &settings.retry_codes;
-    let context = Context::new(setup.name, &setup.classifier, codes, redactor, observed);
+    let errors = &settings.errors;
+    let context = Context::new(setup.name, &setup.classifier, errors, redactor, observed);
     let error = context.refused(&reply);
     match (reply.status, error.kind) {
         // Compatible servers need not have a list.

@@ -6,6 +6,7 @@ use crate::{
     classify::{self, Classifier},
     envelope::Envelope,
     error::{Charged, Error, Kind},
+    error_rule::ErrorRule,
     exchange::{Cut, Reply},
     message::Redactor,
     observed::Observed,
@@ -19,21 +20,21 @@ pub(crate) struct Context<'a> {
     classifier: &'a Classifier,
     redactor: Redactor<'a>,
     pub(crate) observed: Observed,
-    /// Codes that stand for a passing fault at this endpoint.
-    retry_codes: &'a [String],
+    /// What the user knows of it.
+    errors: &'a [ErrorRule],
 }
 
 impl<'a> Context<'a> {
     pub(crate) fn new(
         provider: &'a str,
         classifier: &'a Classifier,
-        retry_codes: &'a [String],
+        errors: &'a [ErrorRule],
         redactor: Redactor<'a>,
         mut observed: Observed,
     ) -> Self {
         // The only text among what was observed.
         observed.request_id = observed.request_id.map(|id| redactor.clean(&id));
-        Self { provider, classifier, redactor, observed, retry_codes }
+        Self { provider, classifier, redactor, observed, errors }
     }
 
     /// From a reply whose status is no success. A body that is cut, unreadable or missing leaves
@@ -92,10 +93,10 @@ impl<'a> Context<'a> {
     fn classified(self, reply: &Reply, status: u16, envelope: &Envelope) -> Error {
         let hint = wait_hint::read(&reply.headers, envelope, wait_hint::clock(&reply.headers));
         let by_type = || self.classifier.by_type(status, envelope);
-        let rule = rules::find(status, envelope, hint);
-        let kind = if self.is_configured_to_retry(status, envelope) {
-            Kind::Transient
-        } else if let Some((kind, _)) = rule {
+        let own = self.errors.iter().find(|rule| rule.fits(status, envelope));
+        let own = own.map(|rule| (rule.is.kind, rule.is.span));
+        let rule = own.or_else(|| rules::find(status, envelope, hint));
+        let kind = if let Some((kind, _)) = rule {
             kind
         } else {
             self.classifier.by_code(status, envelope).unwrap_or_else(|| {
@@ -120,12 +121,6 @@ impl<'a> Context<'a> {
         let text = format!("status {status}{name}{said}");
         let error = self.error(reply, kind, &text, retry_after, charged(kind, status));
         Error { span, ..error }
-    }
-
-    fn is_configured_to_retry(&self, status: u16, envelope: &Envelope) -> bool {
-        let configured = |code: &str| self.retry_codes.iter().any(|known| known == code);
-        configured(&status.to_string())
-            || envelope.codes.iter().chain(&envelope.types).any(|code| configured(code))
     }
 
     fn error(

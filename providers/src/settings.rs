@@ -8,6 +8,7 @@ use url::Url;
 use crate::{
     classify::Classifier,
     endpoint,
+    error_rule::ErrorRule,
     key::{Key, KeySource},
     secret::Secret,
     vendor::{Api, OutputCap, Vendor},
@@ -54,9 +55,8 @@ pub struct Settings {
     pub region: Option<String>,
     /// Sent with each request, beside the key.
     pub headers: HeaderMap,
-    /// Error codes, types or statuses (`"engine_busy"`, `"418"`) that stand for a passing fault at
-    /// this endpoint, whatever they mean elsewhere.
-    pub retry_codes: Vec<String>,
+    /// What refusals of this endpoint mean, whatever they mean elsewhere: the first row that fits.
+    pub errors: Vec<ErrorRule>,
 }
 
 impl Settings {
@@ -73,7 +73,7 @@ impl Settings {
             api: Api::default(),
             region: None,
             headers: HeaderMap::new(),
-            retry_codes: Vec::new(),
+            errors: Vec::new(),
         }
     }
 
@@ -115,7 +115,7 @@ impl fmt::Debug for Settings {
             .field("api", &self.api)
             .field("region", &self.region)
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
-            .field("retry_codes", &self.retry_codes)
+            .field("errors", &self.errors)
             .finish()
     }
 }

@@ -17,6 +17,7 @@
 mod build;
 mod check;
 pub mod documents;
+pub mod error_row;
 pub mod fault;
 mod fingerprint;
 pub mod group;

@@ -8,7 +8,7 @@ use tidegate_providers::{
     Api, ApplicationDefault, Dialect, KeySource, OutputCap, Secret, Settings, Vendor,
 };
 
-use super::{mask, pool::Member, span::Span};
+use super::{error_row::ErrorRow, mask, pool::Member, span::Span};
 
 /// One provider. A section named after a vendor needs nothing; any other needs `kind` and
 /// `base-url`.
@@ -50,10 +50,11 @@ pub struct Provider {
     /// Sent with each request, by their names: `{ "OpenAI-Organization" = "org-1" }`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// Error codes, types or statuses that stand for a passing fault at this endpoint:
-    /// `["engine_busy", "418"]`.
+    /// What its refusals mean, as `[[providers.<name>.errors]]`: `code`, `status` or `contains`, `is`
+    /// (a failure type), `span` (of a limit: minute, hours, day, month or credit). They win over
+    /// what is known of all vendors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub retry_codes: Vec<String>,
+    pub errors: Vec<ErrorRow>,
     /// Several keys, accounts, regions or endpoints behind this one name, each with its own limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pool: Vec<Member>,
@@ -261,7 +262,12 @@ impl Provider {
             headers: self
                 .header_map()
                 .map_err(|(header, why)| fault(format!("headers.{header} {why}")))?,
-            retry_codes: self.retry_codes.clone(),
+            errors: self
+                .errors
+                .iter()
+                .enumerate()
+                .map(|(at, row)| row.rule().map_err(|why| fault(format!("errors[{at}]: {why}"))))
+                .collect::<Result<_, _>>()?,
             ..Settings::new(vendor, base_url).request_timeout(*self.timeout())
         })
     }

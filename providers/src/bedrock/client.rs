@@ -35,6 +35,7 @@ use crate::{
     dialect::Dialect,
     endpoint,
     error::{Error, Kind},
+    error_rule::ErrorRule,
     exchange::{self, Fault},
     key::Key,
     message::Redactor,
@@ -57,7 +58,7 @@ pub(super) struct Client {
     dialect: Dialect,
     classifier: Classifier,
     key: Key,
-    retry_codes: Vec<String>,
+    errors: Vec<ErrorRule>,
     request_timeout: Duration,
     http: http::Client,
     /// Made at the first call, because looking for credentials takes a runtime, and with each
@@ -76,7 +77,7 @@ impl Client {
             dialect: Dialect::of(settings),
             classifier: setup.classifier.clone(),
             key: setup.key.clone(),
-            retry_codes: settings.retry_codes.clone(),
+            errors: settings.errors.clone(),
             request_timeout: settings.request_timeout,
             http: http::Client::new(exchange::client(setup, &endpoint)?),
             sdk: Mutex::default(),
@@ -145,8 +146,8 @@ impl Client {
     /// No header states limits.
     fn context<'a>(&'a self, request: &Request<'a>) -> Context<'a> {
         let redactor = Redactor::new(&self.key, request);
-        let (classifier, retry_codes) = (&self.classifier, &self.retry_codes);
-        Context::new(&self.name, classifier, retry_codes, redactor, Observed::default())
+        let (classifier, errors) = (&self.classifier, &self.errors);
+        Context::new(&self.name, classifier, errors, redactor, Observed::default())
     }
 
     /// A fault of the connection, or of the search for credentials.

@@ -1,0 +1,58 @@
+//! What a provider's refusals mean, in the user's words.
+
+use serde::{Deserialize, Serialize};
+use tidegate_providers::error_rule::{ErrorRule, Meaning};
+
+/// One row.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ErrorRow {
+    /// A code or type of the reply's body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The status of the reply.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// A part of its message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// The failure type.
+    pub is: String,
+    /// Of a limit, how long it lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub span: Option<String>,
+}
+
+impl ErrorRow {
+    /// The row as providers take it.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with it.
+    pub(super) fn rule(&self) -> Result<ErrorRule, String> {
+        let Self { code, status, contains, is, span } = self;
+        if code.is_none() && status.is_none() && contains.is_none() {
+            return Err("it needs a code, a status or a part of the message (contains)".to_owned());
+        }
+        let is = Meaning::named(is, span.as_deref())?;
+        Ok(ErrorRule { code: code.clone(), status: *status, contains: contains.clone(), is })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_means_nothing_is_refused() {
+        let row = |text: &str| toml::from_str::<ErrorRow>(text).unwrap().rule();
+        assert!(row("status = 418\nis = \"Transient\"").is_ok());
+        for (text, why) in [
+            ("is = \"Transient\"", "needs a code, a status"),
+            ("code = \"x\"", "none of RateLimited"),
+            ("code = \"x\"\nis = \"TooLarge\"\nspan = \"day\"", "about limits"),
+        ] {
+            assert!(row(text).unwrap_err().contains(why), "{text}");
+        }
+        assert!(toml::from_str::<ErrorRow>("kode = \"x\"").is_err());
+    }
+}
