@@ -134,9 +134,9 @@ impl Rig {
         let came =
             self.guard.call(&self.attempt, &self.provider, &request, &call, &call_budget).await;
         // The settlement goes on beside the answer.
-        self.guard.settling.close();
-        self.guard.settling.wait().await;
-        self.guard.settling.reopen();
+        while !self.guard.settling.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         came
     }
 

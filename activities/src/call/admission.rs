@@ -106,8 +106,15 @@ impl Sent<'_> {
             Kind::Unauthorized => {
                 guard.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
             }
-            Kind::UnknownModel | Kind::Unsupported => {
+            Kind::UnknownModel | Kind::Unsupported | Kind::InvalidRequest => {
                 guard.unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
+            }
+            Kind::OutputCapTooLarge => {
+                let asked = u32::try_from(request.max_output_tokens).unwrap_or(u32::MAX);
+                match guard.learned_caps.lower(&request.model, asked, &error.message) {
+                    Some(cap) => Failure::bound_too_large(&error.message, cap),
+                    None => Failure::from_provider(error, &attempt.counts()),
+                }
             }
             Kind::QuotaExhausted => {
                 match guard.accounts.refused(&request.model, error, Instant::now()) {

@@ -45,6 +45,7 @@ impl Caller<'_> {
         let (model, provider) = self.choose(attempt, job, route).await?;
         let bounds = provider.bounds(model.model());
         let (room, input) = (question.room(bounds.output_tokens), question.input_tokens_of(model));
+        let room = self.guard.learned_caps.of(model).map_or(room, |cap| room.min(cap));
         if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
             return Err(Failure::exceeds_context(model, input, context));
         }

@@ -19,6 +19,7 @@ use crate::{
     call::cuts::Cuts,
     call::health::Health,
     call::keys::{KeyNow, Keys},
+    call::learned_caps::LearnedCaps,
     call::unknown_models::UnknownModels,
     call::unwritten::Unwritten,
     call::waiting::{WaitSlot, WaitingRoom},
@@ -41,6 +42,8 @@ pub struct Guard {
     pub accounts: Arc<Accounts>,
     /// Models that their provider does not know.
     pub unknown_models: Arc<UnknownModels>,
+    /// Bounds on the answer that models have refused as too large.
+    pub learned_caps: Arc<LearnedCaps>,
     /// How many attempts may wait in a slot.
     pub waiting: Arc<WaitingRoom>,
     /// Learns how long calls take and what they use.
@@ -66,6 +69,7 @@ impl Guard {
             keys: Arc::default(),
             accounts: Arc::default(),
             unknown_models: Arc::default(),
+            learned_caps: Arc::default(),
             waiting: Arc::default(),
             call_stats: Arc::default(),
             cuts: Arc::default(),

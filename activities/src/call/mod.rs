@@ -30,6 +30,7 @@ pub(crate) mod evidence;
 pub mod guard;
 pub mod health;
 pub mod keys;
+pub mod learned_caps;
 pub(crate) mod output_cap;
 pub mod prompt;
 pub mod recent;

@@ -1,5 +1,8 @@
 //! Models that their provider does not know, or that do not take what a batch asks of them.
 //!
+//! What is no request that can be answered may be about one document; where the first ones are refused
+//! in the same words before anything is answered, it is about what all of them share.
+//!
 //! Every document of a batch is asked about under the same name, so that who is told a few times that
 //! there is no such model need not ask for each of the others. It is remembered for each run of a
 //! batch alone: who has corrected something and runs it again is not answered with what an earlier
@@ -13,6 +16,7 @@ use std::{
 use parking_lot::Mutex;
 use tidegate_providers::{Error, Kind};
 use tidegate_types::ModelId;
+use tidegate_workflows::contract::FailureType;
 use tracing::warn;
 
 use crate::failure::{Failure, UNKNOWN_MODEL, UNKNOWN_MODEL_ANSWERS};
@@ -49,7 +53,7 @@ struct Unknown {
 
 fn failure(kind: Option<Kind>, model: &ModelId, words: &str) -> Failure {
     match kind {
-        Some(Kind::Unsupported) => Failure::unsupported(model, words),
+        Some(Kind::Unsupported | Kind::InvalidRequest) => Failure::unsupported(model, words),
         _ => Failure::unknown_model(model, words),
     }
 }
@@ -85,6 +89,10 @@ impl UnknownModels {
                 state.unknown.clear();
             }
             let unknown = state.unknown.entry((model.clone(), run.to_owned())).or_default();
+            let may_be_the_document = error.kind == Kind::InvalidRequest;
+            if may_be_the_document && said(&unknown.words) != said(&error.message) {
+                unknown.answers = 0;
+            }
             unknown.answers += 1;
             unknown.words.clone_from(&error.message);
             unknown.kind = Some(error.kind);
@@ -98,7 +106,10 @@ impl UnknownModels {
                 unknown.until = Some(now + UNKNOWN_MODEL);
             }
         }
-        failure(Some(error.kind), model, &error.message)
+        match error.kind {
+            Kind::InvalidRequest => Failure::never(FailureType::InvalidRequest, &error.message),
+            kind => failure(Some(kind), model, &error.message),
+        }
     }
 
     /// The model has answered.
@@ -109,11 +120,15 @@ impl UnknownModels {
     }
 }
 
+/// The words of a refusal without the name of its call.
+fn said(message: &str) -> &str {
+    message.split_once(": ").map_or(message, |(_, said)| said)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
 mod tests {
     use tidegate_providers::Charged;
-    use tidegate_workflows::contract::FailureType;
 
     use super::*;
 
@@ -146,6 +161,26 @@ mod tests {
         models.check(&"a:c".parse().unwrap(), "run", start).unwrap();
         models.check(&model, "run", start + UNKNOWN_MODEL).unwrap();
         models.answered(&model, start);
+        models.check(&model, "run", start).unwrap();
+    }
+
+    #[test]
+    fn refusals_in_the_same_words_before_any_answer_are_about_all_documents() {
+        let (models, model): (_, ModelId) = (UnknownModels::default(), "a:b".parse().unwrap());
+        let start = Instant::now();
+        let refused = |call: u32, words: &str| {
+            let message = format!("a (call {call}): {words}");
+            let error = Error { kind: Kind::InvalidRequest, message, ..error() };
+            let failure = models.refused(&model, "run", &error, start);
+            assert!(!failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
+        };
+        (0..9).for_each(|call| refused(call, &format!("status 400: image {call} is broken")));
+        models.check(&model, "run", start).unwrap();
+        (0..UNKNOWN_MODEL_ANSWERS).for_each(|call| refused(call, "status 400: no field seed"));
+        let behind = models.check(&model, "run", start).unwrap_err();
+        assert!(behind.message.contains("no field seed") && behind.model_is_gone(), "{behind}");
+        models.answered(&model, start);
+        (0..9).for_each(|call| refused(call, "status 400: no field seed"));
         models.check(&model, "run", start).unwrap();
     }
 

@@ -204,11 +204,12 @@ pub(crate) async fn answer(
         .answering(shard.asks, version)
         .with_spend(calls + before.discarded.spend + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
-    let room = question.room(cap);
+    let learned = services.guard.learned_caps.of(model);
+    let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
         cuts.answered(template, job.max_output_tokens, result.is_cut());
     }
-    let has_more = question.raised_room(cap) > room;
+    let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, shard, &result, room, has_more).await {
         let raised = u64::from(attempt.state().raises > before.raises);
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };

@@ -6,7 +6,7 @@ use tidegate_providers::{self as providers, Kind};
 use tidegate_types::ModelId;
 use tidegate_workflows::contract::{CallCounts, FailureType, WaitsFor};
 
-use super::{Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry};
+use super::{AT_ONCE, Concerns, Failure, KEY_ELSEWHERE, KEY_REFUSED, MAX_FAULTS, Retry};
 
 impl Failure {
     /// A provider call failed. `counts` has it already.
@@ -23,6 +23,13 @@ impl Failure {
         let so_far = if error.kind == Kind::RateLimited { counts.rate_limited } else { faults };
         let (before, at_least) = (so_far.saturating_sub(1), error.retry_after.unwrap_or_default());
         Self::new(kind, &error.message, Retry::ByFaults { before, at_least })
+    }
+
+    /// The bound on the answer was more than the model takes; the next call has this one.
+    #[must_use]
+    pub fn bound_too_large(words: &str, cap: u32) -> Self {
+        let message = format!("{words}; it is asked again with {cap}");
+        Self::new(FailureType::InvalidRequest, message, Retry::After(AT_ONCE))
     }
 
     /// A step of a provider's batch failed. Whatever it is, it may pass: how often it is tried is

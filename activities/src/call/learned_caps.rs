@@ -1,0 +1,67 @@
+//! Bounds on the answer that a model has refused as too large: what it takes is learned, for nobody
+//! else says it.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+use tidegate_types::ModelId;
+use tracing::warn;
+
+/// Some APIs take no less.
+const LEAST: u32 = 16;
+
+/// What this worker's calls have been told of models.
+#[derive(Debug, Default)]
+pub struct LearnedCaps(Mutex<HashMap<ModelId, u32>>);
+
+impl LearnedCaps {
+    /// The most that a model takes, as far as it has said.
+    pub(crate) fn of(&self, model: &ModelId) -> Option<u32> {
+        self.0.lock().get(model).copied()
+    }
+
+    /// A bound was too large, in these words: the next call has a smaller one. `None` where there is
+    /// none.
+    pub(crate) fn lower(&self, model: &ModelId, asked: u32, words: &str) -> Option<u32> {
+        let mut caps = self.0.lock();
+        let known = caps.get(model).copied();
+        if let Some(known) = known.filter(|known| *known < asked) {
+            // Another call has found out meanwhile.
+            return Some(known);
+        }
+        // The words say it at first; where that is too much too, they mean something else.
+        let said = if known.is_none() { stated(words, asked) } else { None };
+        let cap = said.unwrap_or(asked / 2);
+        if cap < LEAST {
+            return None;
+        }
+        warn!(%model, asked, cap, "the model takes no such bound on its output; from now on its calls have this one");
+        caps.insert(model.clone(), cap);
+        Some(cap)
+    }
+}
+
+/// The largest number in a message that is smaller than what was asked for.
+fn stated(words: &str, asked: u32) -> Option<u32> {
+    let digits = words.split(|c: char| !c.is_ascii_digit());
+    digits.filter_map(|number| number.parse().ok()).filter(|it| (LEAST..asked).contains(it)).max()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_lowered_to_what_is_said_and_then_by_halves() {
+        let (caps, model): (_, ModelId) = (LearnedCaps::default(), "a:b".parse().unwrap());
+        assert_eq!(caps.of(&model), None);
+        let words = "status 400: max_tokens is too large: 16384. This model supports at most 4096 completion tokens";
+        assert_eq!(caps.lower(&model, 16_384, words), Some(4_096));
+        assert_eq!(caps.lower(&model, 16_384, words), Some(4_096), "asked before it was known");
+        assert_eq!(caps.lower(&model, 4_096, "(4096 > 4000 - 90)"), Some(2_048));
+        assert_eq!(caps.of(&model), Some(2_048));
+        let other: ModelId = "a:c".parse().unwrap();
+        assert_eq!((caps.lower(&other, 20, "no"), caps.of(&other)), (None, None));
+    }
+}
