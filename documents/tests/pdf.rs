@@ -4,7 +4,7 @@
 mod common;
 
 use common::{pdf, pdf_of};
-use tidegate_documents::{DRAWS_PAGES, Extracted, Limits, Unreadable, extract};
+use tidegate_documents::{DRAWS_PAGES, Extracted, Limits, Unreadable, extract, left_out};
 
 fn read(bytes: &[u8]) -> Result<Extracted, Unreadable> {
     extract(bytes, "a.pdf", &Limits::default())
@@ -35,6 +35,59 @@ fn stream(entries: &str, content: &str) -> String {
 }
 
 const PICTURE: &str = "<< /Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1 >>\nstream\nx\nendstream";
+
+/// What nobody sees may be meant for a model alone.
+#[test]
+fn letters_that_nobody_sees_are_left_out_and_counted() {
+    let line = |y: u32, text: &str| format!("BT /F1 12 Tf 72 {y} Td ({text}) Tj ET\n");
+    let content = [
+        line(700, "seen"),
+        format!("1 g {} 0 g", line(680, "white")),
+        format!(
+            "0 0 1 rg 60 650 300 20 re f {} 1 g {} 0 g",
+            line(655, "blue"),
+            "BT /F1 12 Tf 200 656 Td (clear) Tj ET"
+        ),
+        format!("{} 0 g 60 625 300 20 re f", line(630, "black bar")),
+        format!("q 0 0 5 5 re W n {} Q", line(600, "clipped")),
+        // Its ground is drawn below it, letter by letter.
+        format!("1 g {} 0 g {}", line(520, "halo"), line(520, "halo")),
+        format!("BT 3 Tr /F1 12 Tf 72 580 Td (unpainted) Tj ET BT 0 Tr ET {}", line(560, "end")),
+        "BT /F1 0.5 Tf 72 540 Td (tiny) Tj ET".to_owned(),
+    ]
+    .join("\n");
+    let read = read(&page(&content, "", &[PICTURE])).unwrap();
+    assert_eq!(read.text.split_whitespace().collect::<Vec<_>>(), ["seen", "clear", "end", "halo"]);
+    let hidden = "white blue black bar clipped unpainted tiny".replace(' ', "").len();
+    assert_eq!(read.left_out.count(left_out::Kind::HiddenText), hidden as u64);
+    // A scan's words are drawn in no colour over its picture.
+    let scan = "/I Do BT 3 Tr /F1 12 Tf 72 700 Td (what the scan says) Tj ET";
+    assert_eq!(text(&page(scan, "", &[PICTURE])), "what the scan says");
+}
+
+#[test]
+fn slanted_and_letterspaced_words_are_read_by_themselves() {
+    let lines: String = (0..6)
+        .map(|at| format!("BT /F1 12 Tf 72 {} Td (line {at} of the page) Tj ET\n", 700 - 20 * at))
+        .collect();
+    let content = format!(
+        "{lines} BT /F1 60 Tf 0.8 0.6 -0.6 0.8 80 600 Tm (DRAFT) Tj ET \
+         BT /F1 12 Tf 6 Tc 72 500 Td (SUMMARY) Tj ET BT 0 Tc /F1 12 Tf 72 480 Td (a b c d e f g) Tj ET"
+    );
+    let expected: String = (0..6).map(|at| format!("line {at} of the page\n")).collect();
+    let read = text(&page(&content, "", &[PICTURE]));
+    assert!(read.starts_with(&expected), "{read}");
+    assert!(read.contains("\n\nSUMMARY\na b c d e f g"), "{read}");
+    assert!(read.ends_with("\n\nDRAFT"), "{read}");
+}
+
+#[test]
+fn a_form_that_is_made_when_it_is_opened_is_refused_by_name() {
+    let whole = String::from_utf8(pdf(&["Please wait..."])).unwrap();
+    let dynamic = "/Pages 2 0 R /NeedsRendering true /AcroForm << /XFA [] >> >>";
+    let refused = read(whole.replacen("/Pages 2 0 R >>", dynamic, 1).as_bytes()).unwrap_err();
+    assert!(refused.to_string().contains("dynamic XFA"), "{refused}");
+}
 
 #[test]
 fn a_wrong_table_of_contents_is_made_anew() {

@@ -15,7 +15,7 @@ use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
     InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, SoftMask,
     font::{Glyph as Drawn, GlyphRun},
-    hayro_cmap::{BfString, CMap, WritingMode},
+    hayro_cmap::{BfString, CMap, CidFamily, WritingMode, load_embedded},
     hayro_syntax::{
         object::{Array, Dict, Name, Stream, String as PdfString},
         page::Page,
@@ -122,6 +122,7 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
         codes: codes(page),
         fonts: fonts(page),
         tables: None,
+        collection: None,
         replaced: Vec::new(),
         drawn: HashMap::new(),
         sight: Sight::default(),
@@ -198,6 +199,28 @@ fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
     tables.collect()
 }
 
+/// The meanings of a collection's numbers (ISO 32000-1, 9.10.2): of the first font whose codes are such
+/// numbers and which has no table of its own.
+fn collection(fonts: &Dict<'_>) -> Option<CMap> {
+    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
+    let family = fonts.filter(|font| !font.contains_key("ToUnicode")).find_map(|font| {
+        let encoding = font.get::<Name<'_>>("Encoding")?;
+        let info = font
+            .get::<Array<'_>>("DescendantFonts")?
+            .iter::<Dict<'_>>()
+            .next()?
+            .get::<Dict<'_>>("CIDSystemInfo")?;
+        let text = |name: &str| Some(info.get::<PdfString<'_>>(name)?.as_bytes().to_vec());
+        let family = CidFamily::from_registry_ordering(&text("Registry")?, &text("Ordering")?);
+        encoding.as_str().starts_with("Identity").then_some(family)
+    })?;
+    let table = load_embedded(family.ucs2_cmap()?)?;
+    CMap::parse(table, load_embedded)
+}
+
+/// Where a letter was drawn, and which of the page's it is.
+type Placed = ((f64, f64), usize);
+
 /// Collects letters while the page is drawn.
 struct Pen<'a> {
     page: Letters,
@@ -207,11 +230,14 @@ struct Pen<'a> {
     /// The page's, for those whose tables are looked for once a letter has no meaning.
     fonts: Option<Dict<'a>>,
     tables: Option<Vec<CMap>>,
+    /// What the numbers of a collection of letters mean, where a font of the page has one and no
+    /// table of its own.
+    collection: Option<Option<CMap>>,
     /// Open pieces of marked content: the words that they stand for, and the first letter.
     replaced: Vec<Option<(String, usize)>>,
-    /// Where each letter was drawn, to tell one that is drawn again for its weight: by the letter,
-    /// its direction, and the band of the page.
-    drawn: HashMap<(u64, u16, i64), Vec<(f64, f64)>>,
+    /// Where each letter was drawn, and which it was, to tell one that is drawn again for its weight:
+    /// by the letter, its direction, and the band of the page.
+    drawn: HashMap<(u64, u16, i64), Vec<Placed>>,
     /// What is seen of what was drawn.
     sight: Sight,
 }
@@ -280,6 +306,14 @@ impl Pen<'_> {
             let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
             return Some(text.into_owned());
         }
+        let fonts = self.fonts.as_ref();
+        let collection = self.collection.get_or_insert_with(|| fonts.and_then(collection));
+        if let Some(letters) = collection.as_ref().and_then(|it| it.lookup_bf_string(code)) {
+            return Some(match letters {
+                BfString::Char(letter) => String::from(letter),
+                BfString::String(letters) => letters,
+            });
+        }
         // Letters that are drawn as pictures are mostly numbered as in ASCII.
         let ascii = u8::try_from(code).ok().filter(u8::is_ascii_graphic)?;
         matches!(glyph, Drawn::Type3(_)).then(|| char::from(ascii).to_string())
@@ -331,30 +365,35 @@ impl Pen<'_> {
         let turn = if vertical { 900 } else { turn(at * Point::new(EM, 0.0) - start) };
         let length = if vertical { size } else { along.hypot() };
         let (x, y) = frame(start, turn);
-        if !text.trim().is_empty() && self.is_drawn_again(&text, turn, (x, y), 0.12 * size) {
+        let middle = start + (along + (at * Point::new(0.0, 0.6 * EM) - start)) * 0.5;
+        if !text.trim().is_empty()
+            && let Some(first) = self.drawn_before(&text, turn, (x, y), 0.12 * size)
+        {
+            // The last one is on top.
+            self.sight.again(first, middle, size, paint, is_painted);
             return;
         }
         self.page.glyphs.push(Glyph { text, x: (x, x + length), y, size, turn });
-        let middle = start + (along + (at * Point::new(0.0, 0.6 * EM) - start)) * 0.5;
         self.sight.letter(middle, size, paint, is_painted);
     }
 
-    /// Whether the same letter stands there already; if not, it does from now on.
-    fn is_drawn_again(&mut self, text: &str, turn: u16, at: (f64, f64), near: f64) -> bool {
+    /// The same letter, if it stands there already, by its place among the letters; if not, it does
+    /// from now on.
+    fn drawn_before(&mut self, text: &str, turn: u16, at: (f64, f64), near: f64) -> Option<usize> {
         #[expect(clippy::cast_possible_truncation, reason = "a page is some hundreds of points")]
         let band = |y: f64| (y / BAND).floor() as i64;
         let letter = identity(text);
         // Of letters that are larger than a page's, three bands are enough.
         let (first, last) = (band(at.1 - near), band(at.1 + near));
-        let again = (first..=last).take(3).any(|band| {
-            self.drawn.get(&(letter, turn, band)).is_some_and(|places| {
-                // Pages repeat a letter soon after, or layer by layer: the last few are looked at.
-                let mut last = places.iter().rev().take(400);
-                last.any(|(x, y)| (x - at.0).abs() < near && (y - at.1).abs() < near)
-            })
+        let again = (first..=last).take(3).find_map(|band| {
+            // Pages repeat a letter soon after, or layer by layer: the last few are looked at.
+            let mut last = self.drawn.get(&(letter, turn, band))?.iter().rev().take(400);
+            let near = |(x, y): (f64, f64)| (x - at.0).abs() < near && (y - at.1).abs() < near;
+            last.find(|(place, _)| near(*place)).map(|(_, number)| *number)
         });
-        if !again {
-            self.drawn.entry((letter, turn, band(at.1))).or_default().push(at);
+        if again.is_none() {
+            let place = (at, self.page.glyphs.len());
+            self.drawn.entry((letter, turn, band(at.1))).or_default().push(place);
         }
         again
     }

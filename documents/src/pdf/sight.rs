@@ -66,6 +66,22 @@ impl Sight {
         self.letters.push(Letter { middle, is_painted, is_clear, below: self.areas.len() });
     }
 
+    /// The same letter is drawn again at its place.
+    pub(super) fn again(
+        &mut self,
+        number: usize,
+        middle: Point,
+        size: f64,
+        colour: Option<[u8; 3]>,
+        is_painted: bool,
+    ) {
+        self.letter(middle, size, colour, is_painted);
+        let last = self.letters.pop();
+        if let (Some(letter), Some(last)) = (self.letters.get_mut(number), last) {
+            *letter = last;
+        }
+    }
+
     /// The letters from this one on are replaced by others.
     pub(super) fn truncate(&mut self, length: usize) {
         self.letters.truncate(length);

@@ -3,6 +3,7 @@
 //! * [`words`]: letters that touch make words; [`rows`]: words on one baseline make rows
 //! * [`ruling`], [`grids`], [`ruled`]: lines that are drawn make cells, and these make tables
 //! * [`gutters`], [`blocks`], [`groups`], [`aligned`]: cells below each other make tables, too
+//! * [`upright`]: letters below each other that are read downwards
 //! * [`columns`]: other rows that leave the same gutter free make columns of text
 //! * [`lines`], [`scripts`], [`bidi`]: what the words of a row say, one after the other
 
@@ -18,6 +19,7 @@ mod rows;
 mod ruled;
 mod ruling;
 mod scripts;
+mod upright;
 mod words;
 
 use std::collections::BTreeMap;
@@ -50,7 +52,12 @@ pub(super) fn text(glyphs: &[Glyph], rules: &Rules) -> String {
         by_turn.entry((glyph.turn % 900 != 0, glyph.turn)).or_default().push(glyph);
     }
     for ((is_slanted, turn), glyphs) in by_turn {
-        let words = words(glyphs.into_iter());
+        let upright = if turn == 0 { upright::turned(&glyphs) } else { None };
+        let turn = if upright.is_some() { 900 } else { turn };
+        let words = match &upright {
+            Some(upright) => words(upright.iter()),
+            None => words(glyphs.into_iter()),
+        };
         if words.is_empty() {
             continue;
         }

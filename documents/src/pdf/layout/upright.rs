@@ -1,0 +1,59 @@
+//! Columns of letters that stand below each other, each set by itself: text that is read downwards,
+//! from the right, though nothing but the places says so.
+
+use super::super::glyphs::Glyph;
+
+/// Letters that are looked at, and of how many.
+const SAMPLE: usize = 200;
+const MOST: usize = 20_000;
+
+/// The letters in the frame of what is read downwards, if they are read so.
+pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
+    let letters: Vec<&Glyph> =
+        glyphs.iter().filter(|glyph| !glyph.text.trim().is_empty()).copied().collect();
+    let ideographs = letters.iter().filter(|glyph| glyph.text.chars().all(is_ideograph)).count();
+    if !(8..=MOST).contains(&letters.len()) || ideographs * 10 < letters.len() * 8 {
+        return None;
+    }
+    let (mut below, mut beside) = (Vec::new(), Vec::new());
+    let sample: Vec<&&Glyph> = letters.iter().step_by(letters.len().div_ceil(SAMPLE)).collect();
+    for letter in &sample {
+        let near = |one: f64, other: f64| (one - other).abs() < 0.3 * letter.size;
+        let steps = |other: &&&Glyph| {
+            let (right, down) = (other.x.0 - letter.x.0, other.y - letter.y);
+            let step = if near(other.x.0, letter.x.0) { Some((true, down)) } else { None };
+            step.or_else(|| near(other.y, letter.y).then_some((false, right)))
+        };
+        let least = |wanted: bool| {
+            letters
+                .iter()
+                .filter_map(|other| steps(&other))
+                .filter(|(is_below, step)| *is_below == wanted && *step > 0.3 * letter.size)
+                .map(|(_, step)| step / letter.size)
+                .min_by(f64::total_cmp)
+        };
+        below.extend(least(true));
+        beside.extend(least(false));
+    }
+    let middle = |steps: &mut Vec<f64>| {
+        steps.sort_by(f64::total_cmp);
+        steps.get(steps.len() / 2).copied()
+    };
+    let is_stacked = below.len() * 2 >= sample.len();
+    let (down, right) = (middle(&mut below)?, middle(&mut beside));
+    (is_stacked && down < 2.0 && right.is_none_or(|right| right > 1.2 * down)).then(|| {
+        let turned = |glyph: &&Glyph| Glyph {
+            x: (glyph.y - 0.88 * glyph.size, glyph.y + 0.12 * glyph.size),
+            y: -f64::midpoint(glyph.x.0, glyph.x.1),
+            turn: 900,
+            ..(*glyph).clone()
+        };
+        glyphs.iter().map(turned).collect()
+    })
+}
+
+/// Letters of scripts that are written downwards, too, and what stands between them.
+fn is_ideograph(c: char) -> bool {
+    matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{fe10}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+}
