@@ -10,14 +10,13 @@ use std::{
     },
 };
 
-use encoding_rs::{BIG5, EUC_JP, EUC_KR, Encoding, GBK, SHIFT_JIS, UTF_16BE};
 use hayro_interpret::{
     BlendMode, ClipPath, Context, Device, DrawMode, DrawProps, Image, ImageDrawProps,
     InterpreterCache, InterpreterSettings, InterpreterWarning, Paint, SoftMask,
     font::{Glyph as Drawn, GlyphRun},
-    hayro_cmap::{BfString, CMap, CidFamily, WritingMode, load_embedded},
+    hayro_cmap::WritingMode,
     hayro_syntax::{
-        object::{Array, Dict, Name, Stream, String as PdfString},
+        object::{Array, Dict, Stream, String as PdfString},
         page::Page,
         xref::XRef,
     },
@@ -25,8 +24,12 @@ use hayro_interpret::{
     kurbo::{Affine, BezPath, Point, Rect, Shape as _, Vec2},
 };
 
-use super::{arabic, forms, rules::Rules, sight::Sight};
-use crate::symbols::Symbols;
+use super::{
+    forms,
+    meaning::{Meanings, UNKNOWN, is_inked, is_text},
+    rules::Rules,
+    sight::Sight,
+};
 
 /// Letters of one page at most: what draws more is no page to read.
 const MAX_GLYPHS: usize = 2_000_000;
@@ -37,8 +40,7 @@ const EMPTY: u32 = 16;
 /// So many signs of no meaning are bullets and rules.
 const FEW_SIGNS: usize = 8;
 
-/// Stands for a letter of no meaning.
-const UNKNOWN: char = char::REPLACEMENT_CHARACTER;
+/// [`UNKNOWN`] as a text.
 const UNKNOWN_TEXT: &str = "\u{fffd}";
 
 /// Units of a glyph in an em.
@@ -119,15 +121,13 @@ pub(super) fn draw<'a>(page: &Page<'a>, xref: &'a XRef, cache: &InterpreterCache
     let mut pen = Pen {
         page: Letters::default(),
         bounds: bounds.inflate(bounds.width() * 0.05, bounds.height() * 0.05),
-        codes: codes(page),
-        fonts: fonts(page),
-        tables: None,
-        collection: None,
+        meanings: Meanings::of(page),
         replaced: Vec::new(),
         drawn: HashMap::new(),
         sight: Sight::default(),
     };
     interpret_page(page, &mut context, &mut pen);
+    pen.page.unknown += pen.meanings.unknown;
     pen.keep_what_is_seen();
     if pen.page.is_mostly_unknown() {
         pen.page.glyphs.retain(|glyph| !glyph.text.contains(UNKNOWN));
@@ -153,71 +153,6 @@ pub(super) fn is_damaged(page: &Page<'_>) -> bool {
     })
 }
 
-/// In which encoding the codes of letters are, where a font of the page has an encoding that
-/// anybody knows and no table of its own.
-fn codes(page: &Page<'_>) -> Option<&'static Encoding> {
-    let fonts = fonts(page)?;
-    fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name)).find_map(|font| {
-        // Not a table, but the name of one: codes are what they say.
-        let named = font.get::<Name<'_>>("ToUnicode");
-        if named.is_some_and(|name| name.as_str().starts_with("Identity")) {
-            return Some(UTF_16BE);
-        }
-        if font.contains_key("ToUnicode") {
-            return None;
-        }
-        let encoding = font.get::<Name<'_>>("Encoding")?;
-        let name = encoding.as_str();
-        let known = [
-            ("UCS2", UTF_16BE),
-            ("UTF16", UTF_16BE),
-            ("RKSJ", SHIFT_JIS),
-            ("GBK", GBK),
-            ("GB-EUC", GBK),
-            ("B5", BIG5),
-            ("KSC", EUC_KR),
-            ("EUC-", EUC_JP),
-        ];
-        known.into_iter().find(|(part, _)| name.contains(part)).map(|(_, encoding)| encoding)
-    })
-}
-
-/// The fonts that a page names.
-fn fonts<'a>(page: &Page<'a>) -> Option<Dict<'a>> {
-    page.raw().get::<Dict<'a>>("Resources")?.get("Font")
-}
-
-/// Tables of meanings that are written as tables of glyphs: `begincidrange` where `beginbfrange` is
-/// meant, as some programs do and all readers understand.
-fn tables(fonts: &Dict<'_>) -> Vec<CMap> {
-    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-    let tables = fonts.filter_map(|font| {
-        let table = font.get::<Stream<'_>>("ToUnicode")?.decoded_data().ok()?;
-        let has = |word: &[u8]| table.windows(word.len()).any(|part| part == word);
-        (has(b"begincid") && !has(b"beginbf")).then(|| CMap::parse(&table, |_| None)).flatten()
-    });
-    tables.collect()
-}
-
-/// The meanings of a collection's numbers (ISO 32000-1, 9.10.2): of the first font whose codes are such
-/// numbers and which has no table of its own.
-fn collection(fonts: &Dict<'_>) -> Option<CMap> {
-    let fonts = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-    let family = fonts.filter(|font| !font.contains_key("ToUnicode")).find_map(|font| {
-        let encoding = font.get::<Name<'_>>("Encoding")?;
-        let info = font
-            .get::<Array<'_>>("DescendantFonts")?
-            .iter::<Dict<'_>>()
-            .next()?
-            .get::<Dict<'_>>("CIDSystemInfo")?;
-        let text = |name: &str| Some(info.get::<PdfString<'_>>(name)?.as_bytes().to_vec());
-        let family = CidFamily::from_registry_ordering(&text("Registry")?, &text("Ordering")?);
-        encoding.as_str().starts_with("Identity").then_some(family)
-    })?;
-    let table = load_embedded(family.ucs2_cmap()?)?;
-    CMap::parse(table, load_embedded)
-}
-
 /// Where a letter was drawn, and which of the page's it is.
 type Placed = ((f64, f64), usize);
 
@@ -226,13 +161,7 @@ struct Pen<'a> {
     page: Letters,
     /// What lies outside of it is not seen by anybody.
     bounds: Rect,
-    codes: Option<&'static Encoding>,
-    /// The page's, for those whose tables are looked for once a letter has no meaning.
-    fonts: Option<Dict<'a>>,
-    tables: Option<Vec<CMap>>,
-    /// What the numbers of a collection of letters mean, where a font of the page has one and no
-    /// table of its own.
-    collection: Option<Option<CMap>>,
+    meanings: Meanings<'a>,
     /// Open pieces of marked content: the words that they stand for, and the first letter.
     replaced: Vec<Option<(String, usize)>>,
     /// Where each letter was drawn, and which it was, to tell one that is drawn again for its weight:
@@ -243,82 +172,6 @@ struct Pen<'a> {
 }
 
 impl Pen<'_> {
-    fn meaning(&mut self, glyph: &Drawn<'_>) -> Option<String> {
-        let text = match glyph.as_unicode() {
-            Some(BfString::Char(letter)) => String::from(letter),
-            Some(BfString::String(letters)) => letters,
-            None => self.guess(glyph)?,
-        };
-        let mut plain = String::new();
-        for c in text.chars() {
-            match ligature(c).or_else(|| tex_ligature(c, glyph)) {
-                Some(letters) => plain.push_str(letters),
-                None if is_text(c) => plain.push(c),
-                None if Symbols::is_code(c) => {
-                    let symbols = self.symbols_of(glyph);
-                    let sign = symbols.map_or(UNKNOWN, |symbols| symbols.meaning_of_code(c));
-                    self.page.unknown += usize::from(sign == UNKNOWN);
-                    plain.push(sign);
-                }
-                None => {}
-            }
-        }
-        (!plain.is_empty()).then_some(plain)
-    }
-
-    /// The font of signs that a glyph is of, or that the page has.
-    fn symbols_of(&self, glyph: &Drawn<'_>) -> Option<Symbols> {
-        let own = match glyph {
-            Drawn::Outline(outline) => outline.font_data().and_then(|font| font.postscript_name),
-            Drawn::Type3(_) => None,
-        };
-        let own = own.and_then(|name| symbol_font(&name));
-        own.or_else(|| {
-            let fonts = self.fonts.as_ref()?;
-            let names = fonts.keys().filter_map(|name| fonts.get::<Dict<'_>>(name));
-            names.into_iter().find_map(|font| {
-                let name = font.get::<Name<'_>>("BaseFont")?;
-                symbol_font(name.as_str())
-            })
-        })
-    }
-
-    /// What a code means where the font does not say.
-    fn guess(&mut self, glyph: &Drawn<'_>) -> Option<String> {
-        let code = glyph.char_code();
-        let fonts = self.fonts.as_ref();
-        let known = self.tables.get_or_insert_with(|| fonts.map(tables).unwrap_or_default());
-        let letter = known.iter().find_map(|table| {
-            (1..=4).find_map(|length| char::from_u32(table.lookup_cid_code(code, length)?))
-        });
-        if let Some(letter) = letter.filter(|letter| is_text(*letter)) {
-            return Some(letter.to_string());
-        }
-        if let Some(encoding) = self.codes {
-            let bytes = code.to_be_bytes();
-            let bytes = if code > 0xffff {
-                &bytes[..]
-            } else if code > 0xff || encoding == UTF_16BE {
-                &bytes[2..]
-            } else {
-                &bytes[3..]
-            };
-            let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
-            return Some(text.into_owned());
-        }
-        let fonts = self.fonts.as_ref();
-        let collection = self.collection.get_or_insert_with(|| fonts.and_then(collection));
-        if let Some(letters) = collection.as_ref().and_then(|it| it.lookup_bf_string(code)) {
-            return Some(match letters {
-                BfString::Char(letter) => String::from(letter),
-                BfString::String(letters) => letters,
-            });
-        }
-        // Letters that are drawn as pictures are mostly numbered as in ASCII.
-        let ascii = u8::try_from(code).ok().filter(u8::is_ascii_graphic)?;
-        matches!(glyph, Drawn::Type3(_)).then(|| char::from(ascii).to_string())
-    }
-
     /// Letters that nobody sees are counted, and are no text of the page. A scan's words lie under
     /// its picture, or are drawn in no colour: they are what is seen in it.
     fn keep_what_is_seen(&mut self) {
@@ -458,58 +311,6 @@ pub(super) fn frame(at: Point, turn: u16) -> (f64, f64) {
     }
 }
 
-/// A font of signs by its name in a PDF: with the mark of a subset before it, and its cut behind.
-fn symbol_font(name: &str) -> Option<Symbols> {
-    let name = name.split_once('+').map_or(name, |(_, name)| name).to_ascii_lowercase();
-    let name = name.split(['-', ',']).next().unwrap_or_default();
-    let name = name.strip_suffix("mt").unwrap_or(name);
-    let spaced = name.replace("dings2", "dings 2").replace("dings3", "dings 3");
-    Symbols::named(name).or_else(|| Symbols::named(&spaced))
-}
-
-/// Ligatures of TeX's fonts (T1 and OT1), whose codes elsewhere are control characters.
-fn tex_ligature(c: char, glyph: &Drawn<'_>) -> Option<&'static str> {
-    Some(match c {
-        '\u{1b}' | '\u{b}' => "ff",
-        '\u{1c}' | '\u{c}' => "fi",
-        '\u{1d}' => "fl",
-        // At a line's end other programs write one that is not seen.
-        '\r' if is_inked(glyph) => "fl",
-        '\u{1e}' | '\u{e}' => "ffi",
-        '\u{1f}' | '\u{f}' => "ffl",
-        _ => return None,
-    })
-}
-
-/// Whether a glyph leaves anything on the page.
-fn is_inked(glyph: &Drawn<'_>) -> bool {
-    match glyph {
-        Drawn::Outline(outline) => !outline.outline().elements().is_empty(),
-        Drawn::Type3(_) => true,
-    }
-}
-
-/// Neither a control character nor one that only its font knows.
-fn is_text(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'.. | '\u{fffd}' | '\u{feff}')
-}
-
-fn ligature(c: char) -> Option<&'static str> {
-    Some(match c {
-        '\u{fb00}' => "ff",
-        '\u{fb01}' => "fi",
-        '\u{fb02}' => "fl",
-        '\u{fb03}' => "ffi",
-        '\u{fb04}' => "ffl",
-        '\u{fb05}' | '\u{fb06}' => "st",
-        '\u{a0}' => " ",
-        // Bullets of the fonts that offices use for them.
-        '\u{f0b7}' | '\u{f0a7}' => "•",
-        form => return arabic::plain(form),
-    })
-}
-
 impl<'a> Device<'a> for Pen<'a> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         let is_painted = !matches!(mode, DrawMode::Invisible);
@@ -526,7 +327,7 @@ impl<'a> Device<'a> for Pen<'a> {
             let (text, advance) = match kept.iter().find(|(known, ..)| *known == code) {
                 Some((_, text, advance)) => (text.clone(), *advance),
                 None => {
-                    let text: Option<Rc<str>> = self.meaning(glyph).map(Rc::from);
+                    let text: Option<Rc<str>> = self.meanings.find(glyph).map(Rc::from);
                     let advance = match &**glyph {
                         Drawn::Outline(outline) => outline.advance_width(),
                         Drawn::Type3(picture) => picture.advance_width(),

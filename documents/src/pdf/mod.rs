@@ -6,6 +6,7 @@ mod comments;
 mod forms;
 mod glyphs;
 mod layout;
+mod meaning;
 #[cfg(feature = "pages")]
 mod picture;
 mod rules;

@@ -1,0 +1,301 @@
+//! Words and elements to lines, as a page shows them.
+
+use scraper::node::Element;
+
+use super::lists::List;
+use crate::{links::Link, math};
+
+/// What begins on a line of its own.
+const BLOCKS: [&str; 38] = [
+    "p",
+    "div",
+    "section",
+    "article",
+    "main",
+    "header",
+    "footer",
+    "aside",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "dl",
+    "dd",
+    "dt",
+    "table",
+    "blockquote",
+    "pre",
+    "figure",
+    "figcaption",
+    "address",
+    "hr",
+    "details",
+    "summary",
+    "caption",
+    "fieldset",
+    "legend",
+    "form",
+    "center",
+    "hgroup",
+    "menu",
+    "dialog",
+    "search",
+    "optgroup",
+];
+
+/// What stands in a line and apart from its neighbours.
+const APART: [&str; 8] =
+    ["button", "input", "select", "textarea", "label", "img", "text", "option"];
+
+/// Blocks that follow the line before without a blank one.
+const CLOSE: [&str; 5] = ["dd", "dt", "summary", "caption", "legend"];
+
+/// Columns and rows that one cell may span.
+const MAX_SPAN: usize = 60;
+
+/// Columns of a table.
+const MAX_COLUMNS: usize = 1_000;
+
+/// Text in which white space means what it means in HTML.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    text: String,
+    /// A space before the next word.
+    space: bool,
+    /// Line breaks before the next word.
+    breaks: usize,
+    /// Open `<sup>`.
+    raised: usize,
+    /// Open `<pre>`: white space stays.
+    kept: usize,
+    pub(super) lists: Vec<List>,
+    tables: Vec<Table>,
+    /// Open cells of tables: whether each is a cell of data, in which a block is but a word.
+    cells: Vec<bool>,
+    /// The open link.
+    link: Option<Link>,
+    /// A link has just been closed, which the next one must not touch.
+    after_link: bool,
+}
+
+/// An open table.
+#[derive(Debug, Default)]
+struct Table {
+    /// Where the next cell of the row comes to stand.
+    column: usize,
+    /// Borders that are written of the row.
+    written: usize,
+    /// For how many further rows a cell of a row above takes a column.
+    taken: Vec<usize>,
+}
+
+impl Writer {
+    pub(super) fn open(&mut self, element: &Element, laid_out: bool) {
+        let name = element.name();
+        self.block(name);
+        if APART.contains(&name) || (name == "a" && self.after_link) {
+            self.space = true;
+        }
+        match name {
+            "br" if self.in_data() => self.space = true,
+            "br" if self.kept > 0 => self.text.push('\n'),
+            "br" => self.breaks = (self.breaks + 1).min(2),
+            "h1" | "h2" | "h3" | "h4" | "h5" | "h6" if !self.in_data() => {
+                let level = name.as_bytes().get(1).map_or(1, |digit| usize::from(digit - b'0'));
+                self.word(&format!("{} ", "#".repeat(level)));
+            }
+            "del" | "s" | "strike" => self.word("~~"),
+            "a" => self.link = element.attr("href").and_then(Link::to),
+            "q" => self.word("\""),
+            // What it means beside the word, as `rp` has it where it is written.
+            "rt" => self.word("("),
+            "pre" => self.kept += 1,
+            "sup" => self.raised += 1,
+            "ul" | "menu" => self.lists.push(List::bullets()),
+            "li" => {
+                self.breaks = self.breaks.max(1);
+                let indent = "  ".repeat(self.lists.len().saturating_sub(1).min(10));
+                let mark = self.lists.last_mut().map(|list| list.mark(element));
+                self.word(&format!("{indent}{}", mark.as_deref().unwrap_or("- ")));
+            }
+            "table" => self.tables.push(Table::default()),
+            "tr" => {
+                self.breaks = self.breaks.max(1);
+                if let Some(table) = self.tables.last_mut() {
+                    (table.column, table.written) = (0, 0);
+                }
+            }
+            "td" | "th" => self.cell(element, laid_out),
+            "img" => {
+                if let Some(alt) = element.attr("alt").filter(|alt| !alt.trim().is_empty()) {
+                    self.text(alt);
+                    self.space = true;
+                }
+            }
+            "input" => {
+                let kind = element.attr("type").unwrap_or("text").to_ascii_lowercase();
+                if matches!(kind.as_str(), "checkbox" | "radio") {
+                    let ticked = element.attr("checked").is_some();
+                    self.word(if ticked { "[x]" } else { "[ ]" });
+                    self.space = true;
+                }
+                let shown = !matches!(
+                    kind.as_str(),
+                    "hidden" | "password" | "checkbox" | "radio" | "file" | "image" | "color"
+                );
+                if let Some(value) = element.attr("value").filter(|_| shown) {
+                    self.text(value);
+                    self.space = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn close(&mut self, element: &Element) {
+        let name = element.name();
+        self.block(name);
+        self.after_link = name == "a";
+        match name {
+            "del" | "s" | "strike" => match self.text.strip_suffix("~~") {
+                // There was nothing in it.
+                Some(before) => self.text.truncate(before.len()),
+                None => self.text.push_str("~~"),
+            },
+            "a" => {
+                if let Some(link) = self.link.take() {
+                    link.end(&mut self.text);
+                }
+            }
+            "q" => self.text.push('"'),
+            "rt" => self.text.push(')'),
+            "pre" => self.kept = self.kept.saturating_sub(1),
+            "sup" => self.raised = self.raised.saturating_sub(1),
+            "ul" | "ol" | "menu" => drop(self.lists.pop()),
+            "table" => drop(self.tables.pop()),
+            "td" | "th" => drop(self.cells.pop()),
+            "tr" => self.row_ends(),
+            name if APART.contains(&name) => self.space = true,
+            _ => {}
+        }
+    }
+
+    /// A text that is read already, as a part of the line: a formula.
+    pub(super) fn formula(&mut self, text: &str) {
+        self.space = true;
+        if !text.is_empty() {
+            self.word(text);
+        }
+        self.space = true;
+    }
+
+    /// The same as a block of its own: a page within the page.
+    pub(super) fn page(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.breaks = 2;
+            self.word(text);
+            self.breaks = 2;
+        }
+    }
+
+    /// The border of a block, if it is one.
+    fn block(&mut self, name: &str) {
+        if !BLOCKS.contains(&name) {
+            return;
+        }
+        if self.in_data() {
+            self.space = true;
+        } else {
+            self.breaks = self.breaks.max(if CLOSE.contains(&name) { 1 } else { 2 });
+        }
+    }
+
+    fn in_data(&self) -> bool {
+        self.cells.last() == Some(&true)
+    }
+
+    /// Begins a cell; those that cells above and before it take stay empty.
+    fn cell(&mut self, element: &Element, laid_out: bool) {
+        self.cells.push(!laid_out);
+        if laid_out {
+            self.breaks = self.breaks.max(2);
+            return;
+        }
+        let span = |name: &str| {
+            let number = element.attr(name).and_then(|n| n.trim().parse::<usize>().ok());
+            number.unwrap_or(1).clamp(1, MAX_SPAN)
+        };
+        let (columns, rows) = (span("colspan"), span("rowspan"));
+        let mut table = self.tables.pop().unwrap_or_default();
+        while let Some(taken) = table.taken.get_mut(table.column).filter(|taken| **taken > 0) {
+            *taken -= 1;
+            table.column += 1;
+        }
+        while table.written < table.column {
+            self.word(" | ");
+            table.written += 1;
+        }
+        let end = (table.column + columns).min(MAX_COLUMNS);
+        if rows > 1 && table.taken.len() < end {
+            table.taken.resize(end, 0);
+        }
+        for taken in table.taken.iter_mut().take(end).skip(table.column) {
+            *taken = rows - 1;
+        }
+        table.column = end;
+        self.tables.push(table);
+    }
+
+    /// Ends a row: what is taken further to the right has one row less to go.
+    fn row_ends(&mut self) {
+        if let Some(table) = self.tables.last_mut() {
+            for taken in table.taken.iter_mut().skip(table.column) {
+                *taken = taken.saturating_sub(1);
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        let raised = (self.raised > 0).then(|| math::exponent(text)).flatten();
+        let text = raised.as_deref().unwrap_or(text);
+        if self.kept > 0 && !self.in_data() {
+            return self.word(text.strip_prefix('\n').filter(|_| self.breaks > 0).unwrap_or(text));
+        }
+        for piece in text.split_inclusive(char::is_whitespace) {
+            let word = piece.trim_end();
+            if !word.is_empty() {
+                self.word(word);
+            }
+            self.space |= word.len() < piece.len();
+        }
+    }
+
+    /// What is due before it, and the word.
+    fn word(&mut self, word: &str) {
+        if self.breaks > 0 && !self.text.is_empty() {
+            let end = self.text.trim_end_matches(' ').len();
+            self.text.truncate(end);
+            self.text.push_str(if self.breaks > 1 { "\n\n" } else { "\n" });
+        } else if self.space
+            && self.breaks == 0
+            && !self.text.is_empty()
+            && !self.text.ends_with([' ', '\n'])
+            && !word.starts_with(' ')
+        {
+            self.text.push(' ');
+        }
+        (self.breaks, self.space, self.after_link) = (0, false, false);
+        if let Some(link) = &mut self.link {
+            link.begin(&mut self.text);
+        }
+        self.text.push_str(word);
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.text.trim().to_owned()
+    }
+}
