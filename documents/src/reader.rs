@@ -2,7 +2,7 @@
 //!
 //! A parser of a large format may crash or never end: it runs [confined](crate::confined).
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,12 @@ pub struct Reader {
     commands: Arc<Commands>,
     /// Reading takes a whole core: more children than cores would only wait for each other.
     children: Arc<Semaphore>,
+    /// Those that take long make room for others here, as far as there is memory for more.
+    slow: Arc<Semaphore>,
 }
+
+/// A child takes long from then on: most are done within a second.
+const SLOW: Duration = Duration::from_secs(5);
 
 /// What the child reads before the document's bytes: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,8 +55,9 @@ impl Reader {
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let helper = Confined::new(program, arguments);
-        let (commands, children) = (Arc::default(), Arc::new(Semaphore::new(cores)));
-        Self { limits, helper, commands, children }
+        let (children, slow) = (Semaphore::new(cores), Semaphore::new(cores.div_ceil(2)));
+        let (children, slow) = (Arc::new(children), Arc::new(slow));
+        Self { limits, helper, commands: Arc::default(), children, slow }
     }
 
     /// The same, with programs for some formats.
@@ -64,7 +70,10 @@ impl Reader {
     #[must_use]
     pub fn at_once(self, most: usize) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { children: Arc::new(Semaphore::new(most.clamp(1, cores))), ..self }
+        let children = most.clamp(1, cores);
+        let slow = most.saturating_sub(children).min(children.div_ceil(2));
+        let (children, slow) = (Semaphore::new(children), Semaphore::new(slow));
+        Self { children: Arc::new(children), slow: Arc::new(slow), ..self }
     }
 
     /// Runs the program that reads with one argument more, for other work of its kind: processes
@@ -78,8 +87,30 @@ impl Reader {
         input: &[&[u8]],
         bounds: Bounds,
     ) -> std::io::Result<Ended> {
-        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
-        self.helper.clone().with_argument(argument).run(input, bounds).await
+        let helper = self.helper.clone().with_argument(argument);
+        self.placed(&helper, input, bounds).await
+    }
+
+    /// Runs a child when there is a place for it. A few that take long hold up nobody else.
+    async fn placed(
+        &self,
+        helper: &Confined,
+        input: &[&[u8]],
+        bounds: Bounds,
+    ) -> std::io::Result<Ended> {
+        // The semaphores are never closed.
+        let place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        let mut child = pin!(helper.run(input, bounds));
+        if let Ok(ended) = tokio::time::timeout(SLOW, &mut child).await {
+            return ended;
+        }
+        match self.slow.try_acquire() {
+            Ok(_slow) => {
+                drop(place);
+                child.await
+            }
+            Err(_) => child.await,
+        }
     }
 
     /// How much is read of a document.
@@ -119,11 +150,9 @@ impl Reader {
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
-        // The semaphore is never closed.
-        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
         let task = task(name, limits, None)?;
         let crashed = || Err(Unreadable::damaged(format, "its parser crashed"));
-        Ok(match self.helper.run(&[&task, &bytes], bounds(&limits)).await? {
+        Ok(match self.placed(&self.helper, &[&task, &bytes], bounds(&limits)).await? {
             Ended::Said(said) => serde_json::from_slice(&said).unwrap_or_else(|_| crashed()),
             Ended::Crashed => crashed(),
             Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),

@@ -130,3 +130,25 @@ fn picture_of(text: &str) -> Vec<u8> {
     }
     picture
 }
+
+/// As many as there are places take all of their time; another one is read meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_takes_long_holds_up_nobody_else() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let script = "read -r task; case $task in *slow*) sleep 60 ;; esac; \
+                  printf '{\"Ok\":{\"text\":\"read\",\"format\":\"Pdf\",\"pages\":1}}'";
+    let limits = Limits { time: Duration::from_secs(30), ..Limits::default() };
+    let arguments = ["-c".to_owned(), script.to_owned()];
+    let reader = Reader::isolated("/bin/sh", arguments, limits).at_once(2 * cores);
+    let slow: Vec<_> = (0..cores)
+        .map(|number| {
+            let reader = reader.clone();
+            let name = format!("slow-{number}.pdf");
+            tokio::spawn(async move { read(&reader, b"%PDF-1.7", &name).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(read(&reader, b"%PDF-1.7", "a.pdf").await.unwrap(), "read");
+    assert!(slow.iter().all(|slow| !slow.is_finished()), "it waited for the others");
+    slow.iter().for_each(tokio::task::JoinHandle::abort);
+}
