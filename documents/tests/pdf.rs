@@ -81,6 +81,64 @@ fn slanted_and_letterspaced_words_are_read_by_themselves() {
     assert!(read.ends_with("\n\nDRAFT"), "{read}");
 }
 
+/// Codes that a font's own table gives to its private signs, or to control characters.
+#[test]
+fn signs_and_ligatures_that_only_their_font_knows_are_read() {
+    let table = |range: &str| {
+        stream(
+            "",
+            &format!(
+                "begincmap 1 begincodespacerange <00> <FF> endcodespacerange 1 beginbfrange {range} endbfrange endcmap"
+            ),
+        )
+    };
+    let font = |name: &str, table: usize| {
+        format!(
+            "<< /Type /Font /Subtype /TrueType /BaseFont /{name} /FirstChar 0 /LastChar 255 /Widths [{}] /ToUnicode {table} 0 R >>",
+            "500 ".repeat(256)
+        )
+    };
+    let content = "BT /F1 12 Tf 72 700 Td (5 ) Tj /F2 12 Tf (\\263) Tj /F1 12 Tf ( 4, ) Tj /F3 12 Tf (e\\034cient o\\033er \\020) Tj ET";
+    let bytes = pdf_of(
+        &[
+            "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+            "<< /Type /Pages /Count 1 /Kids [3 0 R] >>".to_owned(),
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R /F2 6 0 R /F3 7 0 R >> >> >>".to_owned(),
+            stream("", content),
+            "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+            font("ABCDEF+SymbolMT", 8),
+            font("ABCDEF+CMR10", 9),
+            table("<20> <FF> <F020>"),
+            table("<10> <7E> <0010>"),
+        ],
+        "",
+    );
+    assert_eq!(text(&bytes), "5 ≥ 4, eficient offer");
+}
+
+#[test]
+fn a_menu_shows_its_choice_and_a_portfolio_its_files() {
+    let field = "<< /Type /Annot /Subtype /Widget /FT /Ch /Opt [[(ebb) (Falling water)] [(flow) (Rising water)]] /V (flow) /Rect [130 696 300 708] >>";
+    let content = "BT /F1 12 Tf 72 700 Td (Tide:) Tj ET";
+    let read = text(&page(content, &format!("/Annots [{field}]"), &[PICTURE]));
+    assert_eq!(read.replace(" | ", " "), "Tide: Rising water");
+    let whole = page(
+        "BT /F1 12 Tf 72 700 Td (Open it elsewhere) Tj ET",
+        "",
+        &[PICTURE, &stream("/Type /EmbeddedFile", "High water at noon.")],
+    );
+    let named = "/Pages 2 0 R /Names << /EmbeddedFiles << /Names [(a.txt) << /Type /Filespec /F (a.txt) /EF << /F 7 0 R >> >>] >> >>";
+    let attached = |more: &str| {
+        let file = String::from_utf8(whole.clone()).unwrap();
+        text(file.replacen("/Pages 2 0 R", &format!("{named} {more}"), 1).as_bytes())
+    };
+    assert_eq!(attached(""), "Open it elsewhere\n\n[Attached, not read: a.txt]");
+    assert_eq!(
+        attached("/Collection << /View /D >>"),
+        "Open it elsewhere\n\n## Attachment: a.txt\n\nHigh water at noon."
+    );
+}
+
 #[test]
 fn a_form_that_is_made_when_it_is_opened_is_refused_by_name() {
     let whole = String::from_utf8(pdf(&["Please wait..."])).unwrap();

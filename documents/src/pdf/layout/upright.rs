@@ -43,7 +43,8 @@ pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
     let (down, right) = (middle(&mut below)?, middle(&mut beside));
     (is_stacked && down < 2.0 && right.is_none_or(|right| right > 1.2 * down)).then(|| {
         let turned = |glyph: &&Glyph| Glyph {
-            x: (glyph.y - 0.88 * glyph.size, glyph.y + 0.12 * glyph.size),
+            // As far as the next one: no space is meant between them.
+            x: (glyph.y - glyph.size, glyph.y + (down - 1.0) * glyph.size),
             y: -f64::midpoint(glyph.x.0, glyph.x.1),
             turn: 900,
             ..(*glyph).clone()
@@ -56,4 +57,37 @@ pub(super) fn turned(glyphs: &[&Glyph]) -> Option<Vec<Glyph>> {
 fn is_ideograph(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}'
         | '\u{f900}'..='\u{faff}' | '\u{fe10}'..='\u{fe4f}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Letters in rows, so far apart from each other and from row to row.
+    fn set(rows: &[&str], across: f64, down: f64) -> Vec<Glyph> {
+        let places = rows.iter().zip(0_u32..).flat_map(|(row, line)| {
+            row.chars().zip(0_u32..).map(move |(letter, column)| (letter, line, column))
+        });
+        let glyph = |(letter, line, column): (char, u32, u32)| {
+            let x = f64::from(column) * across;
+            let text = String::from(letter).into();
+            Glyph { text, x: (x, x + 10.0), y: f64::from(line) * down, size: 10.0, turn: 0 }
+        };
+        places.map(glyph).collect()
+    }
+
+    #[test]
+    fn columns_of_letters_are_told_from_lines() {
+        let read = |rows: &[&str], across: f64, down: f64| {
+            let glyphs = set(rows, across, down);
+            super::super::text(&glyphs, &Default::default())
+        };
+        let rows = ["二潮", "度は", "満一", "ち日", "るに"];
+        assert_eq!(read(&rows, 16.0, 12.0), "潮は一日に\n二度満ちる");
+        assert_eq!(read(&rows, 11.0, 18.0).lines().next(), Some("二潮"));
+        assert!(
+            turned(&set(&["ab", "cd", "ef", "gh"], 20.0, 12.0).iter().collect::<Vec<_>>())
+                .is_none()
+        );
+    }
 }
