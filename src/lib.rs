@@ -18,6 +18,7 @@ pub mod attach;
 pub mod cli;
 pub mod config;
 pub mod devstack;
+mod listener;
 pub mod plugin;
 pub mod signal;
 pub mod telemetry;

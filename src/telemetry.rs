@@ -15,8 +15,10 @@ use std::{
 use anyhow::Context;
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
     http::{StatusCode, header},
+    middleware::{self, Next},
+    response::IntoResponse as _,
     routing::get,
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -29,6 +31,8 @@ use tracing::{info, warn};
 use tracing_subscriber::{
     EnvFilter, Layer as _, fmt, layer::SubscriberExt as _, util::SubscriberInitExt as _,
 };
+
+use crate::listener;
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -201,11 +205,17 @@ impl Telemetry {
             .route("/metrics", get(answer))
             .route("/livez", get(async || "alive\n"))
             .route("/readyz", get(readiness))
-            .with_state(Arc::clone(&self.readiness));
+            .with_state(Arc::clone(&self.readiness))
+            .layer(middleware::from_fn(move |request: Request, next: Next| async move {
+                match listener::is_own_host(bound, request.headers()) {
+                    true => next.run(request).await,
+                    false => {
+                        (StatusCode::FORBIDDEN, "not served under that name\n").into_response()
+                    }
+                }
+            }));
         let server = tokio::spawn(async move {
-            if let Err(error) = axum::serve(listener, router).await {
-                warn!(%error, "the metrics page is gone");
-            }
+            listener::serve(listener, router).await;
         });
         self.tasks.push(server.abort_handle());
         info!("metrics at http://{bound}/metrics");

@@ -5,9 +5,6 @@ use std::net::SocketAddr;
 use axum::http::{HeaderMap, header};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-/// This machine's own names.
-const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
-
 /// What a page lets in.
 #[derive(Clone)]
 pub(super) struct Access {
@@ -17,15 +14,6 @@ pub(super) struct Access {
 }
 
 impl Access {
-    /// On loopback a name that is not this machine's own is somebody else's page.
-    pub(super) fn is_own_host(&self, headers: &HeaderMap) -> bool {
-        let host =
-            headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-        let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
-        let name = host.rsplit_once(':').filter(port).map_or(host, |(name, _)| name);
-        !self.bound.ip().is_loopback() || OWN.contains(&name)
-    }
-
     /// Whether the page may be read.
     pub(super) fn may_read(&self, headers: &HeaderMap) -> bool {
         self.bound.ip().is_loopback() || self.knows(headers)
@@ -67,18 +55,11 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_read_by_its_own_names_and_others_want_the_token() {
+    fn loopback_is_read_and_other_addresses_want_the_token() {
         let token = Some("tide".to_owned());
         let local = Access { bound: "127.0.0.1:80".parse().unwrap(), token };
-        let host = |name: &str| local.is_own_host(&with(header::HOST, name));
-        assert!(
-            ["localhost:8080", "127.0.0.1:1", "[::1]:80", "[::1]", "localhost"].map(host)
-                == [true; 5]
-        );
-        assert!(["evil.example", "localhost.evil.example:80", ""].map(host) == [false; 3]);
         assert!(local.may_read(&HeaderMap::new()));
         let open = Access { bound: "10.0.0.1:80".parse().unwrap(), ..local.clone() };
-        assert!(open.is_own_host(&with(header::HOST, "fleet.example")));
         let reads = |value: &str| open.may_read(&with(header::AUTHORIZATION, value));
         // `:tide`, `ops:tide`, `:ebb`
         assert!(["Bearer tide", "Basic OnRpZGU=", "Basic b3BzOnRpZGU="].map(reads) == [true; 3]);

@@ -19,7 +19,7 @@ use tokio::{net::TcpListener, task::AbortHandle};
 use tracing::{info, warn};
 
 use super::{access::Access, actions::Action, html};
-use crate::{cli::snapshot::Eye, config::Config};
+use crate::{cli::snapshot::Eye, config::Config, listener};
 
 /// A page that is looked at is brought up to date this often.
 const EVERY: Duration = Duration::from_secs(2);
@@ -106,19 +106,14 @@ async fn serve(config: &Config, listen: &str, token: Option<String>) -> anyhow::
         .route("/favicon.svg", file("image/svg+xml", include_str!("favicon.svg")))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guarded))
         .with_state(shared);
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    let server = tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, service).await {
-            warn!(%error, "the page is gone");
-        }
-    });
+    let server = tokio::spawn(listener::serve(listener, router));
     Ok(Page { bound, token, server: server.abort_handle() })
 }
 
 /// Who may ask at all, and what a browser may do with the answer.
 async fn guarded(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    if !shared.access.is_own_host(headers) {
+    if !listener::is_own_host(shared.access.bound, headers) {
         return (StatusCode::FORBIDDEN, "this page is not served under that name").into_response();
     }
     if !shared.access.may_read(headers) {

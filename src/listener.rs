@@ -1,0 +1,116 @@
+//! Pages over HTTP for people and probes: few connections at once, and none that has us wait for its
+//! header. Whoever reaches the address could else take every descriptor that answers need.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Router,
+    extract::ConnectInfo,
+    http::{HeaderMap, header},
+};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+    service::TowerToHyperService,
+};
+use tokio::{net::TcpListener, sync::Semaphore};
+use tracing::debug;
+
+/// Connections that are open at once; others wait until one ends.
+const MOST: usize = 64;
+
+/// A header is there after so long, or its connection is closed; so is one that asks nothing more.
+const HEADER: Duration = Duration::from_secs(10);
+
+/// After an accept that failed, as where descriptors are few.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// This machine's own names.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Answers until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, router: Router) {
+    let places = Arc::new(Semaphore::new(MOST));
+    let mut server = Builder::new(TokioExecutor::new());
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER);
+    // The semaphore is never closed.
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let (stream, from) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                debug!(%error, "a connection cannot be accepted");
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            }
+        };
+        let router = router.clone().layer(Extension(ConnectInfo(from)));
+        let server = server.clone();
+        tokio::spawn(async move {
+            let service = TowerToHyperService::new(router);
+            // Whoever is gone or too slow is told nothing.
+            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
+        });
+    }
+}
+
+/// On loopback a name that is not this machine's own is that of another site's page, which reaches us
+/// through a browser.
+pub(crate) fn is_own_host(bound: SocketAddr, headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = host.rsplit_once(':').filter(port).map_or(host, |(name, _)| name);
+    !bound.ip().is_loopback() || OWN.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    async fn asked(at: SocketAddr) -> String {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn half_sent_requests_keep_nobody_out_for_long() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let router = Router::new().route("/", get(async || "here"));
+        let server = tokio::spawn(serve(listener, router));
+        assert!(asked(at).await.ends_with("here"));
+        let mut half = Vec::new();
+        for _ in 0..MOST {
+            let mut stream = TcpStream::connect(at).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+            half.push(stream);
+        }
+        // They are closed first.
+        let answer = tokio::time::timeout(4 * HEADER, asked(at)).await.unwrap();
+        assert!(answer.ends_with("here"), "{answer}");
+        server.abort();
+    }
+
+    #[test]
+    fn loopback_has_names_of_its_own() {
+        let host = |bound: &str, name: &str| {
+            let headers = HeaderMap::from_iter([(header::HOST, name.parse().unwrap())]);
+            is_own_host(bound.parse().unwrap(), &headers)
+        };
+        let own = ["localhost:8080", "127.0.0.1:1", "[::1]:80", "[::1]", "localhost"];
+        assert_eq!(own.map(|name| host("127.0.0.1:80", name)), [true; 5]);
+        let others = ["evil.example", "localhost.evil.example:80", ""];
+        assert_eq!(others.map(|name| host("127.0.0.1:80", name)), [false; 3]);
+        assert!(host("10.0.0.1:80", "fleet.example"));
+    }
+}
