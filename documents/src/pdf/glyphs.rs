@@ -185,7 +185,6 @@ impl Pen<'_> {
             .map(|(seen, glyph)| seen && !(has_others && glyph.size < TINY))
             .collect::<Vec<_>>()
             .into_iter();
-        let count = self.page.glyphs.len();
         let blank = self.page.glyphs.iter().all(|glyph| glyph.text.trim().is_empty());
         if blank {
             return;
@@ -196,7 +195,6 @@ impl Pen<'_> {
             hidden += usize::from(!is_seen && !glyph.text.trim().is_empty());
             is_seen
         });
-        debug_assert!(self.page.glyphs.len() <= count);
         self.page.hidden = hidden;
     }
 

@@ -503,6 +503,27 @@ mod tests {
         assert_eq!(NumberFormat::built_in(10).shown(0.125).as_deref(), Some("12.50%"));
     }
 
+    /// A code comes from a stranger's file.
+    #[test]
+    fn no_code_and_no_number_is_too_odd() {
+        let signs: Vec<char> = "0#?.,%/E+-;[]<>=1@\"\\_* $yG".chars().collect();
+        let mut dice = 7_u64;
+        let mut next = |below: usize| {
+            dice = dice
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(dice >> 33).unwrap() % below
+        };
+        for _ in 0..20_000 {
+            let length = next(12);
+            let code: String = (0..length).map(|_| signs[next(signs.len())]).collect();
+            let format = NumberFormat::of(&code);
+            for value in [0.0, -1.5, 1e300, -1e-300, 12_345.678, f64::MAX, f64::NAN] {
+                let _ = format.shown(value);
+            }
+        }
+    }
+
     #[test]
     fn dates_are_told_from_numbers() {
         for (code, is_date) in [

@@ -102,7 +102,8 @@ impl Sheet<'_, '_> {
                     self.hidden += value.chars().filter(|c| !c.is_whitespace()).count();
                 } else if !value.is_empty() {
                     shown.extend(
-                        (0..columns.min(MAX_REPEATED)).map(|at| (column + at, value.clone())),
+                        (0..columns.min(MAX_REPEATED))
+                            .map(|at| (column.saturating_add(at), value.clone())),
                     );
                 }
                 self.boxes(cell);
