@@ -13,7 +13,7 @@ use scraper::{ElementRef, Html, Node, node::Element};
 use crate::{
     encoding,
     format::Format,
-    left_out::{Kind, Tally},
+    left_out::{Kind, Tally, characters},
     math,
     unreadable::Unreadable,
     xml,
@@ -168,7 +168,7 @@ fn walk(
                 }
                 Node::Text(text) if silent == 0 => writer.text(text),
                 Node::Text(text) if silent == unseen => {
-                    count += text.chars().filter(|c| !c.is_whitespace()).count();
+                    count += characters(text);
                 }
                 _ => {}
             },

@@ -49,7 +49,7 @@ pub enum Kind {
 /// How much, and where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Characters of text, glyphs and what is undecoded; else pages, parts, pictures, formulas.
+    /// Characters of text (spaces aside), glyphs and what is undecoded; else pages, parts, pictures, formulas.
     pub count: u64,
     /// The first twenty places, in the order in which they were met.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -152,6 +152,11 @@ impl Kind {
             Self::FormulasWithoutValue => "formulas_without_value",
         }
     }
+}
+
+/// Characters of a text that nobody sees, spaces aside: as hidden text is counted.
+pub(crate) fn characters(text: &str) -> usize {
+    text.chars().filter(|c| !c.is_whitespace()).count()
 }
 
 /// Collects what readers leave out, those of attached documents included.

@@ -9,7 +9,11 @@ pub(crate) use diagram::drawn;
 use paragraphs::paragraphs;
 
 use crate::{
-    context::Context, format::Format, left_out::Kind, package::Package, unreadable::Unreadable,
+    context::Context,
+    format::Format,
+    left_out::{Kind, characters},
+    package::Package,
+    unreadable::Unreadable,
     xml::Element,
 };
 
@@ -92,7 +96,7 @@ fn slide_text(
     shapes(&slide, &mut title, &mut text);
     let shows = slide.all("sld").first().and_then(|slide| slide.attribute("show"));
     if matches!(shows.as_deref(), Some("0" | "false")) {
-        tally.on_page(Kind::HiddenText, title.chars().count() + text.chars().count(), number);
+        tally.on_page(Kind::HiddenText, characters(&title) + characters(&text), number);
         return Ok(None);
     }
     let mut related: Vec<_> = package.relations(name)?.into_values().collect();

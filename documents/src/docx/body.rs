@@ -7,6 +7,7 @@ use super::{
     styles::Styles,
 };
 use crate::{
+    left_out::characters,
     links::Link,
     math,
     symbols::Symbols,
@@ -165,7 +166,7 @@ impl<'a> Body<'a> {
                     if look.is_hidden() {
                         let texts = element.all("t");
                         let texts = texts.iter().map(|it| it.text());
-                        self.hidden += texts.map(|it| it.trim().chars().count()).sum::<usize>();
+                        self.hidden += texts.map(|it| characters(&it)).sum::<usize>();
                     } else {
                         self.inline(element, look, words, boxes);
                     }

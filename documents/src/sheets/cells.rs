@@ -3,6 +3,7 @@
 use calamine::Data;
 
 use crate::{
+    left_out::characters,
     limits::{Deadline, Limits},
     unreadable::Unreadable,
 };
@@ -61,8 +62,7 @@ impl<'a> Cells<'a> {
 
     /// Characters of all cells, spaces aside.
     pub(super) fn characters(&self) -> usize {
-        let words = self.cells.iter().flat_map(|(_, _, value)| value.chars());
-        words.filter(|c| !c.is_whitespace()).count()
+        self.cells.iter().map(|(_, _, value)| characters(value)).sum()
     }
 
     /// A line for each row that holds something, with a place for each such column; then what lies

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     context::Context,
     format::Format,
-    left_out::Kind,
+    left_out::{Kind, characters},
     package::Package,
     unreadable::Unreadable,
     xml::{Element, Node},
@@ -99,7 +99,7 @@ impl Sheet<'_, '_> {
             if &*cell.name == "table-cell" {
                 let value = self.value(cell);
                 if is_hidden {
-                    self.hidden += value.chars().filter(|c| !c.is_whitespace()).count();
+                    self.hidden += characters(&value);
                 } else if !value.is_empty() {
                     shown.extend(
                         (0..columns.min(MAX_REPEATED))

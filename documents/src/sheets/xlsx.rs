@@ -14,7 +14,7 @@ use crate::{
     context::Context,
     encoding,
     format::Format,
-    left_out::Kind,
+    left_out::{Kind, characters},
     package::Package,
     unreadable::Unreadable,
     xml::{self, Element},
@@ -381,7 +381,7 @@ impl<'s, 'c> Sheet<'s, 'c> {
         let is_hidden = self.is_hidden_row
             || self.hidden_columns.iter().any(|(from, to)| (*from..=*to).contains(&column));
         if is_hidden {
-            self.seen.hidden += value.chars().filter(|c| !c.is_whitespace()).count();
+            self.seen.hidden += characters(&value);
             return Ok(());
         }
         self.seen.formulas += usize::from(cell.formula.is_some() && !has_value);

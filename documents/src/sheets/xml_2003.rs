@@ -7,7 +7,7 @@ use super::{
 use crate::{
     context::Context,
     format::Format,
-    left_out::Kind,
+    left_out::{Kind, characters},
     unreadable::Unreadable,
     xml::{self, Element},
 };
@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8], context: &Context<'_>) -> Result<String, Unread
                 column = index(cell).unwrap_or_else(|| column.saturating_add(1));
                 let value = cell.child("Data").map(shown).unwrap_or_default();
                 if is_hidden {
-                    hidden += value.chars().filter(|c| !c.is_whitespace()).count();
+                    hidden += characters(&value);
                 } else {
                     let added = cells.add_text((at, column), value);
                     if let Err(Fault::Document(unreadable)) = added {
