@@ -8,7 +8,7 @@
 //! * [`worker`]: one worker process; [`attach()`]: the same in anybody's process; [`plugin`]: with anybody's worker
 //! * [`devstack`]: a private Temporal, Redis and simulated provider, for `dev` and `demo`
 //! * [`temporal`]: the connection to the Temporal server, and what commands ask of it
-//! * [`telemetry`]: logs, and the metrics page; `traces`: OpenTelemetry
+//! * [`telemetry`]: logs, and the metrics page; `listener`: pages over HTTP, bounded; `traces`: OpenTelemetry
 //! * [`version`]: which build this is, and which layouts it knows
 //! * [`signal`]: the signals that ask this process to stop
 
