@@ -52,6 +52,7 @@ pub mod backpressure;
 pub mod batches;
 pub mod build_info;
 mod memory;
+mod reachable;
 pub mod settings;
 pub mod slots;
 mod supplier;
@@ -153,11 +154,16 @@ pub(crate) async fn run_process(
         // Without a spool there is nothing to do.
         std::future::pending::<()>().await;
     };
+    let look = async {
+        reachable::look(config).await;
+        std::future::pending::<()>().await;
+    };
     let work = async {
         let result = tokio::select! {
             result = &mut worker.run => result,
             () = watch => Ok(()),
             () = spool => Ok(()),
+            () = look => Ok(()),
             () = quota.keep_holds() => Ok(()),
             () = backpressure::keep(&pool, polls, &quota, &call_stats, config.worker.max_concurrent_documents) => Ok(()),
         };

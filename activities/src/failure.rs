@@ -23,7 +23,9 @@
 //! | credit, spend, per-day limits, the provider's or ours | `QuotaExhausted` | no | |
 //! | too little is left of a budget, and calls under way may give some back | `QuotaWait`, benign | yes | [`BUDGET_RETURNS`], up to three times that |
 //! | Redis has lost what was spent of a budget | `QuotaWait`, benign | yes | [`BUDGET_LOST`], up to twice that |
-//! | a tenant's or a batch's budget is spent, or its retry budget | `BudgetExceeded` | no | |
+//! | a tenant's or a batch's budget is spent | `BudgetExceeded` | no | |
+//! | a batch's retry budget is spent | what the last call came to | no | |
+//! | no connection to the provider can come about as it is configured | `Transient` | yes, and it counts as no call | grows with the attempts |
 //! | the answer is cut or empty, and more room can be had | `Truncated` | twice | at once |
 //! | the same, and no more room can be had or is wanted | `Truncated` | no | |
 //! | the answer does not satisfy the schema | `InvalidOutput` | once | at once |

@@ -67,7 +67,7 @@ fn as_bounded() -> Result<Completion, Error> {
 
 fn used(output: u64) -> Result<Completion, Error> {
     Ok(Completion {
-        answer: "answer".to_owned(),
+        answer: "answer"[..6.min(output as usize)].to_owned(),
         stop_reason: StopReason::EndTurn,
         usage: Some(Usage { uncached_input: 1_000, output, ..Usage::default() }),
         observed: Observed::default(),

@@ -152,17 +152,19 @@ impl ReplyReader {
         };
         let length = vectors.first().map_or(0, Vec::len);
         let (asked, came) = (request.texts.len(), vectors.len());
-        let wrong = if came != asked {
-            Some((Kind::InvalidOutput, format!("{came} embeddings came for {asked} texts")))
-        } else if vectors.iter().any(|vector| vector.len() != length) {
+        // The batch asks for them, whatever the texts are.
+        let others = request.dimensions.filter(|wanted| came > 0 && *wanted as usize != length);
+        let wrong = if vectors.iter().any(|vector| vector.len() != length) {
             Some((Kind::InvalidOutput, "the embeddings are not of one length".to_owned()))
+        } else if let Some(wanted) = others {
+            let text = format!(
+                "{wanted} dimensions were asked for, and {length} came: the model has no others"
+            );
+            Some((Kind::InvalidRequest, text))
+        } else if came != asked {
+            Some((Kind::InvalidOutput, format!("{came} embeddings came for {asked} texts")))
         } else {
-            request.dimensions.filter(|wanted| *wanted as usize != length).map(|wanted| {
-                let text = format!(
-                    "{wanted} dimensions were asked for, and {length} came: the model has no others"
-                );
-                (Kind::InvalidRequest, text)
-            })
+            None
         };
         match wrong {
             Some((kind, text)) => Err(context.no_answer(reply, kind, &text, Charged::from(usage))),

@@ -232,6 +232,7 @@ impl Config {
                 equivalent,
                 after_refusals: route.after_refusals,
                 downgrade: route.downgrade,
+                after_content_refused: route.after_content_refused,
                 by_room: false,
             })
         };

@@ -366,13 +366,23 @@ pub struct Route {
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,
+    /// Whether a document whose content a provider refuses goes on to the next model; else it fails as
+    /// `ContentRefused`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub after_content_refused: bool,
 }
 
 impl Default for Route {
     fn default() -> Self {
         // Waiting for quota is the rule in a full batch: a document asks four times as a median of
         // the simulations.
-        Self { models: Vec::new(), equivalent: Vec::new(), after_refusals: 5, downgrade: true }
+        Self {
+            models: Vec::new(),
+            equivalent: Vec::new(),
+            after_refusals: 5,
+            downgrade: true,
+            after_content_refused: false,
+        }
     }
 }
 

@@ -44,6 +44,7 @@ mod pool;
 mod providers;
 mod reference;
 mod registry;
+mod replies;
 mod samples;
 mod terminal;
 mod through;

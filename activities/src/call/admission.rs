@@ -19,8 +19,13 @@ use tidegate_workflows::contract::Taken;
 use tokio::task::JoinHandle;
 
 use crate::{
-    call::attempt::Attempt, call::budget::BudgetHolds, call::guard::Guard,
-    call::health::BreakerGuard, call::keys::KeyNow, failure::Failure, metrics,
+    call::attempt::Attempt,
+    call::budget::BudgetHolds,
+    call::guard::Guard,
+    call::health::BreakerGuard,
+    call::keys::KeyNow,
+    failure::{Failure, MAX_FAULTS},
+    metrics,
 };
 
 /// Leave for one call. Dropped before [`Self::sent`], everything is given back.
@@ -65,7 +70,7 @@ impl Sent<'_> {
         let Admitted { request, permit, holds, breaker, guard, .. } = admitted;
         breaker.succeeded();
         guard.keys.accepted(&request.model);
-        guard.accounts.accepted(&request.model);
+        guard.accounts.answered(&request.model, Instant::now());
         guard.unknown_models.answered(&request.model, Instant::now());
         let took = timer.started().elapsed();
         timer.succeeded(usage);
@@ -97,37 +102,46 @@ impl Sent<'_> {
         if error.kind == Kind::RateLimited {
             attempt.rate_limited();
         }
+        if error.kind == Kind::Unreachable {
+            attempt.not_reached();
+        }
         if let Charged::Usage(usage) = &error.charged {
             let spend = Spend::of_tokens(usage, holds.cost_usd(usage));
             attempt.discard(Taken { spend, ..Taken::default() });
         }
         let mut settled_as = Cow::Borrowed(error);
+        let faults = attempt.faults();
+        let no_such_request = || {
+            let (model, run, now) = (&request.model, &attempt.run, Instant::now());
+            guard.unknown_models.refused(model, run, error, faults, now)
+        };
         let failure = match error.kind {
             Kind::Unauthorized => {
                 guard.keys.refused(&request.model, &attempt.run, error, key, Instant::now())
             }
-            Kind::UnknownModel | Kind::Unsupported | Kind::InvalidRequest => {
-                guard.unknown_models.refused(&request.model, &attempt.run, error, Instant::now())
-            }
+            Kind::UnknownModel | Kind::Unsupported | Kind::InvalidRequest => no_such_request(),
             Kind::OutputCapTooLarge => {
                 let asked = u32::try_from(request.max_output_tokens).unwrap_or(u32::MAX);
                 match guard.learned_caps.lower(&request.model, asked, &error.message) {
                     Some(cap) => Failure::bound_too_large(&error.message, cap),
-                    None => Failure::from_provider(error, &attempt.counts()),
+                    None => no_such_request(),
                 }
             }
             Kind::QuotaExhausted => {
-                match guard.accounts.refused(&request.model, error, Instant::now()) {
-                    Some(failure) => {
+                match guard.accounts.refused(&request.model, &error.message, Instant::now()) {
+                    Some(failure) if faults < MAX_FAULTS => {
                         // No verdict yet: the call is settled as any that failed.
                         settled_as.to_mut().kind = Kind::Transient;
                         failure
                     }
-                    None => Failure::from_provider(error, &attempt.counts()),
+                    _ => Failure::from_provider(error, &attempt.counts()),
                 }
             }
+            // Time or an operator mends it: the circuit holds the documents meanwhile.
+            Kind::Unreachable => Failure::transient(&error.message),
             _ => Failure::from_provider(error, &attempt.counts()),
         };
+        attempt.failed_as(failure.kind);
         if lets_in(error) {
             guard.keys.accepted(&request.model);
         }

@@ -47,7 +47,8 @@ impl Caller<'_> {
         let (room, input) = (question.room(bounds.output_tokens), question.input_tokens_of(model));
         let room = self.guard.learned_caps.of(model).map_or(room, |cap| room.min(cap));
         if let Some(context) = bounds.context_tokens.filter(|most| input > overestimated(*most)) {
-            return Err(Failure::exceeds_context(model, input, context));
+            let too_large = Failure::exceeds_context(model, input, context);
+            return Err(self.fall_back(attempt, route, model, too_large));
         }
         if let Some(retries) = retries {
             retries.pay(&self.guard.quota, attempt, || self.guard.health.words(model)).await?;
@@ -66,7 +67,8 @@ impl Caller<'_> {
             None
         };
         let answered = self.guard.call(attempt, provider, &request, &call, &budget).await;
-        let completion = answered.map_err(|failure| route.fall_back(attempt, failure))?;
+        let completion =
+            answered.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
         if let Some(first) = first {
             first.succeeded();
         }
@@ -99,7 +101,27 @@ impl Caller<'_> {
         };
         let budget = self.budgets.call_budget(attempt, &request, job.budget_usd)?;
         let embedded = self.guard.embed(attempt, provider, &request, &call, &budget).await;
-        Ok((model, embedded.map_err(|failure| route.fall_back(attempt, failure))?))
+        let embedded =
+            embedded.map_err(|failure| self.fall_back(attempt, route, model, failure))?;
+        Ok((model, embedded))
+    }
+
+    /// What the failure of a call to `model` means for the next. A model whose context nobody knows may
+    /// have more room.
+    fn fall_back(
+        &self,
+        attempt: &Attempt,
+        route: &Route,
+        model: &ModelId,
+        failure: Failure,
+    ) -> Failure {
+        let context = |model: &ModelId| {
+            self.providers.get(model).and_then(|it| it.bounds(model.model()).context_tokens)
+        };
+        let has_more_room = |next: &ModelId| {
+            context(next).zip(context(model)).is_none_or(|(next, this)| next > this)
+        };
+        route.fall_back(attempt, failure, has_more_room)
     }
 
     /// The model that is asked now, and who serves it.

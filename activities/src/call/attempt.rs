@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use temporalio_sdk::activities::ActivityContext;
 use tidegate_quota::{Request, Ticket};
 use tidegate_types::ModelId;
-use tidegate_workflows::contract::{CallCounts, FailureDetails, PartTask, Taken};
+use tidegate_workflows::contract::{CallCounts, FailureDetails, FailureType, PartTask, Taken};
 use tokio::sync::Notify;
 
 /// Carried from attempt to attempt: a heartbeat's details outlive the worker that sent them.
@@ -28,6 +28,9 @@ pub struct AttemptState {
     pub ticket: Option<Ticket>,
     /// Calls that the batch's retry budget has paid for.
     pub paid_retries: u32,
+    /// What the last of its calls came to, where that was no result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_as: Option<FailureType>,
     /// The step of its route that the document is on.
     pub step: u32,
     /// Refusals in a row on that step.
@@ -291,6 +294,13 @@ impl Attempt {
         self.state.lock().counts
     }
 
+    /// Its calls so far that failed for another reason than a limit that refills.
+    #[must_use]
+    pub fn faults(&self) -> u32 {
+        let counts = self.counts();
+        counts.provider_calls.saturating_sub(counts.rate_limited)
+    }
+
     /// A call is about to leave. Counted before, so that a crash cannot hide it.
     pub fn calling(&self) {
         self.sent.store(true, Ordering::SeqCst);
@@ -320,6 +330,19 @@ impl Attempt {
     /// The call was answered 429.
     pub fn rate_limited(&self) {
         self.state.lock().counts.rate_limited += 1;
+    }
+
+    /// No connection came about: the call has not left after all.
+    pub fn not_reached(&self) {
+        self.sent.store(false, Ordering::SeqCst);
+        let mut state = self.state.lock();
+        state.counts.provider_calls = state.counts.provider_calls.saturating_sub(1);
+        state.has_sent = false;
+    }
+
+    /// The call came to no result.
+    pub fn failed_as(&self, kind: FailureType) {
+        self.state.lock().failed_as = Some(kind);
     }
 
     /// The document goes back to Temporal to wait, and keeps its turn.

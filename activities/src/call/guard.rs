@@ -12,11 +12,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument;
 
 use crate::{
-    call::accounts::Accounts,
     call::admission::Admitted,
     call::attempt::Attempt,
     call::budget::CallBudget,
+    call::counted::can_be,
     call::cuts::Cuts,
+    call::doubts::Doubts,
     call::health::Health,
     call::keys::{KeyNow, Keys},
     call::learned_caps::LearnedCaps,
@@ -39,7 +40,7 @@ pub struct Guard {
     /// Keys that are refused.
     pub keys: Arc<Keys>,
     /// Accounts that are said to be spent.
-    pub accounts: Arc<Accounts>,
+    pub accounts: Arc<Doubts>,
     /// Models that their provider does not know.
     pub unknown_models: Arc<UnknownModels>,
     /// Bounds on the answer that models have refused as too large.
@@ -67,7 +68,7 @@ impl Guard {
             backoff,
             health: Arc::default(),
             keys: Arc::default(),
-            accounts: Arc::default(),
+            accounts: Arc::new(Doubts::new(Failure::account_may_pass)),
             unknown_models: Arc::default(),
             learned_caps: Arc::default(),
             waiting: Arc::default(),
@@ -126,7 +127,9 @@ impl Guard {
         let span = spans::call(T::OPERATION, request);
         let answer = ask().instrument(span.clone()).await;
         match answer {
-            Ok(answered) => {
+            Ok(mut answered) => {
+                answered
+                    .forget_usage_unless(|usage, has_answer| can_be(usage, request, has_answer));
                 let (usage, observed) = answered.told();
                 spans::answered(&span, usage, answered.stopped());
                 drop(span);
@@ -185,7 +188,8 @@ impl Guard {
         self.check(attempt)?;
         self.keys.enter(&request.model, &attempt.run, Instant::now()).map_err(hand_back)?;
         self.accounts.enter(&request.model, Instant::now()).map_err(hand_back)?;
-        self.unknown_models.check(&request.model, &attempt.run, Instant::now())?;
+        let names = self.unknown_models.enter(&request.model, &attempt.run, Instant::now());
+        names.map_err(hand_back)?;
         self.unwritten.enter(attempt, Instant::now())?;
         Ok(Admitted { attempt, request, permit, holds, breaker, guard: self })
     }
@@ -221,12 +225,14 @@ impl Guard {
         }
     }
 
-    /// Whether a call to the model could be made now, as far as its name, its key and its circuit go:
+    /// Whether a call to the model could be made now, as far as its name, its account, its key and its circuit go:
     /// else another model should be asked, if there is one. `run` is that of the batch.
     #[must_use]
     pub fn can_be_asked(&self, model: &ModelId, run: &str, now: Instant) -> bool {
         self.keys.check(model, run, now).is_ok()
             && self.unknown_models.check(model, run, now).is_ok()
+            && !self.unknown_models.holds(model, now)
+            && !self.accounts.holds(model, now)
             && self.health.can_be_asked(model, now)
     }
 
@@ -260,6 +266,9 @@ trait Answered {
     /// What it used, and what the provider says of its limits.
     fn told(&self) -> (Option<&Usage>, &Observed);
 
+    /// What it used is not known, unless that can be; said is whether it has an answer, too.
+    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool);
+
     /// Why the answer ended, if one was written.
     fn stopped(&self) -> Option<&str>;
 }
@@ -269,6 +278,11 @@ impl Answered for Completion {
 
     fn told(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
+    }
+
+    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
+        let has_answer = !self.answer.is_empty();
+        self.usage = self.usage.take().filter(|usage| can_be(usage, has_answer));
     }
 
     fn stopped(&self) -> Option<&str> {
@@ -281,6 +295,10 @@ impl Answered for Embedded {
 
     fn told(&self) -> (Option<&Usage>, &Observed) {
         (self.usage.as_ref(), &self.observed)
+    }
+
+    fn forget_usage_unless(&mut self, can_be: impl Fn(&Usage, bool) -> bool) {
+        self.usage = self.usage.take().filter(|usage| can_be(usage, false));
     }
 
     fn stopped(&self) -> Option<&str> {

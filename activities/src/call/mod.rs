@@ -9,23 +9,26 @@
 //! * [`attempt`]: what one attempt tells the next: its turn, and how often it asked
 //! * [`budget`]: what pays for a call; `checkpoints`: what was spent, beside Redis
 //! * [`health`]: models that should not be asked for a while; [`recent`]: what calls came to lately;
+//!   [`doubts`]: models whose account is said to be spent, or which are said not to be there;
 //!   [`unknown_models`]: models that their provider does not know; [`keys`]: keys that are refused,
 //!   here and in the fleet; [`card`]: what a worker says of itself;
 //!   [`differences`]: in what workers are configured differently
+//! * `counted`: what a call can have used
 //! * `output_cap`: how long an answer may be where the author does not say; [`cuts`]: how often one
 //!   was cut
 //! * [`waiting`]: how many slots may hold attempts that only wait; [`unwritten`]: answers that cannot
 //!   be written now; [`spool`]: the folder for them
 
-pub mod accounts;
 pub mod admission;
 pub(crate) mod ask;
 pub mod attempt;
 pub mod budget;
 pub mod card;
 mod checkpoints;
+mod counted;
 pub mod cuts;
 pub mod differences;
+pub mod doubts;
 pub(crate) mod evidence;
 pub mod guard;
 pub mod health;

@@ -8,7 +8,7 @@ use tidegate_documents::tokens;
 use tidegate_providers::{
     Document as Body, Parameters, Picture, Request as Call, picture, prompt::ATTACHED,
 };
-use tidegate_types::ModelId;
+use tidegate_types::{ModelId, Usage};
 use tidegate_workflows::contract::{AskedWith, Job};
 
 use super::wording::Wording;
@@ -201,6 +201,12 @@ impl<'a> Question<'a> {
     /// Estimated input tokens of a model.
     pub(crate) fn input_tokens_of(&self, model: &ModelId) -> u64 {
         input_tokens(&self.wording, self.content, model.model(), self.schema.as_deref())
+    }
+
+    /// What a call has used that nobody counted: what was sent, and the answer.
+    pub(crate) fn estimate(&self, model: &ModelId, answer: &str) -> Usage {
+        let (uncached_input, output) = (self.input_tokens_of(model), tokens::estimate(answer));
+        Usage { uncached_input, output, ..Usage::default() }
     }
 
     /// The prompt that many calls begin with.

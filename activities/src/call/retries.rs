@@ -24,7 +24,7 @@ impl RetryBudget {
     /// and returns has paid already, so the next payment is due when a call has been made since.
     ///
     /// # Errors
-    /// `BudgetExceeded` when it is spent; `said` tells why calls failed.
+    /// What the document's last call came to, when it is spent; `said` tells why calls failed.
     pub(crate) async fn pay(
         &self,
         quota: &Quota,
@@ -44,8 +44,9 @@ impl RetryBudget {
                 let budget = self.calls.saturating_add(added);
                 let said =
                     said().map_or_else(String::new, |words| format!("; the last failure: {words}"));
+                let last = attempt.state().failed_as;
                 Err(Failure::never(
-                    FailureType::BudgetExceeded,
+                    last.unwrap_or(FailureType::BudgetExceeded),
                     format!(
                         "the batch's retry budget of {budget} provider calls beyond the first of each document is spent{said}"
                     ),

@@ -17,7 +17,7 @@ use tidegate_workflows::contract::{FailureType, Target};
 
 use crate::{
     call::{attempt::Attempt, guard::Guard},
-    failure::{Failure, RETRIES_PER_DOCUMENT},
+    failure::{Concerns, Failure, RETRIES_PER_DOCUMENT},
 };
 
 /// What is known of a model's queue is used for this long: one question a second, whatever the
@@ -41,6 +41,9 @@ pub struct Route {
     pub after_refusals: u32,
     /// Whether a document may go on to models that are not equivalent to the first.
     pub downgrade: bool,
+    /// Whether a document goes on whose content a provider refuses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub after_content_refused: bool,
     /// Of those that can take a document equally soon, one with much room left is likelier than one
     /// with little; else the first is asked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -56,6 +59,7 @@ impl Route {
             models: members,
             after_refusals: u32::MAX,
             downgrade: false,
+            after_content_refused: false,
             by_room: true,
         }
     }
@@ -68,6 +72,7 @@ impl Route {
             equivalent: Vec::new(),
             after_refusals: u32::MAX,
             downgrade: false,
+            after_content_refused: false,
             by_room: false,
         }
     }
@@ -157,9 +162,28 @@ impl Route {
         chosen
     }
 
-    /// What a failed attempt means for the next: the same step, or the one after it.
+    /// What a failed attempt means for the next: the same step, or the one after it. What is too large
+    /// goes on where a model of the next step has more room.
     #[must_use]
-    pub fn fall_back(&self, attempt: &Attempt, failure: Failure) -> Failure {
+    pub fn fall_back(
+        &self,
+        attempt: &Attempt,
+        failure: Failure,
+        has_more_room: impl Fn(&ModelId) -> bool,
+    ) -> Failure {
+        let next = self.step(attempt.state().step + 1);
+        let is_for_the_next = match failure.kind {
+            FailureType::TooLarge => {
+                failure.concerns != Concerns::AnOperatorsLimit
+                    && next.iter().any(|model| has_more_room(model))
+            }
+            FailureType::ContentRefused => self.after_content_refused && !next.is_empty(),
+            _ => false,
+        };
+        if is_for_the_next {
+            attempt.next_step();
+            return failure.at_another_model();
+        }
         let gone = failure.model_is_gone();
         if !gone && !failure.model_is_short() {
             return failure;
@@ -296,7 +320,15 @@ mod tests {
     fn route(models: &[&str], equivalent: &[&str], downgrade: bool) -> Route {
         let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
         let (models, equivalent) = (ids(models), ids(equivalent));
-        Route { models, equivalent, after_refusals: 2, downgrade, by_room: false }
+        let after_content_refused = false;
+        Route {
+            models,
+            equivalent,
+            after_refusals: 2,
+            downgrade,
+            after_content_refused,
+            by_room: false,
+        }
     }
 
     fn steps(route: &Route) -> Vec<Vec<String>> {
@@ -330,26 +362,36 @@ mod tests {
         let another = |retry| matches!(retry, Retry::After(delay) if delay <= REROUTED);
         let route = route(&["a:1", "b:2"], &[], true);
         let refused = attempt();
-        assert_eq!(route.fall_back(&refused, wait.clone()), wait);
-        assert!(another(route.fall_back(&refused, wait.clone()).retry));
+        assert_eq!(route.fall_back(&refused, wait.clone(), |_| false), wait);
+        assert!(another(route.fall_back(&refused, wait.clone(), |_| false).retry));
         assert_eq!(refused.state().step, 1);
         // The last step has no next.
         for _ in 0..5 {
-            assert_eq!(route.fall_back(&refused, wait.clone()), wait);
+            assert_eq!(route.fall_back(&refused, wait.clone(), |_| false), wait);
         }
         let gone = Failure::never(FailureType::QuotaExhausted, "no credit");
         let exhausted = attempt();
-        let next = route.fall_back(&exhausted, gone.clone());
+        let next = route.fall_back(&exhausted, gone.clone(), |_| false);
         assert!(another(next.retry), "the next model is asked");
-        assert_eq!(route.fall_back(&exhausted, gone.clone()), gone, "there is no other");
+        assert_eq!(route.fall_back(&exhausted, gone.clone(), |_| false), gone, "there is no other");
         let unknown = Failure::unknown_model(&"a:1".parse().unwrap(), "404");
-        assert!(another(route.fall_back(&attempt(), unknown.clone()).retry), "another has its own");
+        assert!(
+            another(route.fall_back(&attempt(), unknown.clone(), |_| false).retry),
+            "another has its own"
+        );
         let single = Route::single("a:1".parse().unwrap());
-        assert_eq!(single.fall_back(&attempt(), unknown.clone()), unknown);
+        assert_eq!(single.fall_back(&attempt(), unknown.clone(), |_| false), unknown);
         let single = Route::single("a:1".parse().unwrap());
-        assert_eq!(single.fall_back(&attempt(), gone.clone()), gone);
+        assert_eq!(single.fall_back(&attempt(), gone.clone(), |_| false), gone);
         let refusal = Failure::never(FailureType::ContentRefused, "no");
-        assert_eq!(route.fall_back(&attempt(), refusal.clone()), refusal);
+        let lenient = Route { after_content_refused: true, ..route.clone() };
+        assert!(another(lenient.fall_back(&attempt(), refusal.clone(), |_| false).retry));
+        let large = Failure::never(FailureType::TooLarge, "too long");
+        assert!(another(
+            route.fall_back(&attempt(), large.clone(), |next| next.provider() == "b").retry
+        ));
+        assert_eq!(route.fall_back(&attempt(), large.clone(), |_| false), large);
+        assert_eq!(route.fall_back(&attempt(), refusal.clone(), |_| false), refusal);
     }
 
     /// Its turn at a member that is closed for an hour is given up; one that is open it keeps.

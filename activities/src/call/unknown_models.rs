@@ -1,12 +1,12 @@
 //! Models that their provider does not know, or that do not take what a batch asks of them.
 //!
-//! What is no request that can be answered may be about one document; where the first ones are refused
-//! in the same words before anything is answered, it is about what all of them share.
+//! Every document of a batch is asked about under the same name and in the same form, so that who is
+//! refused a few times for either need not ask for each of the others. A name may come to be known in
+//! a moment (a deployment, a gateway that restarts), so that it is in doubt first; a form is not:
+//! what is refused three times in the same words before anything is answered is refused for all.
 //!
-//! Every document of a batch is asked about under the same name, so that who is told a few times that
-//! there is no such model need not ask for each of the others. It is remembered for each run of a
-//! batch alone: who has corrected something and runs it again is not answered with what an earlier
-//! run met. A model that has just answered is known, whatever a gateway says while it restarts.
+//! It is remembered for each run of a batch alone: who has corrected something and runs it again is
+//! not answered with what an earlier run met.
 
 use std::{
     collections::HashMap,
@@ -19,30 +19,42 @@ use tidegate_types::ModelId;
 use tidegate_workflows::contract::FailureType;
 use tracing::warn;
 
-use crate::failure::{Failure, UNKNOWN_MODEL, UNKNOWN_MODEL_ANSWERS};
+use crate::{
+    call::doubts::Doubts,
+    failure::{Failure, MAX_FAULTS, SAME_REFUSALS, UNKNOWN_MODEL},
+};
 
-/// A model that has answered within this time is known.
+/// A model that has answered within this time takes what it is asked.
 const KNOWN: Duration = Duration::from_secs(600);
 
 /// All is forgotten at once beyond so many. Each costs a few calls more then.
 const MAX_REMEMBERED: usize = 1_000;
 
 /// What this worker's calls have been told of models.
-#[derive(Debug, Default)]
-pub struct UnknownModels(Mutex<State>);
+#[derive(Debug)]
+pub struct UnknownModels {
+    names: Doubts,
+    state: Mutex<State>,
+}
+
+impl Default for UnknownModels {
+    fn default() -> Self {
+        Self { names: Doubts::new(Failure::model_may_come), state: Mutex::default() }
+    }
+}
 
 #[derive(Debug, Default)]
 struct State {
     /// By the model, and the run of the batch that asked it.
-    unknown: HashMap<(ModelId, String), Unknown>,
+    refused: HashMap<(ModelId, String), Refused>,
     /// When each model has answered last.
     answered: HashMap<ModelId, Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Unknown {
-    /// Answers in a row that there is no such model.
-    answers: u32,
+struct Refused {
+    /// In a row, in the same words.
+    times: u32,
     /// What the last of them was.
     kind: Option<Kind>,
     /// What the last of them said.
@@ -53,8 +65,8 @@ struct Unknown {
 
 fn failure(kind: Option<Kind>, model: &ModelId, words: &str) -> Failure {
     match kind {
-        Some(Kind::Unsupported | Kind::InvalidRequest) => Failure::unsupported(model, words),
-        _ => Failure::unknown_model(model, words),
+        Some(Kind::UnknownModel) => Failure::unknown_model(model, words),
+        _ => Failure::unsupported(model, words),
     }
 }
 
@@ -62,60 +74,93 @@ impl UnknownModels {
     /// Whether a call of this run to `model` may be made.
     ///
     /// # Errors
-    /// `InvalidRequest`, for good: the provider has said that it does not know the model.
+    /// `InvalidRequest`, for good: the provider has said that it does not know the model, or does not
+    /// take what the batch asks.
     pub(crate) fn check(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
-        let state = self.0.lock();
-        match state.unknown.get(&(model.clone(), run.to_owned())) {
-            Some(Unknown { until: Some(until), words, kind, .. }) if now < *until => {
+        let state = self.state.lock();
+        match state.refused.get(&(model.clone(), run.to_owned())) {
+            Some(Refused { until: Some(until), words, kind, .. }) if now < *until => {
                 Err(failure(*kind, model, words))
             }
             _ => Ok(()),
         }
     }
 
-    /// A provider does not know the model of a call. What that means for the document.
+    /// The same, at the last moment: while a model's name is in doubt, one call leaves.
+    ///
+    /// # Errors
+    /// As [`Self::check`]; `InvalidRequest` that comes back, where another call finds out.
+    pub(crate) fn enter(&self, model: &ModelId, run: &str, now: Instant) -> Result<(), Failure> {
+        self.check(model, run, now)?;
+        self.names.enter(model, now)
+    }
+
+    /// Whether calls to `model` wait for one that finds out whether it is there.
+    pub(crate) fn holds(&self, model: &ModelId, now: Instant) -> bool {
+        self.names.holds(model, now)
+    }
+
+    /// A call was refused for the model's name, or for what it asks of the model. What that means for
+    /// its document, whose calls have failed so often.
     pub(crate) fn refused(
         &self,
         model: &ModelId,
         run: &str,
         error: &Error,
+        faults: u32,
         now: Instant,
     ) -> Failure {
-        let mut state = self.0.lock();
+        if error.kind == Kind::UnknownModel {
+            let in_doubt = self.names.refused(model, &error.message, now);
+            match in_doubt {
+                // A gateway may look for a model that takes this one document.
+                Some(_) if faults >= MAX_FAULTS => {}
+                Some(comes_back) => return comes_back,
+                None => self.remember(model, run, error, now, 1),
+            }
+            return failure(Some(error.kind), model, &error.message);
+        }
+        self.remember(model, run, error, now, SAME_REFUSALS);
+        match error.kind {
+            Kind::Unsupported => failure(Some(error.kind), model, &error.message),
+            _ => Failure::never(FailureType::InvalidRequest, &error.message),
+        }
+    }
+
+    /// After so many in the same words, this run asks the model no more.
+    fn remember(&self, model: &ModelId, run: &str, error: &Error, now: Instant, enough: u32) {
+        let mut state = self.state.lock();
         let answered = state.answered.get(model);
         let is_known = answered.is_some_and(|at| now.saturating_duration_since(*at) < KNOWN);
-        if !is_known {
-            if state.unknown.len() >= MAX_REMEMBERED {
-                state.unknown.clear();
-            }
-            let unknown = state.unknown.entry((model.clone(), run.to_owned())).or_default();
-            let may_be_the_document = error.kind == Kind::InvalidRequest;
-            if may_be_the_document && said(&unknown.words) != said(&error.message) {
-                unknown.answers = 0;
-            }
-            unknown.answers += 1;
-            unknown.words.clone_from(&error.message);
-            unknown.kind = Some(error.kind);
-            if unknown.answers >= UNKNOWN_MODEL_ANSWERS {
-                if unknown.until.is_none() {
-                    warn!(
-                        %model, words = error.message,
-                        "the provider does not know this model, or does not take what the batch asks of it; this run of the batch does not ask it again for {UNKNOWN_MODEL:?}"
-                    );
-                }
-                unknown.until = Some(now + UNKNOWN_MODEL);
-            }
+        if is_known && error.kind != Kind::UnknownModel {
+            return;
         }
-        match error.kind {
-            Kind::InvalidRequest => Failure::never(FailureType::InvalidRequest, &error.message),
-            kind => failure(Some(kind), model, &error.message),
+        if state.refused.len() >= MAX_REMEMBERED {
+            state.refused.clear();
+        }
+        let refused = state.refused.entry((model.clone(), run.to_owned())).or_default();
+        if said(&refused.words) != said(&error.message) {
+            refused.times = 0;
+        }
+        refused.times += 1;
+        refused.words.clone_from(&error.message);
+        refused.kind = Some(error.kind);
+        if refused.times >= enough {
+            if refused.until.is_none() {
+                warn!(
+                    %model, words = error.message,
+                    "the provider does not know this model, or does not take what the batch asks of it; this run of the batch does not ask it again for {UNKNOWN_MODEL:?}"
+                );
+            }
+            refused.until = Some(now + UNKNOWN_MODEL);
         }
     }
 
     /// The model has answered.
     pub(crate) fn answered(&self, model: &ModelId, now: Instant) {
-        let mut state = self.0.lock();
-        state.unknown.retain(|(of, _), _| of != model);
+        self.names.answered(model, now);
+        let mut state = self.state.lock();
+        state.refused.retain(|(of, _), _| of != model);
         state.answered.insert(model.clone(), now);
     }
 }
@@ -132,51 +177,52 @@ mod tests {
 
     use super::*;
 
-    fn error() -> Error {
-        Error {
-            kind: Kind::UnknownModel,
-            message: "not_found_error: model: b".to_owned(),
-            retry_after: None,
-            charged: Charged::No,
-            status: Some(404),
-            span: None,
-            observed: Box::default(),
-        }
+    fn error(kind: Kind, message: &str) -> Error {
+        let nothing = Error::no_reply(message.to_owned(), Charged::No);
+        Error { kind, status: Some(404), ..nothing }
+    }
+
+    fn models() -> (UnknownModels, ModelId, impl Fn(u64) -> Instant) {
+        let start = Instant::now();
+        let at = move |seconds| start + Duration::from_secs(seconds);
+        (UnknownModels::default(), "a:b".parse().unwrap(), at)
     }
 
     #[test]
-    fn a_run_that_was_told_a_few_times_asks_no_more_for_a_while_and_another_run_asks() {
-        let (models, model): (_, ModelId) = (UnknownModels::default(), "a:b".parse().unwrap());
-        let start = Instant::now();
-        for _ in 0..UNKNOWN_MODEL_ANSWERS {
-            models.check(&model, "run", start).unwrap();
-            let failure = models.refused(&model, "run", &error(), start);
-            assert!(!failure.is_retried() && failure.model_is_gone(), "{failure:?}");
+    fn a_run_that_was_told_thrice_asks_no_more_for_a_while_and_another_run_asks() {
+        let (models, model, at) = models();
+        let unknown = error(Kind::UnknownModel, "not_found_error: model: b");
+        for second in [0, 2] {
+            models.enter(&model, "run", at(second)).unwrap();
+            let failure = models.refused(&model, "run", &unknown, 1, at(second));
+            assert!(failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
+            assert!(models.enter(&model, "run", at(second + 1)).unwrap_err().is_retried());
         }
-        let behind = models.check(&model, "run", start).unwrap_err();
+        models.enter(&model, "run", at(12)).unwrap();
+        assert!(models.refused(&model, "run", &unknown, 1, at(12)).model_is_gone());
+        let behind = models.check(&model, "run", at(12)).unwrap_err();
         assert_eq!((behind.kind, behind.model_is_gone()), (FailureType::InvalidRequest, true));
         assert!(behind.message.contains("a does not know the model b"), "{behind}");
         assert!(behind.message.contains("not_found_error: model: b"), "{behind}");
-        models.check(&model, "another run", start).unwrap();
-        models.check(&"a:c".parse().unwrap(), "run", start).unwrap();
-        models.check(&model, "run", start + UNKNOWN_MODEL).unwrap();
-        models.answered(&model, start);
-        models.check(&model, "run", start).unwrap();
+        models.check(&model, "another run", at(12)).unwrap();
+        models.check(&"a:c".parse().unwrap(), "run", at(12)).unwrap();
+        models.check(&model, "run", at(12) + UNKNOWN_MODEL).unwrap();
+        models.answered(&model, at(12));
+        models.check(&model, "run", at(12)).unwrap();
     }
 
     #[test]
     fn refusals_in_the_same_words_before_any_answer_are_about_all_documents() {
-        let (models, model): (_, ModelId) = (UnknownModels::default(), "a:b".parse().unwrap());
-        let start = Instant::now();
+        let (models, model, at) = models();
+        let start = at(0);
         let refused = |call: u32, words: &str| {
-            let message = format!("a (call {call}): {words}");
-            let error = Error { kind: Kind::InvalidRequest, message, ..error() };
-            let failure = models.refused(&model, "run", &error, start);
+            let error = error(Kind::InvalidRequest, &format!("a (call {call}): {words}"));
+            let failure = models.refused(&model, "run", &error, 1, start);
             assert!(!failure.is_retried() && !failure.model_is_gone(), "{failure:?}");
         };
         (0..9).for_each(|call| refused(call, &format!("status 400: image {call} is broken")));
         models.check(&model, "run", start).unwrap();
-        (0..UNKNOWN_MODEL_ANSWERS).for_each(|call| refused(call, "status 400: no field seed"));
+        (0..SAME_REFUSALS).for_each(|call| refused(call, "status 400: no field seed"));
         let behind = models.check(&model, "run", start).unwrap_err();
         assert!(behind.message.contains("no field seed") && behind.model_is_gone(), "{behind}");
         models.answered(&model, start);
@@ -185,18 +231,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_has_just_answered_is_known() {
-        let (models, model): (_, ModelId) = (UnknownModels::default(), "a:b".parse().unwrap());
-        let start = Instant::now();
-        models.answered(&model, start);
-        for _ in 0..2 * UNKNOWN_MODEL_ANSWERS {
-            let _ = models.refused(&model, "run", &error(), start);
+    fn a_document_that_a_known_model_is_not_there_for_fails_alone() {
+        let (models, model, at) = models();
+        let unknown = error(Kind::UnknownModel, "no endpoint takes pictures");
+        for (faults, second) in [(1, 0), (2, 20), (MAX_FAULTS, 40)] {
+            models.answered(&model, at(second));
+            let failure = models.refused(&model, "run", &unknown, faults, at(second));
+            assert_eq!(failure.is_retried(), faults < MAX_FAULTS, "{failure:?}");
+            models.enter(&model, "run", at(second)).unwrap();
         }
-        models.check(&model, "run", start).unwrap();
-        let later = start + KNOWN;
-        for _ in 0..UNKNOWN_MODEL_ANSWERS {
-            let _ = models.refused(&model, "run", &error(), later);
-        }
-        models.check(&model, "run", later).unwrap_err();
     }
 }

@@ -160,6 +160,7 @@ impl Answer {
             input_tokens: 0,
             cached_input_tokens: 0,
             output_tokens: 0,
+            usage_unknown: false,
             cost_usd: Some(0.0),
             provider_calls: 0,
             completed_at: result::now(),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use tidegate_documents::{Reader, tokens};
 use tidegate_providers::embedding::Input;
-use tidegate_types::{ModelId, Spend};
+use tidegate_types::{ModelId, Spend, Usage};
 use tidegate_workflows::contract::{FailureType, Job, Taken, Target, Task};
 
 use crate::{
@@ -127,10 +127,9 @@ pub(super) async fn one(
     }
     let embedded = services.caller().embed(attempt, shard, &[&text], tokens).await;
     let (model, embedded) = embedded.map_err(|failure| failure.with_way_out(WAY_OUT))?;
-    let usage = embedded.usage.unwrap_or_default();
-    let cost_usd = embedded
-        .usage
-        .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
+    let estimate = Usage { uncached_input: tokens, ..Usage::default() };
+    let usage = embedded.usage.unwrap_or(estimate);
+    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
     let own = Spend::of_tokens(&usage, cost_usd);
     if let Some(most) = most.filter(|most| cuts && usage.input() >= *most) {
         attempt.discard(Taken { spend: own, ..Taken::default() });
@@ -141,5 +140,6 @@ pub(super) async fn one(
     let calls = Spend::from(attempt.counts()).calls();
     Ok(DocumentResult::embedded(document, model, vector)
         .answering(shard.asks, version)
+        .with_usage_unknown(embedded.usage.is_none())
         .with_spend(calls + attempt.state().discarded.spend + own, cost_usd.is_some()))
 }

@@ -143,7 +143,7 @@ pub async fn process(
         Task::Answer => answers(services, attempt, &shard, task, &members).await?,
         Task::Embed => vectors(services, attempt, &shard, &members).await?,
     };
-    let usage = got.usage.unwrap_or_default();
+    let usage = got.usage;
     let cost_usd = got.cost_usd(services);
     let results = results(attempt, shard.asks, got, cost_usd);
     outcome.left.extend(
@@ -177,7 +177,8 @@ pub async fn process(
 #[derive(Debug)]
 struct Got<'a> {
     model: &'a ModelId,
-    usage: Option<Usage>,
+    usage: Usage,
+    usage_unknown: bool,
     stop_reason: StopReason,
     /// Those that have something.
     given: Vec<(&'a Member, Given)>,
@@ -193,7 +194,7 @@ enum Given {
 impl Got<'_> {
     fn cost_usd(&self, services: &Services) -> Option<f64> {
         let day = chrono::Utc::now().date_naive();
-        services.prices.cost_usd(self.model, self.usage.as_ref()?, day)
+        services.prices.cost_usd(self.model, &self.usage, day)
     }
 }
 
@@ -244,7 +245,9 @@ async fn answers<'a>(
         Finish::Complete | Finish::Cut => StopReason::EndTurn,
         Finish::Unknown => completion.stop_reason,
     };
-    Ok(Got { model, usage: completion.usage, stop_reason, given: given.collect() })
+    let usage_unknown = completion.usage.is_none();
+    let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
+    Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
 /// Embeds all of them.
@@ -259,7 +262,10 @@ async fn vectors<'a>(
     let (model, embedded) = services.caller().embed(attempt, shard, &texts, tokens).await?;
     let given = members.iter().zip(embedded.vectors.into_iter().map(Given::Vector));
     let stop_reason = StopReason::EndTurn;
-    Ok(Got { model, usage: embedded.usage, stop_reason, given: given.collect() })
+    let usage_unknown = embedded.usage.is_none();
+    let estimate = Usage { uncached_input: tokens, ..Usage::default() };
+    let usage = embedded.usage.unwrap_or(estimate);
+    Ok(Got { model, usage, usage_unknown, stop_reason, given: given.collect() })
 }
 
 /// What of a document can stand beside others in a call, if anything can.
@@ -356,10 +362,9 @@ async fn gather(
 fn results(
     attempt: &Attempt,
     asks: Fingerprint,
-    Got { model, usage, stop_reason, given }: Got<'_>,
+    Got { model, usage, usage_unknown, stop_reason, given }: Got<'_>,
     cost_usd: Option<f64>,
 ) -> BTreeMap<u32, Packed> {
-    let usage = usage.unwrap_or_default();
     let all: u64 = given.iter().map(|(member, _)| member.tokens.max(1)).sum();
     let (mut before, mut calls) = (0, attempt.counts().provider_calls.into());
     let mut results = BTreeMap::new();
@@ -379,6 +384,7 @@ fn results(
             Given::Answer(answer) => DocumentResult::new(document, model, answer, &stop_reason),
             Given::Vector(vector) => DocumentResult::embedded(document, model, vector),
         };
+        let result = result.with_usage_unknown(usage_unknown);
         let result = result.answering(asks, member.version.clone()).taking(
             std::mem::take(&mut calls),
             Some(own),

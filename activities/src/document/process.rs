@@ -9,6 +9,7 @@ use tidegate_workflows::contract::{
 
 use crate::{
     batch::job::{Document, Shard},
+    call::cuts::Asks,
     call::{attempt::Attempt, prompt::Content},
     document::{
         content::{self, Care, Read},
@@ -173,7 +174,9 @@ pub(crate) async fn answer(
         question = question.with_note(beside).uncached();
     }
     let template = question.template;
-    if job.on_cut == OnCut::Raise && cuts.are_many(template, job.max_output_tokens) {
+    let likely = shard.route.models.get(attempt.state().model as usize);
+    let cuts_of = |model| Asks { model, template, room: job.max_output_tokens };
+    if job.on_cut == OnCut::Raise && likely.is_some_and(|model| cuts.are_many(cuts_of(model))) {
         attempt.begin_with_room();
     }
     let before = attempt.state();
@@ -195,19 +198,19 @@ pub(crate) async fn answer(
             failure
         }
     })?;
-    let usage = completion.usage;
-    let cost_usd = usage
-        .and_then(|usage| services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive()));
-    let own = Spend::of_tokens(&usage.unwrap_or_default(), cost_usd);
+    let usage = completion.usage.unwrap_or_else(|| question.estimate(model, &completion.answer));
+    let cost_usd = services.prices.cost_usd(model, &usage, chrono::Utc::now().date_naive());
+    let own = Spend::of_tokens(&usage, cost_usd);
     let calls = Spend::from(attempt.counts()).calls();
     let result = DocumentResult::new(document, model, completion.answer, &completion.stop_reason)
         .answering(shard.asks, version)
+        .with_usage_unknown(completion.usage.is_none())
         .with_spend(calls + before.discarded.spend + own, cost_usd.is_some());
     let cap = services.providers.get(model).and_then(|it| it.bounds(model.model()).output_tokens);
     let learned = services.guard.learned_caps.of(model);
     let room = question.room(cap).min(learned.unwrap_or(u32::MAX));
     if before.raises == 0 {
-        cuts.answered(template, job.max_output_tokens, result.is_cut());
+        cuts.answered(cuts_of(model), result.is_cut());
     }
     let has_more = question.raised_room(cap).min(learned.unwrap_or(u32::MAX)) > room;
     if let Err(failure) = judge(services, attempt, shard, &result, room, has_more).await {
@@ -215,6 +218,7 @@ pub(crate) async fn answer(
         let raised_cost_usd = if raised > 0 { own.cost_usd } else { 0.0 };
         let cuts = CutAnswers { raised, raised_cost_usd, ..CutAnswers::default() };
         attempt.discard(Taken { spend: own, cuts });
+        attempt.failed_as(failure.kind);
         if result.keep(kept).await {
             attempt.keep(kept.to_string());
         }

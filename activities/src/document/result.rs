@@ -49,6 +49,9 @@ pub struct DocumentResult {
     pub cached_input_tokens: u64,
     /// Output tokens, reasoning included.
     pub output_tokens: u64,
+    /// Tokens and price are estimated: the provider did not say what it used, or said what cannot be.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub usage_unknown: bool,
     /// US dollars; absent where no price is known.
     #[serde(default)]
     pub cost_usd: Option<f64>,
@@ -91,6 +94,7 @@ impl DocumentResult {
             input_tokens: 0,
             cached_input_tokens: 0,
             output_tokens: 0,
+            usage_unknown: false,
             cost_usd: None,
             provider_calls: 0,
             completed_at: now(),
@@ -111,6 +115,12 @@ impl DocumentResult {
     #[must_use]
     pub fn answering(self, question: Fingerprint, version: Version) -> Self {
         Self { question: Some(question), version, ..self }
+    }
+
+    /// The same, whose tokens are an estimate, or not.
+    #[must_use]
+    pub fn with_usage_unknown(self, usage_unknown: bool) -> Self {
+        Self { usage_unknown, ..self }
     }
 
     /// The same, which took so many calls, and these tokens at this price.

@@ -71,9 +71,9 @@ pub const PROBE_UNWRITTEN: Duration = Duration::from_secs(30);
 /// documents that failed together do not ask the next model together.
 pub const REROUTED: Duration = Duration::from_secs(2);
 
-/// Answers in a row that there is no such model, until a run of a batch asks it no more: one may be
-/// about what a single document holds, at a gateway that looks for a model that takes it.
-pub const UNKNOWN_MODEL_ANSWERS: u32 = 3;
+/// Refusals in the same words before any answer, until a run of a batch asks a model no more: one may
+/// be about what a single document holds.
+pub const SAME_REFUSALS: u32 = 3;
 
 /// For so long it does not. Names change seldom, and a new run of the batch asks at once.
 pub const UNKNOWN_MODEL: Duration = Duration::from_secs(300);

@@ -63,6 +63,12 @@ impl Failure {
         Self::new(FailureType::QuotaExhausted, words, Retry::AfterSpread(after))
     }
 
+    /// A model is said not to be there, which may be a passing fault: the same.
+    #[must_use]
+    pub fn model_may_come(words: &str, after: Duration) -> Self {
+        Self::new(FailureType::InvalidRequest, words, Retry::AfterSpread(after))
+    }
+
     /// The same, of a key that was refused before: no call was made.
     #[must_use]
     pub fn handed_back(model: &ModelId, words: &str) -> Self {

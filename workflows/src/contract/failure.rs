@@ -8,7 +8,7 @@ use super::{CallCounts, Taken};
 
 /// Temporal's `ApplicationFailure.type`, as `CONTRACT` section 6 names them. What is retried and
 /// when is decided where activities are implemented.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureType {
     /// The provider answered 429 for a limit that refills.
     RateLimited,

@@ -1,0 +1,41 @@
+//! What a provider says that a call has used, where that can be.
+
+use tidegate_quota::Request;
+use tidegate_types::Usage;
+
+/// Estimates of tokens are wrong by less than this many times: a script with two tokens a character
+/// has eight for each one that is estimated.
+const FAR_OFF: u64 = 10;
+
+/// Vendors' own words around a short prompt, a schema's and a tool's among them.
+const AROUND: u64 = 500;
+
+/// Whether a call can have used so much: something was sent, and no more than that; something was
+/// written where an answer came, and no more than a few times the bound, which not all servers keep.
+pub(super) fn can_be(usage: &Usage, request: &Request, has_answer: bool) -> bool {
+    let bound = |tokens: u64| tokens.saturating_add(AROUND).saturating_mul(FAR_OFF);
+    let input = usage.input();
+    input > 0
+        && input <= bound(request.input_tokens)
+        && usage.output <= bound(request.max_output_tokens)
+        && (usage.output > 0 || !has_answer)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests may stop at the first fault")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_and_far_too_much_cannot_be() {
+        let request = Request::new("a:b".parse().unwrap(), "r").tokens(1_000, 100);
+        let can = |uncached_input, output, has_answer| {
+            can_be(&Usage { uncached_input, output, ..Usage::default() }, &request, has_answer)
+        };
+        assert!(can(900, 80, true) && can(8_000, 400, true) && can(900, 0, false));
+        assert!(!can(0, 80, true) && !can(900, 0, true));
+        assert!(!can(1_000_000, 80, true) && !can(900, 1_000_000, true));
+        let cached = Usage { cache_read: 900, output: 5, ..Usage::default() };
+        assert!(can_be(&cached, &request, true));
+    }
+}

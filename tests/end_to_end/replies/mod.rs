@@ -1,0 +1,360 @@
+//! Each class of a provider's replies as a batch, in three patterns: always, once among good answers,
+//! and for three seconds. `TIDEGATE_FULL_SCALE=1` takes every row of the table, not one of each class.
+
+mod server;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use self::server::{Case, Cases, serve};
+use crate::fleet::{Fleet, fleet, free_address, full_scale};
+
+/// Documents of each batch.
+const DOCUMENTS: usize = 12;
+/// Batches that run beside each other.
+const TOGETHER: usize = 90;
+/// What passes by itself is watched for so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Calls for a fault that all documents share: three in a row, and those that were under way.
+const FEW: usize = 8;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pattern {
+    Always,
+    Once,
+    Spell,
+}
+
+/// A row of `providers/src/replies.jsonl`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Row {
+    id: String,
+    kind: String,
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: Value,
+    expected: Expected,
+    cls: String,
+    #[serde(default)]
+    cut: Option<f64>,
+    #[serde(default)]
+    embed: bool,
+    #[serde(default)]
+    budget: bool,
+    #[serde(default)]
+    net: Option<String>,
+    #[serde(default)]
+    only: Vec<String>,
+    #[serde(default)]
+    schema: Option<Value>,
+    #[serde(default)]
+    dimensions: Option<u32>,
+    #[serde(default)]
+    transient_seen: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Expected {
+    outcome: String,
+    #[serde(default)]
+    accept: Vec<String>,
+    #[serde(default)]
+    config_error: bool,
+}
+
+impl Row {
+    /// Headers and body with the times that they name.
+    fn dated(&self) -> (Vec<(String, String)>, Vec<u8>) {
+        let headers = self.headers.iter().map(|(name, value)| (name.clone(), dated(value)));
+        let body = match &self.body {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        (headers.collect(), dated(&body).into_bytes())
+    }
+
+    fn patterns(&self) -> Vec<Pattern> {
+        let all = [(Pattern::Always, "always"), (Pattern::Once, "once"), (Pattern::Spell, "for3s")];
+        let named = |(_, name): &(Pattern, &str)| {
+            self.only.is_empty() || self.only.iter().any(|only| only == name)
+        };
+        all.into_iter().filter(named).map(|(pattern, _)| pattern).collect()
+    }
+
+    fn is(&self, outcome: &str) -> bool {
+        self.expected.outcome == outcome
+            || self.expected.accept.iter().any(|other| other == outcome)
+    }
+
+    /// Time alone may mend it: no document fails of it soon.
+    fn passes(&self) -> bool {
+        ["RateLimited", "Transient", "Overloaded"].iter().any(|passing| self.is(passing))
+    }
+
+    /// It is true of all documents, or of none.
+    fn is_shared(&self) -> bool {
+        matches!(self.cls.as_str(), "model" | "param" | "auth" | "credit" | "month" | "max_tokens")
+            || (self.cls == "day" && self.expected.outcome == "QuotaExhausted")
+    }
+
+    /// A passing refusal costs no document.
+    fn costs_nothing_once(&self) -> bool {
+        self.passes()
+            || self.transient_seen
+            || ["success", "QuotaExhausted", "Unauthorized"].iter().any(|it| self.is(it))
+            || self.cls == "max_tokens"
+    }
+}
+
+/// `{iso+20}` and the like: a time so many seconds from now.
+fn dated(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let named = after[1..].split_once('}').and_then(|(inside, after)| {
+            let (name, seconds) = inside.split_once('+')?;
+            let then = chrono::Utc::now() + chrono::TimeDelta::seconds(seconds.parse().ok()?);
+            let time = match name {
+                "iso" => then.to_rfc3339_opts(chrono::SecondsFormat::Secs, true),
+                "epoch" => then.timestamp().to_string(),
+                "epochms" => then.timestamp_millis().to_string(),
+                "httpdate" => httpdate::fmt_http_date(SystemTime::from(then)),
+                _ => return None,
+            };
+            Some((time, after))
+        });
+        match named {
+            Some((time, after)) => {
+                out.push_str(&time);
+                rest = after;
+            }
+            None => {
+                out.push('{');
+                rest = &after[1..];
+            }
+        }
+    }
+    out + rest
+}
+
+fn rows() -> Vec<Arc<Row>> {
+    let table = include_str!("../../../providers/src/replies.jsonl");
+    let rows = table.lines().map(|line| Arc::new(serde_json::from_str::<Row>(line).unwrap()));
+    let only = std::env::var("TIDEGATE_REPLIES").unwrap_or_default();
+    let mut seen = HashMap::new();
+    rows.filter(|row| {
+        if !only.is_empty() {
+            return only.split(',').any(|id| row.id == id || row.cls == id);
+        }
+        let class = (row.cls.clone(), row.expected.outcome.clone());
+        full_scale() || *seen.entry(class).and_modify(|seen| *seen += 1).or_insert(1) == 1
+    })
+    .collect()
+}
+
+/// What stands where no reply comes from.
+fn base_url(row: &Row, name: &str, port: u16) -> String {
+    let end =
+        if matches!(row.kind.as_str(), "anthropic" | "gemini" | "bedrock") { "" } else { "/v1" };
+    match row.net.as_deref() {
+        Some("refused") => format!("http://{}{end}", free_address()),
+        Some("dns") => format!("http://no-such-host.invalid{end}"),
+        Some("tls") => format!("https://127.0.0.1:{port}/{name}{end}"),
+        _ => format!("http://127.0.0.1:{port}/{name}{end}"),
+    }
+}
+
+fn batch(fleet: &Fleet, name: &str, row: &Row) -> Value {
+    let mut batch = json!({
+        "source": fleet.uri("in/"), "output": fleet.uri(name), "model": format!("{name}:m"),
+        "max_in_flight": 3,
+    });
+    let fields = batch.as_object_mut().unwrap();
+    if row.embed {
+        fields.insert("task".to_owned(), json!("embed"));
+        fields.insert("pack".to_owned(), json!(3));
+        if let Some(length) = row.dimensions {
+            fields.insert("dimensions".to_owned(), json!(length));
+        }
+        return batch;
+    }
+    fields.insert("instructions".to_owned(), json!("Give the title as JSON."));
+    fields.insert("max_output_tokens".to_owned(), json!(64));
+    if let Some(schema) = &row.schema {
+        fields.insert("schema".to_owned(), schema.clone());
+    }
+    if row.budget {
+        // For about four documents by the estimate, for all of them by what good answers use.
+        fields.insert("budget_usd".to_owned(), json!(0.0013));
+    }
+    batch
+}
+
+/// What came of a batch.
+#[derive(Debug)]
+struct Came {
+    succeeded: usize,
+    failures: BTreeMap<String, usize>,
+    calls: usize,
+    bad: usize,
+}
+
+fn fault(row: &Row, pattern: Pattern, came: &Came) -> Option<String> {
+    let Came { succeeded, failures, calls, bad } = came;
+    let failed: usize = failures.values().sum();
+    let others: Vec<_> =
+        failures.keys().filter(|kind| !row.is(kind) && *kind != "Cancelled").collect();
+    let wrong = if row.budget {
+        if row.is("success") {
+            (*succeeded < DOCUMENTS).then_some("the budget holds all at the true usage")
+        } else {
+            let over = failures.get("BudgetExceeded").copied().unwrap_or_default();
+            (over < DOCUMENTS / 3).then_some("the budget does not hold")
+        }
+    } else if !others.is_empty() {
+        Some("another outcome")
+    } else if pattern == Pattern::Always {
+        if row.is("success") {
+            (*succeeded < DOCUMENTS || *calls > DOCUMENTS).then_some("answers are thrown away")
+        } else if *succeeded > 0 {
+            Some("succeeded")
+        } else if row.passes() {
+            None
+        } else if failed < DOCUMENTS {
+            Some("not all failed by name")
+        } else if row.is_shared() && *calls > FEW {
+            Some("asked for each document")
+        } else {
+            // Cut answers are asked for with more room, twice.
+            (*calls > 3 * DOCUMENTS).then_some("asked too often")
+        }
+    } else if row.costs_nothing_once() {
+        if *succeeded < DOCUMENTS {
+            Some("one passing refusal costs documents")
+        } else {
+            (pattern == Pattern::Once && *calls > DOCUMENTS + 2).then_some("asked too often")
+        }
+    } else if failed > *bad && !row.embed {
+        Some("a refusal costs other documents")
+    } else if succeeded + failed < DOCUMENTS {
+        Some("not all came to an end")
+    } else {
+        None
+    };
+    wrong.map(|why| format!("{} {pattern:?}: {why}: {came:?}", row.id))
+}
+
+/// The batches of some rows, all beside each other; what each came to.
+async fn run(all: &[(Arc<Row>, Pattern)]) -> Option<Vec<Came>> {
+    let cases: Cases = Arc::new(Mutex::default());
+    let port = serve(Arc::clone(&cases)).await;
+    let mut settings = String::new();
+    for (number, (row, pattern)) in all.iter().enumerate() {
+        let (name, case) = (format!("c{number}"), Case::new(Arc::clone(row), *pattern));
+        let url = base_url(row, &name, port);
+        cases.lock().insert(name.clone(), case);
+        let _ = writeln!(
+            settings,
+            "[providers.{name}]\nkind = \"{}\"\nbase-url = \"{url}\"\n{}[models.\"{name}:m\"]\nrpm = 6_000\nprice = {{ input-usd-per-mtok = 1.0, output-usd-per-mtok = 2.0 }}",
+            row.kind,
+            if row.kind == "bedrock" {
+                "region = \"us-east-1\"\n"
+            } else {
+                "api-key-env = \"SIMULATED_KEY\"\n"
+            },
+        );
+    }
+    let mut fleet = fleet("", &settings).await?;
+    fleet.documents(DOCUMENTS, 60);
+    fleet.worker_with(&[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
+    fleet.working().await;
+    let mut started = Vec::new();
+    for (number, (row, _)) in all.iter().enumerate() {
+        let name = format!("c{number}");
+        fleet.start(&name, &batch(&fleet, &name, row)).await;
+        started.push(Instant::now());
+    }
+    let mut cancelled = vec![false; all.len()];
+    let begun = Instant::now();
+    loop {
+        let mut open = 0;
+        for (number, (row, pattern)) in all.iter().enumerate() {
+            let name = format!("c{number}");
+            if fleet.path(&format!("{name}/report.json")).exists() {
+                continue;
+            }
+            open += 1;
+            let is_passing = row.passes() && *pattern == Pattern::Always;
+            if is_passing && !cancelled[number] && started[number].elapsed() > PATIENCE {
+                cancelled[number] = true;
+                fleet.cli(&["workflow", "cancel", "--workflow-id", &name]).await;
+            }
+        }
+        if open == 0 || begun.elapsed() > Duration::from_secs(240) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let mut came = Vec::new();
+    for number in 0..all.len() {
+        let report = std::fs::read(fleet.path(&format!("c{number}/report.json")));
+        let report: Value = report.map_or(Value::Null, |it| serde_json::from_slice(&it).unwrap());
+        let cases = cases.lock();
+        let case = &cases[&format!("c{number}")];
+        let count = |value: &Value| usize::try_from(value.as_u64().unwrap_or_default()).unwrap();
+        let failures = report["failures"].as_object().into_iter().flatten();
+        came.push(Came {
+            succeeded: count(&report["succeeded"]),
+            failures: failures.map(|(kind, number)| (kind.clone(), count(number))).collect(),
+            calls: case.calls(),
+            bad: case.bad_replies(),
+        });
+    }
+    let log = std::fs::read_to_string(fleet.path("worker.log")).unwrap();
+    for (number, (row, _)) in all.iter().enumerate() {
+        if row.expected.config_error {
+            let named = log.lines().any(|line| {
+                line.contains("no call to this provider can be made")
+                    && line.contains(&format!("provider=\"c{number}\""))
+            });
+            assert!(named, "{} is not named before the batch: {log}", row.id);
+        }
+    }
+    fleet.stop().await;
+    Some(came)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_class_as_a_batch_in_three_patterns() {
+    let all: Vec<_> = rows()
+        .into_iter()
+        .flat_map(|row| row.patterns().into_iter().map(move |pattern| (Arc::clone(&row), pattern)))
+        .collect();
+    let (mut classes, mut wrong) = (BTreeMap::new(), Vec::new());
+    for some in all.chunks(TOGETHER) {
+        let Some(came) = run(some).await else { return };
+        for ((row, pattern), came) in some.iter().zip(&came) {
+            let (right, all): &mut (u32, u32) = classes.entry(row.cls.clone()).or_default();
+            *all += 1;
+            match fault(row, *pattern, came) {
+                None => *right += 1,
+                Some(why) => wrong.push(why),
+            }
+        }
+    }
+    for (class, (right, all)) in &classes {
+        println!("{class}: {right} of {all} right");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
