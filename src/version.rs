@@ -26,7 +26,7 @@ pub fn long() -> &'static str {
             short(),
             tidegate_quota::layout::KEYS,
             tidegate_quota::layout::STATE,
-            tidegate_workflows::layout::NEWEST,
+            tidegate_workflows::COMMANDS,
             tidegate_activities::call::prompt::LAYOUT,
         )
     });

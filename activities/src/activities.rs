@@ -264,7 +264,7 @@ impl DocumentActivities {
         self: Arc<Self>,
         ctx: ActivityContext,
         finish: Finish,
-    ) -> Result<Option<Finished>, ActivityError> {
+    ) -> Result<Finished, ActivityError> {
         let work = Box::pin(finish::finish(&self.services.storage, &finish));
         let finished = self.step(&ctx, STORE_DEADLINE, work).await?;
         ended(workflow(&ctx), &finish.progress, &finished);
@@ -272,8 +272,7 @@ impl DocumentActivities {
             leave::leave(&self.services.storage, &self.services.guard.quota, &finish.plan.job)
                 .await;
         }
-        // Workflows of earlier versions cannot read an answer.
-        Ok(finish.counts.then_some(finished))
+        Ok(finished)
     }
 }
 

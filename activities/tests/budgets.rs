@@ -457,7 +457,6 @@ async fn a_budget_wants_a_price() {
         pack: None,
         replace: false,
         sample: None,
-        adopt: false,
         per_document: true,
         results: ResultsAs::Jsonl,
         results_jsonl: None,

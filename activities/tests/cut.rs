@@ -126,7 +126,7 @@ async fn an_unknown_end_is_a_result_that_says_so() {
     seal::seal(&rig.services, &sealed).await.unwrap();
     let output = format!("file://{}/out/", rig.folder.path().display());
     let (plan, progress) = (rig.plan.clone(), Progress::default());
-    let end = Finish { plan, output, progress, counts: true };
+    let end = Finish { plan, output, progress };
     finish::finish(&rig.services.storage, &end).await.unwrap();
     let report = std::fs::read(rig.folder.path().join("out/report.json")).unwrap();
     let report: Value = serde_json::from_slice(&report).unwrap();

@@ -243,7 +243,6 @@ async fn a_document_that_is_gone_or_forbidden_is_unreadable() {
         job,
         route,
         parts_add_retries: false,
-        unmarked: None,
         forecast: None,
         first_part: None,
     })

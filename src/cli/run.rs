@@ -144,12 +144,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     sample: Option<u32>,
     /// The output holds answers to another question: ask again what differs, and replace it
-    #[arg(long, conflicts_with = "adopt")]
-    replace: bool,
-    /// The output holds results of an earlier version, which do not say what they answer: take them
-    /// as answers to this question
     #[arg(long)]
-    adopt: bool,
+    replace: bool,
     /// The batch's name; the same again skips what is done, and follows one that runs [default: made
     /// from the source and the time]
     #[arg(long, value_name = "ID")]
@@ -279,7 +275,6 @@ fn input(args: &Args) -> anyhow::Result<BatchInput> {
         deadline: args.deadline,
         pack: args.pack.map(pack),
         replace: args.replace.then_some(true),
-        adopt: args.adopt.then_some(true),
         ..BatchInput::default()
     })
 }
@@ -371,7 +366,6 @@ mod tests {
         assert_eq!(sent("-i x --on-cut keep")["on_cut"], json!("keep"));
         assert_eq!(sent("-i x --results parquet")["results"], json!("parquet"));
         assert_eq!(sent("-i x --replace")["replace"], json!(true));
-        assert_eq!(sent("-i x --adopt")["adopt"], json!(true));
         let asked = sent("-i x --effort low --parameters {\"seed\":7} --sample 20");
         assert_eq!(
             (&asked["effort"], &asked["parameters"], &asked["sample"]),

@@ -14,14 +14,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub(crate) use run::{beside_news, one, run};
+pub(crate) use run::run;
 
 use crate::{
     contract::{
         GroupInput, LiveChild, Plan, SHARD_WINDOW, SLEEPING_SHARDS_AT_ONCE, ShardInput,
         ShardReport, Totals,
     },
-    layout::Layout,
     shard::shard_id,
 };
 
@@ -128,8 +127,6 @@ pub(crate) struct Children {
     pub(crate) began: Option<SystemTime>,
     /// Those that have not ended.
     pub(crate) running: BTreeMap<Child, Running>,
-    /// Which commands this run gives.
-    pub(crate) layout: Layout,
 }
 
 impl Children {
@@ -378,7 +375,7 @@ impl Children {
         let paused = self.paused;
         let free = self.free();
         let enough = free >= (self.window / (4 * LEAST_PART)).max(1);
-        let to_shards = self.is_at_its_end() && self.tops_up();
+        let to_shards = self.is_at_its_end();
         self.running.iter().filter(|(_, running)| running.started).find_map(|(child, running)| {
             if running.sent_paused != paused {
                 return Some((*child, News::Paused(paused)));
@@ -390,12 +387,7 @@ impl Children {
 
     /// A shard that started with few places could use more.
     pub(crate) fn wants_places(&self) -> bool {
-        self.tops_up() && self.running.values().any(|running| running.wants > 0)
-    }
-
-    /// Shards are given more places than they started with.
-    fn tops_up(&self) -> bool {
-        self.layout >= Layout::MorePlaces
+        self.running.values().any(|running| running.wants > 0)
     }
 
     /// What a shard does not need any more is of use: to shards behind it, beside it, or in the groups

@@ -125,7 +125,7 @@ mod definitions {
         }
 
         #[activity(name = "tidegate.finish")]
-        pub fn finish(finish: Finish) -> Option<Finished> {
+        pub fn finish(finish: Finish) -> Finished {
             unimplemented!()
         }
     }

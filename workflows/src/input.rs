@@ -157,10 +157,6 @@ pub struct BatchInput {
     /// The output may hold answers to another question: what differs is asked again and replaced.
     #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
     pub replace: Option<bool>,
-    /// Results there that do not say what they answer, because an earlier version wrote them, are
-    /// answers to this question.
-    #[serde(deserialize_with = "read::flag", skip_serializing_if = "Option::is_none")]
-    pub adopt: Option<bool>,
     /// Only so many documents, drawn at random; the whole batch does not buy them again.
     #[serde(
         deserialize_with = "read::whole::<_, _, 1, { u32::MAX as u64 }>",
@@ -279,10 +275,6 @@ impl BatchInput {
         if economy && self.pack.is_some() {
             return Err("mode \"economy\" and pack exclude each other: a provider's batches have no limit of requests; leave out pack".to_owned());
         }
-        let (replace, adopt) = (self.replace == Some(true), self.adopt == Some(true));
-        if replace && adopt {
-            return Err("replace and adopt exclude each other: results that do not say what they answer are replaced, or taken as they are; leave one out".to_owned());
-        }
         let job = Job {
             source,
             output: self.output,
@@ -297,7 +289,6 @@ impl BatchInput {
             target,
             lane: self.lane.unwrap_or_default(),
             tenant: self.tenant.unwrap_or_default(),
-            // Workers of earlier versions take the likely output for the most.
             max_output_tokens: match task {
                 Task::Answer => self.max_output_tokens.unwrap_or(LIKELY_OUTPUT_TOKENS),
                 Task::Embed => 0,
@@ -318,13 +309,11 @@ impl BatchInput {
             // With the mode "direct" the author has chosen already.
             deadline: self.deadline.filter(|_| self.mode != Some(Mode::Direct)),
             pack: task::pack(self.pack, task),
-            replace,
+            replace: self.replace == Some(true),
             sample: self.sample,
-            adopt,
             per_document: self.per_document != Some(false),
             results: self.results.unwrap_or_default(),
             results_jsonl: self.results_jsonl,
-            in_pages: false,
         };
         Ok(Batch { job, max_in_flight: self.max_in_flight })
     }

@@ -9,19 +9,13 @@ use temporalio_workflow::{MemoValue, WorkflowContext};
 
 use crate::contract::{Job, Labels, Target};
 
-/// The patch's name: it is written into the histories of batches whose plan says how.
-const PATCH: &str = "labels";
-
 /// The search attributes, all keywords. Users register them by these names.
 pub const NAMES: [&str; 3] = ["TidegateTenant", "TidegateModel", "TidegateLane"];
 
 /// Says what the batch is, in the way that its plan found possible. Once for a batch: a run that
-/// continues it has the same. A batch that was planned by a version that did not look has none.
+/// continues it has the same.
 pub(crate) fn tell<W>(ctx: &WorkflowContext<W>, job: &Job, how: Option<Labels>) {
     let Some(how) = how else { return };
-    if !ctx.patched(PATCH) {
-        return;
-    }
     let [tenant, model, lane] = NAMES;
     let asked: &dyn Display = match &job.target {
         Target::Model(model) => model,

@@ -8,18 +8,15 @@
 //! * [`contract`]: what workflows and activities say to each other, and every persisted name
 //! * [`input`]: from the batch's raw input to a checked [`contract::Job`]; `payload`: raw payloads
 //! * [`process_documents`]: a batch: plan, shards, finish
-//! * `children`: its shards, and the window that they share; `lanes`: the same, for batches that
-//!   began earlier
+//! * `children`: its shards, and the window that they share
 //! * [`process_group`]: some shards of a large batch
 //! * [`process_shard`]: one shard; `shard`: a sliding window over its documents, in that workflow or
 //!   in the batch's own; `report`: what it tells the batch
 //! * `pace`: how many of that window it uses, by how long the queue for quota is
-//! * [`process_parts`]: a document that is read in parts; `parts`: the same in the shard itself, for
-//!   runs that began so
+//! * [`process_parts`]: a document that is read in parts
 //! * [`provider_batch`]: documents that wait in their provider's batches
 //! * `holds`: parts of a workflow's state that several workflows have
 //! * `pause_flag`: a pause that reaches documents which are handed out
-//! * [`layout`]: which commands a run gives, so that it goes on as it began
 //! * [`policy`]: time-outs, retries and priorities of every activity
 //! * `failure`: what failures say, and how they become the workflow's own
 
@@ -29,11 +26,8 @@ mod failure;
 mod holds;
 pub mod input;
 pub mod labels;
-mod lanes;
-pub mod layout;
 mod opening;
 mod pace;
-mod parts;
 mod pause_flag;
 mod payload;
 pub mod policy;
@@ -44,6 +38,10 @@ pub mod process_shard;
 pub mod provider_batch;
 mod report;
 mod shard;
+
+/// Which commands the workflows give, and in which order: the folder of recorded histories that they
+/// are held to. What changes them goes behind a patch: `CONTRIBUTING.md`.
+pub const COMMANDS: &str = "0.1.0";
 
 pub use process_documents::ProcessDocuments;
 pub use process_group::ProcessGroup;

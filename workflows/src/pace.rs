@@ -9,9 +9,6 @@
 
 use crate::contract::Queue;
 
-/// The patch's name: it is written into the histories of shards whose queue was long.
-pub(crate) const PATCH: &str = "paced";
-
 /// However long the queue: others may be what makes it long.
 const LEAST: u32 = 4;
 

@@ -9,12 +9,8 @@ use crate::{
     policy,
 };
 
-/// The patch's name: it is written into the histories of batches that are paused.
-const PATCH: &str = "pause-reaches-documents";
-
 /// Keeps the flag of a job as `paused` says until the run is `over`, and lowers it then. While the
-/// batch is planned it has no job, and hands out nothing. A history that was paused before there was
-/// a flag goes on without.
+/// batch is planned it has no job, and hands out nothing.
 pub(crate) async fn keep<W>(
     ctx: WorkflowContext<W>,
     paused: impl Fn(&W) -> (bool, String),
@@ -29,9 +25,6 @@ pub(crate) async fn keep<W>(
         let due = ctx.wait_condition(is_due).await;
         if due.is_err() || ctx.state(&over) {
             break;
-        }
-        if !ctx.patched(PATCH) {
-            return;
         }
         raised = !raised;
         let mark = MarkPaused { job: ctx.state(|batch| paused(batch).1), paused: raised };

@@ -25,9 +25,7 @@ use crate::{
     failure::{self, failed, termination},
     holds::{Holds, Inside},
     input::{self, Batch},
-    labels, lanes,
-    layout::Layout,
-    pause_flag, payload, policy,
+    labels, pause_flag, payload, policy,
     shard::{self, Shard},
 };
 
@@ -115,9 +113,7 @@ impl State {
     /// Places of the batch's window.
     fn window(&self) -> u32 {
         let planned = self.plan.as_ref().map_or(0, |plan| plan.in_flight);
-        // A worker of an earlier version does not say.
-        let usable = if planned == 0 { SHARD_WINDOW } else { planned };
-        self.max_in_flight.unwrap_or(usable)
+        self.max_in_flight.unwrap_or(planned).max(1)
     }
 }
 
@@ -157,16 +153,9 @@ impl ProcessDocuments {
             Ok(job) => job,
             Err(message) => return Err(failed(FailureType::InvalidInput.as_str(), &message)),
         };
-        let layout = Layout::of_batch(ctx);
-        // Earlier layouts take the whole plan at once.
-        let job = Job { in_pages: layout >= Layout::Places, ..job };
-        ctx.state_mut(|batch| batch.children.layout = layout);
         Self::plan(ctx, job).await?;
         let work = async {
-            let worked = if layout == Layout::First {
-                lanes::run(ctx).await;
-                Ok(())
-            } else if ctx.state_mut(Self::becomes_its_shard) {
+            let worked = if ctx.state_mut(Self::becomes_its_shard) {
                 Self::work(ctx).await
             } else {
                 workflows::join!(children::run(ctx), Self::plan_more(ctx));
@@ -356,11 +345,7 @@ impl ProcessDocuments {
         };
         let input = begun.map_or_else(first, |input| *input);
         let paused = children.paused;
-        self.shard = Shard {
-            input: ShardInput { paused, ..input },
-            layout: children.layout,
-            ..Shard::default()
-        };
+        self.shard = Shard { input: ShardInput { paused, ..input }, ..Shard::default() };
         true
     }
 
@@ -407,12 +392,7 @@ impl ProcessDocuments {
         if !done {
             progress.totals.cancelled = progress.documents.saturating_sub(progress.totals.ended());
         }
-        let finish = Finish {
-            plan,
-            output: progress.output.clone(),
-            progress: progress.clone(),
-            counts: true,
-        };
+        let finish = Finish { plan, output: progress.output.clone(), progress: progress.clone() };
         let finished = ctx
             .execute_activity(
                 Activities::finish,
@@ -421,14 +401,11 @@ impl ProcessDocuments {
             )
             .await
             .map_err(termination)?;
-        // A worker of an earlier version counts nothing.
-        if let Some(finished) = &finished {
-            progress.totals = finished.correct(progress.totals);
-            progress.done = done && finished.missing == 0;
-        }
+        progress.totals = finished.correct(progress.totals);
+        progress.done = done && finished.missing == 0;
         ctx.state_mut(|batch| {
             batch.done = progress.done;
-            batch.finished = finished;
+            batch.finished = Some(finished);
         });
         Ok(progress)
     }

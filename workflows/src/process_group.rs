@@ -21,7 +21,6 @@ use crate::{
     contract::{GroupInput, Live, Progress, ShardInput, ShardReport, Totals},
     failure::failed,
     holds::{Holds, Inside},
-    layout::Layout,
     payload, report,
 };
 
@@ -86,8 +85,6 @@ impl ProcessGroup {
 
     #[run(name = "ProcessGroup")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
-        let layout = Layout::of_group(ctx);
-        ctx.change(|children| children.layout = layout);
         let children = Box::pin(children::run(ctx));
         workflows::join!(children, Self::report_now_and_then(ctx.clone()));
         let (broken, totals) = ctx.look(|children| (children.broken.clone(), children.totals));

@@ -18,21 +18,15 @@ use temporalio_workflow::{
 use crate::{
     contract::{ShardInput, ShardReport, Totals},
     holds::{Holds, Inside},
-    layout::Layout,
     payload, report,
     shard::{self, Shard},
 };
-
-/// A shard that a batch of an earlier version has started tells it this many times how far it is.
-const REPORTS: u64 = 5;
 
 /// One shard of a batch.
 #[workflow]
 pub struct ProcessShard {
     shard: Shard,
     told: Told,
-    /// Places that it was given and has not taken.
-    given: u32,
 }
 
 /// What its batch knows of a shard.
@@ -61,14 +55,11 @@ impl ProcessShard {
     #[init]
     pub fn new(ctx: &WorkflowContextView, input: ShardInput) -> Self {
         let told = Told { totals: input.totals, at: ctx.start_time(), places: input.window };
-        Self { shard: Shard { input, ..Shard::default() }, told, given: 0 }
+        Self { shard: Shard { input, ..Shard::default() }, told }
     }
 
     #[run(name = "ProcessShard")]
     pub async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Totals> {
-        let layout = Layout::of(ctx);
-        ctx.change(|shard| shard.layout = layout);
-        ctx.state_mut(Self::take_given_places);
         ctx.state_mut(Self::is_taken_to_be_full);
         let work = Box::pin(shard::work(ctx));
         let (worked, ()) = workflows::join!(work, Self::report_now_and_then(ctx.clone()));
@@ -110,8 +101,9 @@ impl ProcessShard {
     #[signal(name = "places")]
     pub fn places(&mut self, _ctx: &mut SyncWorkflowContext<Self>, places: RawValue) {
         let places: u32 = payload::decode(&places).unwrap_or_default();
-        self.given = self.given.saturating_add(places);
-        self.take_given_places();
+        let window = &mut self.shard.input.window;
+        *window = window.saturating_add(places);
+        self.told.places = self.told.places.saturating_add(places);
     }
 
     #[query(name = "progress")]
@@ -131,46 +123,19 @@ impl ProcessShard {
         }
     }
 
-    /// Not in a run that a worker of an earlier version has begun, which does not know of such places;
-    /// nor before it is known which run it is.
-    fn take_given_places(&mut self) {
-        if self.shard.layout >= Layout::MorePlaces {
-            let (given, window) = (std::mem::take(&mut self.given), &mut self.shard.input.window);
-            *window = window.saturating_add(given);
-            self.told.places = self.told.places.saturating_add(given);
-        }
-    }
-
-    /// Its batch gave it places, and hears of them when they are free.
-    fn has_places(&self) -> bool {
-        self.shard.layout >= Layout::Places && self.shard.input.report_seconds > 0
-    }
-
     /// What its batch takes for granted until it hears of it.
     fn is_taken_to_be_full(&mut self) {
         let input = &self.shard.input;
-        if self.has_places() && !input.paused {
+        if !input.paused {
             self.told.totals.in_flight = input.window.into();
         }
     }
 
     fn report_is_due(&self) -> bool {
-        if !self.has_places() {
-            return self.step_is_due();
-        }
         let input = &self.shard.input;
         self.time_is_due()
             || (self.told.totals.in_flight > 0 && input.paused && input.totals.in_flight == 0)
             || self.places_are_due()
-    }
-
-    /// After every so many documents, and when the first is handed out or, in a pause, the last
-    /// comes back: the batch's number of documents in flight would else be wrong for as long as
-    /// nothing ends.
-    fn step_is_due(&self) -> bool {
-        let step = u64::from(self.shard.input.documents).div_ceil(REPORTS).max(1);
-        let (now, then) = (&self.shard.input.totals, &self.told.totals);
-        now.ended() >= then.ended() + step || (now.in_flight == 0) != (then.in_flight == 0)
     }
 
     /// So long after the last report, and when something has happened since: no timer runs, which

@@ -17,7 +17,6 @@ use crate::{
         SubmittedBatch, SubmittedBatches,
     },
     holds::{Holds, Inside},
-    layout::Layout,
     policy,
     shard::Shard,
 };
@@ -49,7 +48,6 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
         || now(ctx) + MAX_WAIT,
         |until| SystemTime::UNIX_EPOCH + Duration::from_secs(until),
     );
-    let layout = ctx.look(|shard| shard.layout);
     let SubmittedBatches { open, waiting, unsure } =
         ctx.change(|shard| shard.input.submitted.take()).unwrap_or_else(|| SubmittedBatches {
             waiting: vec![everything(ctx, batching.until)],
@@ -63,7 +61,7 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
             (stopping, wait) = (Some(now(ctx) + STOPPING), FIRST_CHECK);
         }
         let more = stopping.is_none() && run.refused.is_none();
-        if layout >= Layout::Bounded && more && ctx.continue_as_new_suggested() {
+        if more && ctx.continue_as_new_suggested() {
             let Run { open, waiting, unsure, .. } = run;
             let since = until.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             ctx.change(|shard| {
@@ -87,12 +85,7 @@ pub(crate) async fn run<W: Holds<Shard> + 'static>(
         }
         let end = stopping.unwrap_or(until);
         let wait_now = wait.min(end.duration_since(now(ctx)).unwrap_or_default());
-        match (layout, stopping) {
-            (Layout::First, None) => {
-                ctx.timer(TimerOptions::from(wait_now)).await;
-            }
-            _ => sleep(ctx, wait_now, stopping.is_none()).await,
-        }
+        sleep(ctx, wait_now, stopping.is_none()).await;
         wait = (wait * 3 / 2).min(LAST_CHECK);
         run.check(ctx).await;
     }
@@ -333,10 +326,7 @@ fn shielded() -> ActivityOptions {
 }
 
 fn submission<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> ActivityOptions {
-    match ctx.look(|shard| shard.layout) {
-        Layout::First => shielded(),
-        _ => policy::submission(ctx.task_queue()),
-    }
+    policy::submission(ctx.task_queue())
 }
 
 fn now<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) -> SystemTime {

@@ -15,10 +15,9 @@ use crate::{
     },
     failure,
     holds::{Holds, Inside},
-    layout::Layout,
     opening,
-    pace::{self, Pace, Places},
-    parts, policy,
+    pace::{Pace, Places},
+    policy,
     process_parts::ProcessParts,
     provider_batch,
 };
@@ -33,8 +32,6 @@ pub(crate) fn shard_id(batch: &str, shard: u32) -> String {
 pub(crate) struct Shard {
     /// The input, brought forward with every document: what a continued run begins with.
     pub(crate) input: ShardInput,
-    /// Which commands this run gives.
-    pub(crate) layout: Layout,
     /// No more documents are handed out in this run: its history is long enough.
     pub(crate) draining: bool,
     /// Every place of the window has ended.
@@ -52,24 +49,16 @@ pub(crate) struct Shard {
 pub(crate) async fn work<W: Holds<Shard> + 'static>(
     ctx: &WorkflowContext<W>,
 ) -> Result<(), ActivityExecutionError> {
-    keep_pace(ctx);
     let worked = async {
         if let Some(batching) = ctx.look(|shard| shard.input.provider_batching) {
             provider_batch::run(ctx, batching).await?;
         }
-        workflows::join!(hand_out(ctx), open(ctx));
+        workflows::join!(hand_out(ctx), opening::widen::<W, Shard>(ctx));
         Ok(())
     };
     let worked = worked.await;
     ctx.change(|shard| shard.over = true);
     worked
-}
-
-/// Opens more of the window while no call has ended. Earlier layouts have no timer for that.
-async fn open<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>) {
-    if ctx.look(|shard| shard.layout >= Layout::MorePlaces) {
-        opening::widen::<W, Shard>(ctx).await;
-    }
 }
 
 /// What remains to be done of a shard on which nothing is worked any more. Whether it is over, or to
@@ -191,21 +180,13 @@ async fn document<W: Holds<Shard> + 'static>(ctx: &WorkflowContext<W>, index: u3
     });
     let ended =
         ctx.execute_activity(Activities::process_document, task.clone(), options(ctx)).await;
-    match (ended, ctx.look(|shard| shard.layout)) {
-        (Ok(DocumentOutcome { parts: Some(parts), updated, .. }), Layout::First) => {
-            let mut taken = Taken::default();
-            let read = parts::read(ctx, || options(ctx), &task, parts, &mut taken).await;
-            let Taken { spend, cuts } = taken;
-            let whole = DocumentOutcome { spend, cuts, updated, ..DocumentOutcome::default() };
-            let ended = read.map(|()| whole);
-            ctx.change(|shard| shard.record(index, &ended, taken))
-        }
-        (Ok(DocumentOutcome { parts: Some(parts), updated, .. }), _) => {
+    match ended {
+        Ok(DocumentOutcome { parts: Some(parts), updated, .. }) => {
             let ended = in_parts(ctx, task, parts).await;
             let cancelled = ctx.cancellation_token().is_cancelled();
             ctx.change(|shard| shard.record_parts(index, ended, updated, cancelled))
         }
-        (ended, _) => {
+        ended => {
             let goes_on = ctx.change(|shard| shard.record(index, &ended, Taken::default()));
             follow(ctx, ended.ok().filter(|it| !it.skipped).map(|it| it.queue));
             goes_on
@@ -244,21 +225,13 @@ async fn in_parts<W: Holds<Shard> + 'static>(
         .map_err(|error| error.reason().map_or_else(|| error.to_string(), failure::root_message))
 }
 
-/// Goes on with as many open places as the run or the shard before had in the end; a history that
-/// began without pace does so without.
-fn keep_pace<W: Holds<Shard>>(ctx: &WorkflowContext<W>) {
-    if ctx.look(|shard| shard.input.open.is_some()) && !ctx.patched(pace::PATCH) {
-        ctx.change(|shard| shard.input.open = None);
-    }
-}
-
 /// A call has ended, and tells of the queue behind it, if it knows. Where it was never long there is
-/// nothing to decide, and no patch in the history.
+/// nothing to decide.
 fn follow<W: Holds<Shard>>(ctx: &WorkflowContext<W>, queue: Option<Queue>) {
     let Some(queue) = queue else { return };
     ctx.change(|shard| shard.input.call_seconds = 0);
     let is_whole = ctx.look(|shard| shard.input.open.is_none());
-    if (is_whole && queue != Queue::Long) || !ctx.patched(pace::PATCH) {
+    if is_whole && queue != Queue::Long {
         return;
     }
     ctx.change(|shard| {

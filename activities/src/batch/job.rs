@@ -19,7 +19,7 @@ use crate::{
     batch::{
         forecast::Forecast,
         places::{manifest, versions},
-        question::{StatedQuestion, Unmarked},
+        question::StatedQuestion,
     },
     call::{
         prompt::{Content, Question},
@@ -55,10 +55,6 @@ pub struct Stored {
     /// The batch's author stated no retry budget: documents that are read in parts add to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub parts_add_retries: bool,
-    /// What becomes of results that do not say what they answer. Absent in what earlier versions
-    /// planned: for them every result that is there counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unmarked: Option<Unmarked>,
     /// What it was expected to take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -208,8 +204,6 @@ pub struct Shard {
     pub template: u64,
     /// What is asked about each document: results of the same question carry the same.
     pub asks: Fingerprint,
-    /// [`Stored::unmarked`].
-    pub unmarked: Option<Unmarked>,
     /// [`Stored::first_part`].
     pub first_part: Option<u32>,
     /// Where the results go.
@@ -292,7 +286,7 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
     let folder = resolve(storage, "job", uri)?;
     let stored = Stored::read(&folder).await?;
     let asks = stored.asks();
-    let Stored { job, route, unmarked, parts_add_retries, first_part, .. } = stored;
+    let Stored { job, route, parts_add_retries, first_part, .. } = stored;
     let object = manifest(&folder, number);
     let bytes = object.read().await?;
     let mut documents: Vec<Document> =
@@ -322,7 +316,6 @@ async fn read(storage: &Storage, uri: &str, number: u32) -> Result<Shard, Failur
         retries,
         template: template(&job),
         asks,
-        unmarked,
         first_part,
         job,
         route,

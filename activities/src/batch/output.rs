@@ -1,27 +1,21 @@
 //! What an output holds already, and whether a batch may go on there.
 //!
-//! `_tidegate/question.json` says which question its results answer. Outputs of earlier versions
-//! have none: there the recorded batches tell.
+//! `_tidegate/question.json` says which question its results answer.
 
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidegate_workflows::contract::Job;
 
 use crate::{
-    batch::{
-        places::FOLDER,
-        question::{StatedQuestion, Unmarked},
-    },
+    batch::{places::FOLDER, question::StatedQuestion},
     document::result::DocumentResult,
     failure::Failure,
-    storage::{Entry, Error, Location},
+    storage::{Error, Location},
 };
 
 /// `question.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) question: StatedQuestion,
-    pub(crate) unmarked: Unmarked,
 }
 
 impl Recorded {
@@ -65,69 +59,21 @@ pub(crate) async fn check(output: &Location, job: &Job) -> Result<Recorded, Fail
             None
         }
     };
-    let unmarked = match (result, there) {
-        (None, _) => Unmarked::Adopted,
-        (Some(_), Some(_)) if job.replace => Unmarked::Replaced,
-        (Some(_), Some(there)) => {
-            return Err(another(output, &question.differences(&there.question)));
+    match (result, there) {
+        (Some(_), Some(there)) if !job.replace => {
+            Err(another(output, &question.differences(&there.question)))
         }
-        (Some(_), None) if job.adopt => Unmarked::Adopted,
-        (Some(result), None) => match told(output, &question, &result).await? {
-            Told::Same => Unmarked::Adopted,
-            _ if job.replace => Unmarked::Replaced,
-            Told::Another(recorded) => {
-                let recorded = recorded.as_ref();
-                let differences = recorded.map(|recorded| question.differences(recorded));
-                return Err(another(output, &differences.unwrap_or_default()));
+        // What says it for all is gone, and each says it for itself.
+        (Some(result), None) if !job.replace => {
+            let result = DocumentResult::read(&result).await?;
+            let asked = result.and_then(|result| result.question);
+            match asked == Some(question.fingerprint()) {
+                true => Ok(Recorded { question }),
+                false => Err(another(output, &[])),
             }
-            Told::Unknown => return Err(unknown(output)),
-        },
-    };
-    Ok(Recorded { question, unmarked })
-}
-
-/// What the recorded batches of an output tell of its results' question.
-enum Told {
-    Same,
-    /// Another; which one, as far as it is recorded.
-    Another(Option<StatedQuestion>),
-    Unknown,
-}
-
-/// The latest batch tells. Before results said what they answer, a batch with another question took
-/// the old results for its own, so that where batches with several questions are recorded nothing
-/// can be told.
-async fn told(
-    output: &Location,
-    question: &StatedQuestion,
-    result: &Location,
-) -> Result<Told, Failure> {
-    let folder = output.child(FOLDER);
-    let mut jobs: Vec<(DateTime<Utc>, Location)> = Vec::new();
-    let listed = folder.entries(|entry| {
-        if let Entry::Object(location, stamp) = entry
-            && location.relative_to(&folder).split('/').nth(1) == Some("job.json")
-        {
-            jobs.push((stamp.modified, location));
         }
-    });
-    listed.await.map_err(|error| Failure::of_field("output", error))?;
-    jobs.sort_by_key(|(at, _)| *at);
-    let mut recorded = Vec::new();
-    for (_, job) in jobs {
-        let job = serde_json::from_slice::<Job>(&job.read().await?);
-        recorded.extend(job.ok().as_ref().map(StatedQuestion::of));
+        _ => Ok(Recorded { question }),
     }
-    Ok(match recorded.pop() {
-        Some(latest) if latest != *question => Told::Another(Some(latest)),
-        Some(_) if recorded.iter().all(|earlier| earlier == question) => Told::Same,
-        Some(_) => Told::Unknown,
-        None => match DocumentResult::read(result).await?.and_then(|result| result.question) {
-            Some(asked) if asked == question.fingerprint() => Told::Same,
-            Some(_) => Told::Another(None),
-            None => Told::Unknown,
-        },
-    })
 }
 
 fn another(output: &Location, differences: &[&str]) -> Failure {
@@ -138,11 +84,5 @@ fn another(output: &Location, differences: &[&str]) -> Failure {
     };
     Failure::invalid_input(format!(
         "output {output} holds answers to another question: {differences}; choose another output, or say \"replace\": true (--replace): then what differs is asked again, and replaced"
-    ))
-}
-
-fn unknown(output: &Location) -> Failure {
-    Failure::invalid_input(format!(
-        "output {output} holds results of an earlier version that do not say what they answer, and the batches recorded there do not tell; say \"adopt\": true (--adopt) to take them as answers to this question, or \"replace\": true (--replace) to ask again and replace them, or choose another output"
     ))
 }

@@ -39,8 +39,8 @@ struct Stop {
 pub(super) struct Pages<'a> {
     output: &'a Location,
     folder: &'a Location,
-    /// The question that sealed answers settle; workflows of earlier versions know of none.
-    asks: Option<Fingerprint>,
+    /// The question that sealed answers settle.
+    asks: Fingerprint,
     names: Names,
     earlier: Earlier,
     rest: Vec<Document>,
@@ -52,7 +52,7 @@ impl<'a> Pages<'a> {
     pub(super) fn begin(
         output: &'a Location,
         folder: &'a Location,
-        asks: Option<Fingerprint>,
+        asks: Fingerprint,
         earlier: Earlier,
     ) -> Self {
         let plan = Plan { job: folder.uri(), ..Plan::default() };
@@ -82,7 +82,7 @@ impl<'a> Pages<'a> {
         }
         let rest = rest.into_iter().map(|(document, beside)| beside.of(document));
         let (rest, plan) = (rest.collect(), plan.clone());
-        Ok((Self { output, folder, asks: Some(asks), names, earlier, rest, plan }, cursor))
+        Ok((Self { output, folder, asks, names, earlier, rest, plan }, cursor))
     }
 
     /// The ids of its documents.

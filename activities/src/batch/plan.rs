@@ -95,10 +95,9 @@ where
     let folder = places::folder(&output, &batch.workflow, &batch.run);
     let earlier = Earlier::of(&output).await?;
     let (first_part, asks) = (earlier.next, StatedQuestion::of(job).fingerprint());
-    let asks = Some(asks).filter(|_| job.in_pages);
     let mut pages = Pages::begin(&output, &folder, asks, earlier);
     // What is decided by all documents waits for all of them.
-    let by_all = !job.in_pages || job.budget_usd.is_some() || job.deadline.is_some();
+    let by_all = job.budget_usd.is_some() || job.deadline.is_some();
     let mut sample = Sample::default();
     loop {
         examples::check(job, &page.documents)?;
@@ -130,7 +129,6 @@ where
         job: job.clone(),
         route,
         parts_add_retries: job.retry_budget.is_none(),
-        unmarked: Some(recorded.unmarked),
         forecast: Some(Forecast { of_the_first: plan.more, ..forecast }),
         first_part: Some(first_part),
     };

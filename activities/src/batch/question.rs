@@ -18,29 +18,6 @@ use crate::fingerprint::Fingerprint;
 #[serde(transparent)]
 pub struct StatedQuestion(BTreeMap<String, Fingerprint>);
 
-/// What becomes of results that do not say what they answer: those of earlier versions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unmarked {
-    /// They answer this question about the documents as they are.
-    Adopted,
-    /// They answer another: their documents are asked again.
-    Replaced,
-}
-
-impl Unmarked {
-    /// Whether a result that answers a question, or does not say which, answers `asks`. Of batches
-    /// that earlier versions planned, which decided nothing, every result does.
-    #[must_use]
-    pub fn takes(this: Option<Self>, asks: Fingerprint, question: Option<Fingerprint>) -> bool {
-        match (this, question) {
-            (None, _) => true,
-            (Some(_), Some(question)) => question == asks,
-            (Some(unmarked), None) => unmarked == Self::Adopted,
-        }
-    }
-}
-
 impl StatedQuestion {
     /// The question of a job.
     #[must_use]

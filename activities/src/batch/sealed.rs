@@ -148,7 +148,7 @@ impl Earlier {
     pub(super) async fn settle(
         &self,
         output: &Location,
-        asks: Option<Fingerprint>,
+        asks: Fingerprint,
         documents: &[Document],
     ) -> Result<Vec<Option<u32>>, Failure> {
         let mut by_part: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -168,7 +168,7 @@ impl Earlier {
             for place in places {
                 let Some(line) = index.get(&documents[place].id) else { continue };
                 let is_same = documents[place].version.is_same(&line.version) == Some(true);
-                if asks.is_some() && line.question == asks && is_same {
+                if line.question == Some(asks) && is_same {
                     settled[place] = Some(number);
                 } else if line.object.is_none() {
                     alone.push(&line.id);

@@ -1,10 +1,7 @@
 //! Whether a document is done already: this question about this content has its answer.
 
 use crate::{
-    batch::{
-        job::{Document, Shard},
-        question::Unmarked,
-    },
+    batch::job::{Document, Shard},
     document::{
         content::{self, Raw},
         result::DocumentResult,
@@ -46,11 +43,7 @@ pub(crate) async fn before(
         return Ok(Before::Open(Open::default()));
     };
     let open = |raw, updated| Before::Open(Open { raw, updated, instead_of: Some(name) });
-    // Of a batch that an earlier version planned, whatever is there counts.
-    if shard.unmarked.is_none() {
-        return Ok(Before::Done(Box::new(result)));
-    }
-    if !Unmarked::takes(shard.unmarked, shard.asks, result.question) {
+    if result.question != Some(shard.asks) {
         return Ok(open(None, false));
     }
     let known = match (&document.version.stamp, &result.version.stamp) {
@@ -63,22 +56,9 @@ pub(crate) async fn before(
         Some(false) => return Ok(open(None, true)),
         None => {}
     }
-    let raw = match content::fetch(services, document).await {
-        Ok(raw) => raw,
-        // There is nothing that it could be adopted for, and nothing that could be asked.
-        Err(failure) if result.version.content.is_none() && !failure.is_retried() => {
-            return Ok(Before::Done(Box::new(result)));
-        }
-        Err(failure) => return Err(failure),
-    };
+    let raw = content::fetch(services, document).await?;
     match raw.version.is_same(&result.version) {
         Some(true) => Ok(Before::Done(Box::new(result))),
-        Some(false) => Ok(open(Some(Box::new(raw)), true)),
-        None => {
-            // From now on it says what it answers, so that a change of the document is seen.
-            let result = result.answering(shard.asks, raw.version);
-            result.write(&location).await?;
-            Ok(Before::Done(Box::new(result)))
-        }
+        _ => Ok(open(Some(Box::new(raw)), true)),
     }
 }

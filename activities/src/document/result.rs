@@ -250,11 +250,6 @@ impl DocumentResult {
         Ok(Bought::new(location, self.json()?).instead_of(instead_of))
     }
 
-    /// Writes the result, whatever is there.
-    pub(crate) async fn write(&self, location: &Location) -> Result<(), Failure> {
-        Ok(location.write(self.json()?).await?)
-    }
-
     fn json(&self) -> Result<Vec<u8>, Failure> {
         serde_json::to_vec(self).map_err(|error| Failure::invalid_input(error.to_string()))
     }

@@ -22,6 +22,9 @@ const SPELL: Duration = Duration::from_secs(3);
 /// How long an answer takes: the documents of a batch are under way together.
 const LATENCY: Duration = Duration::from_millis(300);
 
+/// What a TLS client begins with.
+const TLS: u8 = 0x16;
+
 /// One batch's provider.
 pub(super) struct Case {
     pub(super) row: Arc<Row>,
@@ -81,6 +84,10 @@ pub(super) async fn serve(cases: Cases) -> u16 {
 /// Answers one request after the other; `None` when the connection ends.
 async fn converse(connection: TcpStream, cases: &Cases) -> Option<()> {
     let mut connection = BufReader::new(connection);
+    if connection.fill_buf().await.ok()?.first() == Some(&TLS) {
+        reply(&mut connection, 400, &[], b"", None).await?;
+        return None;
+    }
     loop {
         let (path, body) = request(&mut connection).await?;
         let name = path.split('/').nth(1)?.to_owned();

@@ -40,8 +40,7 @@ pub struct Plan {
     /// are full.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub more: bool,
-    /// Documents in flight that the limits can use, by Little's law; 0 where a worker of an earlier
-    /// version has planned.
+    /// Documents in flight that the limits can use, by Little's law.
     #[serde(default)]
     pub in_flight: u32,
     /// So many of them at first, where nobody has seen yet how long calls take.
@@ -54,7 +53,7 @@ pub struct Plan {
     /// lane says nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub heartbeat_seconds: u32,
-    /// How the batch says what it is in Temporal's lists. A worker of an earlier version did not look.
+    /// How the batch says what it is in Temporal's lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Labels>,
 }
@@ -143,8 +142,7 @@ pub struct ShardInput {
     /// Documents in one call at most; 0 and 1 are the same.
     #[serde(skip_serializing_if = "is_zero")]
     pub pack: u32,
-    /// The least seconds between two reports of how far it is; 0 where a batch of an earlier version
-    /// has started it, which wants to hear after every fifth of it.
+    /// The least seconds between two reports of how far it is.
     #[serde(skip_serializing_if = "is_zero")]
     pub report_seconds: u32,
     /// [`Plan::heartbeat_seconds`].
@@ -258,9 +256,6 @@ pub struct Finish {
     pub output: String,
     /// The workflow's result so far.
     pub progress: Progress,
-    /// The workflow takes a [`Finished`]. Those of earlier versions take nothing.
-    #[serde(default)]
-    pub counts: bool,
 }
 
 /// What has become of the planned documents, by what lies in the output: each has a result, or a

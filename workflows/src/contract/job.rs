@@ -106,9 +106,6 @@ pub struct Job {
     /// Only so many documents, drawn at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<u32>,
-    /// Results there that do not say what they answer are answers to this question.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub adopt: bool,
     /// Each result keeps an object of its own when its shard is sealed.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub per_document: bool,
@@ -118,10 +115,6 @@ pub struct Job {
     /// `results.jsonl` is written; `None` leaves it to the number of documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_jsonl: Option<bool>,
-    /// The workflow takes a plan page by page, and knows that settled documents are in no shard. Those
-    /// of earlier versions take all documents at once, in shards.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub in_pages: bool,
 }
 
 fn yes() -> bool {
@@ -133,8 +126,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Output tokens that answers hardly exceed where the author states no bound: three pages. The
-/// default of earlier versions, which the figures of the simulations were made with.
+/// Output tokens that answers hardly exceed where the author states no bound: three pages.
 pub const LIKELY_OUTPUT_TOKENS: u32 = 1_024;
 
 impl Job {

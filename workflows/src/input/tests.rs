@@ -189,22 +189,3 @@ proptest! {
         let _ = parsed(&with(&text, json!([number])));
     }
 }
-
-#[test]
-fn workers_that_know_of_no_vectors_refuse_to_ask_about_such_documents() {
-    /// What every version before wants of a job.
-    #[derive(Debug, serde::Deserialize)]
-    struct Earlier {
-        #[allow(dead_code, reason = "it has to be there")]
-        max_output_tokens: u32,
-    }
-    let read = |job: &Job| serde_json::from_value::<Earlier>(json!(job));
-    let answers = parsed(&with("lane", json!("batch"))).unwrap().job;
-    assert!(read(&answers).is_ok());
-    let mut embeds = with("task", json!("embed"));
-    embeds.as_object_mut().unwrap().remove("instructions");
-    let embeds = parsed(&embeds).unwrap().job;
-    let refused = read(&embeds).unwrap_err().to_string();
-    assert_eq!(refused, "missing field `max_output_tokens`");
-    assert_eq!(serde_json::from_value::<Job>(json!(embeds)).unwrap(), embeds);
-}

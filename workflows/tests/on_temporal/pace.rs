@@ -243,19 +243,3 @@ async fn a_window_opens_no_further_once_a_call_has_ended_or_in_a_pause() {
     })
     .await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_whose_queue_is_never_long_has_no_event_more() {
-    let (gate, queue) = (Gate::default(), Arc::new(Mutex::new(Queue::Short)));
-    gate.open();
-    with_worker(server(), behind(30, 30, &gate, &queue), async |rig| {
-        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.succeeded, 30);
-        let short = markers(&batch.history().await);
-        *queue.lock().unwrap() = Queue::Long;
-        let batch = rig.start(&input(&json!({"max_in_flight": 10}))).await;
-        assert_eq!(batch.result().await.unwrap().totals.succeeded, 30);
-        assert_eq!(markers(&batch.history().await), short + 1);
-    })
-    .await;
-}

@@ -18,13 +18,12 @@ pub(crate) const BATCH_CANCELLED: &str = "batch-cancelled.json";
 pub(crate) const SHARD_CANCELLED: &str = "shard-cancelled.json";
 pub(crate) const BATCH_CONTINUED: &str = "batch-continued.json";
 pub(crate) const SHARD_CONTINUED: &str = "shard-continued.json";
-pub(crate) const SHARD_PARTS: &str = "shard-parts.json";
-/// A document of it; where a shard did this itself, there is none.
+const SHARD_PARTS: &str = "shard-parts.json";
+/// A document of it.
 pub(crate) const PARTS: &str = "parts.json";
 pub(crate) const SHARD_PACKED: &str = "shard-packed.json";
 pub(crate) const SHARD_ECONOMY: &str = "shard-economy.json";
-/// Batches that work on their only shard themselves; a large one, and a group of its shards. Earlier
-/// versions have none of these.
+/// Batches that work on their only shard themselves; a large one, and a group of its shards.
 const BATCH_SMALL: &str = "batch-small.json";
 const BATCH_SMALL_CONTINUED: &str = "batch-small-continued.json";
 const BATCH_SMALL_CANCELLED: &str = "batch-small-cancelled.json";
@@ -32,7 +31,7 @@ const BATCH_GROUPS: &str = "batch-groups.json";
 const GROUP: &str = "group.json";
 /// A batch whose plan grows while its shards run.
 const BATCH_PAGES: &str = "batch-pages.json";
-/// A shard that opens its window while no call has ended. The first versions have none.
+/// A shard that opens its window while no call has ended.
 pub(crate) const SHARD_OPENED: &str = "shard-opened.json";
 /// A batch whose last shard started with few places and is given more, and that shard.
 const BATCH_TOPPED_UP: &str = "batch-topped-up.json";
@@ -53,9 +52,9 @@ impl Recorder {
     /// For a version that has none yet.
     pub(crate) fn new(version: &str) -> Result<Self, String> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
-        if version.len() < 6 || !version.chars().all(plain) {
+        if version.len() < 5 || !version.chars().all(plain) {
             return Err(format!(
-                "TIDEGATE_RECORD_HISTORIES names the version that is recorded, such as 2026-11-22, and not \"{version}\""
+                "TIDEGATE_RECORD_HISTORIES names the version that is recorded, such as 0.2.0, and not \"{version}\""
             ));
         }
         let folder = folder().join(version);
@@ -153,9 +152,9 @@ impl Recorder {
 
     async fn a_change_of_runs(&self) {
         let server = Temporal::start(&["limit.historyCount.suggestContinueAsNew=60"]);
-        with_worker(server.as_ref(), Fake::willing(180, 30), async |rig| {
+        with_worker(server.as_ref(), Fake::willing(360, 30), async |rig| {
             let batch = rig.start(&input(&json!({"max_in_flight": 8}))).await;
-            assert_eq!(batch.result().await.unwrap().totals.succeeded, 180);
+            assert_eq!(batch.result().await.unwrap().totals.succeeded, 360);
             self.save(BATCH_CONTINUED, &batch.first_history().await);
             self.save(SHARD_CONTINUED, &batch.first_shard_history(0).await);
         })

@@ -1,26 +1,21 @@
-//! Histories that earlier versions recorded, replayed through the workflows as they are now.
+//! Recorded histories, replayed through the workflows as they are now.
 //!
-//! A change that decides otherwise than the recorded runs did would break every batch that is under
-//! way when it is rolled out. Such a change goes behind a patch (`layout.rs`), and what is decided
-//! behind it is recorded under a version of its own:
-//! `TIDEGATE_RECORD_HISTORIES=2026-11-22-places cargo test -p tidegate-workflows replay`.
+//! From 0.1.0 on, a change that decides otherwise than the recorded runs did would break every batch
+//! that is under way when it is rolled out. Such a change goes behind a patch, and what is decided behind it is
+//! recorded under a version of its own (`tidegate_workflows::COMMANDS`):
+//! `TIDEGATE_RECORD_HISTORIES=0.2.0 cargo test -p tidegate-workflows replay`.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use temporalio_client::WorkflowHistory;
 use temporalio_sdk::workflow_replayer::{
     WorkflowReplayError, WorkflowReplayer, WorkflowReplayerOptions,
 };
-use tidegate_workflows::{ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard};
+use tidegate_workflows::{COMMANDS, ProcessDocuments, ProcessGroup, ProcessParts, ProcessShard};
 
 use crate::recorder::{
     BATCH, BATCH_CANCELLED, BATCH_CONTINUED, PARTS, Recorder, SHARD, SHARD_CANCELLED,
-    SHARD_CONTINUED, SHARD_ECONOMY, SHARD_OPENED, SHARD_PACKED, SHARD_PARTS, SHARD_TOPPED_UP,
-    folder,
+    SHARD_CONTINUED, SHARD_ECONOMY, SHARD_OPENED, SHARD_PACKED, SHARD_TOPPED_UP, folder,
 };
-
-/// The version whose batches have no patch in their histories.
-const FIRST: &str = "018ed06";
 
 const SIGNAL: &str = "SignalExternalWorkflowExecutionInitiatedEventAttributes";
 
@@ -78,8 +73,8 @@ async fn recorded_histories_replay() {
 
 #[test]
 fn what_an_earlier_version_recorded_is_not_written_over() {
-    assert!(versions().contains(&FIRST.to_owned()), "its batches may still run");
-    let refused = Recorder::new(FIRST).unwrap_err();
+    assert!(versions().contains(&COMMANDS.to_owned()), "today's commands are recorded");
+    let refused = Recorder::new(COMMANDS).unwrap_err();
     assert!(refused.contains("is there already"), "{refused}");
     for name in ["", "1", "../../src"] {
         let refused = Recorder::new(name).unwrap_err();
@@ -121,16 +116,12 @@ fn recorded_histories_have_met_failures_pause_resume_cancellation_and_a_change_o
             };
             activities.iter().map(of).collect()
         };
-        let own = names(&version).iter().any(|name| name == PARTS);
-        let of_parts = if own { PARTS } else { SHARD_PARTS };
-        assert_eq!(scheduled(of_parts, &["tidegate.process_part"]), [12 + 2 + 1], "{version}");
-        if names(&version).iter().any(|name| name == SHARD_OPENED) {
-            let opened = recorded(SHARD_OPENED);
-            assert!(all(&opened, "TimerFiredEventAttributes").count() > 0, "{version}");
-            let signals = recorded(SHARD_TOPPED_UP);
-            let mut signals = all(&signals, "WorkflowExecutionSignaledEventAttributes");
-            assert!(signals.any(|signal| signal["signal_name"] == "places"), "{version}");
-        }
+        assert_eq!(scheduled(PARTS, &["tidegate.process_part"]), [12 + 2 + 1], "{version}");
+        let opened = recorded(SHARD_OPENED);
+        assert!(all(&opened, "TimerFiredEventAttributes").count() > 0, "{version}");
+        let signals = recorded(SHARD_TOPPED_UP);
+        let mut signals = all(&signals, "WorkflowExecutionSignaledEventAttributes");
+        assert!(signals.any(|signal| signal["signal_name"] == "places"), "{version}");
         let packed = ["tidegate.process_pack", "tidegate.process_document"];
         assert_eq!(scheduled(SHARD_PACKED, &packed), [3, 12], "{version}");
         let economy = [
@@ -157,7 +148,7 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
             "Other",
         ),
     ] {
-        let mut history = recorded(FIRST, name);
+        let mut history = recorded(COMMANDS, name);
         let event = history["events"]
             .as_array_mut()
             .unwrap()
@@ -169,7 +160,7 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
     }
 
     // The report of the first documents, before the last of them.
-    let mut history = recorded(FIRST, SHARD);
+    let mut history = recorded(COMMANDS, SHARD);
     let events = history["events"].as_array_mut().unwrap();
     let report = events.iter().position(|event| event["attributes"].get(SIGNAL).is_some()).unwrap();
     let [document, report] = &mut events[report - 1..=report] else { panic!("two events") };
@@ -177,72 +168,6 @@ async fn a_history_that_the_workflows_would_not_write_is_refused() {
         std::mem::swap(&mut document[part], &mut report[part]);
     }
     assert_refused(&history, "another order").await;
-}
-
-/// While a fleet is upgraded, a batch that began with an old worker may get a new one's plan: it has
-/// no labels then, whoever goes on with it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_knows_of_labels_gives_a_batch_none_that_began_without() {
-    let version = versions().pop().unwrap();
-    for labels in ["memo", "search_attributes"] {
-        let mut history = recorded(&version, BATCH);
-        let planned = history["events"]
-            .as_array_mut()
-            .unwrap()
-            .iter_mut()
-            .find_map(|event| event["attributes"].get_mut("ActivityTaskCompletedEventAttributes"))
-            .unwrap();
-        let data = planned.pointer_mut("/result/payloads/0/data").unwrap();
-        let plan = STANDARD.decode(data.as_str().unwrap()).unwrap();
-        let mut plan: Value = serde_json::from_slice(&plan).unwrap();
-        assert_eq!(plan["documents"], 24, "it is the plan");
-        plan["labels"] = json!(labels);
-        *data = json!(STANDARD.encode(plan.to_string()));
-        replay(&history).await.unwrap_or_else(|error| panic!("{labels}: {error}"));
-    }
-}
-
-/// While a fleet is upgraded, a batch of a new worker's gives places to a shard that an old one began
-/// and did not know what to do with them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shard_of_an_earlier_layout_takes_no_places() {
-    let newest = versions().pop().unwrap();
-    let topped_up = recorded(&newest, SHARD_TOPPED_UP);
-    let signals = all(&topped_up, "WorkflowExecutionSignaledEventAttributes");
-    let given: Vec<_> = signals.filter(|signal| signal["signal_name"] == "places").collect();
-    let (earlier, signal) = (recorded("2026-11-22-places", SHARD), given[0].clone());
-    let events = earlier["events"].as_array().unwrap();
-    let is = |event: &Value, kind: &str| event["attributes"].get(kind).is_some();
-    let signalled = "WorkflowExecutionSignaledEventAttributes";
-    let event = events.iter().find(|event| is(event, signalled)).unwrap();
-    let tasks =
-        (0..events.len()).filter(|at| is(&events[*at], "WorkflowTaskScheduledEventAttributes"));
-    for place in tasks.take(3) {
-        let mut history = earlier.clone();
-        let mut event = event.clone();
-        event["event_id"] = history["events"][place]["event_id"].clone();
-        event["attributes"][signalled] = signal.clone();
-        shift(&mut history, place as u64 + 1);
-        history["events"].as_array_mut().unwrap().insert(place, event);
-        replay(&history).await.unwrap_or_else(|error| panic!("at {place}: {error}"));
-    }
-}
-
-/// Events from this one on, counted from 1, and what names them, are one further behind.
-fn shift(value: &mut Value, from: u64) {
-    match value {
-        Value::Array(values) => values.iter_mut().for_each(|value| shift(value, from)),
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match value.as_u64().filter(|_| name.ends_with("event_id")) {
-                    Some(id) if id >= from => *value = json!(id + 1),
-                    Some(_) => {}
-                    None => shift(value, from),
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 async fn assert_refused(history: &Value, how: &str) {

@@ -200,7 +200,7 @@ async fn shards_run_while_the_plan_grows() {
         let batch = rig.start(&input(&json!({}))).await;
         rig.fake.until("all of the first page", |calls| calls.ended.len() == 20).await;
         let calls = rig.fake.calls();
-        assert!(calls.pages.is_empty() && calls.plans[0].in_pages, "no more is planned");
+        assert!(calls.pages.is_empty(), "no more is planned");
         assert_eq!(batch.progress().await.documents, 20);
         gate.open();
         let result = batch.result().await.unwrap();

@@ -25,7 +25,6 @@ use crate::{
         jsonl::lines,
         part::{self, Line, Part, read_line},
         places,
-        question::Unmarked,
         seal::READ_AHEAD,
         sealed::{self, Settled},
     },
@@ -424,22 +423,19 @@ impl EarlierParts<'_> {
 /// Which results answer what this batch asks.
 #[derive(Debug, Clone, Copy)]
 struct Takes {
-    /// The question, and what becomes of results that do not say theirs. Absent where the batch is
-    /// of a version that took every result.
-    asks: Option<(Fingerprint, Unmarked)>,
+    /// The question; absent where `job.json` is gone, and every result counts.
+    asks: Option<Fingerprint>,
     /// The batch has worked on all documents, so that what only reading can tell was read.
     all_read: bool,
 }
 
 impl Takes {
     fn of(stored: Option<&Stored>, all_read: bool) -> Self {
-        let asks = stored.and_then(|stored| Some((stored.asks(), stored.unmarked?)));
-        Self { asks, all_read }
+        Self { asks: stored.map(Stored::asks), all_read }
     }
 
     fn question(self, result: &DocumentResult) -> bool {
-        self.asks
-            .is_none_or(|(asks, unmarked)| Unmarked::takes(Some(unmarked), asks, result.question))
+        self.asks.is_none_or(|asks| result.question == Some(asks))
     }
 
     fn version(self, planned: &Version, result: &DocumentResult) -> bool {

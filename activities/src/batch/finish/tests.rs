@@ -57,7 +57,7 @@ impl Rig {
         let started_at = Some("2026-11-22T10:00:00Z".to_owned());
         let progress =
             Progress { documents, totals, started_at, done, renamed: 3, ..Progress::default() };
-        let of = Finish { plan, output: self.output.clone(), progress, counts: true };
+        let of = Finish { plan, output: self.output.clone(), progress };
         finish(&self.storage, &of).await.unwrap()
     }
 
@@ -199,7 +199,6 @@ async fn a_finish_goes_on_where_it_was_broken_off() {
         plan: plan(&rig),
         output: rig.output.clone(),
         progress: Progress { documents: 6, done: true, ..Progress::default() },
-        counts: true,
     };
     let failure = finish(&rig.storage, &of).await.unwrap_err();
     assert!(failure.message.contains("is gone"), "{failure}");

@@ -13,8 +13,8 @@ use tidegate_types::Spend;
 use tidegate_workflows::contract::{
     BatchState, CallCounts, CollectedBatch, CutAnswers, DocumentOutcome, DocumentTask,
     FailureDetails, FailureType, Finish, Finished, Job, Labels, MarkPaused, OpenBatches,
-    PackOutcome, PackTask, PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SealShard, Step,
-    SubmitBatch, SubmittedBatch, markers,
+    PackOutcome, PackTask, PartTask, Parts, Plan, ProviderBatch, ProviderBatching, SHARD_WINDOW,
+    SealShard, Step, SubmitBatch, SubmittedBatch, Totals, markers,
 };
 use tokio::sync::{Semaphore, watch};
 
@@ -159,6 +159,7 @@ impl Fake {
             job: "file:///data/out/.tidegate/job-1/".to_owned(),
             documents,
             shard_size,
+            in_flight: SHARD_WINDOW,
             ..Plan::default()
         };
         Self {
@@ -492,9 +493,11 @@ impl Fake {
         self: Arc<Self>,
         _ctx: ActivityContext,
         finish: Finish,
-    ) -> Result<Option<Finished>, ActivityError> {
+    ) -> Result<Finished, ActivityError> {
+        let Totals { succeeded, failed, skipped, cancelled, .. } = finish.progress.totals;
+        let told = Finished { succeeded, failed, skipped, cancelled, ..Finished::default() };
         self.note(|calls| calls.finishes.push(finish));
-        Ok(self.finished.clone())
+        Ok(self.finished.clone().unwrap_or(told))
     }
 }
 
