@@ -317,8 +317,9 @@ mod tests {
         let Some(redis) = tidegate_testkit::Redis::start() else { return };
         let mut config = Config::default();
         config.redis.url.clone_from(&redis.url);
-        config.models.insert("openai:m".to_owned(), toml::from_str("").unwrap());
-        assert_eq!(scripts(&config).await.state, State::Ok);
+        config.models.insert("openai:m".to_owned(), toml::from_str("rpm = 60").unwrap());
+        let check = scripts(&config).await;
+        assert_eq!(check.state, State::Ok, "{}", check.seen);
         let key = "tidegate:v1:{openai:m}:ledger";
         ::redis::cmd("SET").arg(key).arg("mine").exec(&mut redis.connection()).unwrap();
         let check = scripts(&config).await;
