@@ -12,6 +12,15 @@ OVERLAYS="trial production versioned"
 
 skipped() { printf 'SKIPPED %s\n' "$1" >&2; }
 
+# What CI must not go without: needed WHAT
+needed() {
+    skipped "$1"
+    if [ "${TIDEGATE_REQUIRE_DENY:-}" = 1 ]; then
+        echo "TIDEGATE_REQUIRE_DENY=1, and it did not run: $1" >&2
+        return 1
+    fi
+}
+
 # The program of this name, fetched or on the PATH: tool NAME
 tool() {
     if [ -x "$TOOLS/bin/$1" ]; then echo "$TOOLS/bin/$1"; else command -v "$1"; fi
@@ -155,7 +164,7 @@ release() {
             skipped "cargo deny check advisories: the database cannot be fetched (known faults of dependencies were not looked for)"
         fi
     else
-        skipped "cargo deny: not installed (licences, sources and advisories were not checked)"
+        needed "cargo deny: not installed (licences, sources and advisories were not checked)"
     fi
     if dist=$(tool dist); then
         "$dist" plan >"$scratch/plan" 2>&1 || { cat "$scratch/plan" >&2; return 1; }

@@ -269,10 +269,9 @@ pub(crate) fn reader(config: &Config) -> Result<Reader> {
     let program =
         std::env::current_exe().context("finding this program, to read documents with it")?;
     let documents = &config.documents;
-    let most = memory::of_documents(config) / memory::OF_A_READER;
     Ok(Reader::isolated(program, [READ_DOCUMENT.to_owned()], documents.limits())
         .with_commands(documents.commands())
-        .at_once(usize::try_from(most).unwrap_or(usize::MAX)))
+        .at_once(memory::readers(config)))
 }
 
 /// What the workers of this process share.

@@ -127,6 +127,7 @@ impl DocumentActivities {
         let attempt = Attempt::of(&ctx, "step");
         let work =
             plan::plan_in(&self.services, Some(&attempt), &job, &batch, Room::page(), has_ended);
+        let work = Box::pin(work);
         let plan = self.step_in(&ctx, &attempt, PLAN_DEADLINE, work).await?;
         let plan = Plan { labels: Some(labels::found(&ctx.client()).await), ..plan };
         info!(batch = batch.workflow, documents = plan.documents, asked = %job.target, lane = %job.lane, "the batch has begun");
@@ -139,7 +140,7 @@ impl DocumentActivities {
         ctx: ActivityContext,
         plan: Plan,
     ) -> Result<Plan, ActivityError> {
-        let work = plan::plan_more(&self.services, &plan, Room::page());
+        let work = Box::pin(plan::plan_more(&self.services, &plan, Room::page()));
         self.step(&ctx, PLAN_DEADLINE, work).await
     }
 

@@ -142,6 +142,11 @@ async fn an_answer_that_broke_off_is_paid_for_and_counted() {
     assert_eq!((outcome.spend.provider_calls, outcome.spend.output_tokens), (2, 200));
     assert_eq!(rig.result().unwrap()["output_tokens"], json!(200));
     assert_eq!((rig.caps(), outcome.cuts), (vec![100; 2], CutAnswers::default()));
+    // The server was killed before it heard of any of that: the next attempt begins without a word.
+    (rig.attempts, rig.state) = (0, json!({}));
+    let again = rig.end().await.0.unwrap();
+    assert_eq!((again.spend.provider_calls, again.spend.output_tokens), (2, 200));
+    assert!(!again.skipped);
 
     let refused = fails(Kind::ContentRefused, Charged::Usage(usage));
     let mut rig = Rig::new(json!({}), vec![refused]).await;

@@ -7,6 +7,7 @@
 
 mod entry;
 mod frames;
+pub(crate) mod here;
 mod mailbox;
 mod tarred;
 mod zipped;
@@ -19,6 +20,7 @@ use std::{
 };
 
 use flate2::read::MultiGzDecoder;
+use serde::{Deserialize, Serialize};
 
 use self::entry::{Budget, Entry, shown};
 pub(crate) use self::{frames::Frames, mailbox::is_mailbox};
@@ -37,7 +39,7 @@ const MAX_PATH_BYTES: usize = 4_096;
 const NUMBER_END: &str = "%2F";
 
 /// A document in an archive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
     /// Its name, as [`read`] takes it.
     pub name: String,
@@ -71,12 +73,21 @@ pub fn members(
     name: &str,
     limits: &Limits,
 ) -> Result<Option<Vec<Member>>, Unreadable> {
+    members_within(bytes, name, limits, &Budget::of(bytes, limits))
+}
+
+fn members_within(
+    bytes: &[u8],
+    name: &str,
+    limits: &Limits,
+    budget: &Budget,
+) -> Result<Option<Vec<Member>>, Unreadable> {
     let format = Format::of(bytes, name)?;
     if !format.is_archive() {
         return Ok(None);
     }
     let mut all = Vec::new();
-    list(bytes, name, format, "", limits, 0, &mut all)?;
+    list(bytes, name, format, "", (limits, budget), 0, &mut all)?;
     Ok(Some(all))
 }
 
@@ -90,6 +101,16 @@ pub fn read(
     member: &str,
     limits: &Limits,
 ) -> Result<(Vec<u8>, String), Unreadable> {
+    read_within(bytes, archive, member, limits, &Budget::of(bytes, limits))
+}
+
+fn read_within(
+    bytes: &[u8],
+    archive: &str,
+    member: &str,
+    limits: &Limits,
+    budget: &Budget,
+) -> Result<(Vec<u8>, String), Unreadable> {
     let (first, rest) =
         member.split_once('#').map_or((member, None), |(one, rest)| (one, Some(rest)));
     let (number, first) = numbered(first);
@@ -97,7 +118,7 @@ pub fn read(
     let format = Format::of(bytes, archive)?;
     let most = if rest.is_some() { limits.archive_bytes } else { limits.bytes };
     let (mut found, mut seen) = (None, 0);
-    each(bytes, archive, format, limits, |path, entry| {
+    each(bytes, archive, format, budget, |path, entry| {
         seen += u64::from(path == wanted);
         if path == wanted && (number == 1 || seen + 1 == number) {
             found = Some(entry.and_then(|mut entry| entry.read(most)));
@@ -112,7 +133,7 @@ pub fn read(
     let bytes = found.ok_or_else(missing)??;
     let name = wanted.rsplit('/').next().unwrap_or(&wanted).to_owned();
     match rest {
-        Some(rest) => read(&bytes, &name, rest, limits),
+        Some(rest) => read_within(&bytes, &name, rest, limits, budget),
         None => Ok((bytes, name)),
     }
 }
@@ -153,7 +174,8 @@ pub(crate) fn extract(
         return Err(Unreadable::damaged(format, "it lies too deep in other archives"));
     }
     let (mut text, mut count) = (String::new(), 0);
-    each(bytes, name, format, limits, |path, entry| {
+    let budget = Budget::of(bytes, limits);
+    each(bytes, name, format, &budget, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -191,12 +213,12 @@ fn list(
     archive: &str,
     format: Format,
     prefix: &str,
-    limits: &Limits,
+    (limits, budget): (&Limits, &Budget),
     depth: usize,
     all: &mut Vec<Member>,
 ) -> Result<(), Unreadable> {
     let (mut places, begin): (Vec<(String, usize)>, _) = (Vec::new(), all.len());
-    each(bytes, archive, format, limits, |path, entry| {
+    each(bytes, archive, format, budget, |path, entry| {
         if is_hidden(path) {
             return Ok(ControlFlow::Continue(()));
         }
@@ -209,6 +231,8 @@ fn list(
                 Some(Unreadable::damaged(format, "it lies too deep in other archives"))
             }
             Ok(mut entry) => match within(&mut entry, path, &name, limits, depth, all) {
+                // The budget is the whole archive's.
+                Err(fault) if budget.is_spent() => return Err(fault),
                 Ok(true) => return Ok(ControlFlow::Continue(())),
                 Ok(false) => None,
                 Err(fault @ Unreadable::TooManyMembers { .. }) => return Err(fault),
@@ -275,7 +299,8 @@ fn within(
     let format = Format::of(&bytes, inner)?;
     if format.is_archive() {
         let (prefix, before) = (format!("{name}#"), all.len());
-        let listed = list(&bytes, inner, format, &prefix, limits, depth + 1, all);
+        let within = (limits, &entry.budget);
+        let listed = list(&bytes, inner, format, &prefix, within, depth + 1, all);
         // What comes before the damage is not half an archive's worth.
         listed.inspect_err(|_| all.truncate(before))?;
     }
@@ -287,11 +312,11 @@ fn each(
     bytes: &[u8],
     name: &str,
     format: Format,
-    limits: &Limits,
+    budget: &Budget,
     mut visit: impl FnMut(&str, Result<Entry<'_>, Unreadable>) -> Result<ControlFlow<()>, Unreadable>,
 ) -> Result<(), Unreadable> {
-    let budget = Budget::of(bytes, limits);
     let mut visit = |path: &str, entry: Result<Entry<'_>, Unreadable>| {
+        budget.enters()?;
         if path.len() > MAX_PATH_BYTES {
             let (size, most) = (path.len() as u64, MAX_PATH_BYTES as u64);
             return Err(Unreadable::TooLarge { what: "name of a member".into(), size, most });
@@ -299,8 +324,8 @@ fn each(
         visit(path, entry)
     };
     match format {
-        Format::Zip => zipped::each(bytes, &budget, &mut visit),
-        Format::Tar => tarred::each(&mut budget.bound(bytes), format, &budget, &mut visit),
+        Format::Zip => zipped::each(bytes, budget, &mut visit),
+        Format::Tar => tarred::each(&mut budget.bound(bytes), format, budget, &mut visit),
         Format::Mbox => {
             for (number, message) in (1_u32..).zip(mailbox::messages(bytes)) {
                 let mut reader = budget.bound(message);
@@ -323,7 +348,7 @@ fn each(
             let is_tar = tarred::is_tar(&start);
             let mut reader = Cursor::new(start).chain(unpacked);
             if is_tar {
-                return tarred::each(&mut reader, format, &budget, &mut visit);
+                return tarred::each(&mut reader, format, budget, &mut visit);
             }
             let entry = Entry { format, reader: &mut reader, budget: budget.clone() };
             visit(inner_name(name), Ok(entry)).map(drop)

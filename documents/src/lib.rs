@@ -23,6 +23,7 @@
 //!   what is older
 //! * [`reader`]: the same in a process of its own, [`confined`] to bounded time and memory
 //! * [`command`]: a program of the user's own for some formats
+//! * [`blocks`]: a file that is not read as a whole
 //! * [`mod@records`]: the lines of a CSV or JSONL file, each a document
 //! * `tables`: the rows of a Parquet file, each a document (the feature `parquet`)
 //! * [`pictures`]: pictures as models take them
@@ -38,6 +39,7 @@
 )]
 
 pub mod archive;
+pub mod blocks;
 mod code_page;
 pub mod command;
 mod compound;

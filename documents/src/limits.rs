@@ -26,7 +26,7 @@ pub struct Limits {
     /// Pages of a PDF that are drawn where their text is missing; 0 without the feature `pages`.
     /// Default 0.
     pub page_pictures: u32,
-    /// Memory of the process that reads it, in bytes of its address space. Default 2 GiB.
+    /// Memory of the process that reads it, in bytes of its address space. Default 1 GiB.
     pub memory: u64,
     /// Time for all of it. Default 60 s.
     pub time: Duration,
@@ -44,7 +44,7 @@ impl Default for Limits {
             picture_edge: 1_568,
             picture_bytes: 3_750_000,
             page_pictures: 0,
-            memory: 2 << 30,
+            memory: 1 << 30,
             time: Duration::from_secs(60),
         }
     }

@@ -2,6 +2,9 @@
 //!
 //! A parser of a large format may crash or never end: it runs [confined](crate::confined).
 
+#[cfg(feature = "parquet")]
+mod rows;
+
 use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -9,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::{
+    archive::{self, Member},
     command::{self, Commands},
     confined::{self, Bounds, Confined, Ended},
     extract::{Extracted, extract},
@@ -16,13 +20,19 @@ use crate::{
     limits::Limits,
     unreadable::Unreadable,
 };
+#[cfg(feature = "parquet")]
+use crate::{
+    confined::Parts,
+    tables::{self, Wanted},
+};
 
 /// How documents are read. Cheap to clone; clones share the bound on children at once.
 #[derive(Debug, Clone)]
 pub struct Reader {
     limits: Limits,
     /// The program that reads, in its own process: it calls [`serve`].
-    helper: Confined,
+    /// Without one, what is trusted is read here.
+    helper: Option<Confined>,
     /// Programs of the user's own.
     commands: Arc<Commands>,
     /// Reading takes a whole core: more children than cores would only wait for each other.
@@ -34,14 +44,31 @@ pub struct Reader {
 /// A child takes long from then on: most are done within a second.
 const SLOW: Duration = Duration::from_secs(5);
 
+/// Memory of a process that reads an archive: the archive, and those within it that are open.
+const OF_AN_ARCHIVE: u64 = 1 << 30;
+
 /// What the child reads before the document's bytes: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct Task {
     name: String,
     limits: Limits,
-    /// The program to become.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    command: Option<Vec<String>>,
+    what: What,
+}
+
+/// What the child does with the bytes.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Extract,
+    /// It becomes this program.
+    Become(Vec<String>),
+    /// It lists an archive.
+    Members,
+    /// It reads this document of an archive.
+    Member(String),
+    /// It decodes rows of a table, whose parts it asks for.
+    #[cfg(feature = "parquet")]
+    Rows(Wanted),
 }
 
 impl Reader {
@@ -54,10 +81,16 @@ impl Reader {
         limits: Limits,
     ) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let helper = Confined::new(program, arguments);
+        let helper = Some(Confined::new(program, arguments));
         let (children, slow) = (Semaphore::new(cores), Semaphore::new(cores.div_ceil(2)));
         let (children, slow) = (Arc::new(children), Arc::new(slow));
         Self { limits, helper, commands: Arc::default(), children, slow }
+    }
+
+    /// Reads in this process what is well, for tests: nothing bounds its memory.
+    #[must_use]
+    pub fn in_this_process(limits: Limits) -> Self {
+        Self { helper: None, ..Self::isolated("", [], limits) }
     }
 
     /// The same, with programs for some formats.
@@ -87,8 +120,18 @@ impl Reader {
         input: &[&[u8]],
         bounds: Bounds,
     ) -> std::io::Result<Ended> {
-        let helper = self.helper.clone().with_argument(argument);
+        let helper = self.needed()?.clone().with_argument(argument);
         self.placed(&helper, input, bounds).await
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(crate) fn helper(&self) -> Option<Confined> {
+        self.helper.clone()
+    }
+
+    fn needed(&self) -> std::io::Result<&Confined> {
+        let none = || std::io::Error::new(std::io::ErrorKind::NotFound, "it has no program");
+        self.helper.as_ref().ok_or_else(none)
     }
 
     /// Runs a child when there is a place for it. A few that take long hold up nobody else.
@@ -111,6 +154,86 @@ impl Reader {
             }
             Err(_) => child.await,
         }
+    }
+
+    #[cfg(feature = "parquet")]
+    pub(crate) fn task_of_rows(wanted: Wanted, bounds: Bounds) -> std::io::Result<Vec<u8>> {
+        let Bounds { memory, time } = bounds;
+        task("", Limits { memory, time, ..Limits::default() }, What::Rows(wanted))
+    }
+
+    /// The same for work on parts of something, which it asks for.
+    #[cfg(feature = "parquet")]
+    pub(crate) async fn placed_on_parts(
+        &self,
+        helper: &Confined,
+        input: &[u8],
+        bounds: Bounds,
+        parts: &Parts<'_>,
+    ) -> std::io::Result<Ended> {
+        let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
+        helper.run_on_parts(input, bounds, parts).await
+    }
+
+    /// [`archive::members`], in a process of its own where that may take much.
+    ///
+    /// # Errors
+    /// When there could be no process.
+    pub async fn members(
+        &self,
+        bytes: Bytes,
+        name: &str,
+        limits: &Limits,
+    ) -> std::io::Result<Result<Option<Vec<Member>>, Unreadable>> {
+        let work = (bytes.clone(), name.to_owned(), *limits);
+        let here = move || archive::here::members(&work.0, &work.1, &work.2);
+        if let Some(listed) = beside(here).await {
+            return Ok(listed);
+        }
+        let said = self.of_archive(&bytes, name, *limits, What::Members).await?;
+        Ok(said.and_then(|said| serde_json::from_slice(&said).unwrap_or_else(|_| Err(too_much()))))
+    }
+
+    /// [`archive::read`], in a process of its own where that may take much.
+    ///
+    /// # Errors
+    /// When there could be no process.
+    pub async fn member(
+        &self,
+        bytes: Bytes,
+        name: &str,
+        member: &str,
+        limits: &Limits,
+    ) -> std::io::Result<Result<(Bytes, String), Unreadable>> {
+        let work = (bytes.clone(), name.to_owned(), member.to_owned(), *limits);
+        let here = move || archive::here::read(&work.0, &work.1, &work.2, &work.3);
+        if let Some(read) = beside(here).await {
+            return Ok(read.map(|(bytes, name)| (bytes.into(), name)));
+        }
+        let what = What::Member(member.to_owned());
+        let said = self.of_archive(&bytes, name, *limits, what).await?;
+        Ok(said.and_then(|said| {
+            let line = said.iter().position(|byte| *byte == b'\n').ok_or_else(too_much)?;
+            let name: Result<String, Unreadable> =
+                serde_json::from_slice(&said[..line]).map_err(|_| too_much())?;
+            Ok((Bytes::from(said).slice(line + 1..), name?))
+        }))
+    }
+
+    async fn of_archive(
+        &self,
+        bytes: &[u8],
+        name: &str,
+        limits: Limits,
+        what: What,
+    ) -> std::io::Result<Result<Vec<u8>, Unreadable>> {
+        let limits = Limits { memory: limits.memory.min(OF_AN_ARCHIVE), ..limits };
+        let task = task(name, limits, what)?;
+        Ok(match self.placed(self.needed()?, &[&task, bytes], bounds(&limits)).await? {
+            Ended::Said(said) => Ok(said),
+            Ended::Crashed => Err(too_much()),
+            Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
+        })
     }
 
     /// How much is read of a document.
@@ -150,9 +273,9 @@ impl Reader {
             Ok(format) => format,
             Err(unreadable) => return Ok(Err(unreadable)),
         };
-        let task = task(name, limits, None)?;
+        let task = task(name, limits, What::Extract)?;
         let crashed = || Err(Unreadable::damaged(format, "its parser crashed"));
-        Ok(match self.placed(&self.helper, &[&task, &bytes], bounds(&limits)).await? {
+        Ok(match self.placed(self.needed()?, &[&task, &bytes], bounds(&limits)).await? {
             Ended::Said(said) => serde_json::from_slice(&said).unwrap_or_else(|_| crashed()),
             Ended::Crashed => crashed(),
             Ended::TooSlow => Err(Unreadable::TooSlow(limits.time)),
@@ -172,9 +295,20 @@ impl Reader {
         }
         let _place = self.children.acquire().await.map_err(std::io::Error::other)?;
         let program = command.first().cloned().unwrap_or_default();
-        let task = task(name, *limits, Some(command.to_vec()))?;
-        command::run(self.helper.command(), &program, &task, &bytes, name, limits).await
+        let task = task(name, *limits, What::Become(command.to_vec()))?;
+        command::run(self.needed()?.command(), &program, &task, &bytes, name, limits).await
     }
+}
+
+/// Work beside the runtime; a parser that panics has failed.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Option<Result<T, Unreadable>> + Send + 'static,
+) -> Option<Result<T, Unreadable>> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Some(Err(too_much())))
+}
+
+fn too_much() -> Unreadable {
+    Unreadable::Unsupported { what: "an archive at which its reader failed".into() }
 }
 
 fn bounds(limits: &Limits) -> Bounds {
@@ -182,8 +316,8 @@ fn bounds(limits: &Limits) -> Bounds {
 }
 
 /// The line for the child.
-fn task(name: &str, limits: Limits, command: Option<Vec<String>>) -> std::io::Result<Vec<u8>> {
-    let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, command })?;
+fn task(name: &str, limits: Limits, what: What) -> std::io::Result<Vec<u8>> {
+    let mut task = serde_json::to_vec(&Task { name: name.to_owned(), limits, what })?;
     task.push(b'\n');
     Ok(task)
 }
@@ -194,18 +328,38 @@ fn task(name: &str, limits: Limits, command: Option<Vec<String>>) -> std::io::Re
 /// When the parent is gone or did not speak as [`Reader`] does.
 pub fn serve() -> std::io::Result<()> {
     use std::io::{Read, Write};
-    let mut stdin = std::io::stdin().lock();
     let task: Task = serde_json::from_slice(&first_line()?)?;
-    if let Some(command) = &task.command {
+    if let What::Become(command) = &task.what {
         confined::enter_memory(task.limits.memory)?;
         return Err(command::become_program(command, &task.name));
     }
     confined::enter(bounds(&task.limits))?;
+    #[cfg(feature = "parquet")]
+    if let What::Rows(wanted) = &task.what {
+        return tables::apart::serve(wanted);
+    }
+    let Task { name, limits, what } = &task;
+    let most = if matches!(what, What::Extract) { limits.bytes } else { limits.archive_bytes };
     let mut bytes = Vec::new();
-    stdin.by_ref().take(task.limits.bytes + 1).read_to_end(&mut bytes)?;
-    let result = extract(&bytes, &task.name, &task.limits);
+    std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes)?;
     let mut stdout = std::io::stdout().lock();
-    serde_json::to_writer(&mut stdout, &result)?;
+    match what {
+        What::Members => {
+            serde_json::to_writer(&mut stdout, &archive::members(&bytes, name, limits))?;
+        }
+        What::Member(member) => {
+            let (bytes, name) = match archive::read(&bytes, name, member, limits) {
+                Ok((bytes, name)) => (bytes, Ok(name)),
+                Err(fault) => (Vec::new(), Err(fault)),
+            };
+            serde_json::to_writer(&mut stdout, &name)?;
+            stdout.write_all(b"\n")?;
+            stdout.write_all(&bytes)?;
+        }
+        _ => {
+            serde_json::to_writer(&mut stdout, &extract(&bytes, name, limits))?;
+        }
+    }
     stdout.flush()
 }
 

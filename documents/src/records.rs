@@ -170,6 +170,11 @@ impl<R: Read> Records<R> {
             let line = header.position().map_or(1, csv::Position::line);
             return Err(bounded::unclosed(lines_before + line).into());
         }
+        if header.len() > record::MAX_COLUMNS {
+            let (has, most) = (header.len(), record::MAX_COLUMNS);
+            let reason = format!("its header has {has} columns; at most {most} are read");
+            return Err(Unreadable::damaged(Format::Csv, reason).into());
+        }
         let decode = |name| decoded(&mut records.encoding, header.as_slice(), name);
         let names: Vec<String> = header.iter().map(decode).collect();
         let place = |name: Option<&str>| match name {
@@ -218,8 +223,12 @@ impl<R: Read> Records<R> {
                     return Ok(Some(Err(bounded::unclosed(line))));
                 }
                 let Columns { names, id, text, .. } = columns;
+                if row.len() != names.len() {
+                    let reason = format!("it has {} fields, the header {}", row.len(), names.len());
+                    return Ok(Some(Err(Unreadable::BadRecord { line, reason })));
+                }
                 let values = row.iter().map(|field| decoded(encoding, row.as_slice(), field));
-                Ok(Some(record::of_row(names, values.collect(), (*id, *text), (line, number))))
+                Ok(Some(Ok(record::of_row(names, values.collect(), (*id, *text), number))))
             }
             Rows::Jsonl { reader, byte, line } => loop {
                 let mut bytes = Vec::new();

@@ -1,6 +1,7 @@
 //! Tables of columns (Parquet): each row is a document. Row groups are read one after the other and
 //! page by page, so that memory does not grow with the file.
 
+pub(crate) mod apart;
 mod pages;
 
 use std::{
@@ -22,6 +23,7 @@ use parquet::{
 };
 use serde_json::{Map, Value};
 
+pub use self::apart::Wanted;
 use crate::{
     records::{Broken, Record, RecordFields, record},
     unreadable::Unreadable,
@@ -33,17 +35,17 @@ const MAX_RATIO: u64 = 1_000;
 /// Rows may take so many bytes, however small their file is.
 const HARMLESS: u64 = 1 << 30;
 
-/// Hands the rows behind the first `before` to `each`, until that says that it takes no more. `open`
+/// Hands the rows behind the first `before` to `each`, with about how many bytes they take, until that says that it takes no more. `open`
 /// opens the file, which has `size` bytes, at a byte.
 ///
 /// # Errors
 /// [`Broken`] when it is no such file, has no such column, or cannot be read.
-pub fn rows<R: Read + 'static>(
+fn rows<R: Read + 'static>(
     open: impl Fn(u64) -> io::Result<R> + Send + Sync + 'static,
     size: u64,
     fields: RecordFields<'_>,
     before: u64,
-    mut each: impl FnMut(Result<Record, Unreadable>) -> bool,
+    mut each: impl FnMut(Result<Record, Unreadable>, usize) -> bool,
 ) -> Result<(), Broken> {
     let file = Ranges { open, size };
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(broken)?;
@@ -71,15 +73,20 @@ pub fn rows<R: Read + 'static>(
         for row in RowIter::from_row_group(None, &group).map_err(broken)? {
             let row = row.map_err(broken)?;
             number += 1;
-            taken = taken.saturating_add(weight(&row));
+            let weight = weight(&row);
+            taken = taken.saturating_add(weight);
             if taken > most {
                 let (rows, most) = (number - 1, most >> 20);
                 return Err(invalid(format!(
                     "its first {rows} rows alone take {most} MiB, and the file has {size} bytes; split it"
                 )));
             }
-            if number > before && !each(record::of_value(object(&row), number, number, fields)) {
-                return Ok(());
+            if number > before {
+                let weight = usize::try_from(weight).unwrap_or(usize::MAX);
+                let record = record::of_value(object(&row), number, number, fields);
+                if !each(record, weight) {
+                    return Ok(());
+                }
             }
         }
     }

@@ -11,7 +11,7 @@ use std::{
 use common::{Dice, archive, docx, eml, pdf};
 use flate2::{Compression, write::GzEncoder};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
-use tidegate_documents::{Format, Limits, Unreadable, archive as archives, extract};
+use tidegate_documents::{Format, Limits, Reader, Unreadable, archive as archives, extract};
 
 fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -330,4 +330,84 @@ fn members_that_lie_over_each_other_are_refused() {
     bytes[directory[1] + 42..directory[1] + 46].copy_from_slice(&first);
     let refused = archives::members(&bytes, "x.zip", &Limits::default()).unwrap_err();
     assert!(refused.to_string().contains("over each other"), "{refused}");
+}
+
+fn reader(limits: Limits) -> Reader {
+    Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], limits)
+}
+
+/// Archives in an archive, each of which unpacks to what one alone may.
+#[tokio::test]
+async fn archives_within_an_archive_have_one_budget_together() {
+    let inner = gzip(&tar(&[("zeros.txt", &vec![0; 12 << 20])]));
+    let names: Vec<String> = (0..40).map(|number| format!("{number}.tgz")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|it| (it.as_str(), &inner[..])).collect();
+    let outer = tar(&files);
+    // Each alone is no bomb. All together unpack to 480 MB, and 32 MiB are read.
+    let limits = Limits { archive_bytes: 2 << 20, ..Limits::default() };
+    for member in [&gzip(&outer)[..], &outer[..]] {
+        let name = if member.len() == outer.len() { "all.tar" } else { "all.tar.gz" };
+        let refused = archives::members(member, name, &limits).unwrap_err().to_string();
+        assert!(refused.contains("unpacked"), "{name}: {refused}");
+        let apart = reader(limits).members(member.to_vec().into(), name, &limits).await;
+        assert_eq!(apart.unwrap().unwrap_err().to_string(), refused);
+    }
+}
+
+/// A name of a gigabyte, of which a megabyte is in the file: tar's reader has it in memory as a whole.
+#[tokio::test]
+async fn a_name_that_takes_all_memory_takes_a_process_of_its_own() {
+    let mut header = tar::Header::new_gnu();
+    header.set_path("././@LongLink").unwrap();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_size(1_400 << 20);
+    header.set_cksum();
+    let mut packed = gzip(header.as_bytes());
+    packed.extend(gzip(&vec![b'a'; 1 << 20]).repeat(1_400));
+    let bytes = bytes::Bytes::from(packed);
+    assert!(bytes.len() < 8 << 20, "{}", bytes.len());
+    let reader = reader(Limits::default());
+    let limits = reader.limits();
+    let listed = reader.members(bytes.clone(), "name.tgz", limits).await.unwrap();
+    assert!(listed.is_err(), "{listed:?}");
+    let read = reader.member(bytes, "name.tgz", "a.txt", limits).await.unwrap();
+    assert!(read.is_err());
+}
+
+/// What takes more than a little is read by a process, and is the same.
+#[tokio::test]
+async fn a_large_archive_is_read_by_a_process_as_a_small_one_is_here() {
+    // Without it, it were a bomb by what comes of each byte.
+    let mut noise = 1_u32;
+    let noise: Vec<u8> = std::iter::repeat_with(|| {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (noise >> 24) as u8
+    })
+    .take(200 << 10)
+    .collect();
+    let large = [&noise[..], &vec![b'x'; 5 << 20]].concat();
+    let texts: Vec<(String, &[u8])> =
+        (0..8).map(|number| (format!("{number}.txt"), &large[..])).collect();
+    let files: Vec<(&str, &[u8])> = texts.iter().map(|(name, it)| (name.as_str(), *it)).collect();
+    let packed: bytes::Bytes = gzip(&tar(&files)).into();
+    let here = archives::members(&packed, "a.tgz", &Limits::default()).unwrap();
+    let none = Reader::isolated("/no/such/program", [], Limits::default());
+    let failed = none.members(packed.clone(), "a.tgz", none.limits()).await;
+    assert_eq!(failed.unwrap_err().kind(), std::io::ErrorKind::NotFound, "it takes a process");
+    let reader = reader(Limits::default());
+    let apart = reader.members(packed.clone(), "a.tgz", reader.limits()).await;
+    assert_eq!(apart.unwrap().unwrap(), here);
+    let (bytes, name) =
+        reader.member(packed, "a.tgz", "7.txt", reader.limits()).await.unwrap().unwrap();
+    assert_eq!((&bytes[..], name.as_str()), (&large[..], "7.txt"));
+}
+
+/// Neither a document nor looked at for ever.
+#[test]
+fn folders_and_hidden_files_are_counted_too() {
+    let files: Vec<String> = (0..300).map(|number| format!(".hidden/{number}")).collect();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|name| (name.as_str(), &b""[..])).collect();
+    let limits = Limits { members: 10, ..Limits::default() };
+    let refused = archives::members(&tar(&files), "a.tar", &limits).unwrap_err();
+    assert_eq!(refused, Unreadable::TooManyMembers { most: 200 });
 }

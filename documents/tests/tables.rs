@@ -4,15 +4,12 @@
 
 mod common;
 
-use std::{
-    io::Cursor,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::ops::Range;
 
 use bytes::Bytes;
 use common::Dice;
 use serde_json::json;
-use tidegate_documents::{RecordFields, tables};
+use tidegate_documents::{Limits, Reader, Record, Unreadable, confined::Part, tables::Wanted};
 
 const FILES: [(&str, &[u8]); 7] = [
     ("Zstandard", include_bytes!("fixtures/zstd-1.parquet")),
@@ -28,18 +25,25 @@ const FILES: [(&str, &[u8]); 7] = [
 const DAMAGED: usize = 504;
 
 fn rows(file: Vec<u8>) -> Result<Vec<serde_json::Value>, String> {
+    let rows = decoded(file, 0, (1_000, usize::MAX))?;
+    Ok(rows.into_iter().flatten().map(|row| row.json).collect())
+}
+
+/// In a process of its own, which asks for parts of the file.
+fn decoded(
+    file: Vec<u8>,
+    before: u64,
+    most: (usize, usize),
+) -> Result<Vec<Result<Record, Unreadable>>, String> {
+    let reader = Reader::isolated(env!("CARGO_BIN_EXE_read-document"), [], Limits::default());
     let (size, file) = (file.len() as u64, Bytes::from(file));
-    let open = move |from: u64| {
-        let from = usize::try_from(from).unwrap_or(usize::MAX).min(file.len());
-        Ok(Cursor::new(file.slice(from..)))
+    let wanted = Wanted { size, id: None, text: None, before, most };
+    let part = |range: Range<u64>| -> Part {
+        let part = file.slice(range.start as usize..range.end as usize);
+        Box::pin(async move { Ok(part) })
     };
-    let mut rows = Vec::new();
-    let each = |record: Result<tidegate_documents::Record, _>| {
-        rows.extend(record.map(|record| record.json));
-        rows.len() < 1_000
-    };
-    tables::rows(open, size, RecordFields::default(), 0, each).map_err(|why| why.to_string())?;
-    Ok(rows)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(reader.rows(&wanted, &part)).map_err(|why| why.to_string())
 }
 
 #[test]
@@ -65,7 +69,6 @@ fn a_codec_that_is_not_read_is_named_with_the_way_out() {
     assert!(why.contains("write the file with another compression"), "{why}");
 }
 
-/// Whoever calls it runs it where a panic can be caught.
 #[test]
 fn damaged_tables_are_read_or_refused() {
     let mut dice = Dice(5);
@@ -74,13 +77,12 @@ fn damaged_tables_are_read_or_refused() {
         for _ in 0..DAMAGED / FILES.len() {
             let mut bytes = file.to_vec();
             dice.damage(&mut bytes);
-            match catch_unwind(AssertUnwindSafe(|| rows(bytes))) {
-                Ok(Ok(_)) => read += 1,
-                Ok(Err(why)) => {
+            match rows(bytes) {
+                Ok(_) => read += 1,
+                Err(why) => {
                     assert!(!why.is_empty(), "{codec}");
                     refused += 1;
                 }
-                Err(_) => refused += 1,
             }
         }
     }
@@ -110,19 +112,14 @@ fn a_file_whose_rows_are_far_larger_than_itself_is_refused() {
     column.close().unwrap();
     group.close().unwrap();
     let file = writer.into_inner().unwrap();
-    let size = file.len() as u64;
+    let size = file.len();
     assert!(size < 2 << 20, "{size} bytes: the text is written once");
-    let file = Bytes::from(file);
-    let open = move |from: u64| {
-        let from = usize::try_from(from).unwrap_or(usize::MAX).min(file.len());
-        Ok(Cursor::new(file.slice(from..)))
-    };
-    let mut seen = 0_u64;
-    let each = |_: Result<tidegate_documents::Record, _>| {
-        seen += 1;
-        true
-    };
-    let refused = tables::rows(open, size, RecordFields::default(), 0, each).unwrap_err();
-    assert!(refused.to_string().contains("MiB, and the file has"), "{refused}");
-    assert!(seen < 1_100, "{seen} rows of a megabyte");
+    // As many as there is room for.
+    let some = decoded(file.clone(), 0, (usize::MAX, 20 << 20)).unwrap();
+    assert_eq!(some.len(), 20);
+    let refused = decoded(file.clone(), 1_500, (usize::MAX, 20 << 20)).unwrap_err();
+    assert!(refused.contains("MiB, and the file has"), "{refused}");
+    // Whoever has room for all of them has a process that ends.
+    let ended = decoded(file, 0, (usize::MAX, usize::MAX)).unwrap_err();
+    assert!(ended.contains("it takes more than 1024 MiB"), "{ended}");
 }

@@ -280,25 +280,30 @@ impl Wire {
 pub(crate) struct Lines {
     response: reqwest::Response,
     read: Vec<u8>,
+    /// Of these, so many hold no end of a line.
+    searched: usize,
 }
 
 impl Lines {
     fn new(response: reqwest::Response) -> Self {
-        Self { response, read: Vec::new() }
+        Self { response, read: Vec::new(), searched: 0 }
     }
 
     /// The next line that is not empty; `None` after the last. Says why where the rest cannot be
     /// read.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, String> {
         loop {
-            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
-                let rest = self.read.split_off(end + 1);
+            let unsearched = self.read.get(self.searched..).unwrap_or_default();
+            if let Some(end) = unsearched.iter().position(|byte| *byte == b'\n') {
+                let rest = self.read.split_off(self.searched + end + 1);
+                self.searched = 0;
                 let line = std::mem::replace(&mut self.read, rest);
                 if line.trim_ascii().is_empty() {
                     continue;
                 }
                 return Ok(Some(line));
             }
+            self.searched = self.read.len();
             if self.read.len() > MAX_ANSWER_BYTES {
                 return Err("a line is longer than any answer can be".to_owned());
             }

@@ -16,6 +16,9 @@ use crate::snapshot::Snapshot;
 /// A gate's closings within this time of the last that was told are only counted.
 const SELDOM: Duration = Duration::from_secs(30);
 
+/// A fault of a script is one of each call.
+const FAULTS: Duration = Duration::from_secs(60);
+
 /// A lane that has waited for so long while others were served is starved.
 const STARVED_AFTER: Duration = Duration::from_secs(60);
 
@@ -73,6 +76,23 @@ impl Changes {
         for lane in starved {
             warn!(%model, %lane, "this lane has waited for {STARVED_AFTER:?} while others were served; its share may be too small for its largest call");
         }
+    }
+}
+
+/// Faults of the scripts: of each that is told, those within a minute of it are only counted.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Mutex<(Option<Instant>, u32)>);
+
+impl Faults {
+    /// How many were not told since the last that was, if this one is told.
+    pub(crate) fn tells(&self, now: Instant) -> Option<u32> {
+        let mut faults = self.0.lock();
+        if faults.0.is_some_and(|told| now.saturating_duration_since(told) < FAULTS) {
+            faults.1 += 1;
+            return None;
+        }
+        faults.0 = Some(now);
+        Some(std::mem::take(&mut faults.1))
     }
 }
 
@@ -134,6 +154,15 @@ mod tests {
             assert_eq!((seen.closes(at(second)), seen.opens(at(second + 1))), (None, None));
         }
         assert_eq!(seen.closes(at(31)), Some(Told::Closed { untold: 3 }));
+    }
+
+    #[test]
+    fn a_fault_of_every_call_is_told_once_a_minute() {
+        let (faults, start) = (Faults::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(faults.tells(at(0)), Some(0));
+        assert!((1..60).all(|second| faults.tells(at(second)).is_none()));
+        assert_eq!(faults.tells(at(60)), Some(59));
     }
 
     #[test]

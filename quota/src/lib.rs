@@ -99,6 +99,7 @@ pub mod unused;
 mod waiters;
 mod watch;
 mod wire;
+pub mod wrong_keys;
 
 pub use bucket::{Bucket, BucketLimit};
 pub use budget::{Budget, Budgets, Usd};

@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::{
     breaker::Breaker,
-    changes::Changes,
+    changes::{Changes, Faults},
     connection::ANSWER_WITHIN,
     counted::{self, Counted},
     dimension::{Amounts, Dimension},
@@ -83,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) local: memory::Store,
     pub(crate) breaker: Breaker,
     pub(crate) changes: Changes,
+    faults: Faults,
     pub(crate) history: Recorder,
     pub(crate) holds: Holds,
     pub(crate) fleet: Fleet,
@@ -113,6 +114,7 @@ impl Shared {
             redis,
             breaker: Breaker::default(),
             changes: Changes::default(),
+            faults: Faults::default(),
             history: Recorder::default(),
             holds: Holds::default(),
             fleet: Fleet::default(),
@@ -271,7 +273,8 @@ impl Shared {
     pub(crate) fn away(&self, error: &Error) {
         if let Error::Protocol(_) = error {
             // Redis is there, and answers for the other models.
-            error!(%error, "the limiter's script failed; for this call the worker keeps to its own share");
+            let Some(untold) = self.faults.tells(Instant::now()) else { return };
+            error!(%error, times_since_last_told = untold, "the limiter's script failed; for such calls the worker keeps to its own share; `tidegate doctor` names what is wrong");
             return;
         }
         if self.breaker.failed(Instant::now()) {

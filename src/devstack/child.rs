@@ -69,12 +69,8 @@ impl Child {
             .kill_on_drop(true);
         #[cfg(unix)]
         command.process_group(0);
-        // What steers our own connection to Temporal must not steer a server of ours.
-        for (name, _) in
-            env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TEMPORAL_"))
-        {
-            command.env_remove(name);
-        }
+        // Neither a provider's key nor what steers our own connection to Temporal is theirs.
+        command.env_clear().envs(environment());
         let mut process =
             command.spawn().with_context(|| format!("starting {name} ({})", program.display()))?;
         let leash = process.stdin.take();
@@ -146,6 +142,12 @@ impl Child {
     }
 }
 
+/// What a server needs of our environment.
+fn environment() -> impl Iterator<Item = (OsString, OsString)> {
+    let needed = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR"];
+    env::vars_os().filter(move |(name, _)| needed.iter().any(|needed| *name == **needed))
+}
+
 fn in_brackets(status: Option<ExitStatus>) -> String {
     status.map_or_else(String::new, |status| format!(" ({status})"))
 }
@@ -214,6 +216,16 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("\n    one") && error.contains("\n    two"), "{error}");
+    }
+
+    /// Cargo gives its tests an environment of some length.
+    #[tokio::test]
+    async fn a_server_gets_nothing_of_the_environment_but_what_programs_need() {
+        let mut child = shell("env; exit 7");
+        let ready = child.ready(Duration::from_secs(20), async || Err(anyhow!("not yet")));
+        let said = ready.await.unwrap_err().to_string();
+        assert!(env::vars_os().any(|(name, _)| name == "CARGO_MANIFEST_DIR"));
+        assert!(said.contains("PATH=") && !said.contains("CARGO"), "{said}");
     }
 
     #[tokio::test]

@@ -16,7 +16,8 @@ use crate::{config::Config, temporal::Temporal};
 /// Names a Temporal CLI to use before all others.
 pub const CLI_VARIABLE: &str = "TIDEGATE_TEMPORAL_CLI";
 
-/// Where `make setup` puts the Temporal CLI, below the project's folder.
+/// Where `make setup` puts the Temporal CLI, below the folder of the project that this program was
+/// built in.
 const FETCHED: &str = ".tools/bin/temporal";
 
 /// It starts in one or two seconds; a busy machine takes longer.
@@ -142,19 +143,36 @@ pub fn cli() -> anyhow::Result<PathBuf> {
         }
         return Ok(named);
     }
-    let here = env::current_dir().context("the current folder cannot be read")?;
-    let fetched = here.ancestors().map(|folder| folder.join(FETCHED)).find(|path| path.is_file());
-    fetched.or_else(|| on_path("temporal")).with_context(|| {
+    let program = env::current_exe().context("finding this program")?;
+    fetched(&program).or_else(|| on_path("temporal")).with_context(|| {
         format!(
-            "the Temporal CLI is missing: it is neither in {FETCHED} nor on the PATH; `make setup` fetches it, or see \
+            "the Temporal CLI is missing: it is neither in {FETCHED} of the project that this program was built in nor on the PATH; `make setup` fetches it, or see \
              https://docs.temporal.io/cli#install, or name it in {CLI_VARIABLE}"
         )
     })
 }
 
+/// The current folder and those above it may be anybody's.
+fn fetched(program: &Path) -> Option<PathBuf> {
+    let target = program.ancestors().find(|folder| folder.ends_with("target"))?;
+    Some(target.parent()?.join(FETCHED)).filter(|path| path.is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_program_of_the_current_folder_is_run_and_none_of_those_above_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let tools = folder.path().join(".tools/bin");
+        std::fs::create_dir_all(&tools).unwrap();
+        std::fs::write(tools.join("temporal"), "").unwrap();
+        let program = |path: &str| folder.path().join(path);
+        assert_eq!(fetched(&program("target/debug/tidegate")), Some(tools.join("temporal")));
+        assert_eq!(fetched(&program("bin/tidegate")), None);
+        assert_eq!(fetched(&program("deep/target/debug/tidegate")), None);
+    }
 
     #[tokio::test]
     async fn it_starts_answers_and_goes() {

@@ -2,10 +2,6 @@
 
 use crate::config::Config;
 
-/// What a process that reads a document commonly takes. What it may take at most is
-/// `documents.memory`, which hardly any comes near.
-pub(super) const OF_A_READER: u64 = 512 << 20;
-
 /// Where nothing says what the machine has.
 const UNKNOWN: u64 = 4 << 30;
 
@@ -13,6 +9,12 @@ const UNKNOWN: u64 = 4 << 30;
 pub(super) fn of_documents(config: &Config) -> u64 {
     let all = config.worker.memory.map_or_else(|| machine() / 2, |memory| *memory);
     all / 2
+}
+
+/// Processes that read documents at once: each may take all that it is bounded to.
+pub(super) fn readers(config: &Config) -> usize {
+    let most = of_documents(config) / config.documents.limits().memory.max(1);
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 /// What this machine has, or this container may use.
@@ -40,6 +42,8 @@ mod tests {
         assert!((64 << 20..machine()).contains(&of_documents(&config)));
         config.worker.memory = Some(crate::config::size::Size(4 << 30));
         assert_eq!(of_documents(&config), 2 << 30);
+        config.documents.memory = crate::config::size::Size(512 << 20);
+        assert_eq!(readers(&config), 4, "of 512 MiB each");
         assert_eq!(total("MemTotal:       16318480 kB\nMemFree: 1 kB"), Some(16_318_480 << 10));
     }
 }

@@ -1,11 +1,14 @@
 //! Archives in a source: each document in one is a document of the batch.
 
 use bytes::Bytes;
-use tidegate_documents::{Limits, Unreadable, archive};
+use tidegate_documents::{Limits, Reader, Unreadable, archive};
 use tidegate_types::DocumentId;
 
 use crate::{
-    batch::job::{Document, resolve},
+    batch::{
+        job::{Document, resolve},
+        source::Room,
+    },
     document::version::Version,
     failure::Failure,
     storage::{Error, Location, Stamp, Storage},
@@ -21,10 +24,10 @@ pub(super) fn is_archive(file: &Document) -> bool {
 pub(super) async fn expanded(
     storage: &Storage,
     file: Document,
-    limits: &Limits,
+    room: &Room,
 ) -> Result<Vec<Document>, Failure> {
     match is_archive(&file) {
-        true => of_archive(storage, file, *limits).await,
+        true => of_archive(storage, file, &room.reader, &room.limits).await,
         false => Ok(vec![file]),
     }
 }
@@ -36,23 +39,26 @@ pub(super) async fn expanded(
 pub(super) async fn unpacked(
     location: &Location,
     member: &str,
-    limits: &Limits,
-) -> Result<Result<(Bytes, Stamp), Unreadable>, Error> {
-    let (bytes, stamp) = location.read_stamped().await?;
-    let limits = Limits { bytes: limits.archive_bytes, ..*limits };
-    let (name, member) = (location.name().to_owned(), member.to_owned());
-    let read = tokio::task::spawn_blocking(move || archive::read(&bytes, &name, &member, &limits));
-    let failed =
-        || Unreadable::Unsupported { what: "in an archive at which its reader failed".into() };
-    let read = read.await.unwrap_or_else(|_| Err(failed()));
-    Ok(read.map(|(bytes, _)| (bytes.into(), stamp)))
+    room: &Room,
+) -> Result<Result<(Bytes, Stamp), Unreadable>, Failure> {
+    let read = location.read_stamped().await;
+    let (bytes, stamp) = read.map_err(|error| Failure::of_field("source", error))?;
+    let limits = Limits { bytes: room.limits.archive_bytes, ..room.limits };
+    let read = room.reader.member(bytes, location.name(), member, &limits).await;
+    Ok(read.map_err(|error| no_reader(&error))?.map(|(bytes, _)| (bytes, stamp)))
+}
+
+/// No process for it: this worker's trouble, not the archive's.
+fn no_reader(error: &std::io::Error) -> Failure {
+    Failure::transient(format!("no process for an archive: {error}"))
 }
 
 /// An archive that cannot be read is a document that says why.
 async fn of_archive(
     storage: &Storage,
     file: Document,
-    limits: Limits,
+    reader: &Reader,
+    limits: &Limits,
 ) -> Result<Vec<Document>, Failure> {
     let location = resolve(storage, "source", &file.uri)?;
     let failed = |error| Failure::of_field("source", error);
@@ -75,16 +81,11 @@ async fn of_archive(
         Err(Error::Missing(_)) => return Ok(vec![file]),
         Err(error) => return Err(failed(error)),
     };
-    let name = location.name().to_owned();
-    let listed = tokio::task::spawn_blocking(move || archive::members(&bytes, &name, &limits));
-    let members = match listed.await {
-        Ok(Ok(Some(members))) => members,
-        Ok(Ok(None)) => return Ok(vec![file]),
-        Ok(Err(fault)) => return Ok(faulty(&fault)),
-        Err(_) => {
-            let what = "an archive at which its reader failed".into();
-            return Ok(faulty(&Unreadable::Unsupported { what }));
-        }
+    let listed = reader.members(bytes, location.name(), limits).await;
+    let members = match listed.map_err(|error| no_reader(&error))? {
+        Ok(Some(members)) => members,
+        Ok(None) => return Ok(vec![file]),
+        Err(fault) => return Ok(faulty(&fault)),
     };
     if members.is_empty() {
         return Ok(faulty(&Unreadable::Empty));

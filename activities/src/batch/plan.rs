@@ -70,7 +70,7 @@ where
     F: Fn(Holder) -> Fut,
     Fut: Future<Output = Result<bool, Failure>>,
 {
-    let room = room.within(services.reader.limits());
+    let room = room.read_by(&services.reader);
     let (route, output) = survey(services, job, &batch.workflow)?;
     let job = &asked_with::decided(services, job, &route)?;
     let job = &examples::read(services, job).await?;
@@ -183,7 +183,7 @@ pub async fn forecast(services: &Services, job: &Job) -> Result<Forecast, Failur
         }
         sample.add(&documents);
     };
-    let room = Room::page().within(services.reader.limits());
+    let room = Room::page().read_by(&services.reader);
     if job.sample.is_some() {
         add(first(&services.storage, job, &output, room).await?.documents);
     } else {

@@ -76,7 +76,8 @@ pub async fn page(
     let can_repeat = !matches!(job.source, Source::Prefix(_));
     if let (Some(file), Some(fields)) = (within.take(), &job.records) {
         let known = Known::default();
-        let (rows, next) = records::rows(storage, fields, &known, file, &mut room).await?;
+        let (rows, next) =
+            Box::pin(records::rows(storage, fields, &known, file, &mut room)).await?;
         documents = rows;
         within = next;
     }
@@ -122,7 +123,7 @@ pub async fn page(
                 Some(fields) if has_records(&file) => {
                     let file = Within::beginning(&file);
                     let (rows, next) =
-                        records::rows(storage, fields, &known, file, &mut room).await?;
+                        Box::pin(records::rows(storage, fields, &known, file, &mut room)).await?;
                     if documents.is_empty() {
                         documents = rows;
                     } else {
@@ -131,7 +132,7 @@ pub async fn page(
                     within = next;
                 }
                 _ => {
-                    let files = archives::expanded(storage, file, &room.limits).await?;
+                    let files = Box::pin(archives::expanded(storage, file, &room)).await?;
                     files.iter().for_each(|file| room.take(file));
                     documents.extend(files);
                 }

@@ -6,7 +6,7 @@
 //! Folder and files are readable by their owner alone.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError},
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -20,6 +20,12 @@ use crate::fingerprint::Fingerprint;
 
 const WHOLE: &str = "answer";
 const BEGUN: &str = "new";
+
+/// An answer is smaller: a model's longest have some megabytes.
+const LARGEST: u64 = 256 << 20;
+
+/// A place's name is no longer.
+const LONGEST_HEADER: u64 = 64 << 10;
 
 /// What was begun so long ago was not finished: its process is gone.
 const ABANDONED: Duration = Duration::from_secs(60);
@@ -38,6 +44,9 @@ pub(crate) struct Header {
     /// What of that which lies there is replaced.
     #[serde(flatten)]
     pub(crate) over: Over,
+    /// It is needed as long as this object is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) needs: Option<String>,
 }
 
 /// Over what an object may be written; over nothing else.
@@ -124,6 +133,12 @@ impl Spool {
 
     /// Holds and reads one of [`Self::files`].
     pub(crate) fn take(&self, path: &Path) -> io::Result<Found> {
+        // What is no file is not opened: a pipe would never end.
+        match path.symlink_metadata() {
+            Ok(meta) => self.is_ours(&meta)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) => return Err(error),
+        }
         let file = match File::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
@@ -140,10 +155,27 @@ impl Spool {
         }
         let (mut line, mut object) = (String::new(), Vec::new());
         let mut reader = BufReader::new(&file);
-        reader.read_line(&mut line)?;
-        reader.read_to_end(&mut object)?;
-        let header = serde_json::from_str(&line)?;
+        reader.by_ref().take(LONGEST_HEADER).read_line(&mut line)?;
+        let header: Header = serde_json::from_str(&line)?;
+        if self.path(&header.uri) != path {
+            return Err(odd("it has the name of another place's answer"));
+        }
+        reader.take(LARGEST).read_to_end(&mut object)?;
         Ok(Found::Answer(Entry { path: path.to_owned(), _lock: file }, header, object.into()))
+    }
+
+    /// Whether it is what [`Self::put`] makes: a file of the folder's owner, as large as answers are.
+    fn is_ours(&self, meta: &Metadata) -> io::Result<()> {
+        if !meta.file_type().is_file() {
+            return Err(odd("it is a link, or no file"));
+        }
+        if meta.uid() != self.folder.metadata()?.uid() {
+            return Err(odd("it is another user's"));
+        }
+        if meta.len() > LARGEST {
+            return Err(odd("it is larger than an answer can be"));
+        }
+        Ok(())
     }
 
     fn path(&self, uri: &str) -> PathBuf {
@@ -158,6 +190,10 @@ impl Entry {
             tracing::warn!(%error, file = %self.path.display(), "an answer that was written stays in the spool");
         }
     }
+}
+
+fn odd(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 fn remove_abandoned(path: &Path) {
@@ -176,7 +212,7 @@ mod tests {
     const URI: &str = "s3://bucket/out/results/a.json";
 
     fn header() -> Header {
-        Header { uri: URI.to_owned(), over: Over::default() }
+        Header { uri: URI.to_owned(), over: Over::default(), needs: None }
     }
 
     #[test]
@@ -199,5 +235,33 @@ mod tests {
         entry.remove();
         assert!(matches!(one.find(URI).unwrap(), Found::Nothing));
         assert!(one.files().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_others_have_laid_there_is_refused_in_a_word_and_nothing_of_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::open(&folder.path().join("spool")).unwrap();
+        let refused = |what: &str| {
+            let why = spool.find(URI).unwrap_err().to_string();
+            assert!(why.contains(what), "{what}: {why}");
+            std::fs::remove_file(spool.path(URI)).unwrap();
+        };
+        std::os::unix::fs::symlink("/dev/zero", spool.path(URI)).unwrap();
+        refused("it is a link");
+        // Nobody writes to it: whoever opens it waits for ever.
+        let pipe = std::process::Command::new("mkfifo").arg(spool.path(URI)).status().unwrap();
+        assert!(pipe.success());
+        refused("no file");
+        let huge = File::create(spool.path(URI)).unwrap();
+        huge.set_len(LARGEST + 1).unwrap();
+        refused("larger than an answer");
+        huge.set_len(0).unwrap();
+        File::create(spool.path(URI)).unwrap().set_len(LARGEST).unwrap();
+        refused("expected value");
+        std::fs::write(spool.path(URI), "{\"uri\": 1}\n").unwrap();
+        refused("invalid type");
+        let other = r#"{"uri":"file:///etc/passwd","replaces":true}"#;
+        std::fs::write(spool.path(URI), format!("{other}\nroot::0:0::/:/bin/sh\n")).unwrap();
+        refused("another place's answer");
     }
 }

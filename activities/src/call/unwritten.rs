@@ -53,13 +53,14 @@ pub struct Bought {
     location: Location,
     bytes: Bytes,
     over: Over,
+    needs: Option<String>,
 }
 
 impl Bought {
     /// One that goes to its place unless something is there.
     #[must_use]
     pub fn new(location: &Location, bytes: impl Into<Bytes>) -> Self {
-        Self { location: location.clone(), bytes: bytes.into(), over: Over::default() }
+        Self { location: location.clone(), bytes: bytes.into(), over: Over::default(), needs: None }
     }
 
     /// The same, whatever is there.
@@ -73,6 +74,12 @@ impl Bought {
     #[must_use]
     pub fn instead_of(self, object: Option<Fingerprint>) -> Self {
         Self { over: Over { object, ..self.over }, ..self }
+    }
+
+    /// The same, which is not written out of the spool any more once this object is gone.
+    #[must_use]
+    pub fn needing(self, object: &Location) -> Self {
+        Self { needs: Some(object.uri()), ..self }
     }
 
     /// Writes it, once.
@@ -99,7 +106,7 @@ impl Bought {
     }
 
     fn header(&self) -> Header {
-        Header { uri: self.location.uri(), over: self.over }
+        Header { uri: self.location.uri(), over: self.over, needs: self.needs.clone() }
     }
 }
 
@@ -177,7 +184,8 @@ impl Unwritten {
                 return Ok(());
             }
         };
-        let bought = Bought { location: location.clone(), bytes, over: header.over };
+        let Header { over, needs, .. } = header;
+        let bought = Bought { location: location.clone(), bytes, over, needs };
         self.hold(attempt, Some(entry), || None, || bought.write()).await
     }
 
@@ -237,12 +245,18 @@ impl Unwritten {
                     continue;
                 }
             };
-            let bought = Bought { location, bytes, over: header.over };
-            bought.write().await?;
+            let needs = header.needs.as_ref().and_then(|needs| storage.resolve(needs).ok());
+            let is_needed = match needs {
+                Some(object) => object.stamp().await?.is_some(),
+                None => true,
+            };
+            if is_needed {
+                Bought { location, bytes, over: header.over, needs: None }.write().await?;
+            }
             entry.remove();
             left -= 1;
             metrics::answers_spooled(left);
-            info!(place = header.uri, "an answer out of the spool is written");
+            info!(place = header.uri, is_needed, "an answer leaves the spool");
         }
         Ok(())
     }
@@ -483,6 +497,30 @@ mod tests {
         other.drain_once(spool, &storage).await.unwrap();
         assert_eq!(storage.resolve(&uri("b")).unwrap().read().await.unwrap(), "b");
         assert!(spool.files().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_step_of_a_document_that_is_done_leaves_the_spool_and_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (all, storage) = worker(folder.path());
+        let root = folder.path().canonicalize().unwrap();
+        let place =
+            |name: &str| storage.resolve(&format!("file://{}/{name}", root.display())).unwrap();
+        let (step, version) = (place("parts/0-1.json"), place("parts/version"));
+        let spool = all.spool.as_ref().unwrap();
+        let put = || {
+            let bought = Bought::new(&step, "late").needing(&version);
+            drop(spool.put(&bought.header(), &bought.bytes).unwrap());
+        };
+        put();
+        version.write("1").await.unwrap();
+        all.drain_once(spool, &storage).await.unwrap();
+        assert_eq!(step.read().await.unwrap(), "late", "its document goes on");
+        place("parts").clear().await.unwrap();
+        put();
+        all.drain_once(spool, &storage).await.unwrap();
+        assert!(spool.files().unwrap().is_empty());
+        assert!(!root.join("parts").exists());
     }
 
     #[tokio::test]

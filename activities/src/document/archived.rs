@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use tidegate_documents::{Limits, Unreadable, archive};
+use tidegate_documents::{Limits, Reader, Unreadable, archive};
 use tokio::sync::Mutex;
 
 use crate::{
@@ -22,6 +22,7 @@ pub struct Archives(Mutex<VecDeque<(String, Stamp, Bytes)>>);
 #[derive(Debug)]
 pub(super) enum Fault {
     Store(Error),
+    NoReader(std::io::Error),
     Unreadable(Unreadable),
 }
 
@@ -39,17 +40,13 @@ impl Archives {
         &self,
         location: &Location,
         member: &str,
-        limits: &Limits,
+        reader: &Reader,
     ) -> Result<(Bytes, String, Stamp), Fault> {
+        let limits = reader.limits();
         let (bytes, stamp) = self.archive(location, limits).await?;
-        let (name, member, limits) = (location.name().to_owned(), member.to_owned(), *limits);
-        let read =
-            tokio::task::spawn_blocking(move || archive::read(&bytes, &name, &member, &limits));
-        let failed =
-            || Unreadable::Unsupported { what: "in an archive at which its reader failed".into() };
-        let (bytes, name) =
-            read.await.unwrap_or_else(|_| Err(failed())).map_err(Fault::Unreadable)?;
-        Ok((bytes.into(), name, stamp))
+        let read = reader.member(bytes, location.name(), member, limits).await;
+        let (bytes, name) = read.map_err(Fault::NoReader)?.map_err(Fault::Unreadable)?;
+        Ok((bytes, name, stamp))
     }
 
     /// The archive, which is read once for all who want it at the same time.

@@ -126,10 +126,11 @@ pub(crate) async fn fetch(services: &Services, document: &Document) -> Result<Ra
     }
     let gone = || unreadable(format!("{location} does not exist any more"));
     if let Some(member) = member {
-        let read = services.archives.read(&location, member, services.reader.limits()).await;
+        let read = services.archives.read(&location, member, &services.reader).await;
         let (bytes, name, stamp) = read.map_err(|fault| match fault {
             Fault::Store(Error::Missing(_)) => gone(),
             Fault::Store(error) => Failure::of_document(error),
+            Fault::NoReader(error) => no_reader(&error),
             Fault::Unreadable(why) => not_read(&why),
         })?;
         let held = services.memory.hold(bytes.len() as u64).await;
@@ -180,10 +181,7 @@ pub(crate) async fn extract(
     if let Some(told) = told {
         care.end(told).await;
     }
-    // No process for the parser: this worker's trouble, not the document's.
-    let no_reader =
-        |error| Failure::transient(format!("the document's reader cannot be started: {error}"));
-    let content = match read.map_err(no_reader)? {
+    let content = match read.map_err(|error| no_reader(&error))? {
         // All of its pages go as pictures: none is missing.
         Ok(read) if attached => Content::Pdf(bytes, read.pages.unwrap_or(1)),
         Ok(read) => {
@@ -232,6 +230,11 @@ pub(crate) async fn fetched(
 fn sent(picture: tidegate_documents::Picture) -> Picture {
     let tidegate_documents::Picture { media_type, width, height, bytes } = picture;
     Picture { media_type, width, height, bytes }
+}
+
+/// No process for the parser: this worker's trouble, not the document's.
+fn no_reader(error: &std::io::Error) -> Failure {
+    Failure::transient(format!("the document's reader cannot be started: {error}"))
 }
 
 fn not_read(unreadable: &Unreadable) -> Failure {

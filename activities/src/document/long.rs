@@ -155,7 +155,10 @@ pub async fn process(
         offer(services, &done).await;
     }
     let instead_of = if ends { begun.instead_of } else { name };
-    unwritten.keep(attempt, &done.bought(&object, instead_of)?).await?;
+    let bought = done.bought(&object, instead_of)?;
+    // A step is of use until its document is done.
+    let bought = if ends { bought } else { bought.needing(&folder.child(VERSION)) };
+    unwritten.keep(attempt, &bought).await?;
     forget(attempt, &kept).await;
     if ends {
         metrics::answered(&done.model, done.cost_usd, &shard.job.tenant);
@@ -195,7 +198,10 @@ fn done_before(
         cuts.cut = u64::from(ends && done.is_cut());
         // A result holds the sums of all steps, of which those before this one are counted.
         let before = if ends { task.spent } else { Spend::default() };
-        spend += done.spend().beyond(before).tokens();
+        let own = done.spend().beyond(before);
+        spend += own.tokens();
+        // The server may not have heard of the attempt that made them.
+        spend.provider_calls = spend.provider_calls.max(own.provider_calls);
     }
     DocumentOutcome { spend, cuts, ..DocumentOutcome::default() }
 }

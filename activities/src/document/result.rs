@@ -262,10 +262,15 @@ impl DocumentResult {
         completed.map_or(0, |time| time.timestamp_millis()) >= attempt.scheduled_millis
     }
 
-    /// What an attempt that ends with it returns to the workflow: the calls are the activity's own.
+    /// What an attempt that ends with it returns to the workflow: the calls are the activity's own. Where
+    /// a server that was killed has not heard of the attempt that made them, the result tells.
     #[must_use]
     pub fn outcome(&self, attempt: &Attempt) -> DocumentOutcome {
-        let spend = Spend::from(attempt.counts()) + self.spend().tokens();
+        let mut calls = Spend::from(attempt.counts());
+        if !self.is_reused() {
+            calls.provider_calls = calls.provider_calls.max(self.provider_calls);
+        }
+        let spend = calls + self.spend().tokens();
         let cuts = CutAnswers { cut: self.is_cut().into(), ..attempt.state().discarded.cuts };
         let (reused, updated) = (self.reused(), attempt.state().updated);
         DocumentOutcome { spend, cuts, reused, updated, ..DocumentOutcome::default() }

@@ -10,6 +10,9 @@ const MAX_RATIO: u64 = 1_000;
 /// Less than this is no bomb, whatever it was made of.
 const HARMLESS: u64 = 16 << 20;
 
+/// Entries of an archive for each document that it may hold.
+const ENTRIES_OF_A_MEMBER: u32 = 20;
+
 /// Characters of a path that a message quotes.
 const MAX_SHOWN: usize = 200;
 
@@ -59,11 +62,14 @@ pub(super) fn shown(path: &str) -> String {
     shown
 }
 
-/// How much more an archive may unpack to.
+/// How much more an archive may unpack to, and how many more entries may be looked at: those of
+/// archives within it included.
 #[derive(Clone)]
 pub(super) struct Budget {
     most: u64,
     left: Rc<Cell<u64>>,
+    most_entries: u32,
+    entries: Rc<Cell<u32>>,
 }
 
 impl Budget {
@@ -71,7 +77,31 @@ impl Budget {
         let by_ratio = (bytes.len() as u64).saturating_mul(MAX_RATIO).max(HARMLESS);
         let by_count = limits.bytes.saturating_mul(limits.members.into());
         let most = by_ratio.min(by_count).min(limits.archive_bytes.saturating_mul(16));
-        Self { most, left: Rc::new(Cell::new(most)) }
+        // Folders and hidden files are no documents, but take their time.
+        let most_entries = limits.members.saturating_mul(ENTRIES_OF_A_MEMBER);
+        let (left, entries) = (Rc::new(Cell::new(most)), Rc::default());
+        Self { most, left, most_entries, entries }
+    }
+
+    /// The same, with no more than this.
+    pub(super) fn at_most(self, most: u64) -> Self {
+        let most = self.most.min(most);
+        Self { most, left: Rc::new(Cell::new(most)), ..self }
+    }
+
+    /// One entry more is looked at.
+    pub(super) fn enters(&self) -> Result<(), Unreadable> {
+        let entries = self.entries.get().saturating_add(1);
+        self.entries.set(entries);
+        match entries > self.most_entries {
+            true => Err(Unreadable::TooManyMembers { most: self.most_entries }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether it was not enough.
+    pub(super) fn is_spent(&self) -> bool {
+        self.left.get() == 0
     }
 
     pub(super) fn bound<R: Read>(&self, reader: R) -> Bounded<R> {
@@ -80,7 +110,7 @@ impl Budget {
 
     /// What an error while reading means.
     pub(super) fn fault(&self, format: Format, error: &std::io::Error) -> Unreadable {
-        if self.left.get() == 0 {
+        if self.is_spent() {
             let what = format!("unpacked {format}").into();
             return Unreadable::TooLarge { what, size: self.most + 1, most: self.most };
         }

@@ -39,3 +39,10 @@ pub(super) fn each(
     }
     Ok(())
 }
+
+/// Whether attributes are short, and say nothing of a size.
+pub(super) fn has_no_size(attributes: &mut dyn Read, most: u64) -> bool {
+    let mut bytes = Vec::new();
+    let read = attributes.take(most + 1).read_to_end(&mut bytes);
+    read.is_ok_and(|read| read as u64 <= most) && memchr::memmem::find(&bytes, b"size=").is_none()
+}

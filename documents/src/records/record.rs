@@ -2,12 +2,19 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::unreadable::Unreadable;
 
+/// A record with more of them is none. Commas of texts count, too.
+const MAX_VALUES: usize = 1_000_000;
+
+/// A CSV file has no more columns: a sheet has 16,384.
+pub(super) const MAX_COLUMNS: usize = 20_000;
+
 /// One record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// From the id's field, else the number of the record, counted from 1 and padded with zeros.
     pub id: String,
@@ -34,12 +41,8 @@ pub(super) fn of_row(
     names: &[String],
     values: Vec<String>,
     (id, text): (Option<usize>, Option<usize>),
-    (line, number): (u64, u64),
-) -> Result<Record, Unreadable> {
-    if values.len() != names.len() {
-        let reason = format!("it has {} fields, the header {}", values.len(), names.len());
-        return Err(Unreadable::BadRecord { line, reason });
-    }
+    number: u64,
+) -> Record {
     let field = |place: usize| values.get(place).cloned().unwrap_or_default();
     let all = || {
         let fields = names.iter().zip(&values);
@@ -57,7 +60,7 @@ pub(super) fn of_row(
         };
         json.insert(name, Value::from(value));
     }
-    Ok(Record { id, is_numbered, text, json: Value::Object(json) })
+    Record { id, is_numbered, text, json: Value::Object(json) }
 }
 
 /// A line of a JSONL file.
@@ -69,6 +72,10 @@ pub(super) fn of_line(
     text: Option<&str>,
 ) -> Result<Record, Unreadable> {
     let bad = |reason: String| Unreadable::BadRecord { line: at, reason };
+    // Each takes thirty times its bytes in memory, and more.
+    if memchr::memchr3_iter(b',', b'[', b'{', line.as_bytes()).nth(MAX_VALUES).is_some() {
+        return Err(bad(format!("it has more than {MAX_VALUES} values")));
+    }
     // The parser saw one line alone: its "line 1" is none of the file's.
     let no_json = |error: serde_json::Error| {
         let why = error.to_string().replace(" at line 1 column ", " at column ");

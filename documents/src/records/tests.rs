@@ -173,3 +173,21 @@ fn a_record_without_an_end_costs_no_more_than_its_bound() {
     let mut whole = Records::of_bytes(&wide, Format::Csv, fields, Position::default()).unwrap();
     assert_eq!(whole.read_next().unwrap().unwrap().unwrap().text, "a: 1\nb: 2");
 }
+
+/// A value takes thirty times its two bytes, and a column its name in each row.
+#[test]
+fn records_of_too_many_values_are_refused_before_they_are_made() {
+    let all = RecordFields::default();
+    let values = format!("[{}0]\n{{\"a\": 1}}", "0,".repeat(1_100_000));
+    let rows = read(&values, Format::Jsonl, all);
+    assert_eq!(rows[0], Err("line 1 is no record: it has more than 1000000 values".to_owned()));
+    assert!(rows[1].is_ok());
+    let columns = "a,".repeat(20_001);
+    let refused = Records::of_bytes(columns.as_bytes(), Format::Csv, all, Position::default());
+    assert!(refused.unwrap_err().to_string().contains("20002 columns; at most 20000"));
+    let row = format!("a,b\n{}\n1,2", ",".repeat(3_000_000));
+    let rows = read(&row, Format::Csv, all);
+    let refused = "line 2 is no record: it has 3000001 fields, the header 2";
+    assert_eq!(rows[0], Err(refused.to_owned()));
+    assert!(rows[1].is_ok());
+}

@@ -9,7 +9,8 @@ use std::{
 use redis::{
     Client, ErrorKind, FromRedisValue, InfoDict, RedisError, aio::MultiplexedConnection, cmd,
 };
-use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Quota};
+use tidegate_providers::Providers;
+use tidegate_quota::{Charge, Dimension, Lanes, Limits, ModelQuota, Quota, wrong_keys::WrongKey};
 
 use crate::{
     cli::figures,
@@ -216,10 +217,25 @@ async fn scripts(config: &Config) -> Check {
             ModelQuota::new(id.clone(), limits, Charge::default(), Arc::new(Lanes::single()))?;
         let quota = Quota::with_redis(&config.redis.url, [model], config.quota_options())?;
         quota.inspect(&id).await?;
-        anyhow::Ok(())
+        let models = config.quota_models(&Providers::default())?;
+        let all = Quota::with_redis(&config.redis.url, models, config.quota_options())?;
+        anyhow::Ok(all.wrong_keys().await?)
     };
     match seen.await {
-        Ok(()) => Check::ok(name, "its scripts run"),
+        Ok(wrong) if wrong.is_empty() => Check::ok(name, "its scripts run"),
+        Ok(wrong) => {
+            let named = |it: &WrongKey| format!("{} is a {}, not a {}", it.key, it.is, it.needed);
+            let named: Vec<_> = wrong.iter().map(named).collect();
+            let keys: Vec<_> = wrong.iter().map(|it| it.key.escape_debug().to_string()).collect();
+            Check::fail(
+                name,
+                format!("keys of a wrong type: {}", named.join("; ").escape_debug()),
+                format!(
+                    "another program wrote them: give the fleet a prefix of its own (redis.key-prefix), or rename them: {}",
+                    keys.join(", ")
+                ),
+            )
+        }
         Err(error) => Check::fail(
             name,
             format!("{error:#}"),
@@ -294,6 +310,21 @@ mod tests {
             clock("redis", at(10_000), at(10_400), Duration::from_millis(15_200)).state,
             State::Doubtful
         );
+    }
+
+    #[tokio::test]
+    async fn keys_of_a_wrong_type_are_named() {
+        let Some(redis) = tidegate_testkit::Redis::start() else { return };
+        let mut config = Config::default();
+        config.redis.url.clone_from(&redis.url);
+        config.models.insert("openai:m".to_owned(), toml::from_str("rpm = 60").unwrap());
+        let check = scripts(&config).await;
+        assert_eq!(check.state, State::Ok, "{}", check.seen);
+        let key = "tidegate:v1:{openai:m}:ledger";
+        ::redis::cmd("SET").arg(key).arg("mine").exec(&mut redis.connection()).unwrap();
+        let check = scripts(&config).await;
+        assert_eq!(check.state, State::Fail);
+        assert!(check.seen.contains(&format!("{key} is a string, not a zset")), "{}", check.seen);
     }
 
     #[test]

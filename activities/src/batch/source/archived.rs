@@ -69,7 +69,7 @@ impl Archived {
             return Err(records::changed(&location));
         }
         let file = Document::file(self.id.clone(), self.uri.clone());
-        let members = archives::expanded(storage, file, &room.limits).await?;
+        let members = Box::pin(archives::expanded(storage, file, room)).await?;
         let of_records = members.iter().skip(self.before).filter(|member| has_records(member));
         let of_records: Vec<DocumentId> = of_records.map(|member| member.id.clone()).collect();
         let known = match of_records.is_empty() {
@@ -89,7 +89,7 @@ impl Archived {
                 continue;
             }
             let file = Within::beginning(&member);
-            let (rows, next) = records::rows(storage, fields, &known, file, room).await?;
+            let (rows, next) = Box::pin(records::rows(storage, fields, &known, file, room)).await?;
             documents.extend(rows);
             if next.is_some() {
                 self.stamp = stamp;

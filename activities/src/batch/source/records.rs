@@ -1,21 +1,18 @@
 //! Files of records: each row of a CSV or Parquet file, each line of a JSONL file is a document. They are cut
 //! while they are read, so that memory does not grow with the file.
 
-use std::{
-    collections::VecDeque,
-    io,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::io;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tidegate_documents::{
-    Format, Position, Record, RecordFields, Records as RecordFile, Unreadable, records::Broken,
+    Format, Position, Record, RecordFields, Records as RecordFile, Unreadable, blocks::Blocks,
+    records::Broken,
 };
 use tidegate_types::DocumentId;
 use tidegate_workflows::contract::Records;
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinError};
 
 use crate::{
     batch::{
@@ -39,12 +36,6 @@ const MAX_BOUND: u64 = 64 << 20;
 
 /// Rows of such a file are had at once as long as they take no more: those of a table are packed.
 const MOST_AT_ONCE: usize = 256 << 20;
-
-/// So much is asked for at once of a file that is not read whole.
-const BLOCK: u64 = 4 << 20;
-
-/// Blocks of a table that are kept: its columns lie apart, and are read side by side.
-const BLOCKS_OF_A_TABLE: usize = 12;
 
 /// A file of records, and where to go on in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,8 +109,7 @@ pub(super) async fn rows(
     }
     let (whole, size) = match &member {
         Some(member) => {
-            let read = archives::unpacked(&location, member, &room.limits).await;
-            match read.map_err(of_source)? {
+            match archives::unpacked(&location, member, room).await? {
                 Ok((_, now)) if !now.is_same(&stamp) => return Err(changed(&location)),
                 Ok((bytes, _)) => {
                     let size = bytes.len() as u64;
@@ -146,10 +136,7 @@ pub(super) async fn rows(
         size,
         room: room.clone(),
     };
-    let begun = |room| {
-        let reading = Reading { room, ..reading.clone() };
-        tokio::task::spawn_blocking(move || reading.read())
-    };
+    let begun = |room| Reading { room, ..reading.clone() }.begun();
     let mut read = begun(if binds { Room::whole(MOST_AT_ONCE) } else { room.clone() }).await;
     if binds && matches!(&read, Ok(Ok((_, Some(_))))) {
         binds = false;
@@ -222,16 +209,19 @@ struct Reading {
 }
 
 impl Reading {
+    async fn begun(self) -> Result<Result<Rows, Broken>, JoinError> {
+        if records_in(&self.within.uri) == Some(RecordsIn::Table) {
+            return Ok(table(self).await);
+        }
+        tokio::task::spawn_blocking(move || self.read()).await
+    }
+
     fn read(self) -> Result<Rows, Broken> {
         let Self { location, runtime, fields, within, whole, size, room } = self;
         let wanted = RecordFields { id: fields.id.as_deref(), text: fields.text.as_deref() };
         let format = match records_in(&within.uri) {
             Some(RecordsIn::Text(format)) => format,
-            Some(RecordsIn::Table) => {
-                let blocks = Blocks::new(location, runtime, size, BLOCKS_OF_A_TABLE);
-                return cut_table(wanted, within, whole, blocks, room);
-            }
-            None => Format::Jsonl,
+            _ => Format::Jsonl,
         };
         let at = within.at.clone();
         match whole {
@@ -250,8 +240,10 @@ impl Reading {
             }
             None => {}
         }
-        let blocks = Blocks::new(location, runtime, size, 1);
-        let open = |from| Ok(Blocks { at: from, ..blocks.clone() });
+        let blocks = Blocks::new(size, 1, move |range| {
+            runtime.block_on(location.read_range(range)).map_err(io::Error::other)
+        });
+        let open = |from| Ok(blocks.from(from));
         let file = RecordFile::open(open, format, wanted, at)?;
         Ok(cut(file, within, wanted.text, room)?)
     }
@@ -278,49 +270,49 @@ fn cut<R: io::Read>(
 
 /// The same of a table, whose rows are counted.
 #[cfg(feature = "parquet")]
-fn cut_table(
-    wanted: RecordFields<'_>,
-    within: Within,
-    whole: Option<Bytes>,
-    blocks: Blocks,
-    mut room: Room,
-) -> Result<Rows, Broken> {
-    use tidegate_documents::tables;
+async fn table(reading: Reading) -> Result<Rows, Broken> {
+    use std::ops::Range;
 
-    let (mut rows, mut number) = (Vec::new(), within.at.number);
-    let each = |record| {
+    use tidegate_documents::{confined::Part, tables::Wanted};
+
+    let Reading { location, fields, within, whole, size, mut room, .. } = reading;
+    let mut number = within.at.number;
+    let most = (room.documents, room.bytes());
+    let (id, text) = (fields.id.clone(), fields.text.clone());
+    let wanted = Wanted { size, id, text, before: number, most };
+    let parts = |range: Range<u64>| -> Part {
+        let (whole, location) = (whole.clone(), location.clone());
+        Box::pin(async move {
+            match whole {
+                Some(whole) => Ok(part(&whole, range)),
+                None => location.read_range(range).await.map_err(io::Error::other),
+            }
+        })
+    };
+    let reader = room.reader.clone();
+    let mut rows = Vec::new();
+    for record in reader.rows(&wanted, &parts).await? {
         number += 1;
-        let (row, is_numbered) = document(&within, wanted.text, number, record);
+        let (row, is_numbered) = document(&within, fields.text.as_deref(), number, record);
         room.take(&row);
         rows.push((row, is_numbered));
-        !room.is_full()
-    };
-    let (size, before) = (blocks.size, within.at.number);
-    match whole {
-        Some(whole) => {
-            let open = move |from: u64| {
-                let from = usize::try_from(from).unwrap_or(usize::MAX).min(whole.len());
-                Ok(io::Cursor::new(whole.slice(from..)))
-            };
-            tables::rows(open, size, wanted, before, each)?;
-        }
-        None => {
-            let open = move |from| Ok(Blocks { at: from, ..blocks.clone() });
-            tables::rows(open, size, wanted, before, each)?;
+        if room.is_full() {
+            break;
         }
     }
     let at = Position { number, ..within.at.clone() };
     Ok((rows, room.is_full().then_some(Within { at, ..within })))
 }
 
+#[cfg(feature = "parquet")]
+fn part(whole: &Bytes, range: std::ops::Range<u64>) -> Bytes {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(whole.len());
+    whole.slice(place(range.start)..place(range.end).max(place(range.start)))
+}
+
 #[cfg(not(feature = "parquet"))]
-fn cut_table(
-    _: RecordFields<'_>,
-    _: Within,
-    _: Option<Bytes>,
-    _: Blocks,
-    _: Room,
-) -> Result<Rows, Broken> {
+#[expect(clippy::unused_async, reason = "as with the feature")]
+async fn table(_: Reading) -> Result<Rows, Broken> {
     use crate::batch::tables;
 
     let why = format!("Parquet {}, or write the records as CSV or JSONL", tables::ABSENT);
@@ -352,58 +344,4 @@ fn document(
     let id = DocumentId::from_relative_path(&format!("{}/{name}", file.id));
     let uri = format!("{}#{name}", file.uri);
     (Document { id, uri, text, unreadable, version, fields }, IsNumbered(is_numbered))
-}
-
-/// An object's bytes from one on, asked for block by block by a thread that may wait.
-#[derive(Clone)]
-struct Blocks {
-    location: Location,
-    runtime: Handle,
-    size: u64,
-    /// Where the blocks begin that were asked for last, and what they hold; the latest last.
-    blocks: Arc<Mutex<VecDeque<(u64, Bytes)>>>,
-    /// So many of them are kept.
-    most: usize,
-    at: u64,
-}
-
-impl Blocks {
-    fn new(location: Location, runtime: Handle, size: u64, most: usize) -> Self {
-        Self { location, runtime, size, blocks: Arc::default(), most, at: 0 }
-    }
-
-    /// The block that begins there.
-    fn block(&self, begin: u64) -> io::Result<Bytes> {
-        let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, block)) = blocks.iter().find(|(there, _)| *there == begin) {
-            return Ok(block.clone());
-        }
-        let end = (begin + BLOCK).min(self.size);
-        let read = self.runtime.block_on(self.location.read_range(begin..end));
-        let block = read.map_err(io::Error::other)?;
-        if blocks.len() >= self.most {
-            blocks.pop_front();
-        }
-        blocks.push_back((begin, block.clone()));
-        Ok(block)
-    }
-}
-
-impl io::Read for Blocks {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.size {
-            return Ok(0);
-        }
-        let begin = self.at - self.at % BLOCK;
-        let block = self.block(begin)?;
-        let inside = usize::try_from(self.at - begin).unwrap_or(usize::MAX);
-        let rest = block.get(inside..).unwrap_or_default();
-        if rest.is_empty() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let length = rest.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&rest[..length]);
-        self.at += length as u64;
-        Ok(length)
-    }
 }

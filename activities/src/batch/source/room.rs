@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_documents::Limits;
+use serde_json::Value;
+use tidegate_documents::{Limits, Reader};
 
 use crate::batch::job::Document;
 
@@ -15,7 +16,9 @@ pub struct Room {
     /// For so long, pages follow each other before the shards in them may start.
     pub(in crate::batch) time: Duration,
     /// How much of an archive is read.
-    pub(super) limits: Limits,
+    pub(in crate::batch) limits: Limits,
+    /// What is read in a process of its own.
+    pub(in crate::batch) reader: Reader,
 }
 
 impl Room {
@@ -27,10 +30,17 @@ impl Room {
             bytes: 6 << 20,
             time: Duration::from_secs(10),
             limits: Limits::default(),
+            reader: Reader::in_this_process(Limits::default()),
         }
     }
 
-    /// The same, with the bounds of whoever reads the documents later.
+    /// The same, with the processes and the bounds of the reader that reads the documents later.
+    #[must_use]
+    pub fn read_by(self, reader: &Reader) -> Self {
+        Self { limits: *reader.limits(), reader: reader.clone(), ..self }
+    }
+
+    /// The same, within other bounds.
     #[must_use]
     pub fn within(self, limits: &Limits) -> Self {
         Self { limits: *limits, ..self }
@@ -48,13 +58,31 @@ impl Room {
     }
 
     pub(super) fn take(&mut self, document: &Document) {
-        let fields = document.fields.values().map(|value| value.as_str().map_or(8, str::len));
+        let fields = document.fields.iter().map(|(name, value)| name.len() + weight(value));
         let bytes = document.text.as_ref().map_or(0, String::len) + fields.sum::<usize>();
         self.documents = self.documents.saturating_sub(1);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
+    /// Bytes of texts and fields that it has room for.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.documents == 0 || self.bytes == 0
     }
+}
+
+/// What a value takes in memory, about. Values lie no deeper in each other than their reader allows.
+fn weight(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(values) => values.iter().map(weight).sum(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| name.len() + weight(value)).sum()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
 }
